@@ -12,6 +12,8 @@ use crate::cargo;
 
 /// What names the program to test; `anteroom-e2e` reads it.
 const BINARY: &str = "ANTEROOM_BINARY";
+/// Where the runs are among the tests of `anteroom-e2e`.
+const MODULE: &str = "clusters::";
 
 /// Which run.
 #[derive(Args)]
@@ -80,7 +82,8 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
         cargo::run(&with_profile(options, &["build", "-p", "anteroom"]))?;
     }
     let mut arguments = test(options);
-    arguments.extend(["--nocapture", "--test-threads=1", part]);
+    arguments.extend(["--nocapture", "--test-threads=1", "--exact"]);
+    arguments.extend(names.iter().map(String::as_str));
     for _ in 0..options.times {
         run_against(options.binary.as_deref(), &arguments)?;
     }
@@ -114,15 +117,15 @@ fn run_against(binary: Option<&Path>, arguments: &[&str]) -> anyhow::Result<()> 
 
 fn names(options: &Options) -> anyhow::Result<Vec<String>> {
     let mut arguments = test(options);
-    arguments.push("--list");
-    arguments.extend(options.name.as_deref());
-    Ok(listed(&cargo::read(&arguments)?))
+    arguments.extend(["--list", MODULE]);
+    let part = options.name.as_deref().unwrap_or_default();
+    Ok(listed(&cargo::read(&arguments)?, part))
 }
 
 fn test(options: &Options) -> Vec<&'static str> {
     let mut arguments = with_profile(
         options,
-        &["test", "-q", "-p", "anteroom-e2e", "--test", "limits"],
+        &["test", "-q", "-p", "anteroom-e2e", "--test", "it"],
     );
     arguments.push("--");
     arguments
@@ -136,11 +139,11 @@ fn with_profile(options: &Options, arguments: &[&'static str]) -> Vec<&'static s
     arguments
 }
 
-/// The names in a list of tests.
-fn listed(text: &str) -> Vec<String> {
-    let lines = text.lines();
-    lines
-        .filter_map(|line| line.strip_suffix(": test"))
+/// The names of runs with this part, in a list of tests.
+fn listed(text: &str, part: &str) -> Vec<String> {
+    let names = text.lines().filter_map(|line| line.strip_suffix(": test"));
+    names
+        .filter(|name| name.starts_with(MODULE) && name.contains(part))
         .map(str::to_owned)
         .collect()
 }
@@ -165,7 +168,7 @@ mod tests {
 
     #[test]
     fn the_profile_is_that_of_tests_unless_optimized_programs_are_asked_for() {
-        let tests = "test -q -p anteroom-e2e --test limits";
+        let tests = "test -q -p anteroom-e2e --test it";
         check(&[], &format!("{tests} --"));
         check(&["a_node", "--release"], &format!("{tests} --release --"));
     }
@@ -182,8 +185,9 @@ mod tests {
 
     #[test]
     fn a_list_of_tests_is_read_without_what_else_stands_there() {
-        let text = "crowds::a: test\nnodes::b: test\n\n2 tests, 0 benchmarks\n";
-        assert_eq!(listed(text), ["crowds::a", "nodes::b"]);
-        assert!(listed("").is_empty());
+        let text = "clusters::a: test\nclusters::b: test\nnot::clusters::b: test\n\n3 tests";
+        assert_eq!(listed(text, ""), ["clusters::a", "clusters::b"]);
+        assert_eq!(listed(text, "b"), ["clusters::b"]);
+        assert!(listed("", "").is_empty());
     }
 }

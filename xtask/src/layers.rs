@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn an_arrow_of_the_table_and_a_crate_that_tests_itself_are_fine() {
+    fn an_allowed_arrow_and_a_self_testing_crate_are_fine() {
         assert!(check_arrow("anteroom-node", "anteroom-store", "null").is_empty());
         assert!(check_arrow("anteroom-store", "anteroom-store", r#""dev""#).is_empty());
     }

@@ -2,7 +2,6 @@
 //!
 //! How a step is run, timed and reported is in [`crate::test`].
 
-use std::ffi::OsStr;
 use std::io;
 use std::process::Command;
 
@@ -15,6 +14,36 @@ use crate::requirements::{
 use crate::tally::{Tally, run_counted};
 use crate::{bench, cargo, deploy, layers, mutations, requirements, tidy, workspace};
 
+/// How much is to run.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Scope {
+    /// What a person waits for.
+    Usual,
+    /// Everything, as on a build server.
+    All,
+}
+
+/// A run of steps: how much was asked for, and what came of it.
+#[derive(Debug)]
+pub(crate) struct Run {
+    /// How much is to run.
+    pub(crate) scope: Scope,
+    /// Counts and times of tests.
+    pub(crate) tally: Tally,
+    /// What did not run because not everything was asked for, for people.
+    pub(crate) left_out: Vec<String>,
+}
+
+impl Run {
+    pub(crate) fn new(scope: Scope) -> Self {
+        Self {
+            scope,
+            tally: Tally::default(),
+            left_out: Vec::new(),
+        }
+    }
+}
+
 /// One check or one run of tests.
 pub(crate) struct Step {
     /// Steps of one group stand together; all of them run even if one fails, then the run stops.
@@ -25,8 +54,10 @@ pub(crate) struct Step {
     pub(crate) finds: &'static str,
     /// Programs that must be there; see [`crate::requirements`].
     pub(crate) needs: &'static [Requirement],
+    /// How much must be asked for before it runs.
+    pub(crate) scope: Scope,
     /// Does it. Counts of tests go into the tally.
-    pub(crate) run: fn(&mut Tally) -> anyhow::Result<Outcome>,
+    pub(crate) run: fn(&mut Run) -> anyhow::Result<Outcome>,
 }
 
 /// How a step ended that did not fail.
@@ -45,6 +76,7 @@ pub(crate) const STEPS: &[Step] = &[
         name: "fmt",
         finds: "source that is not formatted",
         needs: &[RUSTFMT],
+        scope: Scope::Usual,
         run: |_| cargo_step(&["fmt", "--all", "--check"]),
     },
     Step {
@@ -52,6 +84,7 @@ pub(crate) const STEPS: &[Step] = &[
         name: "tidy",
         finds: "files and lines that are too long, sleeps in tests, marks of unfinished work",
         needs: &[],
+        scope: Scope::Usual,
         run: |_| own_step(tidy::check),
     },
     Step {
@@ -59,6 +92,7 @@ pub(crate) const STEPS: &[Step] = &[
         name: "layers",
         finds: "crates that depend on a crate above them",
         needs: &[],
+        scope: Scope::Usual,
         run: |_| own_step(layers::check),
     },
     Step {
@@ -66,6 +100,7 @@ pub(crate) const STEPS: &[Step] = &[
         name: "systemd",
         finds: "units that systemd does not understand, or that may do more than they need",
         needs: &[],
+        scope: Scope::Usual,
         run: |_| deploy::systemd(),
     },
     Step {
@@ -73,6 +108,7 @@ pub(crate) const STEPS: &[Step] = &[
         name: "prometheus",
         finds: "alerts that Prometheus does not understand, or that do not go off",
         needs: &[],
+        scope: Scope::Usual,
         run: |_| deploy::prometheus(),
     },
     Step {
@@ -80,6 +116,7 @@ pub(crate) const STEPS: &[Step] = &[
         name: "clippy",
         finds: "warnings of the compiler and of clippy, in all targets",
         needs: &[CLIPPY, CXX, MAKE],
+        scope: Scope::Usual,
         run: |_| {
             cargo_step(&[
                 "clippy",
@@ -97,6 +134,7 @@ pub(crate) const STEPS: &[Step] = &[
         finds: "what `clippy` would find in a program with the cargo feature \"kafka\", and in \
                 the tests of that",
         needs: &[CLIPPY, CXX, MAKE],
+        scope: Scope::Usual,
         run: kafka_lints,
     },
     Step {
@@ -105,6 +143,7 @@ pub(crate) const STEPS: &[Step] = &[
         finds: "programs of `cargo xtask bench limits` that do not compile: no other step builds \
                 them",
         needs: &[],
+        scope: Scope::All,
         run: benches,
     },
     Step {
@@ -112,6 +151,7 @@ pub(crate) const STEPS: &[Step] = &[
         name: "doc",
         finds: "broken links and other warnings in the documentation, private items too",
         needs: &[],
+        scope: Scope::Usual,
         run: doc,
     },
     Step {
@@ -130,6 +170,7 @@ pub(crate) const STEPS: &[Step] = &[
             MAKE,
             GIT,
         ],
+        scope: Scope::Usual,
         run: tests,
     },
     Step {
@@ -138,11 +179,12 @@ pub(crate) const STEPS: &[Step] = &[
         finds: "limits over Kafka that a configuration with the cargo feature \"kafka\" does not \
                 keep",
         needs: &[CXX, MAKE],
-        run: |tally| {
+        scope: Scope::Usual,
+        run: |run| {
             let layers = ["-p", "anteroom-tower", "--features", "kafka"];
             counted_step(
                 &[&["test"][..], &layers, &["--test", "kafka"]].concat(),
-                tally,
+                run,
             )
         },
     },
@@ -151,20 +193,23 @@ pub(crate) const STEPS: &[Step] = &[
         name: "mutations",
         finds: "a rule of the protocol that could be missing and nobody would notice",
         needs: &[GIT],
-        run: |tally| mutations::check(tally).map(|()| Outcome::Passed),
+        scope: Scope::Usual,
+        run: |run| mutations::check(run).map(|()| Outcome::Passed),
     },
     Step {
         group: "tests",
         name: "doctests",
         finds: "examples in the documentation that do not work",
         needs: &[],
-        run: |tally| counted_step(&["test", "--doc", "--workspace", "--no-fail-fast"], tally),
+        scope: Scope::Usual,
+        run: |run| counted_step(&["test", "--doc", "--workspace", "--no-fail-fast"], run),
     },
     Step {
         group: "packages",
         name: "deny",
         finds: "packages that are banned, or whose licence or source deny.toml does not allow",
         needs: &[CARGO_DENY],
+        scope: Scope::All,
         run: deny,
     },
 ];
@@ -177,14 +222,15 @@ fn cargo_step(arguments: &[&str]) -> anyhow::Result<Outcome> {
     cargo::run(arguments).map(|()| Outcome::Passed)
 }
 
-fn counted_step(arguments: &[&str], tally: &mut Tally) -> anyhow::Result<Outcome> {
+fn counted_step(arguments: &[&str], run: &mut Run) -> anyhow::Result<Outcome> {
     cargo::announce(arguments);
-    counted(cargo::command(arguments), tally)
+    counted(cargo::command(arguments), run)
 }
 
-fn counted(command: Command, tally: &mut Tally) -> anyhow::Result<Outcome> {
-    let (counts, has_passed) = run_counted(command, io::stdout())?;
-    tally.add(counts);
+fn counted(command: Command, run: &mut Run) -> anyhow::Result<Outcome> {
+    let (tally, has_passed) = run_counted(command, io::stdout())?;
+    let counts = tally.to_string();
+    run.tally.add(tally);
     if !has_passed {
         bail!("tests failed ({counts})");
     }
@@ -192,7 +238,7 @@ fn counted(command: Command, tally: &mut Tally) -> anyhow::Result<Outcome> {
 }
 
 /// The tests of the program know nothing of Kafka, so only those are looked at that do.
-fn kafka_lints(_: &mut Tally) -> anyhow::Result<Outcome> {
+fn kafka_lints(_: &mut Run) -> anyhow::Result<Outcome> {
     let warnings = ["--", "-D", "warnings"];
     let program = ["clippy", "-p", "anteroom", "--features", "kafka"];
     cargo_step(&[&program[..], &warnings].concat())?;
@@ -201,25 +247,15 @@ fn kafka_lints(_: &mut Tally) -> anyhow::Result<Outcome> {
     cargo_step(&layers.concat())
 }
 
-/// A workspace of its own, in the same folder: most of what it needs was checked by `clippy` just
-/// before.
-fn benches(_: &mut Tally) -> anyhow::Result<Outcome> {
-    let folder = std::env::var_os("CARGO_TARGET_DIR").is_none();
-    let folder: &[&str] = if folder {
-        &["--target-dir", "target"]
-    } else {
-        &[]
-    };
-    let check = [
-        "check",
-        "--all-targets",
-        "--manifest-path",
-        bench::limits::MANIFEST,
-    ];
-    cargo_step(&[&check, folder].concat())
+/// A workspace of its own, built in the same folder: most of what it needs was checked by `clippy`
+/// just before.
+fn benches(_: &mut Run) -> anyhow::Result<Outcome> {
+    let manifest = bench::limits::MANIFEST;
+    let check = ["check", "--all-targets", "--manifest-path", manifest];
+    cargo_step(&[&check[..], bench::limits::target_folder()].concat())
 }
 
-fn doc(_: &mut Tally) -> anyhow::Result<Outcome> {
+fn doc(_: &mut Run) -> anyhow::Result<Outcome> {
     let arguments = [
         "doc",
         "--workspace",
@@ -229,42 +265,75 @@ fn doc(_: &mut Tally) -> anyhow::Result<Outcome> {
     cargo::run_with("RUSTDOCFLAGS", "-D warnings", &arguments).map(|()| Outcome::Passed)
 }
 
-/// The binary that end-to-end tests run is built by Cargo along with them.
-fn tests(tally: &mut Tally) -> anyhow::Result<Outcome> {
-    if cargo::has("nextest") {
-        return test_step(&["nextest", "run", "--workspace"], tally);
+/// Runs the tests; the program that end-to-end tests start is built by Cargo along with them.
+///
+/// What is left out unless everything was asked for stands in `.config/nextest.toml`.
+fn tests(run: &mut Run) -> anyhow::Result<Outcome> {
+    const NEXTEST: [&str; 3] = ["nextest", "run", "--workspace"];
+    if !cargo::has("nextest") {
+        return tests_without_nextest(run);
     }
-    println!("cargo-nextest is not installed: the slower `cargo test` runs the same tests");
+    match run.scope {
+        Scope::All => test_step(&[&NEXTEST[..], &["--profile", "all"]].concat(), run),
+        Scope::Usual => {
+            let outcome = test_step(&NEXTEST, run)?;
+            let left_out = cargo::read(&[
+                "nextest",
+                "list",
+                "--workspace",
+                "--ignore-default-filter",
+                "--filterset=not default()",
+                "--message-format=oneline",
+            ])?;
+            run.left_out.extend(left_out.lines().map(str::to_owned));
+            Ok(outcome)
+        }
+    }
+}
+
+/// Runs the tests one program after the other. The names of what is left out cannot be chosen as
+/// well as nextest does, so that all runs of clusters are.
+fn tests_without_nextest(run: &mut Run) -> anyhow::Result<Outcome> {
     // `--tests`: unit tests of libraries and binaries, and integration tests; examples in the
     // documentation are a step of their own.
-    test_step(&["test", "--workspace", "--tests", "--no-fail-fast"], tally)
+    const TESTS: [&str; 4] = ["test", "--workspace", "--tests", "--no-fail-fast"];
+    println!("cargo-nextest is not installed: the slower `cargo test` runs the tests");
+    match run.scope {
+        Scope::All => test_step(&TESTS, run),
+        Scope::Usual => {
+            run.left_out
+                .push("all tests with `clusters::` in their names".to_owned());
+            test_step(&[&TESTS[..], &["--", "--skip", "clusters::"]].concat(), run)
+        }
+    }
 }
 
-/// How long each fuzz test takes on a build server, in seconds. Enough for tens of thousands of
-/// inputs; much more, and people stop waiting for the build.
-const FUZZ_SECONDS_CI: &str = "10";
+/// How long each fuzz test takes where everything runs, in seconds. Enough for tens of thousands
+/// of inputs; much more, and people stop waiting for the build.
+const FUZZ_SECONDS_ALL: &str = "10";
 const FUZZ_SECONDS: &str = "ANTEROOM_FUZZ_SECONDS";
 
-fn test_step(arguments: &[&str], tally: &mut Tally) -> anyhow::Result<Outcome> {
-    let variable = |name: &str| std::env::var_os(name);
-    let Some(seconds) = fuzz_seconds(variable("CI").as_deref(), variable(FUZZ_SECONDS).as_deref())
-    else {
-        return counted_step(arguments, tally);
-    };
-    cargo::announce_with(FUZZ_SECONDS, seconds, arguments);
-    let mut command = cargo::command(arguments);
-    command.env(FUZZ_SECONDS, seconds);
-    counted(command, tally)
-}
-
-/// What to set [`FUZZ_SECONDS`] to: on a build server, unless somebody has said it already.
-fn fuzz_seconds(ci: Option<&OsStr>, asked: Option<&OsStr>) -> Option<&'static str> {
-    let is_ci = ci.is_some_and(|ci| !ci.is_empty() && ci != "false");
-    (is_ci && asked.is_none()).then_some(FUZZ_SECONDS_CI)
+fn test_step(arguments: &[&str], run: &mut Run) -> anyhow::Result<Outcome> {
+    let asked = std::env::var_os(FUZZ_SECONDS);
+    match (run.scope, asked) {
+        (Scope::All, None) => {
+            cargo::announce_with(FUZZ_SECONDS, FUZZ_SECONDS_ALL, arguments);
+            let mut command = cargo::command(arguments);
+            command.env(FUZZ_SECONDS, FUZZ_SECONDS_ALL);
+            counted(command, run)
+        }
+        (Scope::Usual, None) => {
+            let long =
+                format!("fuzz tests that take {FUZZ_SECONDS_ALL} s each: they took a moment");
+            run.left_out.push(long);
+            counted_step(arguments, run)
+        }
+        (Scope::All | Scope::Usual, Some(_)) => counted_step(arguments, run),
+    }
 }
 
 /// Errors alone: packages in two versions are worth knowing, and not in each run.
-fn deny(_: &mut Tally) -> anyhow::Result<Outcome> {
+fn deny(_: &mut Run) -> anyhow::Result<Outcome> {
     let arguments = [
         "--log-level",
         "error",
@@ -295,21 +364,6 @@ mod tests {
     fn no_two_steps_share_a_name() {
         let names: BTreeSet<&str> = STEPS.iter().map(|step| step.name).collect();
         assert_eq!(names.len(), STEPS.len());
-    }
-
-    #[test]
-    fn build_servers_fuzz_longer_unless_told_how_long() {
-        let check = |ci: Option<&str>, asked: Option<&str>, expected: Option<&str>| {
-            let seconds = fuzz_seconds(ci.map(OsStr::new), asked.map(OsStr::new));
-            assert_eq!(seconds, expected, "CI: {ci:?}, asked for: {asked:?}");
-        };
-        check(None, None, None);
-        check(Some("true"), None, Some("10"));
-        check(Some("1"), None, Some("10"));
-        check(Some("false"), None, None);
-        check(Some(""), None, None);
-        check(Some("true"), Some("3"), None);
-        check(None, Some("3"), None);
     }
 
     #[test]

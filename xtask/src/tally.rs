@@ -1,8 +1,10 @@
-//! How many tests ran? Lets the output of a test runner through and sums its closing counts.
+//! How many tests ran, and how long did each take? Lets the output of a test runner through and
+//! reads it.
 //!
-//! Understands the closing lines of cargo-nextest and of the standard test harness; judges
-//! nothing: whether a run has failed is the runner's exit code.
+//! Understands the closing lines of cargo-nextest and of the standard test harness, and the line of
+//! cargo-nextest for each test. Judges nothing: whether a run has failed is the runner's exit code.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::io::{self, BufRead, BufReader, IsTerminal, Read, Write};
 use std::process::Command;
@@ -17,8 +19,8 @@ use anyhow::{Context, bail};
 /// ten seconds forgive a slow machine, and keep a forgotten process from hanging the build.
 const LEFTOVER_OUTPUT: Duration = Duration::from_secs(10);
 
-/// Closing counts, summed over all test binaries.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+/// Closing counts, summed over all test binaries, and the time of each test.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub(crate) struct Tally {
     /// Tests that passed.
     pub(crate) passed: u64,
@@ -26,19 +28,35 @@ pub(crate) struct Tally {
     pub(crate) failed: u64,
     /// Tests that were not run.
     pub(crate) skipped: u64,
+    /// How long each test took, where the runner says it.
+    times: BTreeMap<String, Duration>,
 }
 
 impl Tally {
-    /// Adds the counts of another run.
-    pub(crate) const fn add(&mut self, other: Self) {
+    /// Adds the counts and the times of another run.
+    pub(crate) fn add(&mut self, other: Self) {
         self.passed = self.passed.saturating_add(other.passed);
         self.failed = self.failed.saturating_add(other.failed);
         self.skipped = self.skipped.saturating_add(other.skipped);
+        self.times.extend(other.times);
     }
 
-    /// Adds the counts that `line` carries if it is a closing line; other lines count nothing.
+    /// Returns the tests that took longest, slowest first.
+    pub(crate) fn slowest(&self, count: usize) -> Vec<(&str, Duration)> {
+        let times = self.times.iter();
+        let mut times: Vec<_> = times.map(|(name, took)| (name.as_str(), *took)).collect();
+        times.sort_by_key(|(_, took)| std::cmp::Reverse(*took));
+        times.truncate(count);
+        times
+    }
+
+    /// Adds what `line` says of one test, or the counts if it is a closing line.
     fn read_line(&mut self, line: &str) {
         let line = without_colours(line);
+        if let Some((name, took)) = timed(&line) {
+            self.times.insert(name.to_owned(), took);
+            return;
+        }
         // The harness closes at the start of a line; indented it is what nextest shows of a
         // single failed test, which its own summary has counted already.
         if !line.trim_start().starts_with("Summary [") && !line.starts_with("test result:") {
@@ -70,6 +88,24 @@ impl fmt::Display for Tally {
             self.passed, self.failed, self.skipped
         )
     }
+}
+
+/// Reads the line of one test, such as `PASS [   1.204s] (  3/2617) anteroom::e2e demo::a_shop`.
+/// The line of a test that still runs has a `>` before the time and is none.
+fn timed(line: &str) -> Option<(&str, Duration)> {
+    let (status, rest) = line.trim().split_once(" [")?;
+    let is_status = status.split(' ').all(|word| {
+        let mut letters = word.chars();
+        letters.all(|letter| letter.is_ascii_uppercase() || letter == '-')
+    });
+    let (seconds, name) = rest.split_once("s] ")?;
+    let seconds: f64 = seconds.trim().parse().ok()?;
+    let name = match name.trim().strip_prefix('(') {
+        Some(numbered) => numbered.split_once(") ")?.1,
+        None => name,
+    };
+    let took = Duration::try_from_secs_f64(seconds).ok()?;
+    is_status.then_some((name.trim(), took))
 }
 
 /// Runs a test command, lets everything it prints through to `to`, and returns its closing counts
@@ -159,6 +195,7 @@ mod tests {
             passed,
             failed,
             skipped,
+            times: BTreeMap::new(),
         };
         assert_eq!(tally, expected, "{output}");
         assert_eq!(copy, output.as_bytes(), "output goes through unchanged");
@@ -211,6 +248,24 @@ mod tests {
             1,
             0,
         );
+    }
+
+    #[test]
+    fn the_slowest_tests_come_first() {
+        let output = "        PASS [   0.006s] (   1/2617) anteroom a::b\n\
+                      \x20       SLOW [> 30.000s] (─────────) anteroom::e2e c::d\n\
+                      \x20       FAIL [  31.271s] (   2/2617) anteroom::e2e c::d\n\
+                      \x20       PASS [   1.500s] anteroom-e2e::it e::f\n\
+                      \x20    Summary [  32.000s] 3 tests run: 2 passed, 1 failed, 0 skipped\n\
+                      \x20       FAIL [  31.271s] (   2/2617) anteroom::e2e c::d\n";
+        let tally = forward(output.as_bytes(), &mut io::sink()).unwrap();
+        let slowest = tally.slowest(2);
+        let expected = [
+            ("anteroom::e2e c::d", Duration::from_millis(31_271)),
+            ("anteroom-e2e::it e::f", Duration::from_millis(1_500)),
+        ];
+        assert_eq!(slowest, expected);
+        assert_eq!((tally.passed, tally.failed), (2, 1));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //!
 //! Only the part of `cargo metadata` that the checks read; not a general model of Cargo.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -69,4 +70,26 @@ pub(crate) fn metadata() -> anyhow::Result<Metadata> {
         "cargo metadata lists no packages"
     );
     Ok(metadata)
+}
+
+/// Returns the number of commits, or 0 where Git knows none.
+pub(crate) fn commits() -> usize {
+    let count = git(&["rev-list", "--count", "HEAD"]);
+    count.trim().parse().unwrap_or_default()
+}
+
+/// Returns the files that differ from the last commit, from the root of the workspace.
+pub(crate) fn changed_files() -> BTreeSet<String> {
+    let names = git(&["diff", "--name-only", "--relative", "HEAD"]);
+    names.lines().map(str::to_owned).collect()
+}
+
+/// Returns what Git prints; nothing where the source is in no repository.
+fn git(arguments: &[&str]) -> String {
+    let mut command = Command::new("git");
+    let output = command.current_dir(root()).args(arguments).output();
+    output.map_or_else(
+        |_| String::new(),
+        |output| String::from_utf8_lossy(&output.stdout).into_owned(),
+    )
 }

@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_token_is_told_by_its_line_and_not_by_what_it_holds() {
+    fn an_invalid_token_is_named_by_its_line_and_not_its_content() {
         let check = |text: &str, expected: TokenError| {
             let error = Token::parse(text).unwrap_err();
             assert_eq!(error, expected, "{text}");

@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_named_without_its_flag_is_answered_with_the_right_command() {
+    fn a_file_without_its_flag_is_answered_with_the_right_command() {
         let refused = Cli::try_parse_from(["check", "shop.toml"]).unwrap_err();
         let text = refused.to_string();
         assert!(text.contains("anteroom check --config shop.toml"), "{text}");
@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_of_a_file_do_not_hide_those_of_the_files_that_it_names() {
+    fn mistakes_of_a_file_do_not_hide_those_of_named_files() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("anteroom.toml");
         let text = "[server]\ntls_certificate = \"cert.pem\"\ntls_key = \"key.pem\"\nlisten = 5\n\
@@ -405,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_no_utf_8_is_told_how_to_become_it() {
+    fn a_file_that_is_not_utf_8_draws_advice_to_convert_it() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("anteroom.toml");
         let check = |bytes: &[u8], expected: &str| {
@@ -421,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn a_certificate_that_cannot_be_read_is_named_by_its_own_place_whatever_stands_before_it() {
+    fn an_unreadable_certificate_is_named_by_its_own_place_in_the_file() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("anteroom.toml");
         let text = "[server]\ntls_certificate = \"a.pem\"\n\

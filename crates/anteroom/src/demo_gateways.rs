@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn one_of_several_has_a_folder_of_its_own_and_the_stores_of_its_data_center() {
+    fn one_of_several_has_its_own_folder_and_its_data_centers_stores() {
         let member = Member {
             data_center: 2,
             node: 3,

@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn calls_a_slash_and_a_time_are_a_limit_and_are_written_in_the_shortest_form() {
+    fn a_rate_is_written_in_its_shortest_form() {
         let check = |text: &str, calls: u32, secs: u64, shortest: &str| {
             let read: RateText = text.parse().unwrap();
             let rate = read.rate();

@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn who_reads_no_further_has_had_enough_and_a_full_disk_is_told() {
+    fn a_closed_reader_is_fine_and_a_full_disk_is_reported() {
         let mut out = Vec::new();
         write(&mut out, "a line\n").unwrap();
         assert_eq!(out, b"a line\n");

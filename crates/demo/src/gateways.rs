@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn one_door_of_each_data_center_is_shown_and_every_one_is_used() {
+    fn one_door_of_each_data_center_is_shown_and_all_used() {
         let running = running();
         let doors: Vec<_> = running.doors().map(|door| door.url.port()).collect();
         assert_eq!(doors, [Some(1), Some(3)]);

@@ -10,6 +10,7 @@ pub mod crowd;
 mod dice;
 mod gateways;
 pub mod judge;
+pub mod judging;
 mod layout;
 pub mod options;
 pub mod origin;

@@ -99,7 +99,7 @@ async fn behind_an_honest_gateway_everybody_gets_in_and_the_limit_holds() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_crowd_before_several_nodes_uses_all_of_them_and_is_known_at_each() {
+async fn a_crowd_uses_all_nodes_and_is_known_at_each() {
     let origin = start_origin().await;
     let seats = usize::try_from(SEATS).unwrap();
     let gateway = FakeGateway::start(origin.address(), seats, SESSION, Fault::None).await;
@@ -216,7 +216,7 @@ async fn ask(origin: &Origin, method: &str, path: &str, is_visitor: bool) -> Res
 }
 
 #[tokio::test]
-async fn the_origin_lets_a_visitor_in_and_out_and_shows_its_count_to_anybody() {
+async fn the_origin_admits_a_visitor_and_shows_its_count_to_anybody() {
     let origin = start_origin().await;
     let page = ask(&origin, "GET", "/item/3", true).await;
     assert_eq!(page.headers()["shop-seat-ends"], "99999999999999");

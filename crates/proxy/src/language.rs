@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn a_choice_counts_more_than_a_wish_and_a_wish_more_than_the_default() {
+    fn a_choice_beats_a_preference_and_a_preference_the_default() {
         let check = |lines: &[(http::HeaderName, &str)], expected| {
             let found = of_headers(&headers(lines), Language::Dutch);
             assert_eq!(found, expected, "{lines:?}");

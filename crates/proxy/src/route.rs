@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn a_room_of_the_host_wins_over_a_longer_path_for_any_host() {
+    fn a_room_of_the_host_beats_a_longer_path_of_any_host() {
         let routes = routes(&[("*", "/shop/vip"), ("a.example", "/shop")]);
         check(&routes, "a.example", "/shop/vip", Some(1));
         check(&routes, "b.example", "/shop/vip", Some(0));

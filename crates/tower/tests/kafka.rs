@@ -83,7 +83,7 @@ impl Node {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn two_nodes_keep_one_limit_and_what_one_counted_last_is_told_when_it_ends() {
+async fn two_nodes_keep_a_limit_and_hand_over_the_last_counts() {
     let brokers = brokers();
     let first = Node::start(&brokers).await;
     let second = Node::start(&brokers).await;
@@ -112,7 +112,7 @@ async fn two_nodes_keep_one_limit_and_what_one_counted_last_is_told_when_it_ends
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_property_that_the_library_does_not_take_is_told_at_the_start() {
+async fn a_property_unknown_to_the_library_is_reported_at_start() {
     let brokers = brokers();
     let refused = Node::open(&brokers, "security.protocol=ssl").await;
     let error = refused.err().expect("TLS is not built in");

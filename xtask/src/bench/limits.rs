@@ -1,7 +1,7 @@
 //! `cargo xtask bench limits`: what does a check of a limit cost, beside others?
 //!
-//! Measured by the programs of `bench/limits`, a workspace of its own: what limits are measured
-//! beside is built by nobody who only builds the program.
+//! Measured by the programs of `crates/bench/limits`, a workspace of its own: what limits are
+//! measured beside is built by nobody who only builds the program.
 
 use anyhow::{Context, ensure};
 use clap::Args;
@@ -9,7 +9,16 @@ use clap::Args;
 use crate::cargo;
 
 /// Where the programs are.
-pub(crate) const MANIFEST: &str = "bench/limits/Cargo.toml";
+pub(crate) const MANIFEST: &str = "crates/bench/limits/Cargo.toml";
+
+/// Returns the arguments that keep what is built where everything else is, so that it is not below
+/// `crates`, unless the environment says where.
+pub(crate) fn target_folder() -> &'static [&'static str] {
+    match std::env::var_os("CARGO_TARGET_DIR") {
+        Some(_) => &[],
+        None => &["--target-dir", "target"],
+    }
+}
 
 /// How to measure limits.
 #[derive(Args)]
@@ -29,9 +38,10 @@ pub(crate) struct Options {
 /// When a program cannot be built, or a run cannot be made.
 pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     let run = |program: &str, arguments: &[String]| {
-        let build = ["run", "--release", "--manifest-path", MANIFEST, "--bin"];
-        let mut command = cargo::command(&build);
-        let status = command.arg(program).arg("--").args(arguments).status();
+        let build = ["run", "--release", "--manifest-path", MANIFEST];
+        let mut command = cargo::command(&[&build[..], target_folder()].concat());
+        let program_arguments = command.args(["--bin", program, "--"]).args(arguments);
+        let status = program_arguments.status();
         let status = status.context("starting cargo")?;
         ensure!(status.success(), "{program} failed ({status})");
         anyhow::Ok(())

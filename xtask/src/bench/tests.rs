@@ -27,7 +27,7 @@ fn the_program_is_found_among_the_messages_of_a_build() {
 }
 
 #[test]
-fn each_size_shows_its_middle_round_and_the_cost_over_the_smallest_size() {
+fn each_size_shows_its_middle_round_and_its_relative_cost() {
     let rounds = [
         (1, 1.0),
         (300, 9.0),

@@ -321,7 +321,7 @@ pub(super) const LAYERS: &[Layer] = &[
             "anteroom-valkey",
             "anteroom-node",
         ],
-        tests_use: &[],
+        tests_use: &["anteroom-limit-http"],
         ships: Ships::Never,
     },
     Layer {

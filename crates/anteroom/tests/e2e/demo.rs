@@ -142,7 +142,7 @@ const FOUR_NODES: [&str; 11] = [
 ];
 
 #[tokio::test]
-async fn four_nodes_in_two_data_centers_keep_the_limits_and_leave_no_store_behind() {
+async fn four_nodes_in_two_data_centers_keep_limits_and_stop_their_stores() {
     let folder = tempfile::tempdir().unwrap();
     let mut command = command(&FOUR_NODES);
     command.args(["--for", "8s", "--json"]);

@@ -9,15 +9,15 @@ mod rush;
 
 use std::time::Duration;
 
+use anteroom::demo::judging::JudgesClock;
 use anteroom_room::rules::Limits;
 use tokio::time::{Instant, interval};
 
 use self::rush::rush;
 use crate::support::crowd::{Crowd, Habits};
-use crate::support::eventually;
-use crate::support::judging::JudgingOrigin;
 use crate::support::process::Gateway;
-use crate::support::stage::Stage;
+use crate::support::stage::{Stage, judging};
+use crate::support::{eventually, now};
 
 /// A rate that is never the one that holds visitors back.
 pub(crate) const PLENTY: u32 = 1_000_000;
@@ -36,7 +36,7 @@ async fn of_ten_thousand_visitors_through_256_connections_exactly_fifty_are_let_
     let stage = Stage::open(limits(50, PLENTY), "5m").await;
     let (entered, connections) = rush(stage.door.address(), "/", 10_000, CONNECTIONS).await;
     assert_eq!(entered, 50);
-    let verdict = stage.origin.verdict(stage.limits);
+    let verdict = stage.origin.verdict();
     assert_eq!((verdict.most_inside, verdict.admissions), (50, 50));
     stage.assert_within_limits();
     let operator = stage.operator();
@@ -50,18 +50,18 @@ async fn of_ten_thousand_visitors_through_256_connections_exactly_fifty_are_let_
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn of_ten_thousand_visitors_exactly_as_many_are_let_in_as_a_minute_allows() {
+async fn of_ten_thousand_visitors_exactly_a_minutes_limit_is_admitted() {
     let stage = Stage::open(limits(PLENTY, 70), "5m").await;
     let origin = &stage.origin;
     let (entered, _) = rush(stage.door.address(), "/", 10_000, CONNECTIONS).await;
     // A rush may have lasted beyond the end of its minute; whoever comes later may go in then.
     let more = Crowd::send(&stage.door, 50, Habits::default());
     eventually("a minute's admissions are used up", async || {
-        origin.admissions_by_minute().values().any(|&of| of == 70)
+        origin.minutes().values().any(|&of| of == 70)
     })
     .await;
     more.go_home().await;
-    let minutes = origin.admissions_by_minute();
+    let minutes = origin.minutes();
     assert!(minutes.values().all(|&of| of <= 70), "{minutes:?}");
     assert!(entered <= 70 * minutes.len(), "{entered} in {minutes:?}");
     stage.assert_within_limits();
@@ -83,12 +83,14 @@ async fn every_allocation_keeps_both_limits_at_one_node() {
             ("rate", rate_path, limits(1_000, 40)),
         ] {
             let name = format!("{kind}-{allocation}");
-            let origin = JudgingOrigin::start(&name).await;
+            let origin = judging(&name, limits, JudgesClock::new(now)).await;
             text += &format!(
                 "[[room]]\nname = \"{name}\"\npath = \"{path}\"\norigin = \"http://{}\"\n\
                  total_active_users = {}\nnew_users_per_minute = {}\n\
                  allocation = \"{allocation}\"\nbypass = []\n",
-                origin.address, limits.total_active_users, limits.new_users_per_minute,
+                origin.address(),
+                limits.total_active_users,
+                limits.new_users_per_minute,
             );
             rooms.push((path, limits, origin));
         }
@@ -99,12 +101,12 @@ async fn every_allocation_keeps_both_limits_at_one_node() {
     let gateway = Gateway::start(&flags).await;
     for (path, limits, origin) in &rooms {
         rush(gateway.address, path, 600, 16).await;
-        origin.assert_within(*limits);
-        let verdict = origin.verdict(*limits);
+        origin.assert_within_limits();
+        let verdict = origin.verdict();
         if limits.total_active_users == 50 {
             assert_eq!(verdict.admissions, 50, "{path}: {verdict:?}");
         } else {
-            let minutes = origin.admissions_by_minute();
+            let minutes = origin.minutes();
             let most = minutes.values().max();
             // A rush that runs over the edge of a minute may fill neither of the two.
             assert!(

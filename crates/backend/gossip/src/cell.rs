@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn the_sum_is_what_all_writers_have_left_and_old_news_change_nothing() {
+    fn the_sum_is_what_all_writers_left_and_old_news_are_ignored() {
         let mut cell = Cell::new(Micros(1));
         assert_eq!(cell.merge(share(1, 7, 2)), Merged::News);
         assert_eq!(cell.merge(share(2, 4, 0)), Merged::News);
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_gives_back_what_is_not_his_and_no_share_is_below_zero() {
+    fn nobody_refunds_what_is_not_his_and_no_share_is_negative() {
         let (me, other) = (WriterId(1), WriterId(2));
         let mut cell = Cell::new(Micros(1));
         cell.add(me, 3);

@@ -259,7 +259,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_came_later_has_the_address_and_who_was_given_up_comes_later() {
+    fn the_newest_holder_of_an_address_has_it() {
         let first = Identity {
             address: SocketAddr::from(([10, 0, 0, 5], 7_946)),
             writer: WriterId(9),

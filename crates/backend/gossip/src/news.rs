@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_matters_least_is_put_off_and_nothing_before_there_is_too_much() {
+    fn what_matters_least_is_put_off_and_only_under_pressure() {
         let mut news = News::default();
         news.push(2, id(0));
         for index in 1..NEWS_MAX as u64 - 1 {

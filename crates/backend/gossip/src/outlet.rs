@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_the_system_has_no_room_for_is_waited_for_and_not_for_long() {
+    async fn what_the_system_cannot_take_is_waited_for_briefly() {
         let (tally, room) = (Tally::default(), Semaphore::new(2));
         let send = async |_: SocketAddr, _: Vec<u8>| {
             let room = room.acquire().await;

@@ -224,7 +224,7 @@ mod tests {
 
     /// Whoever was away before it knew the partitions has not heard of any of them.
     #[test]
-    fn lanes_that_are_found_later_are_away_as_long_as_nothing_came_back() {
+    fn new_lanes_are_unavailable_until_something_came_back() {
         let mut beats = Beats::default();
         for at in 0..16 {
             beats.due(secs(at));

@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn there_are_as_many_as_both_topics_have_partitions_and_not_too_many() {
+    fn there_are_as_many_lanes_as_partitions_within_a_bound() {
         for (calls, totals, expected) in [
             (0, 4, None),
             (4, 0, None),

@@ -45,7 +45,7 @@ mod tests {
     }
 
     #[test]
-    fn up_to_thirty_days_are_a_length_and_more_is_a_time_with_a_day_on_top() {
+    fn expiry_is_a_length_up_to_thirty_days_and_then_a_time() {
         check(MicroSpan(0), 4);
         check(MicroSpan(1), 5);
         // 2,589,406 s and a thousandth of it and 4 s are the longest.
@@ -56,7 +56,7 @@ mod tests {
 
     /// A node that is slower by 500 parts in a million needs a window for longer than it says.
     #[test]
-    fn what_a_slow_clock_takes_for_a_window_is_kept_for_all_of_it() {
+    fn a_window_on_a_slow_clock_is_kept_for_all_of_it() {
         for secs in [60_u64, 86_400, 29 * 86_400] {
             let by_the_server = secs + secs.div_ceil(1_999);
             let kept = exptime(MicroSpan::from_secs(secs), NOW);
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_be_kept_beyond_what_a_server_can_count_is_kept_for_good() {
+    fn what_exceeds_the_servers_range_is_kept_for_good() {
         let left = LATEST - 1_767_225_600 - 86_400 - 5;
         let longest = left - left.div_ceil(1_001);
         let told = exptime(MicroSpan::from_secs(longest), NOW);

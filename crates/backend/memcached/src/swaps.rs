@@ -299,7 +299,7 @@ mod tests {
 
     /// What `docs/limits.md` says of it.
     #[test]
-    fn pauses_together_are_short_where_tries_are_and_never_longer_than_a_call_may_wait() {
+    fn pauses_together_are_no_longer_than_a_call_may_wait() {
         for (took_ms, together_ms) in [(1, 127), (5, 565)] {
             let took = Duration::from_millis(took_ms);
             let longest = (0..TRIES - 1).map(|lost| pause_longest(lost, took));
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_with_an_initial_burst_is_remembered_until_it_would_be_new() {
+    fn a_client_with_an_initial_burst_is_remembered_until_new_again() {
         let rate = Rate::new(10, MicroSpan::from_secs(60)).unwrap();
         let check = |initial_burst, expected| {
             let policy = Policy::TokenBucket(TokenBucket::new(rate, 10, initial_burst).unwrap());

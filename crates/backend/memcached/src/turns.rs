@@ -188,8 +188,7 @@ mod tests {
     /// More than a line holds are told what those are told who stand in it: that says whether they
     /// may go on uncounted.
     #[tokio::test(start_paused = true)]
-    async fn whoever_finds_a_full_line_learns_whether_the_server_answers_as_soon_as_that_is_known()
-    {
+    async fn a_full_line_reports_whether_the_server_answers_once_known() {
         let turns = Turns::default();
         let turn = turns.take(1, now()).await.unwrap();
         let standing: Vec<_> = (2..WAITING_MAX).map(|_| turns.stand(1).unwrap()).collect();

@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_certificates_that_cannot_be_used_is_an_error_at_the_start() {
+    fn an_unusable_certificate_file_is_an_error_at_the_start() {
         check("", "holds no certificate");
         check("what is this?", "holds no certificate");
         check(

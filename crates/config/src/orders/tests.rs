@@ -67,7 +67,7 @@ fn a_change_says_who_when_what_before_and_after() {
 }
 
 #[test]
-fn a_pause_is_a_layer_of_its_own_and_resume_takes_only_that_away() {
+fn a_pause_is_its_own_layer_and_resume_removes_only_that() {
     let file = room("");
     let steps = [
         Order::Message(Some("Sold out for Saturday".to_owned())),
@@ -90,7 +90,7 @@ fn a_pause_is_a_layer_of_its_own_and_resume_takes_only_that_away() {
 }
 
 #[test]
-fn open_ends_a_pause_and_queue_all_and_moves_the_opening_to_now() {
+fn open_ends_pauses_and_moves_the_opening_to_now() {
     let file = room("opens_at = \"2040-01-01T00:00:00Z\"\ndraw = true\nqueue_all = true");
     let opened = after(&[pause("wait"), Order::Open], &file);
     let changed = opened.applied_to(&file);
@@ -171,7 +171,7 @@ fn nobody_can_be_held_in_a_room_that_is_switched_off() {
 }
 
 #[test]
-fn values_that_do_not_fit_a_changed_file_do_not_hold_and_can_be_taken_back() {
+fn overrides_that_no_longer_fit_the_file_can_be_taken_back() {
     let opening = room("opens_at = \"2040-01-01T00:00:00Z\"");
     let orders = after(
         &[
@@ -206,7 +206,7 @@ fn values_that_do_not_fit_a_changed_file_do_not_hold_and_can_be_taken_back() {
 }
 
 #[test]
-fn what_was_said_last_is_newer_whatever_the_clocks_and_the_versions_are() {
+fn the_last_override_is_newer_whatever_clocks_and_versions_say() {
     let file = room("");
     let first = after(&[pause("x"), Order::Resume], &file);
     let behind = Millis(NOW.0 - 60_000);

@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_health_checks_path_may_have_a_query_and_nothing_that_leaves_its_line() {
+    fn a_health_checks_path_may_have_a_query_but_no_line_break() {
         for right in ["/", "/healthz", "/healthz?deep=1", "/a%20b"] {
             assert_eq!(check_path(right).ok().as_deref(), Some(right));
         }

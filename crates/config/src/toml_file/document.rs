@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_toml_is_text_and_the_rest_is_what_it_is() {
+    fn what_is_no_toml_is_text_and_the_rest_is_parsed() {
         assert!(value("t.b", "5m").contains("String(\"5m\")"));
         assert!(value("t.b", "\"5m\"").contains("String(\"5m\")"));
         assert!(value("t.b", "[\"1ms\", \"2ms\"]").contains("String(\"2ms\")"));

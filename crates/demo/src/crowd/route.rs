@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn who_keeps_to_a_node_keeps_to_it_and_all_nodes_get_their_part() {
+    fn sticky_visitors_keep_their_node_and_all_nodes_get_their_part() {
         for number in 0..12 {
             assert!(route(0, number, 6).iter().all(|node| *node == number % 6));
         }

@@ -94,7 +94,7 @@ fn too_many_admissions_in_a_minute_are_over_the_limit() {
 }
 
 #[test]
-fn a_request_is_late_at_its_seats_end_and_blamed_beyond_the_way() {
+fn a_request_is_late_after_its_seat_beyond_the_travel_time() {
     let on_the_way = judge(&[(1_500, sighting(1, 0, 1_000))]).verdict(LIMITS, Millis(1_500));
     assert_eq!(
         (
@@ -123,7 +123,7 @@ fn with_an_unjudged_request_nothing_is_proved() {
 }
 
 #[test]
-fn whoever_logs_out_leaves_at_once_and_counts_in_the_moment_in_which_it_is_let_through() {
+fn a_logged_out_visitor_leaves_at_once_and_still_counts_then() {
     let mut judge = judge(&[(0, sighting(1, 0, 9_000))]);
     judge.revoke(visitor(1), Millis(10));
     judge.revoke(visitor(1), Millis(10));

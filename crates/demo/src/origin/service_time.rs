@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_is_quick_up_to_the_capacity_and_then_takes_quadratically_longer() {
+    fn a_page_gets_quadratically_slower_beyond_the_capacity() {
         let time = ServiceTime {
             base: Duration::from_millis(20),
             capacity: 50,

@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_says_how_full_it_is_and_how_long_the_seat_lasts() {
+    fn a_page_says_how_full_it_is_and_how_long_seats_last() {
         let figures = Figures {
             inside: 41,
             capacity: 50,

@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_count_of_zero_is_a_peek_and_one_below_is_a_refund() {
+    fn a_count_of_zero_peeks_and_a_negative_one_refunds() {
         for (count, cost) in [
             (0, Cost::Peek),
             (1, Cost::ONE),

@@ -81,7 +81,7 @@ mod tests {
     // Muscat, "Distributed Rate-Limiting Algorithms", 2022: what the counter of 07:10 knows at
     // 07:10:23.
     #[test]
-    fn a_call_at_23_seconds_past_is_counted_from_the_full_minute_on() {
+    fn a_call_at_23_seconds_counts_from_the_full_minute() {
         let mut client = client(100);
         client.call("07:09:23", 10);
         client.call("07:10:00", 20);

@@ -152,7 +152,7 @@ mod tests {
     // Muscat, "Distributed Rate-Limiting Algorithms", 2022: calls wait, and what does not fit
     // spills.
     #[test]
-    fn calls_go_on_one_by_one_and_are_rejected_when_the_queue_is_full() {
+    fn calls_proceed_one_by_one_and_a_full_queue_rejects() {
         let mut client = client(60, 3);
         let seen = delays(&mut client, "07:10:00", &[1, 1, 1, 1, 1]);
         assert_eq!(seen, [Some(0), Some(1), Some(2), Some(3), None]);
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_that_wait_go_on_as_they_were_told_when_the_settings_change() {
+    fn waiting_calls_proceed_as_told_when_the_settings_change() {
         let mut client = client(60, 10);
         delays(&mut client, "07:10:00", &[1, 1, 1]);
         client.limit = LeakyBucket::new(a_minute(6), 1);

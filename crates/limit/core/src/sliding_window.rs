@@ -93,7 +93,7 @@ mod tests {
     // Cloudflare, "How we built rate limiting capable of scaling to millions of domains", 2017: 42
     // in the minute before and 18 in this one are 42 * 45/60 + 18 = 49.5 of 50 after 15 seconds.
     #[test]
-    fn forty_nine_and_a_half_of_fifty_is_not_over_and_one_more_is() {
+    fn an_estimate_of_49_5_of_fifty_is_not_over() {
         let mut client = client(50);
         client.call("00:00:30", 42);
         client.call("00:01:05", 8);

@@ -116,7 +116,7 @@ mod tests {
     // Muscat, "Distributed Rate-Limiting Algorithms", 2022: five windows of 15 seconds for one of
     // 60, the oldest weighs (15 - elapsed)/15; in the extreme 60 windows of a second.
     #[test]
-    fn of_five_quarters_of_a_minute_the_oldest_weighs_what_is_left_of_it() {
+    fn of_five_quarter_minutes_the_oldest_weighs_its_remaining_part() {
         let mut client = client(1_000, 4);
         for time in ["07:09:14", "07:09:29", "07:09:44", "07:09:59", "07:10:10"] {
             assert!(client.takes(time, 150));
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_over_may_come_again_when_enough_of_the_oldest_part_is_gone() {
+    fn a_rejected_client_may_return_when_the_oldest_part_has_gone() {
         let mut client = client(100, 4);
         client.takes("07:10:00", 60);
         client.takes("07:10:20", 40);

@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_are_kept_when_the_settings_change_and_cut_down_to_what_a_new_client_has() {
+    fn tokens_are_kept_within_the_new_burst_when_settings_change() {
         let mut client = holding(60);
         for (capacity, initial_burst, left) in [(50, 50, 50), (50, 55, 55), (200, 300, 60)] {
             client.limit = bucket(100, capacity, initial_burst);

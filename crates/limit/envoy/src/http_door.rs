@@ -211,7 +211,7 @@ descriptors:
 
     // tidy: paused time
     #[tokio::test(start_paused = true)]
-    async fn a_call_that_nobody_decides_about_ends_and_gives_back_what_it_held() {
+    async fn an_undecided_call_ends_and_gives_back_what_it_held() {
         let budget = Budget::default();
         let whole = budget.left();
         assert_eq!(

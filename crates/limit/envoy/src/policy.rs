@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_counted_is_told_with_the_setting_that_is_to_blame() {
+    fn a_call_that_cannot_be_counted_names_the_setting_to_blame() {
         let sub_windows = Some(7);
         let uneven = said(AlgorithmChoice::SubWindows { sub_windows }, 1, Unit::Second).unwrap();
         assert_eq!(uneven.0, "sub_windows");

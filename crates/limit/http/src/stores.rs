@@ -185,7 +185,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_store_without_time_is_no_store_that_is_away_and_is_told_now_and_then() {
+    async fn a_store_without_time_is_reported_now_and_then_and_available() {
         let contact = Contact::default();
         let busy = CountsError::Busy {
             place: "memcached".to_owned(),

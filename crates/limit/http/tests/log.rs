@@ -1,8 +1,8 @@
 //! What does the log say of a store that is away? Once that calls cannot be counted, and once that
 //! they are again, whatever becomes of them meanwhile and however the store is asked.
 //!
-//! All in one test: who listens to the log is asked for in the whole process when something is said
-//! for the first time.
+//! All in one test, and in a program of its own: who listens to the log is asked for in the whole
+//! process when something is said for the first time.
 
 use std::fmt::{Debug, Write as _};
 use std::net::SocketAddr;
@@ -238,7 +238,7 @@ async fn check_lent_meanwhile(log: &Log) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_outage_is_told_once_when_it_begins_and_once_when_it_ends() {
+async fn an_outage_is_reported_once_at_its_beginning_and_end() {
     let log = Log::default();
     let _listening = tracing::subscriber::set_default(log.clone());
     for manner in [Manner::Asked, Manner::Decides] {

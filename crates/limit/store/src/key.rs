@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn how_parts_are_split_counts_for_stores_too_and_so_does_the_limit() {
+    fn stores_see_how_parts_are_split_and_the_limit() {
         let all = [
             shared("api", &["a_b", ""]),
             shared("api", &["a", "b"]),

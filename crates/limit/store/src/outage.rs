@@ -52,8 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_store_of_which_one_server_is_away_is_told_once_and_is_back_after_a_while_without_failures()
-    {
+    fn an_outage_of_one_of_several_servers_is_reported_once() {
         let outage = Outage::default();
         let mut now = Duration::ZERO;
         assert!(!outage.handle_answer(now, || false));

@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_that_needs_more_than_its_store_offers_is_refused_with_both_named() {
+    fn a_limit_beyond_its_stores_means_is_rejected_naming_both() {
         let rate = Rate::new(10, MicroSpan::from_secs(60)).unwrap();
         let log = Policy::SlidingLog(SlidingLog::new(rate).unwrap());
         let fixed = Policy::FixedWindow(FixedWindow::new(rate));

@@ -1,4 +1,4 @@
-//! The headers of honest and other clients, by hand; `tests/fuzz_cookies.rs` makes up more.
+//! The headers of honest and other clients, by hand; `tests/it/fuzz_cookies.rs` makes up more.
 
 use super::*;
 

@@ -364,7 +364,7 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     #[tokio::test(start_paused = true)]
-    async fn the_first_request_is_waited_for_as_long_as_for_a_head_and_the_next_one_longer() {
+    async fn the_first_request_has_a_heads_time_and_the_next_longer() {
         let (_trigger, signal) = drain();
         let observer: Arc<dyn ConnectionObserver> = Arc::new(Unobserved);
         let hold = ConnectionHold::alone(&observer, signal.clone());

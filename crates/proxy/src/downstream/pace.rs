@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn only_time_that_was_waited_for_counts_and_a_fast_start_is_soon_forgotten() {
+    async fn only_waiting_time_counts_and_a_fast_start_is_soon_forgotten() {
         let start = Instant::now();
         let at = |ms| start + Duration::from_millis(ms);
         let mut pace = Pace::new(100);

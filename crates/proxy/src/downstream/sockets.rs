@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_address_that_is_taken_is_tried_again_for_a_while_and_nothing_else_is() {
+    async fn only_an_address_in_use_is_tried_again_for_a_while() {
         check(ErrorKind::AddrInUse, 3, Ok(()), 4).await;
         let taken = Err(ErrorKind::AddrInUse);
         check(ErrorKind::AddrInUse, u32::MAX, taken, RETRIES + 1).await;

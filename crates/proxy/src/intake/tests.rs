@@ -155,7 +155,7 @@ fn what_comes_out_says_who_sent_it_and_lacks_our_own_headers() {
 }
 
 #[test]
-fn an_address_has_a_longest_length_with_its_query_and_without_its_host() {
+fn the_bound_on_an_address_includes_its_query_and_not_its_host() {
     let host = [("host", "a")];
     let fits = format!("/{}?{}", "a".repeat(99), "b".repeat(199));
     assert!(checked("GET", &fits, &host).is_ok());
@@ -164,7 +164,7 @@ fn an_address_has_a_longest_length_with_its_query_and_without_its_host() {
 }
 
 #[test]
-fn by_http2_authority_and_host_say_the_same_and_one_of_them_is_enough() {
+fn in_http2_one_of_authority_and_host_is_enough() {
     let check = |target, hosts: &[&str], expected: Result<&str, Refusal>| {
         let headers: Vec<_> = hosts.iter().map(|host| ("host", *host)).collect();
         let found = checked2(target, &headers).map(|head| {

@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_refuses_all_that_we_have_is_given_none_of_it_for_a_star() {
+    fn a_star_does_not_offer_what_was_refused_by_name() {
         let refusals = Language::ALL.map(|language| format!("{};q=0", language.tag()));
         let refusals = refusals.join(",");
         check(&format!("*,{refusals}"), None);

@@ -165,7 +165,7 @@ fn control_bytes_and_overlong_characters_are_refused() {
 }
 
 #[test]
-fn text_outside_ascii_is_read_as_text_and_stray_bytes_do_no_harm() {
+fn non_ascii_text_is_text_and_stray_bytes_do_no_harm() {
     assert_eq!(readings("/l%C3%A4den"), ["/l%C3%A4den", "/läden"]);
     assert_eq!(readings("/caf%E9/x"), ["/caf%E9/x", "/caf\u{fffd}/x"]);
 }
@@ -200,7 +200,7 @@ fn twice(path: &str) -> Vec<String> {
 }
 
 #[test]
-fn what_an_origin_that_decodes_twice_reads_as_shop_is_read_as_shop() {
+fn a_doubly_encoded_shop_is_a_shop() {
     let disguises = [
         "/shop%3fx",
         "/shop%23x",

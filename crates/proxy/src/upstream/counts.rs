@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_time_falls_into_the_first_class_whose_bound_it_does_not_exceed() {
+    fn a_time_falls_into_the_first_class_that_holds_it() {
         let counts = Counts::default();
         for ms in [0, 1, 2, 60_000, 60_001] {
             counts.count(Outcome::Answered(StatusCode::OK), Duration::from_millis(ms));

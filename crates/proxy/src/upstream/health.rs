@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn so_many_checks_in_a_row_change_what_is_believed_and_the_first_decides_alone() {
+    fn checks_in_a_row_change_the_verdict_and_the_first_decides_alone() {
         let now = Instant::now();
         let check = |checks: &str, expected| {
             let mut health = Health::new(now);
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn five_requests_in_a_row_without_an_answer_put_an_origin_out_and_it_comes_back_by_itself() {
+    fn five_unanswered_requests_eject_an_origin_for_a_while() {
         let now = Instant::now();
         let mut health = Health::new(now);
         fail(&mut health, 4, SILENT, now);
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn ten_answers_that_say_it_cannot_put_it_out_if_they_are_most_of_a_window() {
+    fn ten_5xx_answers_eject_an_origin_if_they_are_most() {
         let now = Instant::now();
         let check = |good: u32, unfit: u32, later: u64, expected| {
             let mut health = Health::new(now);
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn on_trial_less_is_enough_and_each_time_it_stays_away_twice_as_long() {
+    fn on_probation_less_ejects_and_each_ejection_lasts_twice_as_long() {
         for (is_silent, first, on_trial) in [(SILENT, 5, 2), (UNFIT, 10, 3)] {
             let mut now = Instant::now();
             let mut health = Health::new(now);

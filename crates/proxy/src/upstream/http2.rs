@@ -323,7 +323,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_refused_at_once_is_one_event_and_what_is_refused_for_long_is_several() {
+    fn rejections_at_once_are_one_event_and_lasting_ones_several() {
         let (shared, start) = (Shared::new(), Instant::now());
         let is_news = |ms| shared.note_refusal(start + Duration::from_millis(ms));
         let told: Vec<u64> = (0..=3_000).step_by(250).filter(|ms| is_news(*ms)).collect();

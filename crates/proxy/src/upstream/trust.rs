@@ -176,7 +176,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_of_certificates_that_cannot_be_used_is_an_error_at_the_start() {
+    fn an_unusable_certificate_file_is_an_error_at_the_start() {
         let check = |text: &str, expected: &str| {
             let error = trusted_by_file(Path::new("ca.pem"), text.as_bytes()).unwrap_err();
             assert_eq!(error.to_string(), expected);

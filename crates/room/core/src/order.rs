@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn a_draw_puts_all_early_ones_before_the_start_in_an_order_unrelated_to_arrival() {
+    fn a_draw_puts_early_visitors_first_in_random_order() {
         let rules = Rules {
             opens_at: Some(Millis(10_000_000)),
             draw: true,
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_round_draws_about_as_many_as_there_are_slots_and_not_always_the_same() {
+    fn a_round_draws_about_as_many_as_there_are_slots() {
         let mut lottery = Lottery::default();
         lottery.advance(100, 10_000, Millis(10_000));
         let winners = |lottery: &Lottery| -> alloc::vec::Vec<u32> {

@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn three_failed_connections_in_a_row_stop_admissions_and_a_good_answer_resumes_them() {
+    fn three_failed_connections_stop_admissions_until_a_good_answer() {
         let mut health = OriginHealth::default();
         for _ in 0..2 {
             health.handle_outcome(OriginOutcome::Unreachable, Millis(0));

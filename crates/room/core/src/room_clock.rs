@@ -89,7 +89,7 @@ mod tests {
     const HOUR: Span = Span(3_600_000);
 
     #[test]
-    fn a_step_of_the_wall_clock_moves_room_time_by_no_more_than_the_slew() {
+    fn a_wall_clock_step_moves_room_time_within_the_slew() {
         let boot = Span(1_000_000);
         let offset = Offset::between(boot, WALL);
         let second = Span(1_000);
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_restart_in_the_same_boot_goes_on_and_a_reboot_begins_at_the_wall_clock() {
+    fn a_restart_continues_room_time_and_a_reboot_begins_anew() {
         let offset = Offset::between(Span(5_000), WALL);
         let saved = Some(SavedOffset {
             boot_id: "a",

@@ -291,13 +291,13 @@ mod tests {
     }
 
     #[test]
-    fn an_interval_is_a_sixtieth_of_the_session_and_at_least_a_second() {
+    fn an_interval_is_a_sixtieth_of_the_session_or_a_second() {
         assert_eq!(terms(300_000).grid, Span(5_000));
         assert_eq!(terms(10_000).grid, Span(1_000));
     }
 
     #[test]
-    fn terms_that_are_cut_short_issue_no_seat_longer_than_allowed_and_hardly_a_shorter_one() {
+    fn shortened_terms_issue_no_seat_longer_than_allowed() {
         for most in [
             0, 1_999, 3_000, 12_000, 61_000, 62_000, 310_000, 310_061, 90_000_000,
         ] {
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn seats_that_may_have_been_prolonged_are_counted_at_the_latest_end_and_once() {
+    fn possibly_extended_seats_are_counted_once_at_the_latest_end() {
         let seats = || SeatRow::from_iter([(Millis(10), 2), (Millis(20), 3), (Millis(90), 1)]);
         let check = |count, expected: &[(u64, i64)]| {
             let mut row = seats();

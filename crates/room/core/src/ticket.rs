@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ticket_is_judged_by_its_written_end_and_not_by_the_config() {
+    fn a_ticket_is_judged_by_its_written_end_not_the_config() {
         let short = Rules {
             session_duration: Span(1_000),
             ..Rules::default()
@@ -199,14 +199,14 @@ mod tests {
     }
 
     #[test]
-    fn a_ticket_of_a_closed_interval_is_over_even_on_a_slow_clock() {
+    fn a_closed_intervals_ticket_is_over_even_on_a_slow_clock() {
         let ticket = accepted(0, 300_000);
         let standing = ticket.standing(Millis(299_000), Millis(300_000), &Rules::default());
         assert_eq!(standing, Standing::Over);
     }
 
     #[test]
-    fn a_ticket_from_the_future_is_honoured_for_at_most_the_longest_seat() {
+    fn a_ticket_from_the_future_is_honoured_for_the_longest_seat() {
         let ticket = accepted(3_600_000, 4_000_000);
         let standing = ticket.standing(Millis(1_000), Millis(0), &Rules::default());
         assert_eq!(
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ticket_is_due_by_its_own_seat_if_that_is_shorter_than_seats_of_now() {
+    fn a_ticket_is_due_by_its_own_shorter_seat() {
         let minute = accepted(0, 62_000);
         let grid_of_an_hour = Span(60_000);
         assert!(minute.is_check_in_due(Millis(1_100), grid_of_an_hour, true));

@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crowd_of_one_second_larger_than_the_slots_is_served_in_part() {
+    fn a_crowd_of_one_second_above_the_slots_is_served_in_part() {
         check(&[(1, 100), (2, 1)], 7, Watermark::UpTo(Millis(1)));
     }
 
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_line_is_told_in_few_figures_and_never_lets_in_more() {
+    fn a_long_queue_in_few_figures_never_admits_more() {
         let waiting: WaitingCounts = (0..5_000).map(|n| (Millis(n * 1_000), 3)).collect();
         let told = compact(&waiting);
         assert!(told.len() <= TOLD_EXACTLY + GROUPS, "{}", told.len());
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_in_a_line_that_was_told_in_few_figures_is_off_by_half_a_group_at_most() {
+    fn a_place_told_in_few_figures_is_off_by_half_a_group() {
         let waiting: WaitingCounts = (0..5_000).map(|n| (Millis(n * 1_000), 2)).collect();
         let told = compact(&waiting);
         let group = 2 * (5_000 - 48) / 16 / 2 + 2;

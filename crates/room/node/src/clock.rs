@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wall_clock_that_steps_moves_room_time_neither_at_once_nor_over_a_restart() {
+    fn a_stepped_wall_clock_moves_room_time_slowly_even_over_restarts() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("clock");
         let wall = Arc::new(AtomicU64::new(1_694_432_754_000));

@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_died_vouches_for_its_successor_in_the_rooms_that_knew_it() {
+    fn a_dead_process_vouches_for_its_successor_in_rooms_it_knew() {
         let folder = tempfile::tempdir().unwrap();
         let first = enter(folder.path(), 1);
         let refused = [refusal(VisitorId([7; 16]), Millis(900))];
@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_was_cut_short_vouches_for_too_little_and_never_for_too_much() {
+    fn a_truncated_file_vouches_for_too_little_never_too_much() {
         let whole = format!("refuses {} 5\nroom 9 shop\n", hex(&[7; 16]));
         assert_eq!(parse(&whole)["shop"].refused.len(), 1);
         for length in 0..whole.len() {

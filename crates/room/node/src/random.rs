@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn a_jittered_period_is_a_little_shorter_or_longer_and_right_on_average() {
+    fn a_jittered_period_varies_a_little_and_is_right_on_average() {
         let random = Random::new().unwrap();
         let period = Span(1_600);
         let drawn: Vec<Span> = (0..1_000).map(|_| random.jittered(period)).collect();

@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_planned_far_ahead_comes_before_one_planned_near_for_the_same_moment() {
+    fn of_simultaneous_events_the_one_planned_earlier_comes_first() {
         let mut wheel = Wheel::new(0);
         wheel.push(70_000, 1);
         wheel.push(66_000, 2);

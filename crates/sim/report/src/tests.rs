@@ -163,7 +163,7 @@ fn sweep() -> Vec<Outcome> {
 }
 
 #[test]
-fn a_table_fits_into_100_columns_and_has_a_column_for_each_allocation() {
+fn a_table_fits_100_columns_with_one_for_each_allocation() {
     for outcomes in [outcomes("shop"), sweep(), outcomes(&"x".repeat(300))] {
         let text = table(&outcomes);
         let widest = text.lines().map(|line| line.chars().count()).max();
@@ -301,7 +301,7 @@ fn a_file_that_is_no_report_is_never_overwritten() {
 /// With `ANTEROOM_REPORT=DIR` in the environment, leaves a made-up report there for people to look
 /// at.
 #[test]
-fn a_report_of_a_run_without_events_or_data_centers_is_written_too() {
+fn a_report_without_events_or_data_centers_is_written() {
     let folder = tempfile::tempdir().unwrap();
     let bare = Outcome {
         samples: vec![],

@@ -17,7 +17,7 @@ use tempfile::TempDir;
 use self::data_center::{DataCenter, Surroundings};
 use crate::binary;
 use crate::crowd::{Doors, Tally};
-use crate::judge::JudgingOrigin;
+use crate::judge::{self, JudgingOrigin};
 use crate::node::Node;
 use crate::recorder::{self, Recorder};
 use crate::stepped::Shim;
@@ -120,7 +120,7 @@ impl Cluster {
             .tempdir()
             .expect("a folder for the nodes");
         let session = Duration::from_secs(setup.session_secs);
-        let origin = JudgingOrigin::start(setup.limits, session).await;
+        let origin = judge::start(setup.limits, session).await;
         let shim = Shim::new();
         let world = match setup.world {
             Some(kind) => Some(Store::start(kind, &shim).await),

@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn the_mean_is_that_of_one_look_a_second_since_it_was_full() {
+    fn the_mean_has_one_sample_a_second_since_full() {
         let looks = [(0, 0, 9), (500, 10, 9), (700, 1, 9), (1_500, 8, 9)];
         let fill = seen(&looks).unwrap();
         assert_eq!(fill.full_after, Span(500));

@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_sent_comes_back_in_order_and_as_late_as_both_ways_take() {
+    async fn bytes_come_back_in_order_after_both_delays() {
         let relay = relay(Delays {
             there: Duration::from_millis(30),
             back: Duration::from_millis(20),
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_cut_breaks_what_is_open_and_what_comes_until_it_is_healed() {
+    async fn a_cut_breaks_open_and_new_connections_until_healed() {
         let relay = relay(Delays::default()).await;
         let mut stream = TcpStream::connect(relay.address()).await.unwrap();
         assert!(say(&mut stream, b"one").await.is_some());

@@ -41,7 +41,7 @@ async fn whether_a_gateway_is_ready_is_the_exit_code() {
 }
 
 #[tokio::test]
-async fn a_limit_whose_store_is_away_is_a_line_and_the_exit_code() {
+async fn a_limit_with_an_unavailable_store_prints_a_line_and_fails() {
     let trouble = r#"{"limit": "api", "store": "valkey", "lastFailureMs": 9,
         "detail": "calls cannot be counted"}"#;
     let body = format!(r#"{{"rooms": [], "limits": [{trouble}]}}"#);

@@ -151,7 +151,7 @@ fn check_refused(order: &LimitOrder, expected: &str) {
 }
 
 #[test]
-fn a_rate_that_the_limit_cannot_hold_is_refused_with_what_is_allowed() {
+fn a_rate_that_the_limit_cannot_hold_is_rejected_with_the_range() {
     let check =
         |limit: &str, typed: Value, expected: &str| check_refused(&set(limit, typed), expected);
     check(
@@ -184,7 +184,7 @@ fn a_rate_that_the_limit_cannot_hold_is_refused_with_what_is_allowed() {
 }
 
 #[test]
-fn a_client_that_cannot_be_named_so_is_refused_with_what_is_allowed() {
+fn a_client_that_cannot_be_named_is_rejected_with_the_allowed_forms() {
     let check =
         |limit: &str, typed: Value, expected: &str| check_refused(&set(limit, typed), expected);
     check(
@@ -302,7 +302,7 @@ fn orders_outlive_their_limit_and_are_said_to_have_none() {
 }
 
 #[test]
-fn what_does_not_fit_the_file_any_more_does_not_hold_and_says_so() {
+fn what_no_longer_fits_the_file_does_not_hold_and_says_so() {
     let orders = after(
         &[set(
             "login",

@@ -110,7 +110,7 @@ async fn an_accessibility_checker_finds_nothing_in_any_state() {
 }
 
 #[tokio::test]
-async fn without_cookies_the_checker_finds_nothing_either_and_the_checker_does_find_faults() {
+async fn the_accessibility_checker_works_and_finds_nothing_without_cookies() {
     let gallery = Gallery::open().await;
     let browser = Browser::start(Setup::NoCookies).await;
     browser.open(&gallery.url("full", Language::English)).await;
@@ -131,7 +131,7 @@ async fn without_cookies_the_checker_finds_nothing_either_and_the_checker_does_f
 }
 
 #[tokio::test]
-async fn every_page_fits_a_small_screen_and_four_times_the_size_and_nothing_moves() {
+async fn every_page_fits_small_screens_and_large_text_and_nothing_moves() {
     let gallery = Gallery::open().await;
     let browser = Browser::start(Setup::Usual).await;
     // 320 by 256 CSS pixels are 1280 by 1024 at 400 %.

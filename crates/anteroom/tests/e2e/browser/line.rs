@@ -9,7 +9,7 @@ use crate::support::browser::{Browser, Setup};
 const MINUTE: &str = "session_duration = \"60s\"";
 
 #[tokio::test]
-async fn a_browser_watches_the_line_move_and_goes_in_by_itself_when_it_is_its_turn() {
+async fn a_browser_watches_the_line_and_goes_in_at_its_turn() {
     let scene = Scene::new(1, MINUTE).await;
     let browser = Browser::start(Setup::Usual).await;
     let inside = scene.neighbour().await;

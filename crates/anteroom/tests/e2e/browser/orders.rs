@@ -21,7 +21,7 @@ async fn until_told(browser: &Browser, reason: &str) {
 }
 
 #[tokio::test]
-async fn an_open_page_and_a_new_one_show_what_holds_and_not_what_the_file_says() {
+async fn old_and_new_pages_show_what_holds_and_not_the_file() {
     let scene = Scene::new(1, "session_duration = \"60s\"").await;
     let browser = Browser::start(Setup::Usual).await;
     let inside = scene.neighbour().await;

@@ -83,7 +83,7 @@ async fn back_shows_a_page_that_goes_on_asking() {
 }
 
 #[tokio::test]
-async fn a_page_that_slept_asks_when_it_wakes_and_has_kept_its_place() {
+async fn a_page_that_slept_asks_on_waking_and_keeps_its_place() {
     let first = FirstInLine::at("/").await;
     let FirstInLine { scene, browser, .. } = &first;
     browser.set_frozen(true).await;

@@ -42,7 +42,7 @@ pub(super) fn app() -> String {
 }
 
 #[tokio::test]
-async fn a_shop_whose_requests_are_queued_reloads_to_the_waiting_page_and_comes_back() {
+async fn a_shop_with_queued_requests_reloads_to_the_waiting_page_and_back() {
     let scene = Scene::new(1, SHORT).await;
     let browser = Browser::start(Setup::Usual).await;
     browser.open(&scene.url("/app#/lamps")).await;
@@ -65,7 +65,7 @@ async fn a_shop_whose_requests_are_queued_reloads_to_the_waiting_page_and_comes_
 }
 
 #[tokio::test]
-async fn a_shop_that_was_just_reloaded_gets_the_status_and_not_another_reload() {
+async fn a_shop_that_was_just_reloaded_gets_the_status_instead() {
     let scene = Scene::new(1, SHORT).await;
     let browser = Browser::start(Setup::Usual).await;
     browser.open(&scene.url("/app")).await;
@@ -87,7 +87,7 @@ async fn a_shop_that_was_just_reloaded_gets_the_status_and_not_another_reload() 
 }
 
 #[tokio::test]
-async fn a_picture_and_a_script_that_are_queued_have_failed_for_the_page() {
+async fn a_queued_picture_and_a_queued_script_have_failed_for_the_page() {
     let scene = Scene::new(1, SHORT).await;
     let browser = Browser::start(Setup::Usual).await;
     browser.open(&scene.url("/app")).await;

@@ -27,7 +27,7 @@ async fn the_page_counts_down_to_the_opening_and_then_goes_in() {
 }
 
 #[tokio::test]
-async fn while_the_origin_is_down_the_page_says_so_and_goes_in_once_it_is_back() {
+async fn the_page_says_that_the_origin_is_down_and_recovers_with_it() {
     let scene = Scene::new(2, "session_duration = \"60s\"").await;
     let browser = Browser::start(Setup::Usual).await;
     let inside = scene.neighbour().await;

@@ -18,7 +18,7 @@ const REMEMBER_NOTICE: &str = "window.addEventListener('pagehide', () => \
     { localStorage.is_hidden = document.getElementById('cookies').hidden; })";
 
 #[tokio::test]
-async fn a_form_sent_after_the_session_is_not_passed_on_and_the_browser_goes_in_by_get() {
+async fn a_form_sent_after_the_session_is_dropped_and_followed_by_get() {
     let scene = Scene::new(1, SHORT).await;
     let browser = Browser::start(Setup::Usual).await;
     browser.open(&scene.url("/")).await;
@@ -100,7 +100,7 @@ async fn without_scripts_the_page_can_be_understood_and_its_link_leads_in() {
 }
 
 #[tokio::test]
-async fn without_scripts_the_page_asks_again_by_itself_and_after_a_form_by_get() {
+async fn without_scripts_the_page_reloads_itself_and_uses_get_after_a_form() {
     let scene = Scene::new(1, SHORT).await;
     let browser = Browser::start(Setup::NoScript).await;
     browser.open(&scene.url("/")).await;
@@ -116,7 +116,7 @@ async fn without_scripts_the_page_asks_again_by_itself_and_after_a_form_by_get()
 }
 
 #[tokio::test]
-async fn whoever_keeps_no_cookies_is_told_so_and_not_let_in_while_the_room_is_full() {
+async fn a_visitor_without_cookies_is_told_so_and_stays_outside_when_full() {
     let scene = Scene::new(1, MINUTE).await;
     let browser = Browser::start(Setup::NoCookies).await;
     let inside = scene.neighbour().await;

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use anteroom::demo::judging::JudgesClock;
 use anteroom::gateway::Gateway;
 use anteroom_embedded::DataDir;
 use anteroom_node::NodeClock;
@@ -14,9 +15,8 @@ use tokio::time::Instant;
 
 use super::{PLENTY, limits};
 use crate::support::crowd::{Crowd, Door, Habits};
-use crate::support::eventually;
-use crate::support::judging::now;
 use crate::support::stage::Stage;
+use crate::support::{eventually, now};
 
 /// How many times as fast it runs. Faster, and a sync period is no longer short beside a minute.
 const SPEED: u64 = 4;
@@ -59,10 +59,11 @@ impl NodeClock for FastClock {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_full_minute_under_overload_lets_in_exactly_as_many_as_its_limit_says() {
+async fn a_full_minute_under_overload_admits_exactly_its_limit() {
     let clock = Arc::new(FastClock::start());
     let judges = Arc::clone(&clock);
-    let stage = Stage::prepare_by(limits(PLENTY, 60), "5m", Arc::new(move || judges.now())).await;
+    let clock_of_judge = JudgesClock::new(move || judges.now());
+    let stage = Stage::prepare_by(limits(PLENTY, 60), "5m", clock_of_judge).await;
     let dir = DataDir::open(&stage.data()).unwrap();
     let gateway = Gateway::start_with(&stage.config(), dir, Arc::clone(&clock)).await;
     let gateway = gateway.unwrap();
@@ -79,7 +80,7 @@ async fn a_full_minute_under_overload_lets_in_exactly_as_many_as_its_limit_says(
     })
     .await;
     let tally = crowd.go_home().await;
-    let minutes = stage.origin.admissions_by_minute();
+    let minutes = stage.origin.minutes();
     eprintln!("admissions by minute, limit 60: {minutes:?}; {tally:?}");
     assert_eq!(minutes.get(&full), Some(&60), "{minutes:?}");
     stage.assert_within_limits();

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use anteroom::demo::judging::JUDGE_SEAT_ENDS;
 use bytes::Bytes;
 use http::header::{ACCEPT, COOKIE, HOST, SET_COOKIE};
 use http::{HeaderMap, Request, StatusCode};
@@ -12,8 +13,6 @@ use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
-
-use crate::support::judging::SEAT_ENDS;
 
 /// A connection that one visitor after the other uses.
 pub(super) struct Connection {
@@ -47,7 +46,7 @@ impl Connection {
         body.collect().await.unwrap();
         assert_eq!(head.status, StatusCode::OK);
         *cookie = handed_out(&head.headers).or_else(|| cookie.take());
-        let is_in = head.headers.contains_key(SEAT_ENDS);
+        let is_in = head.headers.contains_key(JUDGE_SEAT_ENDS);
         assert_ne!(is_in, head.headers.contains_key("anteroom-verdict"));
         is_in
     }

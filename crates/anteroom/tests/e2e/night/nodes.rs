@@ -159,7 +159,7 @@ async fn what_is_said_at_one_node_holds_at_all() {
 }
 
 #[tokio::test]
-async fn a_node_that_hears_late_or_starts_late_or_has_lost_its_folder_does_as_the_others() {
+async fn a_node_that_hears_late_agrees_with_the_others() {
     let mut nodes = Nodes::start(5).await;
     nodes.say(0, &["set", "total_active_users=2"]).await;
     let knows = async |node: usize| nodes.state(node).await["totalActiveUsers"] == 2;
@@ -203,7 +203,7 @@ async fn a_node_that_hears_late_or_starts_late_or_has_lost_its_folder_does_as_th
 }
 
 #[tokio::test]
-async fn while_the_store_is_away_nothing_but_a_stop_changes_and_that_is_said() {
+async fn while_the_store_is_unavailable_only_a_stop_changes_anything() {
     let mut nodes = Nodes::start(5).await;
     nodes.say(0, &["message", "hello"]).await;
     nodes.redis.kill();

@@ -83,7 +83,7 @@ async fn a_pause_lets_nobody_new_in_and_the_page_says_why() {
 }
 
 #[tokio::test]
-async fn queue_all_gathers_and_open_lets_in_and_a_message_stays_beside_both() {
+async fn queue_all_gathers_open_admits_and_a_message_stays_beside_both() {
     let site = Site::with_room(10, "").await;
     say(&site, &["message", "Doors at ten"]).await;
     say(&site, &["queue-all"]).await;
@@ -111,7 +111,7 @@ async fn queue_all_gathers_and_open_lets_in_and_a_message_stays_beside_both() {
 }
 
 #[tokio::test]
-async fn what_is_set_outlives_the_process_and_wins_over_the_file_until_reset() {
+async fn an_override_outlives_the_process_and_the_file_until_reset() {
     let mut site = Site::with_room(1, "").await;
     say(&site, &["set", "total_active_users=3", "place_grace=10m"]).await;
     say(&site, &["pause", "--message", "wait"]).await;
@@ -194,7 +194,7 @@ async fn is_written_down(site: &Site, expected: &[&str]) {
 }
 
 #[tokio::test]
-async fn lowered_limits_throw_nobody_out_and_let_nobody_in_and_raised_ones_act_at_once() {
+async fn lowered_limits_throw_nobody_out_and_raised_ones_act_at_once() {
     let site = Site::with_room(2, "").await;
     let mut inside = [site.insider().await, site.insider().await];
     say(&site, &["set", "total_active_users=1"]).await;

@@ -41,7 +41,7 @@ async fn a_gateway_draws_a_token_that_only_its_owner_reads() {
 }
 
 #[tokio::test]
-async fn what_is_no_name_of_a_room_is_no_path_of_the_gateway_either() {
+async fn what_is_no_room_name_is_no_gateway_path_either() {
     for name in ["../rooms", "main/settings?x=", "main#", ""] {
         let ended = run(&["room", name, "show", "--admin", "127.0.0.1:1"]).await;
         assert_eq!(ended.code, Some(2), "{name}");

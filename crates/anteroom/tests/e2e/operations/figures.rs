@@ -69,7 +69,7 @@ async fn metrics_count_visitors_and_what_was_said_to_them() {
 }
 
 #[tokio::test]
-async fn the_state_of_a_room_is_told_in_the_known_shape_and_ours() {
+async fn the_state_of_a_room_has_the_known_fields_and_ours() {
     let site = busy_site().await;
     let state = site.state("main").await;
     for (key, expected) in [

@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use anteroom::demo::judging::JUDGE_SEAT_ENDS;
 use anteroom_room::time::Millis;
 use http::StatusCode;
 use parking_lot::Mutex;
@@ -14,7 +15,7 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use super::client::{Answer, Client};
-use super::judging::{SEAT_ENDS, now};
+use super::now;
 
 /// Where the gateway is at present. Restarted gateways are elsewhere.
 #[derive(Clone)]
@@ -202,6 +203,6 @@ impl Visitor {
 
 /// Until when the seat lasts, as the origin says; `None` if it was not the origin that answered.
 pub(crate) fn seat_end(answer: &Answer) -> Option<Millis> {
-    let end = answer.headers.get(SEAT_ENDS)?.to_str().unwrap();
+    let end = answer.headers.get(JUDGE_SEAT_ENDS)?.to_str().unwrap();
     Some(Millis(end.parse().unwrap()))
 }

@@ -3,13 +3,13 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use anteroom::demo::judging::JudgingOrigin;
 use anteroom_room::watermark::BUCKET;
 use tokio::time::{interval, timeout};
 
 use super::crowd::{Crowd, Door, Habits};
-use super::judging::{JudgingOrigin, now};
 use super::operator::Operator;
-use super::{PATIENCE, eventually};
+use super::{PATIENCE, eventually, now};
 
 /// Seats of the room.
 pub(crate) const SEATS: u32 = 5;
@@ -88,7 +88,7 @@ impl Line {
             }
         };
         let in_time = timeout(PATIENCE, all_in).await.is_ok();
-        let admissions = origin.admissions().into_iter();
+        let admissions = origin.first_paths().into_iter();
         let of_group = |(at, path): (_, String)| Some((at, group_of(&path)?));
         let mut order: Vec<_> = admissions.filter_map(of_group).collect();
         // Who came in in the same millisecond came in together.

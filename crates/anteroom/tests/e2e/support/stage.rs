@@ -2,21 +2,32 @@
 //! again.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
+use anteroom::demo::judging::{JudgedRoom, JudgesClock, JudgingOrigin};
 use anteroom_config::{Config, Flags};
 use anteroom_room::rules::Limits;
+use anteroom_room::time::Span;
 use tempfile::TempDir;
 
 use super::client::Client;
 use super::crowd::{Crowd, Door, Habits, seat_end};
-use super::eventually;
-use super::judging::{JudgesClock, JudgingOrigin, now};
 use super::operator::Operator;
 use super::process::{Gateway, room_flags};
+use super::{eventually, now};
 
 /// Name of the room that flags describe.
 const ROOM: &str = "main";
+
+/// Starts an origin that judges whether a room keeps its limits.
+pub(crate) async fn judging(room: &str, limits: Limits, clock: JudgesClock) -> JudgingOrigin {
+    let room = JudgedRoom {
+        name: room.to_owned(),
+        limits,
+        session: Span::from_secs(60),
+        clock,
+    };
+    JudgingOrigin::start(room).await
+}
 
 /// A room and everything around it.
 pub(crate) struct Stage {
@@ -39,7 +50,7 @@ impl Stage {
 
     /// The same without the gateway.
     pub(crate) async fn prepare(limits: Limits, session: &'static str) -> Self {
-        Self::prepare_by(limits, session, Arc::new(now)).await
+        Self::prepare_by(limits, session, JudgesClock::new(now)).await
     }
 
     /// The same with a judge who goes by another clock.
@@ -48,9 +59,9 @@ impl Stage {
         session: &'static str,
         clock: JudgesClock,
     ) -> Self {
-        let origin = JudgingOrigin::start_by(ROOM, clock).await;
+        let origin = judging(ROOM, limits, clock).await;
         Self {
-            door: Door::at(origin.address),
+            door: Door::at(origin.address()),
             origin,
             limits,
             temp: tempfile::tempdir().unwrap(),
@@ -73,7 +84,7 @@ impl Stage {
         let data = self.data();
         let data = data.to_string_lossy();
         let mut flags = room_flags(
-            self.origin.address,
+            self.origin.address(),
             total_active_users,
             new_users_per_minute,
             &data,
@@ -88,7 +99,7 @@ impl Stage {
             .text("server.listen", "127.0.0.1:0")
             .text("server.admin", "127.0.0.1:0")
             .text("server.data_dir", self.data().display().to_string())
-            .text("room.origin", format!("http://{}", self.origin.address))
+            .text("room.origin", format!("http://{}", self.origin.address()))
             .number("room.total_active_users", self.limits.total_active_users)
             .number(
                 "room.new_users_per_minute",
@@ -152,7 +163,7 @@ impl Stage {
 
     /// Fails unless both limits were kept all the time, and nobody overstayed.
     pub(crate) fn assert_within_limits(&self) {
-        self.origin.assert_within(self.limits);
+        self.origin.assert_within_limits();
     }
 
     /// How many wait, by the gateway's own count.

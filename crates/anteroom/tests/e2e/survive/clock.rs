@@ -11,10 +11,9 @@ use anteroom_room::time::{Millis, Span};
 
 use crate::limits::limits;
 use crate::support::crowd::{Crowd, Habits};
-use crate::support::eventually;
-use crate::support::judging::now;
 use crate::support::operator::Operator;
 use crate::support::stage::Stage;
+use crate::support::{eventually, now};
 
 /// An hour, in milliseconds.
 const HOUR: i64 = 3_600_000;
@@ -82,7 +81,7 @@ impl Room {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_wall_clock_that_is_set_by_an_hour_moves_neither_seats_nor_minutes() {
+async fn a_wall_clock_set_by_an_hour_moves_neither_seats_nor_minutes() {
     let started_at = now();
     let mut room = Room::open().await;
     let stay = room.stage.fill(4).await;
@@ -99,7 +98,7 @@ async fn a_wall_clock_that_is_set_by_an_hour_moves_neither_seats_nor_minutes() {
     assert_eq!(crowd.thrown_out, 0, "{crowd:?}");
     room.stage.assert_within_limits();
     let tolerance = Span(1_000);
-    for (accepted_at, path) in room.stage.origin.admissions() {
+    for (accepted_at, path) in room.stage.origin.first_paths() {
         let is_ours = accepted_at + tolerance >= started_at && accepted_at <= now() + tolerance;
         assert!(
             is_ours,
@@ -109,7 +108,7 @@ async fn a_wall_clock_that_is_set_by_an_hour_moves_neither_seats_nor_minutes() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn after_a_reboot_with_a_clock_an_hour_slow_room_time_goes_on_from_the_journal() {
+async fn after_a_reboot_with_a_slow_clock_room_time_follows_the_journal() {
     let mut room = Room::open().await;
     let stay = room.stage.fill(4).await;
     let crowd = Crowd::send(&room.stage.door, 30, Habits::default());
@@ -125,7 +124,7 @@ async fn after_a_reboot_with_a_clock_an_hour_slow_room_time_goes_on_from_the_jou
     assert_eq!(crowd.thrown_out, 0, "{crowd:?}");
     // Room time stood still while nothing ran, so that seats may end a little late: no more than
     // that is forgiven.
-    let verdict = room.stage.origin.verdict(room.stage.limits);
+    let verdict = room.stage.origin.verdict();
     assert!(!verdict.is_over_total_active_users(), "{verdict:?}");
     assert!(!verdict.is_over_new_users_per_minute(), "{verdict:?}");
 }

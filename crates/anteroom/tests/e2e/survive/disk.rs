@@ -63,7 +63,7 @@ async fn assert_well(operator: &Operator) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn while_the_disk_is_full_those_inside_pass_and_nobody_is_admitted_beyond_what_was_lent() {
+async fn on_a_full_disk_nobody_is_admitted_beyond_what_was_leased() {
     let stage = Stage::prepare(limits(10, PLENTY), "30s").await;
     let faults = Faults::default();
     let gateway = start_on_faults(&stage.config(), &stage.data(), &faults).await;
@@ -77,7 +77,7 @@ async fn while_the_disk_is_full_those_inside_pass_and_nobody_is_admitted_beyond_
     .await;
     assert_tells(&stage, &operator).await;
 
-    let (pages, before) = (stay.tally().pages, stage.origin.admissions().len());
+    let (pages, before) = (stay.tally().pages, stage.origin.admissions());
     let crowd = Crowd::send(&stage.door, 20, Habits::default());
     eventually(
         "those inside pass, though their seats are not prolonged",
@@ -87,7 +87,7 @@ async fn while_the_disk_is_full_those_inside_pass_and_nobody_is_admitted_beyond_
         },
     )
     .await;
-    assert_eq!(stage.origin.admissions().len(), before, "nobody came in");
+    assert_eq!(stage.origin.admissions(), before, "nobody came in");
 
     faults.set_full(false);
     let comes_in = async || crowd.tally().entered >= 20;
@@ -101,7 +101,7 @@ async fn while_the_disk_is_full_those_inside_pass_and_nobody_is_admitted_beyond_
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_room_may_admit_everybody_while_the_store_is_away_and_counts_whom() {
+async fn a_room_may_admit_everybody_without_its_store_and_counts_them() {
     let stage = Stage::prepare(limits(3, PLENTY), "30s").await;
     let faults = Faults::default();
     let mut config = stage.config();
@@ -137,7 +137,7 @@ async fn a_room_may_admit_everybody_while_the_store_is_away_and_counts_whom() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_journal_that_cannot_be_opened_is_named_and_opened_once_that_is_possible() {
+async fn an_unopenable_journal_is_named_and_opened_once_possible() {
     let mut stage = Stage::prepare(limits(10, PLENTY), "30s").await;
     let journal = stage.data().join("journal.redb");
     std::fs::create_dir_all(&journal).unwrap();

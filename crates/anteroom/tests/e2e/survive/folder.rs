@@ -17,7 +17,7 @@ async fn delete(folder: &Path) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn deleted_under_a_running_gateway_it_is_written_anew_and_serves_the_next_one() {
+async fn a_journal_deleted_under_a_running_gateway_is_written_anew() {
     let mut stage = Stage::open(limits(10, PLENTY), "10s").await;
     let stay = stage.fill(4).await;
     let crowd = Crowd::send(&stage.door, 30, Habits::default());

@@ -52,7 +52,7 @@ fn fill_up(file: &Path) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_journal_on_a_full_disk_admits_nobody_and_goes_on_when_there_is_space_again() {
+async fn a_journal_on_a_full_disk_admits_nobody_until_there_is_space() {
     let mut stage = Stage::prepare(limits(10, PLENTY), "30s").await;
     let mount = "mount -t tmpfs -o size=8m tmpfs \"$0\"";
     let Some(command) = serve_after(mount, &stage.data(), &stage.flags()).await else {
@@ -81,7 +81,7 @@ async fn a_journal_on_a_full_disk_admits_nobody_and_goes_on_when_there_is_space_
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn started_on_a_read_only_disk_it_passes_those_inside_and_admits_nobody() {
+async fn on_a_read_only_disk_the_gateway_admits_nobody_new() {
     let mut stage = Stage::open(limits(10, PLENTY), "30s").await;
     let mut inside = stage.newcomer();
     assert!(seat_end(&inside.navigate("/").await).is_some());

@@ -8,7 +8,7 @@ use crate::support::eventually;
 use crate::support::stage::Stage;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn while_the_origin_is_down_nobody_is_admitted_and_those_inside_keep_their_seats() {
+async fn while_the_origin_is_down_nobody_is_admitted_and_seats_are_kept() {
     let mut stage = Stage::open(limits(10, PLENTY), "30s").await;
     let mut inside = stage.newcomer();
     let seat = seat_end(&inside.navigate("/").await).expect("the room is empty");

@@ -46,7 +46,7 @@ async fn killed_it_remembers_the_admissions_of_the_minute() {
         stage.start().await;
     }
     let entered = crowd.go_home().await.entered;
-    let minutes = stage.origin.admissions_by_minute();
+    let minutes = stage.origin.minutes();
     assert!(minutes.values().all(|&of| of <= 40), "{minutes:?}");
     assert!(entered > 0, "{minutes:?}");
     stage.assert_within_limits();
@@ -79,7 +79,7 @@ async fn keeps_order_over(stage: &mut Stage, mut line: Line, end: impl AsyncFnOn
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn stopped_and_started_it_knows_every_seat_and_counts_none_that_nobody_has() {
+async fn after_a_restart_every_seat_is_known_and_none_is_invented() {
     let mut stage = Stage::open(limits(20, PLENTY), "10s").await;
     let stay = stage.fill(8).await;
     for _ in 0..2 {

@@ -7,7 +7,7 @@ use crate::support::process::Gateway;
 use crate::support::stage::Stage;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_second_process_passes_those_inside_and_admits_only_when_the_first_has_let_go() {
+async fn a_second_process_admits_only_when_the_first_has_let_go() {
     let mut stage = Stage::open(limits(10, PLENTY), "30s").await;
     let mut inside = stage.newcomer();
     let seat = seat_end(&inside.navigate("/").await).expect("the room is empty");

@@ -137,7 +137,7 @@ async fn after_a_form_the_page_says_that_nothing_was_sent() {
 }
 
 #[tokio::test]
-async fn a_program_that_reads_gets_every_field_and_a_status_that_is_no_success() {
+async fn a_program_gets_every_field_and_a_status_that_is_no_success() {
     let site = full_site("").await;
     let readers: [&[_]; 5] = [
         &[],
@@ -168,7 +168,7 @@ async fn a_program_that_reads_gets_every_field_and_a_status_that_is_no_success()
 }
 
 #[tokio::test]
-async fn a_part_of_a_page_gets_the_status_that_the_room_sets_and_no_body() {
+async fn a_part_of_a_page_gets_the_rooms_status_and_no_body() {
     let site = full_site("non_navigation_status_code = 503").await;
     let parts: [&[_]; 3] = [
         &[("sec-fetch-dest", "image"), ("accept", "image/avif,*/*")],
@@ -245,7 +245,7 @@ async fn what_was_sent_while_waiting_is_never_sent_later() {
 }
 
 #[tokio::test]
-async fn exactly_json_gets_json_with_the_status_of_the_page_where_the_room_says_so() {
+async fn exactly_json_gets_json_with_the_page_status_where_configured() {
     let site = full_site("json_response_enabled = true\nqueueing_status_code = 202").await;
     let exactly = ("accept", "application/json");
     let askers: [&[_]; 3] = [&[DOCUMENT, exactly], &[SCRIPT, exactly], &[exactly]];

@@ -49,7 +49,7 @@ async fn the_page_speaks_the_language_of_the_browser_or_else_the_rooms() {
 }
 
 #[tokio::test]
-async fn a_choice_leads_back_is_remembered_and_is_none_of_the_origins_business() {
+async fn a_language_choice_leads_back_is_remembered_and_hidden_from_the_origin() {
     let site = Site::with_room(1, "").await;
     let mut inside = site.insider().await;
     let mut visitor = site.visitor();
@@ -87,7 +87,7 @@ async fn a_choice_leads_back_is_remembered_and_is_none_of_the_origins_business()
 }
 
 #[tokio::test]
-async fn an_error_page_is_in_the_language_of_the_visitor_or_else_the_rooms() {
+async fn an_error_page_is_in_the_visitors_language_or_the_rooms() {
     let room = "suspended = true\ndefault_template_language = \"fr\"";
     let site = Site::with_room(10, room).await;
     let Site {

@@ -45,7 +45,7 @@ async fn a_room_counts_down_and_opens_by_itself() {
 }
 
 #[tokio::test]
-async fn in_a_draw_those_who_came_before_go_first_in_an_order_drawn_then() {
+async fn a_draw_puts_early_visitors_first_in_an_order_drawn_then() {
     let opens_at = soon();
     let rules = format!("opens_at = \"{opens_at}\"\ndraw = true");
     let site = Site::with_room(2, &rules).await;

@@ -236,7 +236,7 @@ async fn rules_let_pass_by_path_extension_method_address_and_header() {
 }
 
 #[tokio::test]
-async fn who_does_not_come_by_a_trusted_proxy_has_no_say_in_its_address() {
+async fn an_untrusted_peer_has_no_say_in_its_address() {
     let rules = "queue_all = true\nbypass = ['in_network(address, \"10.0.0.0/8\")']";
     let site = Site::with_room(10, rules).await;
     let headers = "x-forwarded-for: 10.1.2.3\r\n";

@@ -138,7 +138,7 @@ async fn a_first_seat_is_short_until_the_ticket_comes_back() {
 }
 
 #[tokio::test]
-async fn one_who_waits_gets_one_seat_however_many_requests_it_makes_at_once() {
+async fn one_who_waits_gets_one_seat_for_many_requests_at_once() {
     let site = Site::with_room(2, "").await;
     let mut inside = site.insider().await;
     let mut other = site.insider().await;

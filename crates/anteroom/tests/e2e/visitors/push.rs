@@ -46,7 +46,7 @@ async fn until_let_in(visitor: &mut Client) {
 }
 
 #[tokio::test]
-async fn whoever_listens_is_told_at_once_to_ask_and_goes_in_by_asking() {
+async fn a_listener_is_told_to_ask_and_goes_in_by_asking() {
     let site = Site::with_room(1, "").await;
     let mut inside = site.insider().await;
     let mut visitor = waiting(&site).await;
@@ -71,7 +71,7 @@ async fn whoever_listens_is_told_at_once_to_ask_and_goes_in_by_asking() {
 }
 
 #[tokio::test]
-async fn who_listens_hears_nothing_during_a_pause_and_of_its_turn_once_it_is_over() {
+async fn a_listener_hears_nothing_during_a_pause_and_its_turn_after() {
     let site = Site::with_room(1, "").await;
     let mut inside = site.insider().await;
     let mut visitor = waiting(&site).await;

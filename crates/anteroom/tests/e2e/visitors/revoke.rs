@@ -17,7 +17,7 @@ async fn check_full(site: &Site, taken: u32) {
 }
 
 #[tokio::test]
-async fn a_command_of_the_origin_frees_the_seat_once_and_spends_the_ticket() {
+async fn an_origins_command_frees_the_seat_once_and_spends_the_ticket() {
     for path in ["/logout", "/cf-logout"] {
         let site = Site::with_room(1, "").await;
         let mut first = site.insider().await;

@@ -50,7 +50,7 @@ async fn counted(site: &Site) -> [f64; 2] {
 }
 
 #[tokio::test]
-async fn of_two_hundred_who_share_a_ticket_as_many_pass_as_may_and_the_others_wait() {
+async fn two_hundred_who_share_a_ticket_pass_up_to_its_bound() {
     let site = site(1, "max_addresses_per_ticket = 4").await;
     let mut owner = insider(&site, "10.0.0.1").await;
     let ticket = owner.clone();
@@ -75,7 +75,7 @@ async fn of_two_hundred_who_share_a_ticket_as_many_pass_as_may_and_the_others_wa
 }
 
 #[tokio::test]
-async fn an_address_too_many_is_a_new_visitor_with_a_seat_of_its_own_where_there_is_one() {
+async fn an_address_too_many_is_a_new_visitor_with_its_own_seat() {
     let site = site(10, "max_addresses_per_ticket = 2").await;
     let owner = insider(&site, "10.0.0.1").await;
     let id = site.origin.last().header("anteroom-visitor");
@@ -89,7 +89,7 @@ async fn an_address_too_many_is_a_new_visitor_with_a_seat_of_its_own_where_there
 }
 
 #[tokio::test]
-async fn a_phone_that_changes_its_network_and_its_address_within_it_is_never_queued() {
+async fn a_phone_that_changes_networks_is_never_queued() {
     let site = site(1, "max_addresses_per_ticket = 4").await;
     let mut phone = insider(&site, "2001:db8:0:1::1").await;
     for round in 0..20 {

@@ -6,7 +6,7 @@ use crate::support::eventually;
 use crate::support::site::Site;
 
 #[tokio::test]
-async fn a_page_of_the_operators_has_its_variables_and_is_loaded_again_by_a_header() {
+async fn an_operators_page_has_its_variables_and_reloads_by_a_header() {
     let template = "<title>{{heading}}</title>{{^queueAll}}{{peopleAhead}} ahead{{/queueAll}} \
                     {{reason}} {{waitTimeKnown}} {{room}}";
     let more = format!("custom_page_html = '{template}'\nqueueing_status_code = 202");

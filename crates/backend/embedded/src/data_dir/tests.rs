@@ -25,7 +25,7 @@ fn keys_and_birth_are_drawn_once_and_only_their_owner_reads_them() {
 }
 
 #[test]
-fn a_folder_that_was_deleted_gets_back_the_keys_and_the_birth_that_were_in_use() {
+fn a_deleted_folder_gets_back_the_keys_and_the_birth_in_use() {
     let dir = tempfile::tempdir().unwrap();
     let data = DataDir::open(&dir.path().join("data")).unwrap();
     let first = (data.deployment().unwrap(), data.ticket_keys().unwrap());
@@ -83,7 +83,7 @@ fn a_damaged_file_is_named_and_not_replaced() {
 }
 
 #[test]
-fn only_one_holds_the_lock_and_it_notices_that_the_folder_was_deleted() {
+fn only_one_holds_the_lock_and_notices_a_deleted_folder() {
     let dir = tempfile::tempdir().unwrap();
     let data = DataDir::open(&dir.path().join("data")).unwrap();
     let lock = data.try_lock().unwrap().unwrap();
@@ -98,7 +98,7 @@ fn only_one_holds_the_lock_and_it_notices_that_the_folder_was_deleted() {
 }
 
 #[test]
-fn what_others_have_in_common_is_kept_in_place_of_what_was_drawn() {
+fn what_others_have_in_common_replaces_what_was_drawn() {
     let temp = tempfile::tempdir().unwrap();
     let dir = DataDir::open(&temp.path().join("data")).unwrap();
     let (drawn, is_new) = dir.membership().unwrap();

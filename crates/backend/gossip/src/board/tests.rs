@@ -258,7 +258,7 @@ fn all_are_charged_or_none_and_nobody_hears_of_none() {
 }
 
 #[test]
-fn who_is_behind_sees_calls_of_who_is_ahead_and_must_fit_there() {
+fn a_node_behind_sees_calls_of_nodes_ahead_within_its_limit() {
     let (strict, sliding, sub) = (policies(10)[3], policies(10)[1], policies(10)[2]);
     for policy in [strict, sliding, sub] {
         let mut boards = boards(2);
@@ -274,7 +274,7 @@ fn who_is_behind_sees_calls_of_who_is_ahead_and_must_fit_there() {
 }
 
 #[test]
-fn a_flood_is_counted_together_and_makes_nobody_new_who_is_over_his_limit() {
+fn a_flood_is_counted_together_and_frees_nobody_over_his_limit() {
     let policy = policies(2)[1];
     let mut board = board(1, 100);
     for _ in 0..2 {
@@ -306,7 +306,7 @@ fn a_flood_is_counted_together_and_makes_nobody_new_who_is_over_his_limit() {
 }
 
 #[test]
-fn of_what_others_tell_no_more_is_kept_than_there_is_place_for() {
+fn what_others_tell_takes_no_more_than_the_table_holds() {
     let policy = policies(2)[0];
     let mut boards = [board(1, 50), board(2, 1_000)];
     for key in 0..200 {
@@ -325,7 +325,7 @@ fn of_what_others_tell_no_more_is_kept_than_there_is_place_for() {
 }
 
 #[test]
-fn a_counter_is_told_three_times_the_newest_first_and_then_in_turn() {
+fn a_counter_is_told_three_times_newest_first_then_in_turn() {
     let policy = policies(100)[0];
     let mut board = board(1, 100_000);
     for key in 0..3_000 {

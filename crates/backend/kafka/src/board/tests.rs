@@ -65,7 +65,7 @@ fn figures_of_others_are_joined_and_ones_own_stays_ones_own() {
 }
 
 #[test]
-fn what_is_told_is_told_once_and_again_if_it_does_not_come_back() {
+fn a_message_is_sent_once_and_again_if_it_is_lost() {
     let mut board = board(10);
     board.take(slot(1), after(60), 3);
     board.take(slot(1), after(60), 1);

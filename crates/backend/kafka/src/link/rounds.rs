@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_read_counts_when_all_that_was_made_of_it_has_arrived() {
+    fn what_was_read_counts_when_all_results_have_arrived() {
         let mut rounds = Rounds::default();
         let mut read = Offsets::new();
         let first = send(&mut rounds, 2, [(0, 5), (1, 7)].into());

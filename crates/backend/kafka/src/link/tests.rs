@@ -55,7 +55,7 @@ async fn a_thread_that_ends_is_noticed_whichever_it_is() {
 
 /// What counts events for metrics never goes back.
 #[test]
-fn what_the_library_does_not_take_is_not_told_and_was_never_counted() {
+fn what_the_library_does_not_take_is_neither_told_nor_counted() {
     let mut settings = settings("127.0.0.1:1");
     let few = ("queue.buffering.max.messages", "10");
     settings.properties = [few]

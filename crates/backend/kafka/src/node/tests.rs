@@ -59,7 +59,7 @@ fn a_total_that_is_heard_counts_at_once() {
 
 /// A flood of made-up clients must not let those through who find no place.
 #[test]
-fn whoever_finds_no_place_is_counted_with_others_and_no_other_limit_is() {
+fn a_client_without_a_place_is_counted_with_others() {
     let mut node = Node::new(NodeId(1), 8);
     let policy = an_hour(5);
     for client in 0..8 {
@@ -121,7 +121,7 @@ fn whoever_finds_place_again_has_called_what_was_counted_with_others() {
 
 /// Whoever makes up clients and is rejected by another limit must not fill the board of each node.
 #[test]
-fn whoever_is_rejected_by_another_limit_takes_no_place_and_is_not_told() {
+fn a_call_rejected_by_another_limit_takes_no_place() {
     let mut node = Node::new(NodeId(1), 1_000);
     let [wide, narrow] = [an_hour(5), an_hour(1)];
     charge_with(&mut node, &narrow, 0, Cost::ONE);

@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_of_commands_in_scripts_are_known_in_the_form_of_6_2_too() {
+    fn errors_in_scripts_are_known_in_the_6_2_form() {
         check(
             "ERR Error running script (call to f_1): @user_script:1: @user_script: 1: -READONLY \
              You \

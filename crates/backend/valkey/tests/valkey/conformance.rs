@@ -19,7 +19,7 @@ async fn one_server_is_a_store() {
 }
 
 #[tokio::test]
-async fn a_server_that_lets_us_do_only_what_we_need_is_a_store() {
+async fn a_server_that_allows_only_what_we_need_is_a_store() {
     let server = RedisServer::start().await;
     let user = "ACL SETUSER anteroom on >secret ~anteroom:* +evalsha +eval +info +time +hget \
                 +hmget \
@@ -76,7 +76,7 @@ async fn a_cluster_is_a_store() {
 }
 
 #[tokio::test]
-async fn a_load_and_a_swap_cost_one_round_trip_each_over_one_connection_that_all_share() {
+async fn load_and_swap_cost_one_round_trip_each_over_one_connection() {
     let server = RedisServer::start().await;
     let store = store(&single(server.port()));
     write(&store, b"first").await.unwrap();

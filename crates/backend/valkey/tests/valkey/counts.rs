@@ -245,7 +245,7 @@ async fn a_server_that_was_restarted_learns_the_script_again() {
 }
 
 #[tokio::test]
-async fn whoever_does_not_answer_is_late_and_whoever_is_not_there_is_away() {
+async fn silence_is_late_and_a_missing_server_is_unavailable() {
     let server = RedisServer::start().await;
     let late = counts(&single(server.port()));
     call(&late, "api", &a_minute(5), Cost::ONE).await.unwrap();

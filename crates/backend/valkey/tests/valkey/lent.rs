@@ -41,7 +41,7 @@ async fn load(store: &ValkeyLent) -> Loaded {
 }
 
 #[tokio::test]
-async fn one_server_that_lets_us_do_only_what_we_need_keeps_records_to_lend_from() {
+async fn a_server_that_allows_only_what_we_need_keeps_lending_records() {
     let server = RedisServer::start().await;
     let user = "ACL SETUSER anteroom on >secret ~anteroom:* +evalsha +eval +info +time +get \
                 +getrange +set";
@@ -86,7 +86,7 @@ async fn a_cluster_keeps_records_to_lend_from_on_shelves_at_all_servers() {
 
 /// A version that counts up would have come to the same number again.
 #[tokio::test]
-async fn a_record_that_has_gone_and_come_again_is_not_the_one_that_was_read() {
+async fn a_record_deleted_and_created_again_is_another_one() {
     let server = RedisServer::start().await;
     let store = records(&single(server.port()));
     assert_eq!(swap(&store, &load(&store).await, 1).await, Swapped::Written);
@@ -131,7 +131,7 @@ async fn what_was_read_before_all_was_flushed_is_written_no_more() {
 }
 
 #[tokio::test]
-async fn a_server_that_was_restarted_takes_no_write_that_follows_from_what_it_was() {
+async fn a_restarted_server_takes_no_write_based_on_its_former_state() {
     let mut server = RedisServer::start().await;
     let store = records(&single(server.port()));
     let read = load(&store).await;
@@ -144,7 +144,7 @@ async fn a_server_that_was_restarted_takes_no_write_that_follows_from_what_it_wa
 }
 
 #[tokio::test]
-async fn a_load_and_a_swap_cost_one_round_trip_each_and_records_are_kept_as_long_as_asked() {
+async fn load_and_swap_of_kept_records_cost_one_round_trip_each() {
     let server = RedisServer::start().await;
     let store = records(&single(server.port()));
     swap(&store, &load(&store).await, 1).await;

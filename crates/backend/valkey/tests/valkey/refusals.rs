@@ -157,7 +157,7 @@ async fn a_cluster_that_is_addressed_as_one_server_is_told() {
 }
 
 #[tokio::test]
-async fn one_server_that_is_addressed_as_a_cluster_or_a_sentinel_is_told() {
+async fn a_server_addressed_as_a_cluster_or_a_sentinel_is_reported() {
     let server = RedisServer::start().await;
     let error = refused(&cluster(server.port())).await;
     check_refused(&error, "is no cluster", "as redis://");
@@ -166,7 +166,7 @@ async fn one_server_that_is_addressed_as_a_cluster_or_a_sentinel_is_told() {
 }
 
 #[tokio::test]
-async fn a_sentinel_that_is_addressed_as_a_server_or_for_another_service_is_told() {
+async fn a_sentinel_addressed_as_a_server_or_wrong_service_is_reported() {
     let master = RedisServer::start().await;
     let watcher = RedisSentinel::start("world", &master).await;
     let error = refused(&single(watcher.port())).await;

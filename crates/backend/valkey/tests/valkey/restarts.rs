@@ -24,7 +24,7 @@ async fn scripts_that_were_flushed_are_sent_again_without_anybody_noticing() {
 }
 
 #[tokio::test]
-async fn a_server_that_was_restarted_is_another_one_even_if_it_kept_everything() {
+async fn a_restarted_server_is_another_one_even_with_all_data() {
     let mut server = RedisServer::start_with(KEEPS).await;
     let store = store(&single(server.port()));
     let before = write(&store, b"value").await.unwrap();
@@ -42,7 +42,7 @@ async fn a_server_that_was_restarted_is_another_one_even_if_it_kept_everything()
 }
 
 #[tokio::test]
-async fn a_server_that_lost_everything_takes_no_write_that_follows_from_what_it_lost() {
+async fn a_server_that_lost_everything_takes_no_write_based_on_it() {
     let mut server = RedisServer::start().await;
     let store = store(&single(server.port()));
     let absent = store.load(&key()).await.unwrap().expected();
@@ -68,7 +68,7 @@ async fn watched() -> (RedisServer, RedisSentinel, RedisServer) {
 }
 
 #[tokio::test]
-async fn a_replica_that_replaces_a_dead_master_is_found_and_is_another_one() {
+async fn a_replica_that_replaces_a_dead_master_is_another_one() {
     let (mut master, watcher, replica) = watched().await;
     let store = store(&sentinel(watcher.port(), "world"));
     let before = write(&store, b"value").await.unwrap();

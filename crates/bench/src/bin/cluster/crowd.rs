@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_same_plan_is_the_same_visitors_about_as_many_as_planned_at_every_door() {
+    fn the_same_plan_gives_the_same_visitors_at_every_door() {
         let plan = Plan {
             per_second: 1_000,
             lasts: Duration::from_secs(10),

@@ -307,7 +307,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cpu_time_is_that_of_the_program_and_of_the_kernel_for_it() {
+    fn cpu_time_includes_what_the_kernel_does_for_the_program() {
         let info = "# CPU\r\nused_cpu_sys:1.500000\r\nused_cpu_user:0.250000\r\n\
                     used_cpu_sys_children:9.0\r\nused_cpu_user_children:9.0\r\n";
         assert_eq!(used_cpu(info).unwrap().to_bits(), 1.75f64.to_bits());

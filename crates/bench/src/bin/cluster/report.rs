@@ -356,7 +356,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_machine_that_does_not_keep_up_says_nothing_of_what_a_server_carries() {
+    fn a_machine_that_falls_behind_says_nothing_about_a_servers_capacity() {
         let mut report = report();
         report.capacity[0].beyond = None;
         let text = report.text();

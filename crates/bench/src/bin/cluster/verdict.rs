@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn counters_and_moments_below_the_limit_alone_are_asked_for_half_and_most() {
+    fn only_counters_and_moments_below_the_limit_have_targets() {
         let mut report = report();
         report.newcomers.rows[0].took.p50_us = 1e6;
         report.newcomers.rows[2].took.p99_us = 2e5;

@@ -42,7 +42,7 @@ fn newer_counters_are_read_only_if_reading_comes_late() {
 }
 
 #[test]
-fn a_call_that_was_added_is_judged_by_what_is_there_with_it() {
+fn an_added_call_is_judged_together_with_what_is_there() {
     let now = "07:10:01";
     let verdict = judge(now, now, Cost::take(3), &[3, 1, 2, 0, 4]);
     assert!(verdict.is_admitted());

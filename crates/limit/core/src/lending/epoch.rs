@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_store_that_is_found_empty_is_a_new_one_until_somebody_remembers() {
+    fn a_store_found_empty_is_new_until_somebody_remembers() {
         assert_eq!(begun(judge(sight(None, None))), (id(1, 9), Before::Unknown));
         let remembers = judge(sight(None, Some(id(4, 3))));
         assert_eq!(begun(remembers), (id(5, 9), Before::Lost));
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_has_seen_a_later_epoch_knows_of_a_loss_and_whoever_saw_an_earlier_one_is_late() {
+    fn a_later_epoch_means_loss_and_an_earlier_one_means_late() {
         let here = epoch(3, Before::Lost);
         for late in [None, Some(id(2, 1)), Some(here.id)] {
             assert_eq!(judge(sight(Some(&here), late)), Judgement::InForce(here));

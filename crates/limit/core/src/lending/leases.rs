@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_taken_goes_back_while_all_leases_run_from_which_it_may_have_come() {
+    fn refunds_are_possible_while_their_leases_may_run() {
         let mut leases = leases(&[(2, 10), (3, 20)]);
         leases.take(Micros(0), 4);
         leases.put_back(Micros(9), Micros(0), 1);

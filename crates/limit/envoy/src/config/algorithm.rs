@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_setting_that_lets_nobody_through_or_costs_too_much_is_out_of_range() {
+    fn a_limit_of_zero_or_an_excessive_cost_is_out_of_range() {
         let check = |name, settings: Settings, is_right| {
             let choice = AlgorithmChoice::of(name, settings, 100);
             assert_eq!(choice.is_ok(), is_right, "{name} {settings:?} {choice:?}");

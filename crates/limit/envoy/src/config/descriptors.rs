@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_goes_before_a_pattern_and_a_pattern_before_a_key_alone() {
+    fn values_go_before_patterns_and_patterns_before_bare_keys() {
         let level = level(&[("k", ""), ("k", "a*"), ("k", "ab"), ("k", "*b")]);
         check(&level, "k", "ab", Some(("k", "ab", How::Value)));
         check(&level, "k", "axb", Some(("k", "a*", How::Pattern)));

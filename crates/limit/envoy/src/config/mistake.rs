@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mistake_is_one_line_for_people_and_the_reference_s_text_for_others() {
+    fn a_mistake_is_one_line_and_the_references_text_beside_it() {
         let unit = "fort\nnight".to_owned();
         let mistake = mistake(Defect::UnknownUnit { unit });
         let text = mistake.to_string();

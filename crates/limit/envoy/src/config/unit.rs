@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn a_unit_is_found_by_its_name_in_any_case_and_by_its_number() {
+    fn a_unit_is_found_by_name_in_any_case_or_number() {
         for unit in Unit::ALL {
             assert_eq!(Unit::from_name(unit.name()), Some(unit));
             assert_eq!(Unit::from_name(&unit.name().to_lowercase()), Some(unit));

@@ -53,7 +53,7 @@ async fn asked(door: GrpcDoor<impl Health>, question: RateLimitRequest) -> Optio
 
 // tidy: paused time
 #[tokio::test(start_paused = true)]
-async fn what_is_out_of_bounds_waits_for_nobody_and_what_waits_holds_its_part() {
+async fn an_out_of_range_call_waits_for_nobody_and_waiting_holds_memory() {
     let budget = Budget::default();
     let whole = budget.left();
     let start = Instant::now();

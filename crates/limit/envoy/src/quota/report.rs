@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn pairs_are_counted_in_all_names_of_a_usage_and_also_empty_ones() {
+    fn pairs_are_counted_over_all_names_and_empty_ones() {
         // A usage with two names, the first of them with two pairs, and beside them what is none.
         let usage = [
             0x0a, 4, 0x0a, 0, 0x0a, 0, 0x0a, 2, 0x0a, 0, 0x18, 1, 0x12, 0,

@@ -308,7 +308,7 @@ async fn nobody_hides_behind_a_made_up_value() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_missing_is_counted_by_address_or_not_at_all_or_refused() {
+async fn a_missing_key_is_counted_by_address_ignored_or_rejected() {
     let without = |without_key| {
         let mut keyed = limit("keyed", a_minute(2));
         keyed.parts = vec![Part::Header(http::HeaderName::from_static("x-api-key"))];

@@ -145,7 +145,7 @@ async fn a_client_is_who_its_token_says_wherever_it_is() {
 
 /// That its token is not looked at shows: without a good one it would be told 400.
 #[tokio::test]
-async fn whoever_is_over_a_limit_without_tokens_is_told_so_before_his_token_is_looked_at() {
+async fn a_limit_without_tokens_rejects_before_the_token_is_verified() {
     let issuer = Issuer::new();
     let check = async |limit: &str, cost: &str, expected: StatusCode| {
         let limits = format!(
@@ -255,7 +255,7 @@ async fn a_token_that_is_not_good_is_as_none() {
 }
 
 #[tokio::test]
-async fn whoever_has_no_token_passes_or_is_sent_away_if_the_limit_says_so() {
+async fn a_request_without_a_token_passes_or_is_rejected_as_configured() {
     let issuer = Issuer::new();
     let skip = meter(&issuer, "", &format!("{BY_SUB}without_key = \"skip\"\n"));
     assert_eq!(went(&skip, "192.0.2.1", &[]).await, 3);
@@ -293,7 +293,7 @@ async fn several_tokens_are_several_clients_and_too_many_are_refused() {
 }
 
 #[tokio::test]
-async fn a_token_may_be_in_a_cookie_or_in_a_header_of_its_own() {
+async fn a_token_may_be_in_a_cookie_or_its_own_header() {
     let issuer = Issuer::new();
     let me = issuer.token_of("me");
     let cookie = meter(&issuer, "token = \"cookie:session\"\n", BY_SUB);

@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn pauses_double_up_to_a_second_and_chance_takes_up_to_a_half_away() {
+    fn pauses_double_up_to_a_second_less_a_random_half() {
         let pause = |times: u32, random| {
             let (mut circuit, now) = failed(times - 1);
             let now = now.max(circuit.until);

@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn those_who_are_known_have_a_part_for_themselves_and_may_have_all() {
+    fn known_clients_have_a_part_of_their_own_and_may_use_all() {
         let check = |requests_max: usize, newcomers: usize| {
             let permits = Permits::new(requests_max);
             let new: Vec<Permit> = std::iter::from_fn(|| permits.take(false)).collect();

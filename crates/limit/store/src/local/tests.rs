@@ -114,7 +114,7 @@ fn a_call_that_one_limit_rejects_is_charged_by_none() {
 }
 
 #[test]
-fn one_client_that_stands_twice_in_a_call_is_charged_twice_or_not_at_all() {
+fn a_client_twice_in_a_call_is_charged_twice_or_never() {
     let (counts, policy) = (LocalCounts::new(1_000), a_minute(3));
     let charge = charge(&counts, &policy, "a");
     let mut verdicts = Vec::new();
@@ -124,7 +124,7 @@ fn one_client_that_stands_twice_in_a_call_is_charged_twice_or_not_at_all() {
 }
 
 #[test]
-fn threads_that_charge_several_limits_neither_wait_for_ever_nor_charge_one_alone() {
+fn threads_charging_several_limits_do_not_deadlock_or_charge_partly() {
     let [first, second] = [1_000, 1_000].map(LocalCounts::new);
     let (few, many) = (a_minute(500), a_minute(2_000));
     let both = AtomicU32::new(0);
@@ -159,7 +159,7 @@ fn threads_that_charge_several_limits_neither_wait_for_ever_nor_charge_one_alone
 }
 
 #[test]
-fn a_flood_of_clients_does_not_let_one_that_is_over_its_limit_in() {
+fn a_flood_of_clients_admits_nobody_over_the_limit() {
     let rate = Rate::new(5, MicroSpan::from_secs(60)).unwrap();
     let bucket = Policy::Gcra(Gcra::new(rate, 5).unwrap());
     for policy in [a_minute(5), bucket] {
@@ -205,7 +205,7 @@ fn settings_of_its_own_keep_what_a_client_was_charged() {
 }
 
 #[test]
-fn settings_of_its_own_outlast_what_would_be_forgotten_by_the_usual_ones() {
+fn own_settings_outlast_what_the_usual_ones_would_forget() {
     let day = Rate::new(10, MicroSpan::from_secs(86_400)).unwrap();
     let day = Policy::FixedWindow(FixedWindow::new(day));
     let (counts, usual) = (LocalCounts::new(1_000), a_minute(5));
@@ -275,7 +275,7 @@ fn threads_lose_no_charge_while_settings_come_and_go() {
 }
 
 #[test]
-fn a_call_that_would_be_held_for_too_long_is_rejected_and_not_charged() {
+fn a_call_delayed_for_too_long_is_rejected_without_charge() {
     let rate = Rate::new(60, MicroSpan::from_secs(60)).unwrap();
     let smooth = Policy::LeakyBucket(LeakyBucket::new(rate, 10));
     let (counts, wide) = (LocalCounts::new(1_000), LocalCounts::new(1_000));

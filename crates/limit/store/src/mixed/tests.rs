@@ -77,7 +77,7 @@ fn where_one_rejects_none_is_charged() {
 }
 
 #[test]
-fn one_key_that_stands_there_twice_is_charged_twice_or_not_at_all() {
+fn a_key_twice_in_a_call_is_charged_twice_or_never() {
     let counts = MixedCounts::new(1_000);
     let three = fixed(3, 60);
     let twice = [(&three, "a", 1), (&three, "a", 1)];

@@ -56,7 +56,7 @@ fn entries_that_may_be_forgotten_make_place() {
 }
 
 #[test]
-fn a_table_whose_clients_come_and_go_does_not_grow_with_all_who_came() {
+fn a_table_does_not_grow_with_all_clients_that_ever_came() {
     let mut table = Table::new(1_000_000, 4);
     for of in 0..10_000 {
         call(&mut table, of);
@@ -112,7 +112,7 @@ fn memory_of_a_flood_is_given_back() {
 }
 
 #[test]
-fn whoever_is_taken_out_and_put_back_is_remembered_also_where_there_is_no_place() {
+fn a_client_put_back_is_remembered_even_without_a_place() {
     let mut table = Table::new(2, 1);
     for of in 0..3 {
         for _ in 0..=of {

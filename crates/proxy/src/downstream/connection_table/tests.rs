@@ -194,7 +194,7 @@ async fn connections_with_a_ticket_end_last() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn where_nobody_is_idle_the_next_one_is_turned_away_and_takes_few_places() {
+async fn where_nobody_is_idle_the_next_connection_is_turned_away() {
     let scene = Scene::new(10, 0);
     let mut places = Vec::new();
     for _ in 0..10 {

@@ -190,7 +190,7 @@ fn chunks_are_plain_numbers_and_line_ends() {
 }
 
 #[test]
-fn what_nobody_can_tell_the_end_of_is_the_last_that_is_read() {
+fn a_message_without_a_clear_end_is_the_last_one_read() {
     for head in [
         "POST / HTTP/1.1\r\nTransfer-Encoding: gzip, chunked\r\n\r\n",
         "CONNECT a:1 HTTP/1.1\r\n\r\n",
@@ -202,7 +202,7 @@ fn what_nobody_can_tell_the_end_of_is_the_last_that_is_read() {
 }
 
 #[test]
-fn nothing_is_judged_behind_a_wish_to_leave_http_before_it_is_answered() {
+fn nothing_is_judged_behind_an_unanswered_upgrade() {
     let wish = b"GET / HTTP/1.1\r\nUpgrade: websocket\r\n\r\n";
     let mut screen = Screen::new();
     let behind = [&wish[..], b"\n\0"].concat();

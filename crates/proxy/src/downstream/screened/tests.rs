@@ -79,7 +79,7 @@ async fn whoever_connects_and_says_nothing_is_not_waited_for_long() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_head_that_comes_piece_by_piece_has_the_time_of_a_whole_one() {
+async fn a_head_in_pieces_has_the_time_of_a_whole_one() {
     let mut scene = Scene::new().await;
     for piece in ["GET / HTTP", "/1.1\r\nHo", "st: a\r\n"] {
         scene.come(piece).await;
@@ -111,7 +111,7 @@ async fn the_next_request_is_waited_for_from_the_end_of_the_answer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_body_that_trickles_is_broken_off_and_a_slow_one_is_not() {
+async fn a_trickling_body_is_broken_off_and_a_slow_one_is_not() {
     let head = "POST / HTTP/1.1\r\nContent-Length: 100000\r\n\r\n";
     for (bytes, is_slow) in [(150, false), (50, true)] {
         let mut scene = Scene::new().await;
@@ -151,7 +151,7 @@ async fn nothing_is_read_before_a_wish_to_leave_http_is_answered() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_comes_together_with_a_wish_to_leave_http_waits_for_its_answer_and_stays_what_it_is() {
+async fn bytes_behind_an_upgrade_wait_for_its_answer_unchanged() {
     let wish = "GET / HTTP/1.1\r\nUpgrade: x\r\n\r\n";
     let get = "GET / HTTP/1.1\r\n\r\n";
     for (status, behind, expected) in [
@@ -197,7 +197,7 @@ async fn a_second_wish_that_came_early_waits_for_its_own_answer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_passed_on_behind_a_head_behind_which_nobody_knows_what_comes() {
+async fn nothing_passes_behind_a_head_of_unclear_length() {
     let head = "POST / HTTP/1.1\r\nTransfer-Encoding: gzip, chunked\r\n\r\n";
     let mut scene = Scene::new().await;
     scene

@@ -42,7 +42,7 @@ const IN_2040: i64 = 2_208_988_800;
 const IN_2050: i64 = 2_524_608_000;
 
 #[test]
-fn a_certificate_is_changed_by_one_that_can_be_used_and_by_no_other() {
+fn a_certificate_is_replaced_only_by_a_usable_one() {
     let folder = tempfile::tempdir().unwrap();
     let (first, second) = (write(&folder, "a", 2040), write(&folder, "b", 2050));
     let tls = Tls::load(std::slice::from_ref(&first)).unwrap();
@@ -170,7 +170,7 @@ fn trusting(files: &[&TlsConfig]) -> TlsConnector {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_that_takes_what_waits_below_tls_piece_by_piece_is_served() {
+async fn a_client_that_reads_tls_records_piece_by_piece_is_served() {
     let (mut near, mut far) = shaken().await;
     let reader = tokio::spawn(async move {
         let mut piece = [0; 1_000];
@@ -197,7 +197,7 @@ async fn a_goodbye_that_nobody_takes_is_not_waited_for_without_end() {
 }
 
 #[tokio::test]
-async fn all_that_somebody_without_tls_sends_is_read_so_that_no_reset_destroys_the_answer() {
+async fn a_plain_request_is_read_fully_so_no_reset_destroys_the_answer() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let mut client = TcpStream::connect(address).await.unwrap();
@@ -247,7 +247,7 @@ async fn of_several_certificates_the_one_is_shown_in_which_the_name_stands() {
 }
 
 #[tokio::test]
-async fn whoever_asks_for_another_name_or_for_none_is_shown_the_first_certificate() {
+async fn an_unknown_or_missing_name_gets_the_first_certificate() {
     let folder = tempfile::tempdir().unwrap();
     let first = write_for(&folder, "first", &["a.example", "127.0.0.1"], 2040);
     let second = write_for(&folder, "second", &["b.example"], 2050);

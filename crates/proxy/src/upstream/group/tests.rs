@@ -131,7 +131,7 @@ async fn requests_never_put_out_more_than_half() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_broken_page_puts_nobody_out_and_an_origin_that_cannot_goes_by_its_share() {
+async fn a_broken_response_ejects_nobody_and_5xx_ejects_by_share() {
     let group = group(2);
     let answer = |index, status| group.settle(index, Outcome::Answered(status), Duration::ZERO);
     for _ in 0..1_000 {
@@ -180,7 +180,7 @@ async fn one_that_comes_back_is_told_of_when_it_has_answered() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn where_checks_find_none_healthy_the_room_is_down_and_requests_go_on() {
+async fn without_healthy_origins_the_room_is_down_and_requests_go_on() {
     let group = checked(2);
     group.note_check(0, Err("no".to_owned()));
     assert!(!group.is_down());
@@ -194,7 +194,7 @@ async fn where_checks_find_none_healthy_the_room_is_down_and_requests_go_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_only_requests_put_out_is_better_than_one_that_fails_its_checks() {
+async fn an_origin_ejected_by_requests_beats_one_that_fails_its_checks() {
     let group = checked(2);
     fail(&group, 0);
     group.note_check(1, Err("no".to_owned()));
@@ -242,7 +242,7 @@ async fn what_failed_by_one_event_is_counted_and_judged_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_comes_back_is_seen_though_another_one_that_was_out_fails_its_checks() {
+async fn a_recovered_origin_is_seen_beside_one_that_fails_its_checks() {
     let group = checked(4);
     fail(&group, 0);
     group.note_check(0, Err("no".to_owned()));

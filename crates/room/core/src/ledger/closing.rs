@@ -125,7 +125,7 @@ mod tests {
     use crate::ledger::tests::{START, lent, request};
 
     #[test]
-    fn an_interval_in_which_a_seat_and_its_move_cancel_out_is_given_back_in_both_rows() {
+    fn a_seat_and_its_move_cancel_out_in_both_rows() {
         let (end, later) = (START + Span(5_000), START + Span(9_000));
         let mut giver = request(1, 1, 0);
         giver.row.add(end);

@@ -89,7 +89,7 @@ fn what_is_lent_is_not_lent_again() {
 }
 
 #[test]
-fn a_seat_for_somebody_inside_comes_first_and_one_that_is_kept_goes_to_nobody_else() {
+fn a_seat_for_a_visitor_inside_comes_before_all_others() {
     let mut movers = request(1, 1, 0);
     (movers.wants.first, movers.wants.later) = (2, 5);
     let (ledger, answer) = lent(Ledger::new(), &movers, START);
@@ -108,7 +108,7 @@ fn a_seat_for_somebody_inside_comes_first_and_one_that_is_kept_goes_to_nobody_el
 }
 
 #[test]
-fn a_seat_that_a_child_keeps_for_somebody_inside_does_not_count_towards_the_slots_it_wants() {
+fn a_seat_kept_for_a_visitor_inside_does_not_count_as_wanted() {
     let mut first = request(1, 1, 0);
     first.wants.first = 1;
     let (ledger, answer) = lent(Ledger::new(), &first, START);
@@ -128,7 +128,7 @@ fn a_seat_that_a_child_keeps_for_somebody_inside_does_not_count_towards_the_slot
 }
 
 #[test]
-fn a_lease_that_was_given_up_is_void_and_its_claims_count_as_nothing() {
+fn a_lease_given_up_is_void_and_so_are_its_claims() {
     let ledger = ten_lent(0);
     let late = START + LEASE_TTL;
     let mut claim = request(1, 2, 1);
@@ -166,7 +166,7 @@ fn a_request_that_comes_twice_or_out_of_order_changes_nothing() {
 }
 
 #[test]
-fn an_interval_gives_its_seats_back_when_the_slowest_child_has_closed_it() {
+fn an_interval_returns_its_seats_when_the_slowest_child_closed_it() {
     let end = START + Span(5_000);
     let mut fast = request(1, 1, 0);
     fast.row.add(end);
@@ -289,7 +289,7 @@ fn a_revocation_frees_one_seat_once_whoever_reports_it() {
 }
 
 #[test]
-fn a_revocation_that_comes_after_its_end_does_not_free_a_second_seat() {
+fn a_late_revocation_does_not_free_a_second_seat() {
     let late = START + LONGEST;
     let mut first = request(1, 1, 0);
     first.closed_through = late;
@@ -304,7 +304,7 @@ fn a_revocation_that_comes_after_its_end_does_not_free_a_second_seat() {
 }
 
 #[test]
-fn a_phantom_ends_no_sooner_than_the_interval_of_the_seat_that_it_stands_for() {
+fn a_phantom_ends_no_sooner_than_its_seats_interval() {
     // A gives a seat and dies without a word; B, whose clock lags, prolongs it.
     let (seat_end, moved_to) = (START + LONGEST, START + LONGEST + Span(100_000));
     let mut a = request(1, 1, 0);
@@ -344,7 +344,7 @@ fn a_clock_that_is_an_hour_ahead_closes_nothing_before_its_time() {
 }
 
 #[test]
-fn a_store_whose_clock_is_stepped_back_makes_no_lease_longer_than_another_length() {
+fn a_store_clock_stepped_back_extends_leases_by_one_length_at_most() {
     let lending = LendingTerms::default();
     let ledger = ten_lent(5);
     let back = START - Span(3_600_000);
@@ -400,7 +400,7 @@ fn waiting_visitors_handed_over_with_a_lost_answer_are_handed_over_again() {
 }
 
 #[test]
-fn those_first_in_line_are_presumed_to_have_used_what_a_dead_node_held() {
+fn the_first_queued_count_as_users_of_a_dead_nodes_lease() {
     let second = Span(1_000);
     let mut first = request(1, 1, 0);
     first.wants.slots = 4;

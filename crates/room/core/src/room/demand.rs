@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn what_somebody_waited_for_is_not_given_back_before_it_could_be_taken() {
+    fn what_was_waited_for_is_not_returned_before_use() {
         let mut demand = Demand::default();
         demand.note_missing_slot();
         assert_eq!(demand.begin_request(0, 0, Millis(1_000)).slots, 1);
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crowd_that_is_refused_for_long_is_wished_for_only_as_large_as_it_was_lately() {
+    fn after_long_rejection_a_crowds_wish_shrinks_to_its_recent_size() {
         let mut demand = Demand::default();
         for second in 0..60 {
             for _ in 0..10 {
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn a_credit_is_kept_for_whoever_found_none_until_it_comes_again_or_its_seat_ends() {
+    fn an_unused_credit_is_kept_until_its_visitor_or_seat_ends() {
         let mut demand = Demand::default();
         let visitor = |number| VisitorId([number; 16]);
         let credits = |demand: &mut Demand, at| demand.begin_request(0, 0, Millis(at)).credits;

@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_expected_beyond_its_seat_or_for_more_than_half_a_session() {
+    fn nobody_is_expected_beyond_a_seat_or_half_a_session() {
         let mut moving = Moving::default();
         moving.note(
             VisitorId([1; 16]),
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn one_who_asks_twice_is_one_and_one_who_is_seated_is_none() {
+    fn asking_twice_counts_once_and_a_seated_visitor_not_at_all() {
         let mut moving = Moving::default();
         for _ in 0..2 {
             moving.note(

@@ -135,7 +135,7 @@ fn rules(total: u32, rate: u32) -> Rules {
 }
 
 #[test]
-fn as_many_go_in_as_there_are_seats_and_the_next_one_waits() {
+fn as_many_go_in_as_there_are_seats_and_more_wait() {
     let mut pair = Pair::new(rules(3, 100));
     for _ in 0..3 {
         pair.admit();
@@ -341,7 +341,7 @@ fn a_look_tells_a_place_and_lets_nobody_in() {
 }
 
 #[test]
-fn whoever_asks_by_loading_a_page_keeps_its_turn_until_the_page_loads_itself_again() {
+fn a_page_load_keeps_its_turn_until_the_page_reloads() {
     let mut pair = Pair::new(rules(1, 100));
     pair.admit();
     let (by_page, _) = pair.queue(None);

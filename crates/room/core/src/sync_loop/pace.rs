@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crowd_gets_four_syncs_at_once_and_then_four_and_a_half_a_second() {
+    fn a_crowd_gets_four_syncs_at_once_then_nine_in_two_seconds() {
         let mut pace = Pace::new(true, START);
         assert_eq!(pace.next_at(START), START);
         assert_eq!(syncs_within(&mut pace, Span::from_secs(9)), 43);

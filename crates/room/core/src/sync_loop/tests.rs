@@ -68,7 +68,7 @@ impl Node {
 }
 
 #[test]
-fn syncs_follow_each_other_by_the_rooms_period_and_sooner_in_a_hurry() {
+fn syncs_follow_the_rooms_period_and_sooner_in_a_hurry() {
     let mut node = Node::new();
     let sync = node.begin();
     assert_eq!(node.poll(), None);
@@ -82,7 +82,7 @@ fn syncs_follow_each_other_by_the_rooms_period_and_sooner_in_a_hurry() {
 }
 
 #[test]
-fn a_store_that_does_not_answer_is_asked_again_after_a_pause_whoever_is_in_a_hurry() {
+fn a_silent_store_is_asked_again_only_after_a_pause() {
     let mut node = Node::new();
     let lost = node.begin();
     node.now = node.now + TIME_OUT;
@@ -109,7 +109,7 @@ fn a_store_that_does_not_answer_is_asked_again_after_a_pause_whoever_is_in_a_hur
 }
 
 #[test]
-fn what_the_root_says_goes_to_the_parent_at_once_only_if_somebody_waits() {
+fn the_roots_reply_goes_to_the_parent_at_once_if_somebody_waits() {
     for is_awaited in [false, true] {
         let mut node = Node::new();
         let sync = node.begin();
@@ -137,7 +137,7 @@ fn what_the_root_says_goes_to_the_parent_at_once_only_if_somebody_waits() {
 }
 
 #[test]
-fn whoever_is_in_a_hurry_waits_for_an_errand_no_longer_than_a_period() {
+fn a_hurry_waits_for_an_upstream_sync_at_most_a_period() {
     let mut node = Node::new();
     let sync = node.begin();
     let request = node.room.poll_sync(node.now);
@@ -157,7 +157,7 @@ fn whoever_is_in_a_hurry_waits_for_an_errand_no_longer_than_a_period() {
 }
 
 #[test]
-fn a_loop_that_stops_brings_home_what_it_carries_says_goodbye_and_ends() {
+fn a_stopping_loop_delivers_what_it_carries_and_ends() {
     let mut node = Node::new();
     let sync = node.begin();
     let request = node.room.poll_sync(node.now);

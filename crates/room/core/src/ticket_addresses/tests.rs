@@ -22,7 +22,7 @@ fn secs(secs: u64) -> Millis {
 }
 
 #[test]
-fn a_64_of_ipv6_is_one_network_and_an_ipv4_address_is_itself_however_it_is_written() {
+fn a_64_of_ipv6_is_one_network_and_ipv4_is_itself() {
     let check = |one, other, is_one| {
         assert_eq!(network(one) == network(other), is_one, "{one} {other}");
     };
@@ -34,7 +34,7 @@ fn a_64_of_ipv6_is_one_network_and_an_ipv4_address_is_itself_however_it_is_writt
 }
 
 #[test]
-fn whoever_comes_first_stays_and_those_above_are_told_once_in_a_window() {
+fn the_first_addresses_stay_and_excess_is_reported_once_a_window() {
     let mut table = TicketAddresses::new(64);
     let mut see = |last: u8, at| {
         let address = IpAddr::from([192, 0, 2, last]);
@@ -95,7 +95,7 @@ fn two_hundred_who_share_a_ticket_are_as_many_as_may() {
 }
 
 #[test]
-fn the_ticket_that_was_used_longest_ago_makes_room_and_only_a_recent_one_is_missed() {
+fn the_longest_unused_ticket_makes_room_and_recent_ones_are_missed() {
     let mut table = TicketAddresses::new(WAYS);
     let here = network("192.0.2.1");
     let there = network("192.0.2.2");

@@ -31,7 +31,7 @@ fn several_tabs_of_one_visitor_count_once() {
 }
 
 #[test]
-fn one_whose_ask_is_a_second_overdue_no_longer_holds_the_watermark_but_keeps_its_position() {
+fn an_overdue_request_releases_the_watermark_and_keeps_its_position() {
     let mut book = WaitingBook::new(10);
     book.handle_ask(ask(1, 9_000), Millis(10_000));
     assert_eq!(counts(&mut book, 12_999), [(9_000, 1)]);
@@ -65,7 +65,7 @@ fn one_who_went_in_waits_no_more() {
 }
 
 #[test]
-fn inherited_counts_stand_until_their_visitors_have_asked_or_the_time_is_over() {
+fn inherited_counts_stand_until_asked_for_or_expired() {
     let mut book = WaitingBook::new(10);
     book.inherit(&[(Millis(1_000), 2)].into(), |_| Millis(60_000));
     assert_eq!(counts(&mut book, 5_000), [(1_000, 2)]);
@@ -78,7 +78,7 @@ fn inherited_counts_stand_until_their_visitors_have_asked_or_the_time_is_over() 
 }
 
 #[test]
-fn a_node_that_inherits_from_itself_counts_each_visitor_once_after_its_next_ask() {
+fn self_inheritance_counts_each_visitor_once_after_the_next_request() {
     let mut book = WaitingBook::new(10);
     for n in 1..=3 {
         book.handle_ask(ask(n, 1_000), Millis(5_000));
@@ -95,7 +95,7 @@ fn a_node_that_inherits_from_itself_counts_each_visitor_once_after_its_next_ask(
 }
 
 #[test]
-fn nodes_that_come_and_go_do_not_multiply_what_they_inherit_from_each_other() {
+fn nodes_that_come_and_go_do_not_multiply_inheritance() {
     let mut books = [WaitingBook::new(10), WaitingBook::new(10)];
     for (book, n) in books.iter_mut().zip(1..) {
         book.handle_ask(ask(n, 1_000), Millis(5_000));
@@ -118,7 +118,7 @@ fn nodes_that_come_and_go_do_not_multiply_what_they_inherit_from_each_other() {
 }
 
 #[test]
-fn the_time_of_an_inheritance_is_over_when_all_of_its_visitors_have_asked() {
+fn an_inheritance_ends_when_all_its_visitors_have_asked() {
     let mut book = WaitingBook::new(10);
     book.inherit(&[(Millis(1_000), 1)].into(), |_| Millis(6_000));
     book.handle_gone(visitor(1), Millis(1_000), Millis(5_000));
@@ -128,7 +128,7 @@ fn the_time_of_an_inheritance_is_over_when_all_of_its_visitors_have_asked() {
 }
 
 #[test]
-fn of_two_nodes_that_are_gone_one_after_the_other_the_larger_counts() {
+fn of_two_departed_nodes_the_larger_counts() {
     let mut book = WaitingBook::new(10);
     book.inherit(&[(Millis(1_000), 2), (Millis(2_000), 1)].into(), |_| {
         Millis(60_000)

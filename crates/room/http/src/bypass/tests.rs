@@ -122,7 +122,7 @@ fn a_disguised_path_passes_only_if_it_does_in_every_reading() {
 }
 
 #[test]
-fn a_rule_that_cannot_be_worked_out_does_not_hold_and_is_counted() {
+fn a_rule_that_cannot_be_evaluated_does_not_hold_and_is_counted() {
     let rules = compile_one("int(query) > 3");
     assert!(!allows(&rules, "/?many", &[]));
     assert!(!allows(&rules, "/?more", &[]));

@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_second_has_so_many_lines_and_the_next_one_says_how_many_were_left_out() {
+    fn the_log_is_bounded_per_second_and_says_what_it_dropped() {
         let mut window = Window::default();
         let requests = u64::from(LINES_PER_SECOND) + 40;
         let lines: Vec<_> = (0..requests).map(|_| window.take(7)).collect();

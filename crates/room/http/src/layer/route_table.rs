@@ -338,7 +338,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_file_that_nobody_has_read_is_a_mistake_and_not_our_page() {
+    fn an_unread_page_file_is_a_mistake_and_not_our_page() {
         let text = "[[room]]\nname = \"shop\"\norigin = \"http://127.0.0.1:3000\"\n\
                     total_active_users = 1\nnew_users_per_minute = 1\nbypass = []\n\
                     custom_page_file = \"page.html\"\n";

@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn no_way_back_ends_a_text_and_what_is_encoded_leads_where_it_led() {
+    fn no_return_address_ends_its_text_and_encoding_keeps_the_way() {
         let check = |target: &str, expected: &str| {
             assert_eq!(way_back(target), expected, "{target}");
             assert_eq!(way_back(expected), expected, "twice");

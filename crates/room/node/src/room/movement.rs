@@ -79,7 +79,7 @@ mod tests {
     const START: Millis = Millis(1_694_432_700_000);
 
     #[test]
-    fn it_is_known_once_a_minute_was_watched_and_forgets_what_is_older() {
+    fn a_measure_needs_a_minute_and_forgets_older_samples() {
         let mut movement = Movement::default();
         let minute = START.minute();
         let at = |seconds: u64| START + Span::from_secs(seconds);

@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_does_not_tremble_with_two_clocks_that_are_read_one_after_the_other() {
+    fn a_time_stays_steady_with_two_clocks_read_in_turn() {
         for there in [99_501, 99_999, 100_000, 100_001, 100_499] {
             check(60_000, (100_000, there), 60_000);
         }

@@ -36,7 +36,7 @@ fn seal(ring: &KeyRing) -> String {
 }
 
 #[test]
-fn a_ticket_opens_as_it_was_sealed_and_is_at_most_256_characters_long() {
+fn a_ticket_opens_as_sealed_within_256_characters() {
     let ring = KeyRing::new(&[[1; 32]]);
     let sealed = seal(&ring);
     assert!(sealed.len() <= TICKET_CHARS_MAX, "{}", sealed.len());

@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_lowering_those_inside_may_stay_and_nobody_may_come_until_there_is_room() {
+    fn after_a_lowering_nobody_enters_until_there_is_room() {
         let mut seats = Seats::new(5, Span(0));
         for end in 1..=5 {
             seats.handle_move(Millis(0), Millis(end * 100), Millis(1));

@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn each_line_is_ten_times_the_one_before_and_as_far_from_it() {
+    fn each_line_is_ten_times_the_one_before() {
         let axis = Axis::tenfold(20_900.0);
         let lines = ["1", "10", "100", "1,000", "10,000", "100,000"];
         assert_eq!(labels(&axis), lines);

@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_raised_limit_adds_to_the_state_of_the_limit_and_a_full_one_stays_full() {
+    fn a_raised_limit_adds_to_a_state_and_full_stays_full() {
         for one in Algorithm::ALL {
             let policy = one.policy(&settings(2)).unwrap();
             let Some(raised) = raised(&policy) else {

@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_is_wrongly_admitted_at_the_limit_and_wrongly_refused_below_it() {
+    fn wrong_admissions_are_above_the_limit_and_wrong_rejections_below() {
         use Fate::{Admitted, Refused, Undecided};
         let check = |decisions: &[Decision], wrong: (u64, u64), highest| {
             let mut decisions = decisions.to_vec();

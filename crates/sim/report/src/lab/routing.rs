@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_without_a_home_go_to_new_nodes_from_the_moment_on_at_which_they_come() {
+    fn homeless_calls_go_to_new_nodes_from_their_arrival() {
         let call = |secs: u64| Call {
             at: Micros(secs * 1_000_000),
             client: 7,

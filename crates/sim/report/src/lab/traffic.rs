@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn made_up_traffic_has_as_many_calls_as_was_asked_for_and_is_the_same_for_a_seed() {
+    fn generated_traffic_has_the_requested_size_and_repeats_by_seed() {
         for make in [random, bursty] {
             let traffic = make(&demand(110, 1)).unwrap();
             assert!(

@@ -38,7 +38,7 @@ fn what_a_store_cannot_count_is_refused_in_its_words() {
 }
 
 #[test]
-fn what_does_not_fit_a_store_any_more_is_left_out_alone_and_shown() {
+fn what_no_longer_fits_a_store_is_left_out_alone_and_shown() {
     let file = file(&[API]);
     // Said where the limit was counted in another store.
     let orders = after(&[set_to("gold", "5000/min"), set_to("tin", "7/min")], &file);

@@ -56,7 +56,7 @@ fn at_a_full_board_calls_make_places_of_what_is_over() {
 }
 
 #[test]
-fn at_a_full_board_what_others_tell_makes_places_of_what_is_over() {
+fn a_full_board_makes_places_for_others_news_from_ended_ones() {
     let policy = policies(1)[0];
     let (mut full, after) = full_of_what_is_over(&policy);
     let mut other = board(2, 1_000);

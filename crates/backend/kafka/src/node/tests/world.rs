@@ -313,7 +313,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(600))]
 
     #[test]
-    fn in_the_end_all_nodes_know_what_was_admitted_whatever_happened_to_messages(
+    fn in_the_end_all_nodes_know_what_was_admitted_despite_losses(
         steps in prop::collection::vec(step(), 0..60),
         has_crashes in any::<bool>(),
     ) {

@@ -76,7 +76,7 @@ async fn no_call_reads_a_long_log() {
 /// What was to be kept for a moment when it was written is kept for as long as the clock that went
 /// back needs.
 #[tokio::test]
-async fn a_log_that_lies_far_ahead_of_a_clock_is_not_forgotten_early() {
+async fn a_log_far_ahead_of_a_clock_is_not_forgotten_early() {
     let arena = Arena::start().await;
     let policy = Policy::SlidingLog(SlidingLog::new(rate(10, 1)).unwrap());
     let mut client = arena.client(policy, Micros(1 << 52));

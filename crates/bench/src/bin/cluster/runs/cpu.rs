@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cost_is_told_per_million_visitors_with_and_without_what_idle_servers_use() {
+    fn cost_per_million_visitors_is_reported_with_and_without_idle_use() {
         let cost = |visitors, local_s| Cost {
             visitors,
             seconds: 10.0,

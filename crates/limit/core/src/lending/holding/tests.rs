@@ -81,7 +81,7 @@ fn the_first_call_asks_and_is_decided_by_the_answer() {
 }
 
 #[test]
-fn a_lease_is_counted_from_when_the_read_was_sent_less_a_margin() {
+fn a_lease_counts_from_the_read_less_a_margin() {
     for (at, spends) in [(2_984_998, true), (2_984_999, false)] {
         assert_eq!(
             is_admitted(holding(2).decide(Micros(at), Cost::ONE)),
@@ -126,7 +126,7 @@ fn one_request_speaks_for_all_who_wait_when_it_is_sent() {
 }
 
 #[test]
-fn what_is_missing_for_a_call_is_asked_for_and_not_what_lies_here_already() {
+fn only_the_missing_part_of_a_call_is_requested() {
     let mut holding = Holding::new();
     holding.decide(Micros(0), Cost::take(9));
     holding.poll_request(Micros(0), id(1), &lending()).unwrap();
@@ -174,7 +174,7 @@ fn what_the_parent_refused_is_refused_here_until_it_may_be_had() {
 
 /// A call comes each millisecond, and one is lent at a time, which is spent at once.
 #[test]
-fn once_there_was_too_little_it_is_asked_some_times_in_a_lease_and_for_all_that_will_come() {
+fn after_a_shortage_requests_repeat_within_a_lease_for_expected_calls() {
     let (mut holding, mut requests, mut wants) = (Holding::new(), 0, 0);
     for at in 0..3_000 {
         let now = Micros(at * 1_000);
@@ -248,7 +248,7 @@ fn a_parent_that_cannot_be_asked_holds_nobody_up_for_long() {
 }
 
 #[test]
-fn a_lease_that_was_over_when_it_came_means_that_the_parent_is_too_far_away() {
+fn a_lease_over_on_arrival_means_a_parent_too_far_away() {
     for (ttl, decision) in [(3_000_000, Decision::Away), (1_000, Decision::Ask(Turn(2)))] {
         let mut holding = Holding::new();
         holding.decide(Micros(0), Cost::ONE);
@@ -330,7 +330,7 @@ fn what_is_undone_can_be_spent_again_while_its_lease_runs() {
 }
 
 #[test]
-fn a_new_limit_makes_what_the_parent_said_of_the_old_one_worthless() {
+fn a_new_limit_voids_what_the_parent_said_of_the_old_one() {
     let mut holding = Holding::new();
     holding.decide(Micros(0), Cost::ONE);
     holding.poll_request(Micros(0), id(1), &lending()).unwrap();

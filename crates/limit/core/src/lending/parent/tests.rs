@@ -92,7 +92,7 @@ impl Client {
 }
 
 #[test]
-fn for_calls_that_wait_there_is_all_and_for_expected_ones_a_quarter() {
+fn waiting_calls_get_all_and_expected_ones_a_quarter() {
     for (request, held) in [
         (asks(1, 1, 1), 1),
         (asks(1, 1, 10), 10),
@@ -128,7 +128,7 @@ fn near_the_end_each_call_is_asked_for_by_itself() {
 }
 
 #[test]
-fn whoever_calls_first_after_a_loss_counts_as_one_who_has_spent_all() {
+fn the_first_call_after_a_loss_counts_as_fully_spent() {
     let mut client = Client::new(Before::Lost);
     let answer = client.ask(&log(100), secs(0), asks(1, 1, 1));
     assert_eq!((answer.held, answer.remaining), (0, 0));
@@ -141,7 +141,7 @@ fn whoever_calls_first_after_a_loss_counts_as_one_who_has_spent_all() {
 }
 
 #[test]
-fn after_a_loss_a_fixed_window_counts_as_spent_into_which_an_old_lease_may_run() {
+fn after_a_loss_the_old_leases_window_counts_as_spent() {
     let fixed = Lending::new(Policy::FixedWindow(FixedWindow::new(a_minute(100)))).unwrap();
     // Windows begin at 960 s and 1,020 s.
     for (began_at, nothing_until) in [(1_000, 1_020), (1_014, 1_020), (1_016, 1_080)] {
@@ -180,7 +180,7 @@ fn a_record_of_another_epoch_is_none() {
 }
 
 #[test]
-fn a_store_that_was_found_empty_waits_as_long_as_a_lease_runs() {
+fn a_store_found_empty_waits_for_the_length_of_a_lease() {
     let mut client = Client::new(Before::Unknown);
     let answer = client.ask(&log(100), secs(1), asks(1, 1, 1));
     assert_eq!((answer.held, answer.retry_after), (0, Some(secs(4))));
@@ -188,7 +188,7 @@ fn a_store_that_was_found_empty_waits_as_long_as_a_lease_runs() {
 }
 
 #[test]
-fn a_limit_that_is_lowered_acts_at_once_and_what_was_spent_stays_spent() {
+fn a_lowered_limit_acts_at_once_and_spent_stays_spent() {
     let mut client = Client::new(Before::Nothing);
     client.ask(&log(100), secs(0), asks(1, 60, 60));
     for (calls, left) in [(50, 0), (61, 1), (200, 140)] {
@@ -198,7 +198,7 @@ fn a_limit_that_is_lowered_acts_at_once_and_what_was_spent_stays_spent() {
 }
 
 #[test]
-fn a_state_of_another_window_is_spent_as_late_as_it_can_have_been() {
+fn a_state_of_another_window_counts_as_spent_latest() {
     let mut client = Client::new(Before::Nothing);
     let strict = |ttl| {
         let strict = SubWindowsStrict::new(a_minute(100), 60).unwrap();
@@ -238,7 +238,7 @@ fn a_state_of_another_algorithm_counts_as_all() {
 }
 
 #[test]
-fn what_is_left_of_a_burst_is_kept_and_fills_up_when_the_rate_changes() {
+fn a_bursts_rest_is_kept_and_refills_at_the_new_rate() {
     let mut client = Client::new(Before::Nothing);
     client.ask(&gcra(60, 23), secs(0), asks(1, 15, 15));
     for (limit, left) in [(gcra(60, 23), 5), (gcra(20, 21), 5), (gcra(600, 90), 5)] {
@@ -250,7 +250,7 @@ fn what_is_left_of_a_burst_is_kept_and_fills_up_when_the_rate_changes() {
 }
 
 #[test]
-fn a_clock_that_was_set_back_a_little_stands_still_and_one_far_back_begins_anew() {
+fn a_clock_set_back_stands_still_or_far_back_begins_anew() {
     let day = secs(86_400);
     let mut client = Client::new(Before::Nothing);
     client.ask(&log(100), day, asks(1, 60, 60));

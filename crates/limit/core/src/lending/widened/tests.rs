@@ -15,7 +15,7 @@ fn gcra(calls: u32, burst: u32) -> Policy {
 }
 
 #[test]
-fn a_lease_is_a_twentieth_of_the_window_from_a_fifth_of_a_second_to_five_seconds() {
+fn a_lease_is_a_twentieth_of_the_window_within_bounds() {
     for (window, ttl) in [
         (1, 200_000),
         (10, 500_000),
@@ -65,7 +65,7 @@ fn a_burst_is_smaller_by_what_the_rate_gives_during_a_lease() {
 }
 
 #[test]
-fn half_of_a_small_burst_is_left_where_leases_are_of_the_usual_length() {
+fn half_of_a_small_burst_remains_with_usual_lease_lengths() {
     let lending = Lending::new(gcra(100, 4)).unwrap();
     assert_eq!(lending.ttl(), MicroSpan(1_200_000));
     assert_eq!(*lending.widened(), gcra(100, 2));
@@ -73,7 +73,7 @@ fn half_of_a_small_burst_is_left_where_leases_are_of_the_usual_length() {
 }
 
 #[test]
-fn what_the_widened_limit_admits_in_a_window_and_a_lease_is_what_was_promised_in_a_window() {
+fn the_widened_limit_keeps_the_promise_of_a_window_and_a_lease() {
     for (calls, burst, ttl) in [(100, 50, 3_000_000), (7, 9, 200_000), (60, 61, 5_000_000)] {
         let lending = Lending::with_ttl(gcra(calls, burst), MicroSpan(ttl)).unwrap();
         let Policy::Gcra(widened) = *lending.widened() else {

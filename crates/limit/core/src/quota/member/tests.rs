@@ -17,7 +17,7 @@ fn after(reports: &[(u64, u64, u64)]) -> Member {
 }
 
 #[test]
-fn who_asks_more_wants_more_and_who_does_not_ask_wants_a_little() {
+fn demand_raises_the_wish_and_silence_leaves_a_little() {
     let minute = |calls| Rate::new(calls, MicroSpan::from_secs(60)).unwrap();
     let twenty = MicroSpan::from_secs(20);
     let wants = |reports: &[_]| after(reports).wants(twenty, minute(1_000), 2);

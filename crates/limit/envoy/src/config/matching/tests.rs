@@ -1,5 +1,5 @@
 //! Each rule of matching by itself; what the reference's own tests ask stands in
-//! `tests/reference.rs`.
+//! `tests/it/reference.rs`.
 
 use super::request::{DESCRIPTOR_BYTES_MAX, DESCRIPTORS_MAX, ENTRIES_MAX, Override};
 use super::*;
@@ -137,7 +137,7 @@ fn a_limit_counts_where_the_last_entry_ends() {
 }
 
 #[test]
-fn a_value_without_a_limit_is_let_through_and_one_of_zero_never() {
+fn no_limit_lets_everything_through_and_zero_lets_nothing() {
     let text = format!(
         "domain: d\ndescriptors:\n- key: k\n  {MINUTE}\n- key: k\n  value: friend\n\
          - key: k\n  value: foe\n  rate_limit: {{unit: day, requests_per_unit: 0}}\n"

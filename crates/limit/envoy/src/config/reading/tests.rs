@@ -1,5 +1,5 @@
 //! Order, completeness and bounds of what is told; each mistake by itself stands in
-//! `tests/bad_files.rs`.
+//! `tests/it/bad_files.rs`.
 
 use super::*;
 use crate::config::{AlgorithmChoice, Remark};
@@ -102,7 +102,7 @@ fn files_are_looked_at_one_after_the_other_before_any_makes_sense() {
 }
 
 #[test]
-fn words_are_texts_where_texts_belong_and_numbers_may_be_written_in_any_way() {
+fn words_are_texts_and_numbers_may_be_written_in_any_way() {
     let text = "domain: yes\ndescriptors:\n- key: 010\n  value: ~\n  rate_limit: {unit: Day, \
                 requests_per_unit: 0x10, unlimited: no, name: 5}\n";
     let read = read_one(text).unwrap();
@@ -115,7 +115,7 @@ fn words_are_texts_where_texts_belong_and_numbers_may_be_written_in_any_way() {
 }
 
 #[test]
-fn of_a_repeated_key_the_last_one_holds_and_limits_are_put_together() {
+fn the_last_repeated_key_holds_and_limits_are_merged() {
     let text = "domain: c\ndescriptors: [{key: 0.5}]\ndomain: d\ndescriptors:\n- key: k\n  \
                 rate_limit: {unit: day, name: n}\n  rate_limit: {requests_per_unit: 7}\n";
     let limits = read_one(text).unwrap().limits;
@@ -245,7 +245,7 @@ fn what_the_reference_drops_without_a_word_gets_one() {
 }
 
 #[test]
-fn a_file_is_as_long_and_as_deep_as_it_may_be_and_no_more() {
+fn a_file_at_the_bounds_of_length_and_depth_is_read() {
     let nested = |depth: usize| {
         let levels = (0..depth).map(|level| {
             let indent = "  ".repeat(level);
@@ -267,7 +267,7 @@ fn a_file_is_as_long_and_as_deep_as_it_may_be_and_no_more() {
 }
 
 #[test]
-fn descriptors_are_as_many_as_they_may_be_and_no_more_in_all_files() {
+fn the_number_of_descriptors_is_bounded_over_all_files() {
     let descriptors = |from: usize, count: usize| {
         let lines = (from..from + count).map(|number| format!("- key: k{number}\n"));
         format!(
@@ -293,7 +293,7 @@ fn descriptors_are_as_many_as_they_may_be_and_no_more_in_all_files() {
 }
 
 #[test]
-fn names_that_take_too_much_are_refused_and_so_are_more_mistakes_than_anybody_reads() {
+fn long_names_and_endless_mistakes_are_cut_short() {
     let domain = "d".repeat(1 << 20);
     let file = |count: usize| {
         let descriptors = (0..count).map(|number| format!("- key: k{number}\n"));
@@ -319,7 +319,7 @@ fn names_that_take_too_much_are_refused_and_so_are_more_mistakes_than_anybody_re
 }
 
 #[test]
-fn a_limit_that_cannot_be_kept_is_a_mistake_at_the_setting_that_is_to_blame() {
+fn an_impossible_limit_is_a_mistake_at_the_setting_to_blame() {
     let text = "domain: d\ndescriptors:\n- key: a\n  rate_limit:\n    unit: second\n    \
                 requests_per_unit: 5\n    algorithm: gcra\n    burst: 7\n\
                 - key: b\n  rate_limit:\n    \

@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_a_value_is_said_as_yaml_v2_says_it() {
+    fn a_wrong_value_is_reported_in_the_words_of_yaml_v2() {
         let merge = "map merge requires map or sequence of maps as the value";
         let key = "invalid map key: map[interface {}]interface {}{\".Values.x\":interface {}(nil)}";
         check(
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_no_yaml_is_said_to_be_none_before_any_value() {
+    fn a_file_that_is_no_yaml_is_reported_before_any_value() {
         let Unreadable::Complaint { said, .. } = parse("a: !!int x\nb: [").unwrap_err() else {
             panic!("another complaint");
         };
@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn nodes_and_words_are_as_many_as_they_may_be_and_no_more() {
+    fn nodes_and_words_at_their_bounds_are_read_and_no_more() {
         let check = |text: &str, nodes, text_bytes, expected: Option<Unreadable>| {
             let bounds = Bounds { nodes, text_bytes };
             assert_eq!(parse_within(text, bounds).err(), expected, "{text}");

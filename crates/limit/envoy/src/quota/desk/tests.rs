@@ -276,7 +276,7 @@ async fn who_is_always_due_does_not_come_before_who_waits() {
 
 // tidy: paused time
 #[tokio::test(start_paused = true)]
-async fn what_is_owed_by_nobody_is_bounded_and_forgiven_when_the_store_is_away() {
+async fn unclaimed_refunds_are_bounded_and_forgiven_during_an_outage() {
     let silent = Stage::new(Arc::new(Mute::Silent));
     let spent = |key| Fact::Spent {
         counted: counted(key),

@@ -28,7 +28,7 @@ async fn a_call_is_held_until_it_may_go() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn also_one_that_its_window_rejects_is_held_if_that_is_soon_over() {
+async fn a_call_rejected_by_its_window_is_delayed_if_soon_over() {
     let rate = Rate::new(1, MicroSpan::from_secs(2)).unwrap();
     let mut window = limit("window", Policy::FixedWindow(FixedWindow::new(rate)));
     window.on_limit = OnLimit::Delay {
@@ -84,7 +84,7 @@ async fn where_nobody_can_wait_a_call_over_the_limit_is_rejected() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_limit_that_rejects_goes_before_one_that_makes_wait_and_that_before_one_that_holds() {
+async fn rejecting_goes_before_queueing_and_queueing_before_delaying() {
     let max = Span::from_secs(60);
     let with = |name: &str, calls, on_limit| {
         let mut limit = limit(name, a_minute(calls));
@@ -123,7 +123,7 @@ async fn a_limit_that_rejects_goes_before_one_that_makes_wait_and_that_before_on
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_line_that_is_busy_holds_nobody_back_whom_another_limit_sends_to_wait() {
+async fn a_busy_line_delays_nobody_whom_another_limit_queues() {
     let rate = Rate::new(1, MicroSpan::from_secs(1)).unwrap();
     let mut smooth = limit("smooth", Policy::LeakyBucket(LeakyBucket::new(rate, 10)));
     smooth.on_limit = OnLimit::Delay {

@@ -75,7 +75,7 @@ fn the_bytes_are_these() {
 }
 
 #[test]
-fn what_is_cut_off_or_too_long_or_of_another_version_is_no_record() {
+fn a_truncated_long_or_foreign_record_is_none() {
     for policy in policies(10, 60, 8, 4) {
         let bytes = encode(&record(policy, &[(1, 1), (2, 2)]));
         for length in 1..bytes.len() {

@@ -83,7 +83,7 @@ impl Far {
 }
 
 #[test]
-fn a_data_center_lends_no_longer_seats_than_it_has_told_the_world_until_that_allows_more() {
+fn a_data_center_leases_no_longer_seats_than_the_root_knows() {
     let mut far = Far::new(LATE);
     let with_seats = |longest_seat| {
         move |asks: &mut SyncRequest| {
@@ -122,7 +122,7 @@ fn admissions_of_the_next_minute_are_at_hand_before_it_begins() {
 }
 
 #[test]
-fn what_a_silent_node_held_of_the_next_minute_counts_as_used_in_it() {
+fn a_silent_nodes_share_of_the_next_minute_counts_as_used() {
     let mut far = Far::new(LATE);
     far.wait(2_000);
     far.node(10, 0, |_| {});
@@ -136,7 +136,7 @@ fn what_a_silent_node_held_of_the_next_minute_counts_as_used_in_it() {
 }
 
 #[test]
-fn slots_left_over_are_fetched_for_growth_and_nothing_is_where_people_wait() {
+fn spare_slots_are_fetched_for_growth_and_never_where_people_wait() {
     let mut far = Far::new(START);
     far.node(10, 0, |_| {});
     let in_hand = |far: &mut Far| {
@@ -150,7 +150,7 @@ fn slots_left_over_are_fetched_for_growth_and_nothing_is_where_people_wait() {
 }
 
 #[test]
-fn the_world_is_hurried_for_slots_that_it_has_and_not_for_visitors_who_may_come() {
+fn the_root_is_hurried_for_slots_that_it_has() {
     let mut far = Far::new(START);
     far.errand();
     far.node(0, 0, |asks| asks.wants.later = 1);
@@ -200,7 +200,7 @@ fn logouts_are_hurried_along_while_somebody_waits_for_their_seats() {
 }
 
 #[test]
-fn others_are_looked_for_when_they_are_due_and_then_again_and_again() {
+fn others_are_looked_for_when_due_and_then_again() {
     let mut far = Far::new(START);
     far.errand();
     far.here.poll_upstream(far.now);

@@ -55,7 +55,7 @@ impl Two {
 }
 
 #[test]
-fn the_seat_is_free_when_all_nodes_have_said_that_they_refuse_the_ticket() {
+fn a_seat_is_free_when_all_nodes_reject_its_ticket() {
     let mut two = Two::new();
     assert_eq!(two.ledger.inside(), 2);
     two.speak(0);
@@ -71,7 +71,7 @@ fn the_seat_is_free_when_all_nodes_have_said_that_they_refuse_the_ticket() {
 }
 
 #[test]
-fn while_a_node_that_fell_silent_may_let_the_ticket_pass_its_seat_is_kept() {
+fn a_seat_is_kept_while_a_silent_node_may_accept_its_ticket() {
     let mut two = Two::new();
     two.speak(0);
     two.now = START + LEASE_TTL + Span(1_000);
@@ -105,7 +105,7 @@ fn while_a_node_that_fell_silent_may_let_the_ticket_pass_its_seat_is_kept() {
 
 /// The missing process may let visitors pass by a clock that is as far behind as clocks may be.
 #[test]
-fn a_seat_that_ended_is_given_back_a_second_later_while_a_process_is_missing() {
+fn an_ended_seat_returns_a_second_later_while_a_process_is_missing() {
     for is_missing in [false, true] {
         let mut two = Two::new();
         if is_missing {

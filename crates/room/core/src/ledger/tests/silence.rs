@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_child_that_falls_silent_counts_as_having_used_everything_until_its_longest_seat_ends() {
+fn a_silent_child_counts_as_full_until_its_longest_seat_ends() {
     let lease_end = START + LEASE_TTL;
     let mut other = request(2, 1, 0);
     other.wants.slots = 20;
@@ -34,7 +34,7 @@ fn a_child_that_falls_silent_counts_as_having_used_everything_until_its_longest_
 }
 
 #[test]
-fn credits_of_a_silent_child_count_for_the_seats_that_they_may_have_prolonged_and_no_more() {
+fn a_silent_childs_credits_count_for_seats_they_may_have_extended() {
     let ends_at = START + LEASE_TTL + LONGEST;
     let seat_end = START + Span(5_000);
     for is_alone in [true, false] {
@@ -62,7 +62,7 @@ fn credits_of_a_silent_child_count_for_the_seats_that_they_may_have_prolonged_an
 }
 
 #[test]
-fn nobody_waits_for_those_who_wait_at_a_quiet_child_longer_than_for_the_next_to_ask() {
+fn a_quiet_childs_queue_holds_nobody_longer_than_the_next_request() {
     let mut quiet = request(1, 1, 0);
     (quiet.wants.slots, quiet.wants.later) = (15, 2);
     quiet.waiting.add(START, 40);
@@ -124,7 +124,7 @@ fn admissions_held_by_a_silent_child_count_as_used_in_their_minute() {
 }
 
 #[test]
-fn credits_count_in_full_while_seats_may_run_that_this_ledger_was_never_told_of() {
+fn credits_count_in_full_while_unreported_seats_may_run() {
     let lending = LendingTerms::default();
     let mut lost = request(1, 1, 0);
     lost.wants.credits = 100;

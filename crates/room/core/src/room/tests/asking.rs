@@ -16,7 +16,7 @@ fn full(seats: u32) -> Pair {
 }
 
 #[test]
-fn whoever_is_called_asks_when_the_next_seat_comes_free_and_not_just_before() {
+fn a_called_visitor_asks_when_the_next_seat_comes_free() {
     let mut pair = full(1);
     let (ticket, _) = pair.queue(None);
     pair.queue(Some(ticket));
@@ -35,7 +35,7 @@ fn whoever_is_called_asks_when_the_next_seat_comes_free_and_not_just_before() {
 }
 
 #[test]
-fn of_those_who_came_together_as_many_ask_first_as_there_will_be_seats() {
+fn of_those_who_came_together_first_asks_match_coming_seats() {
     let mut pair = full(10);
     pair.wait(7_900);
     let crowd: Vec<Ticket> = (0..200).map(|_| pair.queue(None).0).collect();

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn whoever_is_held_waits_though_there_is_place_and_goes_in_when_it_asks_again() {
+fn a_held_visitor_waits_despite_capacity_and_enters_on_the_next_request() {
     let mut pair = Pair::new(rules(5, 5));
     pair.sync();
     pair.admit();

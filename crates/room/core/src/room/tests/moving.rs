@@ -34,7 +34,7 @@ fn full() -> (Pair, Millis, Ticket) {
 }
 
 #[test]
-fn the_next_free_seat_is_for_whoever_is_inside_elsewhere_and_not_for_those_who_wait() {
+fn the_next_free_seat_goes_to_a_visitor_inside_elsewhere() {
     let (mut pair, ends_at, waiting) = full();
     pair.now = ends_at - Span(2_000);
     let mover = from_elsewhere(pair.now);
@@ -51,7 +51,7 @@ fn the_next_free_seat_is_for_whoever_is_inside_elsewhere_and_not_for_those_who_w
 }
 
 #[test]
-fn a_seat_is_not_kept_for_ever_for_somebody_who_does_not_come_back() {
+fn a_seat_is_not_kept_for_ever_for_an_absent_visitor() {
     let (mut pair, ends_at, waiting) = full();
     pair.now = ends_at - Span(2_000);
     let mover = from_elsewhere(pair.now);
@@ -64,7 +64,7 @@ fn a_seat_is_not_kept_for_ever_for_somebody_who_does_not_come_back() {
 
 /// What is kept for those who are expected lies at the ledger: a slot that it lends besides is one.
 #[test]
-fn a_slot_that_is_lent_while_somebody_from_elsewhere_is_expected_is_for_those_who_wait() {
+fn a_leased_slot_goes_to_the_queue_while_a_mover_is_expected() {
     let mut pair = Pair::new(Rules {
         session_duration: Span(12_000),
         ..rules(2, 100)
@@ -89,7 +89,7 @@ fn a_slot_that_is_lent_while_somebody_from_elsewhere_is_expected_is_for_those_wh
 
 /// The answer may come when whoever wanted the seat has been let pass without it.
 #[test]
-fn a_seat_that_was_fetched_for_somebody_who_has_gone_on_is_kept_for_its_next_request() {
+fn a_seat_fetched_for_a_mover_is_kept_for_its_next_request() {
     let (mut pair, ends_at, waiting) = full();
     pair.now = ends_at - Span(200);
     pair.sync();

@@ -19,7 +19,7 @@ fn six_parallel_requests_with_one_old_ticket_move_its_seat_once() {
 }
 
 #[test]
-fn a_waiting_ticket_is_exchanged_for_one_seat_however_often_it_is_shown() {
+fn a_shared_waiting_ticket_is_exchanged_for_one_seat() {
     let mut pair = Pair::new(rules(5, 100));
     pair.room.handle_rules(Rules {
         queue_all: true,
@@ -41,7 +41,7 @@ fn a_waiting_ticket_is_exchanged_for_one_seat_however_often_it_is_shown() {
 }
 
 #[test]
-fn a_ticket_with_a_seat_elsewhere_takes_one_seat_here_however_often_it_is_shown() {
+fn a_shared_ticket_with_a_seat_elsewhere_takes_one_seat_here() {
     let mut pair = Pair::new(rules(5, 100));
     let mut ticket = pair.admit();
     pair.sync();
@@ -64,7 +64,7 @@ fn a_ticket_with_a_seat_elsewhere_takes_one_seat_here_however_often_it_is_shown(
 }
 
 #[test]
-fn a_logout_frees_one_seat_once_and_its_ticket_is_refused_from_then_on() {
+fn a_logout_frees_one_seat_once_and_its_ticket_is_rejected() {
     let mut pair = Pair::new(rules(2, 100));
     let ticket = pair.admit();
     pair.admit();
@@ -81,7 +81,7 @@ fn a_logout_frees_one_seat_once_and_its_ticket_is_refused_from_then_on() {
 }
 
 #[test]
-fn near_the_limit_a_first_seat_is_short_until_its_ticket_comes_back() {
+fn near_the_limit_first_seats_are_short_until_the_ticket_returns() {
     let mut pair = Pair::new(Rules {
         seat_needs_cookie: SeatNeedsCookie::Always,
         ..rules(10, 100)

@@ -112,7 +112,7 @@ fn a_longer_session_is_given_only_after_the_parent_knows() {
 
 /// The parent has the request that names short seats and computes phantom seats with them.
 #[test]
-fn a_session_that_is_lowered_and_raised_again_stays_short_until_an_answer_allows_more() {
+fn a_shortened_session_stays_short_until_an_answer_allows_more() {
     let mut pair = Pair::new(rules(10, 100));
     pair.sync();
     pair.room.handle_rules(Rules {
@@ -128,7 +128,7 @@ fn a_session_that_is_lowered_and_raised_again_stays_short_until_an_answer_allows
 }
 
 #[test]
-fn a_node_that_slept_past_its_lease_reports_once_more_and_keeps_its_visitors() {
+fn a_node_that_slept_past_its_lease_keeps_its_visitors() {
     let mut pair = Pair::new(rules(10, 100));
     let ticket = pair.admit();
     pair.wait(60_000);
@@ -166,7 +166,7 @@ fn an_answer_that_comes_late_is_not_applied() {
 }
 
 #[test]
-fn a_process_that_starts_cut_off_believes_tickets_no_longer_than_the_dead_one_would_have() {
+fn a_process_started_cut_off_honours_tickets_like_the_dead_one() {
     let mut pair = Pair::new(rules(5, 100));
     let ticket = pair.admit();
     let identity = RoomIdentity {

@@ -68,7 +68,7 @@ fn heard(events: &mut Receiver<Bytes>) -> Vec<Bytes> {
 }
 
 #[tokio::test]
-async fn there_are_as_many_streams_as_may_be_and_one_for_each_visitor() {
+async fn streams_are_bounded_and_each_visitor_has_one() {
     let scene = Scene::new(2);
     let mut first = scene.begin(1).unwrap();
     let second = scene.begin(2).unwrap();
@@ -91,7 +91,7 @@ fn listeners_leave_most_connections_to_those_who_ask() {
 }
 
 #[tokio::test]
-async fn a_turn_is_told_at_once_and_not_more_than_once_a_second() {
+async fn a_turn_is_told_at_once_but_once_a_second() {
     let scene = Scene::new(9);
     let mut streams = [1, 2, 3].map(|visitor| scene.begin(visitor).unwrap());
     scene.speak_after(250);

@@ -39,7 +39,7 @@ fn variables_of_the_reference_have_the_values_of_the_json() {
 }
 
 #[test]
-fn every_key_of_the_json_is_a_variable_and_every_name_has_a_value() {
+fn every_json_key_is_a_variable_and_every_name_has_a_value() {
     use crate::page::fields::Fields as _;
     use variables::Value;
 
@@ -99,7 +99,7 @@ fn our_variables_speak_the_language_of_the_visitor_and_are_escaped() {
 }
 
 #[test]
-fn numbers_and_our_own_addresses_fit_into_a_script_the_latter_with_three_braces() {
+fn numbers_and_our_addresses_fit_into_a_script() {
     let source = "var known = {{waitTimeKnown}}, ms = {{askAfterMs}}, url = \"{{{placeUrl}}}\";";
     check(
         source,

@@ -62,7 +62,7 @@ fn between<'a>(text: &'a str, start: &str, end: &str) -> &'a str {
 }
 
 #[test]
-fn every_reason_is_on_its_page_in_every_language_and_nothing_of_the_template_is() {
+fn every_reason_is_on_its_page_in_every_language() {
     for (view, after_post) in views() {
         let page = html(&view, LONG, after_post);
         let words = Words::of(&view);
@@ -113,7 +113,7 @@ fn every_name_of_the_template_has_a_value() {
 }
 
 #[test]
-fn a_page_is_small_in_every_language_and_state_with_any_message_and_asks_no_other_host() {
+fn a_page_is_small_and_asks_no_other_host_in_every_language() {
     // As many characters as a message may have: plain ones, the longest ones, and those that take
     // the most bytes as text of a page.
     for (character, most) in [("e", 15_000), ("\u{1f3ab}", 16_500), ("\"", 17_500)] {
@@ -137,7 +137,7 @@ fn a_page_is_small_in_every_language_and_state_with_any_message_and_asks_no_othe
 }
 
 #[test]
-fn scripts_and_styles_stand_in_the_page_as_they_are_told_to_the_policy() {
+fn scripts_and_styles_in_the_page_match_its_policy() {
     let page = page(&samples::view(QueueReason::Full), false);
     assert_eq!(between(&page, "<style>", "</style>"), &*STYLE);
     assert_eq!(between(&page, "<script>", "</script>"), &*SCRIPT);
@@ -176,7 +176,7 @@ fn only_after_a_post_the_page_says_that_nothing_was_passed_on() {
 }
 
 #[test]
-fn whatever_stands_in_a_name_a_message_or_an_address_is_text_and_not_markup() {
+fn names_messages_and_addresses_are_text_and_not_markup() {
     let mut view = samples::view(QueueReason::Full);
     let evil = "\"><script>alert(1)</script>&'{{words}}[[what]]";
     view.room = evil;

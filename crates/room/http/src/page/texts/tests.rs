@@ -61,7 +61,7 @@ fn no_sentence_of_a_language_stands_in_it_twice() {
 }
 
 #[test]
-fn every_unit_has_a_form_for_every_number_and_none_that_no_number_takes() {
+fn every_unit_has_exactly_the_forms_that_numbers_take() {
     for language in Language::ALL {
         let grammar = &Texts::of(language).grammar;
         let taken: BTreeSet<Category> = (0..=1_000).map(|n| (grammar.category)(n)).collect();

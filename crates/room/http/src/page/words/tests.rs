@@ -100,7 +100,7 @@ fn somebody_who_is_turned_away_is_promised_no_place() {
 }
 
 #[test]
-fn a_pause_is_said_in_every_language_and_only_where_it_is_what_holds_everybody() {
+fn a_pause_is_shown_in_every_language_where_it_holds_visitors() {
     for language in Language::ALL {
         for reason in samples::REASONS {
             let mut view = samples::view(reason);

@@ -76,7 +76,7 @@ fn no_answer_is_a_redirect() {
 }
 
 #[test]
-fn what_goes_into_a_window_has_the_status_of_the_page_and_all_else_another() {
+fn page_loads_get_the_page_status_and_others_another() {
     let view = samples::view(QueueReason::Full);
     for (queueing, other) in [(200, 429), (202, 503), (429, 503), (503, 429)] {
         for kind in KINDS {
@@ -126,7 +126,7 @@ fn the_policy_names_exactly_what_stands_in_the_page() {
 }
 
 #[test]
-fn a_page_of_the_operator_has_no_policy_of_ours_and_is_loaded_again_by_a_header() {
+fn an_operators_page_has_no_policy_and_reloads_by_a_header() {
     let template = CustomPage::new("<p>{{heading}} {{placeUrl}} {{backUrl}}").unwrap();
     let look = Look {
         template: Some(&template),
@@ -161,7 +161,7 @@ const SPOTS: [&str; 5] = [
 ];
 
 #[test]
-fn whoever_asks_for_a_path_puts_neither_script_nor_another_site_into_a_page() {
+fn a_requested_path_puts_no_script_or_site_into_a_page() {
     for spot in SPOTS {
         let template = CustomPage::new(spot).unwrap();
         let check = |target: &str, expected: &str| {

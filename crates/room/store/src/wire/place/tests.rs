@@ -175,7 +175,7 @@ fn a_rejected_visitor_is_told_not_to_ask_again() {
 }
 
 #[test]
-fn a_pause_is_told_from_queue_all_and_says_what_the_operator_says() {
+fn a_pause_is_told_from_queue_all_with_the_operators_message() {
     let mut facts = facts();
     facts.queue_all = true;
     facts.place.reason = QueueReason::QueueAll;

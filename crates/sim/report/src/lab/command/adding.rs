@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nodes_are_added_in_the_order_of_time_to_those_that_are_there() {
+    fn nodes_are_added_in_time_order_to_the_present_ones() {
         let added = ["4@7m", "2@4m"].map(|text| Added::parse(text).unwrap());
         assert_eq!(in_all(2, &added).unwrap(), 8);
         let at = |mins: u64| Micros(1_000_000 + mins * 60_000_000);

@@ -67,7 +67,7 @@ fn what_was_named_is_never_left_out() {
 }
 
 #[test]
-fn what_was_asked_for_is_told_so_that_it_can_be_asked_again() {
+fn what_was_asked_for_is_told_so_it_can_be_repeated() {
     let flags = [
         &["--store", "kafka,memcached", "--nodes", "3", "--sticky"][..],
         &["--clients", "2", "--length", "1m", "--delay", "9ms"],
@@ -319,7 +319,7 @@ fn charts_of_other_settings_have_other_names_and_titles() {
 }
 
 #[test]
-fn a_chart_on_which_the_limit_would_not_be_seen_is_left_out() {
+fn a_chart_that_would_not_show_the_limit_is_left_out() {
     let folder = tempfile::tempdir().unwrap();
     let flags = ["--algorithm", "fixed-window", "--traffic", "adversary"];
     drawing::draw(folder.path(), &compared(&flags).unwrap()).unwrap();

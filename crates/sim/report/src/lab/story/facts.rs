@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bucket_fills_by_fifty_in_half_a_minute_and_never_above_a_hundred() {
+    fn a_bucket_fills_by_fifty_in_half_a_minute_to_a_hundred() {
         let visits = visits();
         assert_eq!(visits.map(|visit| visit.tokens), [100, 70, 20, 50, 5, 100]);
         assert_eq!(visits.map(|visit| visit.admitted), [40, 60, 20, 50, 5, 30]);

@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn telling_all_others_grows_with_the_square_and_asking_one_with_the_calls() {
+    fn telling_all_grows_with_the_square_and_asking_one_linearly() {
         for Row {
             nodes,
             calls,

@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_go_over_only_after_nodes_were_added_and_only_where_each_counts_by_itself() {
+    fn calls_move_only_to_new_nodes_that_count_by_themselves() {
         let sticky = rehearse();
         assert_eq!(sticky.shared.wrongly_admitted, 0);
         assert_eq!(sticky.shared.highest, u64::from(LIMIT_CALLS));

@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_asks_at_the_last_instant_of_a_window_and_then_all_the_time() {
+    fn it_asks_at_a_windows_last_instant_and_ever_after() {
         let rate = Rate::new(100, MicroSpan::from_secs(60)).unwrap();
         let traffic = adversary(rate, 200, 2, MicroSpan::ZERO).unwrap();
         let (first, last) = (traffic.calls[0].at, traffic.span.1);
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_is_far_away_asks_earlier_and_as_often_but_several_times_at_once() {
+    fn distant_callers_ask_earlier_and_several_times_at_once() {
         let rate = Rate::new(100, MicroSpan::from_secs(60)).unwrap();
         let far = adversary(rate, 200, 2, MicroSpan(50_000)).unwrap();
         assert_eq!(far.calls[0].at.0 % 60_000_000, 59_949_999);

@@ -35,7 +35,7 @@ fn slots_and_shares_are_those_of_the_article() {
 }
 
 #[test]
-fn our_parts_sum_up_to_what_there_is_and_the_articles_to_one_more() {
+fn our_parts_sum_to_the_whole_and_the_articles_to_one_more() {
     let (facts, rounding) = (facts(), &article()["rounding"]);
     let theirs = &rounding["half_up_as_in_the_article"];
     let ours = &rounding["largest_remainder_ties_to_anywhere_as_we_do"];

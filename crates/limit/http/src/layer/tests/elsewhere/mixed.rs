@@ -29,7 +29,7 @@ async fn while_away(
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_limit_goes_by_its_own_word_and_what_one_lacks_another_may_have() {
+async fn each_limit_follows_its_own_setting_for_unavailable_stores() {
     let check =
         async |words, spent: &[&'static str], expected: usize, events: [&[(&str, u64)]; 2]| {
             let (went, noted) = while_away(words, spent).await;

@@ -1,0 +1,242 @@
+//! A node with two rooms and its admin address, on a clock that is moved by hand.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anteroom_admin::overrides::LiveLimits;
+use anteroom_admin::{Control, ExtraFigures, Extras, Token, Tokens, serve};
+use anteroom_config::{Config, RoomName};
+use anteroom_embedded::{DataDir, Embedded, faults::Faults};
+use anteroom_limit::time::Micros;
+use anteroom_limit_http::{Meter, Surroundings};
+use anteroom_node::{
+    Arrival, HandClock, Node, NodeClock, NodeSettings, Outcome, RoomHandle, Stores,
+};
+use anteroom_room::hash::LotteryKey;
+use anteroom_room::id::BirthId;
+use anteroom_room::time::{Millis, Span};
+use anteroom_store::{Clock, Identity};
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+use crate::control::client::{Answer, request};
+
+/// 2023-09-11T11:45:54Z.
+pub(crate) const NOW: Millis = Millis(1_694_432_754_000);
+
+const CONFIG: &str = r#"
+[[room]]
+name = "shop"
+host = "shop.example"
+origin = "http://127.0.0.1:9000"
+total_active_users = 200
+new_users_per_minute = 300
+session_duration = "5m"
+bypass = []
+
+[[room]]
+name = "tickets"
+host = "tickets.example"
+origin = "http://127.0.0.1:9001"
+total_active_users = 200
+new_users_per_minute = 200
+session_duration = "5m"
+queue_all = true
+bypass = []
+
+[[limit]]
+name = "api"
+limit = "100/min"
+key = "header:X-Api-Key"
+overrides = [{ key = "gold", limit = "900/min" }]
+
+[[limit]]
+name = "login"
+limit = "5/m"
+algorithm = "gcra"
+burst = 2
+"#;
+
+/// Limits have the clock of the node.
+struct Around(Arc<HandClock>);
+
+impl Surroundings for Around {
+    fn now(&self) -> Micros {
+        Micros(Clock::now(&*self.0).0 * 1_000)
+    }
+
+    fn wall_seconds(&self) -> u64 {
+        self.0.wall().0 / 1_000
+    }
+}
+
+/// What an operator shows.
+pub(crate) const TOKEN: &str = "a token of the tests";
+
+pub(crate) struct Bench {
+    pub(crate) clock: Arc<HandClock>,
+    pub(crate) faults: Faults,
+    pub(crate) node: Arc<Node>,
+    address: SocketAddr,
+    stop: oneshot::Sender<()>,
+    done: JoinHandle<()>,
+    _temp: tempfile::TempDir,
+}
+
+struct Fixed(ExtraFigures);
+
+impl Extras for Fixed {
+    fn read(&self) -> ExtraFigures {
+        self.0.clone()
+    }
+}
+
+pub(crate) fn room_name(name: &str) -> RoomName {
+    RoomName::new(name).unwrap()
+}
+
+impl Bench {
+    /// A node that has heard from its store.
+    pub(crate) async fn new() -> Self {
+        Self::with_extras(ExtraFigures::default()).await
+    }
+
+    pub(crate) async fn with_extras(extras: ExtraFigures) -> Self {
+        let bench = Self::start(Faults::default(), extras).await;
+        bench.until_healthy(true).await;
+        bench
+    }
+
+    /// A node that may not have heard from its store yet.
+    pub(crate) async fn start(faults: Faults, extras: ExtraFigures) -> Self {
+        let temp = tempfile::tempdir().unwrap();
+        let dir = DataDir::open(&temp.path().join("data")).unwrap();
+        let clock = Arc::new(HandClock::new(NOW));
+        let store_clock = Arc::clone(&clock) as Arc<dyn Clock>;
+        let store = Embedded::with_faults(dir, Identity(1), store_clock, &faults);
+        let config = Config::parse("test.toml", CONFIG).unwrap().config;
+        let settings = NodeSettings {
+            folder: None,
+            ticket_keys: vec![[7; 32]],
+            birth: BirthId(1),
+            lottery_key: LotteryKey([1; 16]),
+            data_center: "San Jose".to_owned(),
+            rooms: config.rooms,
+        };
+        let stores = Stores::Alone(Arc::new(store));
+        let node = Node::start(settings, stores.clone(), Arc::clone(&clock) as _).unwrap();
+        let meter = Meter::new(
+            &config.limits,
+            anteroom_limit_http::CountStores::default(),
+            Around(Arc::clone(&clock)),
+        )
+        .unwrap();
+        let limits = LiveLimits::new(
+            meter,
+            &config.limits,
+            (&stores, BirthId(1)),
+            Arc::clone(&clock) as _,
+        );
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (stop, stopped) = oneshot::channel();
+        let shutdown = async {
+            let _ = stopped.await;
+        };
+        let tokens = Arc::new(Tokens::new(vec![Token::new("test", TOKEN)]));
+        let control = Control::new(Arc::clone(&node), limits, Arc::new(Fixed(extras)), tokens);
+        let done = tokio::spawn(serve(listener, Vec::new(), control.router(), shutdown));
+        Self {
+            clock,
+            faults,
+            node,
+            address,
+            stop,
+            done,
+            _temp: temp,
+        }
+    }
+
+    pub(crate) fn room(&self, name: &str) -> Arc<RoomHandle> {
+        self.node.room(&room_name(name)).unwrap()
+    }
+
+    /// One request of somebody new.
+    pub(crate) async fn visit(&self, room: &str) -> Outcome {
+        let arrival = Arrival {
+            is_look: false,
+            is_held: false,
+            tickets: &[],
+            is_navigation: true,
+        };
+        self.room(room).decide(arrival).await
+    }
+
+    /// Waits until every room's figures are so.
+    pub(crate) async fn until(&self, is_so: impl Fn(&RoomHandle) -> bool) {
+        let wait = async {
+            while !self.node.rooms().iter().all(|room| is_so(room)) {
+                tokio::task::yield_now().await;
+            }
+        };
+        // Only so that a failure is a failure and does not hang.
+        tokio::time::timeout(Duration::from_secs(60), wait)
+            .await
+            .expect("what is waited for happens");
+    }
+
+    pub(crate) async fn until_healthy(&self, is_healthy: bool) {
+        self.until(|room| room.figures().has_live_lease == is_healthy)
+            .await;
+    }
+
+    /// Takes the disk away and lets all leases end.
+    pub(crate) fn lose_leases(&self) {
+        self.faults.set_full(true);
+        self.clock.advance(Span(11_000));
+    }
+
+    /// Sends bytes as they are.
+    pub(crate) async fn send(&self, text: &str) -> Answer {
+        request(self.address, text).await
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Answer {
+        self.send(&format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n"))
+            .await
+    }
+
+    /// What an operator says, with a body.
+    pub(crate) async fn say(&self, path: &str, body: &str) -> Answer {
+        self.say_with(path, body, &[("authorization", &format!("Bearer {TOKEN}"))])
+            .await
+    }
+
+    /// The same with other headers.
+    pub(crate) async fn say_with(
+        &self,
+        path: &str,
+        body: &str,
+        headers: &[(&str, &str)],
+    ) -> Answer {
+        let headers = headers
+            .iter()
+            .map(|(name, value)| format!("{name}: {value}\r\n"));
+        let headers: String = headers.collect();
+        let length = body.len();
+        self.send(&format!(
+            "POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-length: {length}\r\n{headers}\r\n\
+             {body}"
+        ))
+        .await
+    }
+
+    /// Ends everything in order.
+    pub(crate) async fn stop(self) {
+        self.stop.send(()).unwrap();
+        self.done.await.unwrap();
+        self.node.stop().await;
+    }
+}

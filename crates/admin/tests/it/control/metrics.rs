@@ -1,0 +1,338 @@
+//! `/metrics`: names, types, values, and that every line can be read.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use anteroom_admin::{
+    ConnectionFigures, ExtraFigures, LimitFigures, QuotaFigures, RateLimitFigures,
+};
+use anteroom_node::Outcome;
+use anteroom_proxy::upstream::{Condition, OriginFigures, RetryFigures, RoomOriginFigures};
+use anteroom_room::time::Span;
+
+use crate::control::bench::{Bench, NOW, room_name};
+use crate::control::exposition::{Family, parse};
+
+/// Figures of the rest of the program, one of each.
+fn everything() -> ExtraFigures {
+    let shop = room_name("shop");
+    ExtraFigures {
+        connections: ConnectionFigures {
+            open: 3,
+            with_ticket: 2,
+            limit: 10,
+            near: 7,
+            reclaimed: [("crowded", 13)].into(),
+            turned_away: [("address", 14)].into(),
+        },
+        accept_pauses: 1,
+        accept_failures: 2,
+        handshakes_failed: 11,
+        connections_broken_off: [("framing", 12)].into(),
+        certificate_expires_at: Some(1_800_000_000),
+        bypass_failures: [(shop.clone(), 4)].into(),
+        shared_tickets: [(shop.clone(), 47)].into(),
+        shared_ticket_requests: [(shop.clone(), 48)].into(),
+        tickets_evicted: 49,
+        journal_rewrites: 5,
+        journal_loss: Some("the journal was empty".to_owned()),
+        reloads: 6,
+        failed_reloads: 7,
+        last_reload_error: Some("no".to_owned()),
+        origin_outcomes: [((shop.clone(), "answered"), 8)].into(),
+        origins: [(shop.clone(), origins())].into(),
+        verdicts: [((shop.clone(), "admit"), 9), ((shop, "a \"b\"\n\\"), 10)].into(),
+        limits: [("api".to_owned(), limit())].into(),
+        limit_stores: [(("valkey", "disagreement"), 28)].into(),
+        rate_limits: Some(rate_limits()),
+    }
+}
+
+fn rate_limits() -> RateLimitFigures {
+    let names = [
+        "total_hits",
+        "within_limit",
+        "near_limit",
+        "over_limit",
+        "shadow_mode",
+    ];
+    let mut count = 30;
+    let hits = names.map(|name| {
+        count += 1;
+        (name, count)
+    });
+    RateLimitFigures {
+        answers: vec![("ok", 27), ("over_limit", 28)],
+        hits: [("edge.path_api".to_owned(), hits)].into(),
+        unknown_domains: 36,
+        loads: 37,
+        failed_loads: 38,
+        keys: 39,
+        crowded: 40,
+        quota: QuotaFigures {
+            streams: 41,
+            limits: 42,
+            buckets: 43,
+            calls: vec![("assigned", 44), ("denied", 45)],
+            events: vec![("refused", 46)],
+        },
+    }
+}
+
+fn limit() -> LimitFigures {
+    LimitFigures {
+        calls: [("admit", 22), ("reject", 23)].into(),
+        keys: 24,
+        keys_max: 25,
+        crowded: 26,
+        store_failures: 27,
+        store: "valkey",
+        store_failed_ago: None,
+    }
+}
+
+fn origins() -> RoomOriginFigures {
+    let ms = |ms| Some(Duration::from_millis(ms));
+    let origin = OriginFigures {
+        url: "http://a:80".to_owned(),
+        condition: Condition::Out,
+        since: Duration::from_secs(12),
+        last_error: Some("no".to_owned()),
+        in_flight: 13,
+        outcomes: vec![("answered", 14), ("broken", 15)],
+        answer_times: vec![(ms(1), 16), (ms(10), 17), (None, 18)],
+        answer_time_sum: Duration::from_millis(1_900),
+        recent_answer_time: Some(Duration::from_millis(25)),
+        good_checks: 20,
+        bad_checks: 21,
+    };
+    RoomOriginFigures {
+        origins: vec![origin],
+        retries: RetryFigures {
+            stale: 11,
+            elsewhere: 12,
+        },
+        is_down: false,
+    }
+}
+
+async fn scrape(bench: &Bench) -> BTreeMap<String, Family> {
+    let answer = bench.get("/metrics").await;
+    assert_eq!(answer.status, 200);
+    assert_eq!(
+        answer.header("content-type"),
+        Some("application/openmetrics-text; version=1.0.0; charset=utf-8")
+    );
+    parse(&answer.body)
+}
+
+/// The value of a family for these labels; `None` if there is no such sample.
+fn value(families: &BTreeMap<String, Family>, name: &str, labels: &[(&str, &str)]) -> Option<f64> {
+    let family = families.get(name).expect("a family of this name");
+    let mut samples = family.samples.iter();
+    let is_it = |known: &[(String, String)]| {
+        known.len() == labels.len()
+            && labels
+                .iter()
+                .all(|(name, value)| known.contains(&((*name).to_owned(), (*value).to_owned())))
+    };
+    samples
+        .find(|sample| is_it(&sample.labels))
+        .map(|sample| sample.value)
+}
+
+const SHOP: [(&str, &str); 1] = [("room", "shop")];
+
+#[tokio::test]
+async fn names_types_and_labels_are_as_written_down() {
+    let bench = Bench::with_extras(everything()).await;
+    let mut lines = String::new();
+    for (name, family) in scrape(&bench).await {
+        assert!(name.starts_with("anteroom_"), "{name}");
+        let help = &family.help;
+        assert!(help.len() > 15 && help.ends_with('.'), "{name}: {help}");
+        let keys: BTreeSet<_> = family
+            .samples
+            .iter()
+            .flat_map(|sample| sample.labels.iter().map(|(key, _)| key.as_str()))
+            .collect();
+        let keys = keys.into_iter().collect::<Vec<_>>().join(",");
+        lines.push_str(&format!("{} {name} {{{keys}}}\n", family.kind));
+    }
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/metrics.txt");
+    if std::env::var_os("ANTEROOM_UPDATE").is_some() {
+        fs::write(&golden, &lines).unwrap();
+    }
+    let expected = fs::read_to_string(&golden).unwrap_or_default();
+    assert_eq!(
+        lines, expected,
+        "dashboards use these names; ANTEROOM_UPDATE=1 writes the new ones down"
+    );
+    bench.stop().await;
+}
+
+#[tokio::test]
+async fn a_scrape_shows_what_happened() {
+    let bench = Bench::new().await;
+    for _ in 0..3 {
+        assert!(matches!(bench.visit("shop").await, Outcome::Pass(_)));
+    }
+    assert!(matches!(
+        bench.visit("tickets").await,
+        Outcome::Queue { .. }
+    ));
+    bench
+        .until(|room| room.config().name.as_str() != "shop" || room.figures().outlook.inside == 3)
+        .await;
+    let families = scrape(&bench).await;
+    let check = |name: &str, expected: f64| {
+        assert_eq!(value(&families, name, &SHOP), Some(expected), "{name}");
+    };
+    check("anteroom_seats_inside", 3.0);
+    check("anteroom_admissions", 3.0);
+    check("anteroom_admissions_outside_limits", 0.0);
+    check("anteroom_queued_answers", 0.0);
+    check("anteroom_total_active_users_limit", 200.0);
+    check("anteroom_new_users_per_minute_limit", 300.0);
+    check("anteroom_lease_live", 1.0);
+    check("anteroom_nodes", 1.0);
+    // Ten seconds, less a margin for drift; the clock stands.
+    check("anteroom_lease_left_seconds", 9.95);
+    check("anteroom_outlook_age_seconds", 0.0);
+    let tickets = [("room", "tickets")];
+    let queued = value(&families, "anteroom_queued_answers", &tickets);
+    assert_eq!(queued, Some(1.0));
+    let started = value(&families, "anteroom_start_time_seconds", &[]);
+    assert_eq!(started, Some(NOW.0 as f64 / 1_000.0));
+    let offset = value(&families, "anteroom_clock_offset_seconds", &[]);
+    assert_eq!(offset, Some(0.0));
+    let version = [("version", env!("CARGO_PKG_VERSION"))];
+    assert_eq!(value(&families, "anteroom_build", &version), Some(1.0));
+    assert_eq!(
+        value(&families, "anteroom_reopens_timestamp_seconds", &SHOP),
+        None
+    );
+    bench.stop().await;
+}
+
+#[tokio::test]
+async fn a_lease_that_has_ended_shows() {
+    let bench = Bench::new().await;
+    let reason = |reason| [("room", "shop"), ("reason", reason)];
+    let families = scrape(&bench).await;
+    for name in ["store_away", "recovering", "origin_down"] {
+        let degraded = value(&families, "anteroom_degraded", &reason(name));
+        assert_eq!(degraded, Some(0.0), "{name}");
+    }
+    bench.lose_leases();
+    bench
+        .until(|room| room.figures().failed_syncs_total > 0)
+        .await;
+    bench.clock.advance(Span(1_500));
+    let families = scrape(&bench).await;
+    let check = |name: &str, expected: f64| {
+        assert_eq!(value(&families, name, &SHOP), Some(expected), "{name}");
+    };
+    check("anteroom_lease_live", 0.0);
+    check("anteroom_lease_left_seconds", 0.0);
+    check("anteroom_outlook_age_seconds", 12.5);
+    let degraded = value(&families, "anteroom_degraded", &reason("store_away"));
+    assert_eq!(degraded, Some(1.0));
+    let failed = value(&families, "anteroom_failed_syncs", &SHOP);
+    assert!(failed >= Some(1.0), "{failed:?}");
+    bench.stop().await;
+}
+
+#[tokio::test]
+async fn figures_of_the_rest_of_the_program_are_passed_on() {
+    let bench = Bench::with_extras(everything()).await;
+    let families = scrape(&bench).await;
+    let check = |name: &str, labels: &[(&str, &str)], expected: f64| {
+        let name = format!("anteroom_{name}");
+        assert_eq!(value(&families, &name, labels), Some(expected), "{name}");
+    };
+    check("connections_open", &[], 3.0);
+    check("connections_with_ticket", &[], 2.0);
+    check("connections_limit", &[], 10.0);
+    check("connections_reclaimed", &[("reason", "crowded")], 13.0);
+    check("connections_turned_away", &[("reason", "address")], 14.0);
+    check("accept_pauses", &[], 1.0);
+    check("accept_failures", &[], 2.0);
+    check("tls_handshakes_failed", &[], 11.0);
+    check("connections_broken_off", &[("reason", "framing")], 12.0);
+    check("tls_certificate_expires_at_seconds", &[], 1_800_000_000.0);
+    check("bypass_failures", &SHOP, 4.0);
+    check("shared_tickets", &SHOP, 47.0);
+    check("shared_ticket_requests", &SHOP, 48.0);
+    check("ticket_addresses_evicted", &[], 49.0);
+    check("journal_rewritten", &[], 5.0);
+    check("config_reloads", &[("outcome", "ok")], 6.0);
+    check("config_reloads", &[("outcome", "failed")], 7.0);
+    check("config_refused", &[], 1.0);
+    check(
+        "origin_outcomes",
+        &[("room", "shop"), ("class", "answered")],
+        8.0,
+    );
+    check("verdicts", &[("room", "shop"), ("verdict", "admit")], 9.0);
+    check(
+        "limit_calls",
+        &[("limit", "api"), ("verdict", "reject")],
+        23.0,
+    );
+    check("limit_keys", &[("limit", "api")], 24.0);
+    check("limit_keys_max", &[("limit", "api")], 25.0);
+    check("limit_crowded_calls", &[("limit", "api")], 26.0);
+    check("limit_store_failures", &[("limit", "api")], 27.0);
+    check(
+        "limit_store_events",
+        &[("store", "valkey"), ("event", "disagreement")],
+        28.0,
+    );
+    check("rate_limit_answers", &[("answer", "over_limit")], 28.0);
+    let near = [("limit", "edge.path_api"), ("hits", "near_limit")];
+    check("rate_limit_hits", &near, 33.0);
+    check("rate_limit_unknown_domains", &[], 36.0);
+    check("rate_limit_loads", &[("outcome", "good")], 37.0);
+    check("rate_limit_loads", &[("outcome", "bad")], 38.0);
+    check("rate_limit_keys", &[], 39.0);
+    check("rate_limit_crowded_hits", &[], 40.0);
+    check("quota_streams", &[], 41.0);
+    check("quota_limits", &[], 42.0);
+    check("quota_buckets", &[], 43.0);
+    check("quota_calls", &[("calls", "assigned")], 44.0);
+    check("quota_calls", &[("calls", "denied")], 45.0);
+    check("quota_events", &[("event", "refused")], 46.0);
+    let odd = "a \"b\"\n\\";
+    check("verdicts", &[("room", "shop"), ("verdict", odd)], 10.0);
+    bench.stop().await;
+}
+
+#[tokio::test]
+async fn each_origin_has_figures_of_its_own() {
+    let bench = Bench::with_extras(everything()).await;
+    let families = scrape(&bench).await;
+    let check = |name: &str, more: &[(&str, &str)], expected: f64| {
+        let labels = [&[("room", "shop"), ("origin", "http://a:80")], more].concat();
+        assert_eq!(value(&families, name, &labels), Some(expected), "{name}");
+    };
+    check("anteroom_origin_up", &[], 0.0);
+    check("anteroom_origin_requests_in_flight", &[], 13.0);
+    check("anteroom_origin_requests", &[("class", "broken")], 15.0);
+    check("anteroom_origin_checks", &[("outcome", "bad")], 21.0);
+    let retries = [("room", "shop"), ("reason", "stale")];
+    let retries = value(&families, "anteroom_origin_retries", &retries);
+    assert_eq!(retries, Some(11.0));
+    let state = bench.get("/rooms/shop/state").await.json();
+    let expected = serde_json::json!([{
+        "url": "http://a:80", "condition": "out", "forMs": 12_000, "inFlight": 13,
+        "answerTimeMs": 25, "lastError": "no",
+    }]);
+    assert_eq!(state["origins"], expected);
+    let states = bench.get("/rooms").await.json();
+    assert_eq!(states["rooms"][0]["origins"], expected);
+    assert_eq!(states["rooms"][1]["origins"], serde_json::json!([]));
+    bench.stop().await;
+}

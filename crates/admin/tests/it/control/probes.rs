@@ -1,0 +1,84 @@
+//! `/livez` and `/readyz`: neither fails because a store is away.
+
+use anteroom_admin::ExtraFigures;
+use anteroom_embedded::faults::Faults;
+use anteroom_room::time::Span;
+use serde_json::json;
+
+use crate::control::bench::{Bench, room_name};
+
+async fn check_live(bench: &Bench) {
+    let answer = bench.get("/livez").await;
+    assert_eq!(answer.status, 200);
+    assert_eq!(answer.json(), json!({"live": true, "rooms": 2}));
+}
+
+async fn check_ready(bench: &Bench, detail: Option<&str>) {
+    let answer = bench.get("/readyz").await;
+    let expected = json!({"ready": detail.is_none(), "detail": detail});
+    assert_eq!(answer.json(), expected);
+    let status = if detail.is_none() { 200 } else { 503 };
+    assert_eq!(answer.status, status);
+}
+
+#[tokio::test]
+async fn a_node_stays_ready_while_the_store_is_unavailable() {
+    let bench = Bench::new().await;
+    check_ready(&bench, None).await;
+    bench.lose_leases();
+    assert_eq!(bench.get("/healthz").await.status, 503);
+    check_ready(&bench, None).await;
+    check_live(&bench).await;
+    bench.stop().await;
+}
+
+#[tokio::test]
+async fn a_node_that_never_reached_its_store_is_ready_after_ten_seconds() {
+    let faults = Faults::default();
+    faults.set_full(true);
+    let bench = Bench::start(faults, ExtraFigures::default()).await;
+    check_live(&bench).await;
+    let not_yet = Some("the store has not answered yet");
+    check_ready(&bench, not_yet).await;
+    bench.clock.advance(Span(9_999));
+    check_ready(&bench, not_yet).await;
+    bench.clock.advance(Span(1));
+    check_ready(&bench, None).await;
+    assert_eq!(bench.get("/healthz").await.status, 503);
+    bench.stop().await;
+}
+
+#[tokio::test]
+async fn a_new_room_takes_no_node_away_from_visitors_inside() {
+    let bench = Bench::new().await;
+    check_ready(&bench, None).await;
+    bench.faults.set_full(true);
+    let mut rooms = bench
+        .node
+        .rooms()
+        .iter()
+        .map(|room| (*room.config()).clone())
+        .collect::<Vec<_>>();
+    let mut another = rooms[0].clone();
+    another.name = room_name("another");
+    rooms.push(another);
+    bench.node.reload(rooms);
+    let room = bench.room("another");
+    bench.until(|_| room.figures().failed_syncs_total > 0).await;
+    assert_eq!(room.figures().syncs_total, 0);
+    check_ready(&bench, None).await;
+    bench.stop().await;
+}
+
+#[tokio::test]
+async fn a_node_that_is_about_to_end_is_alive_and_not_ready() {
+    let bench = Bench::new().await;
+    bench.node.stop().await;
+    check_ready(
+        &bench,
+        Some("this node gives back what it was lent, and ends"),
+    )
+    .await;
+    check_live(&bench).await;
+    bench.stop().await;
+}

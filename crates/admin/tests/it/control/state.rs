@@ -1,0 +1,93 @@
+//! `/rooms` and `/rooms/{name}/state`.
+
+use anteroom_admin::RoomStates;
+use anteroom_node::Outcome;
+use anteroom_store::wire::state::RoomState;
+use serde_json::json;
+
+use crate::control::bench::Bench;
+
+#[tokio::test]
+async fn a_rooms_state_has_the_articles_shape_and_ours() {
+    let bench = Bench::new().await;
+    assert!(matches!(bench.visit("shop").await, Outcome::Pass(_)));
+    bench
+        .until(|room| room.config().name.as_str() != "shop" || room.figures().outlook.inside == 1)
+        .await;
+    let answer = bench.get("/rooms/shop/state").await;
+    assert_eq!(answer.status, 200);
+    let state = answer.json();
+    assert_eq!(state["activeUsers"], 1);
+    assert_eq!(state["globalWorkersActive"], 1);
+    assert_eq!(state["dataCenterWorkersActive"], 1);
+    let traffic = json!({
+        "2023-09-11T11:45:00Z": {"San Jose": "1/300", "Anywhere": "299/300"},
+    });
+    assert_eq!(state["trafficHistory"], traffic);
+    assert_eq!(state["room"], "shop");
+    assert_eq!(state["degraded"], json!(null));
+    assert!(
+        answer.body.starts_with("{\"activeUsers\":1,"),
+        "the article's keys come first: {}",
+        answer.body
+    );
+    let state: RoomState = serde_json::from_str(&answer.body).unwrap();
+    assert_eq!(state.total_active_users, 200);
+    bench.stop().await;
+}
+
+#[tokio::test]
+async fn all_rooms_come_in_one_answer() {
+    let bench = Bench::new().await;
+    let answer = bench.get("/rooms").await;
+    assert_eq!(answer.status, 200);
+    let states: RoomStates = serde_json::from_str(&answer.body).unwrap();
+    let found: Vec<_> = states
+        .rooms
+        .iter()
+        .map(|state| (state.room.as_str(), state.queue_all))
+        .collect();
+    assert_eq!(found, [("shop", false), ("tickets", true)]);
+    bench.stop().await;
+}
+
+#[tokio::test]
+async fn a_room_whose_lease_has_ended_says_so_in_its_state() {
+    let bench = Bench::new().await;
+    bench.lose_leases();
+    let state = bench.get("/rooms/shop/state").await.json();
+    assert_eq!(state["degraded"], "store_away");
+    bench.stop().await;
+}
+
+#[tokio::test]
+async fn an_unknown_room_is_answered_with_those_that_there_are() {
+    let bench = Bench::new().await;
+    let expected = json!({
+        "error": "unknown_room",
+        "message": "no room has this name",
+        "rooms": ["shop", "tickets"],
+    });
+    for name in [
+        "Shop",
+        "sh%6",
+        "%ff",
+        "a%20b",
+        "shop%2fstate",
+        "",
+        "..",
+        "a\u{7f}",
+    ] {
+        let answer = bench.get(&format!("/rooms/{name}/state")).await;
+        if name == "a\u{7f}" {
+            // Not even HTTP.
+            assert_eq!(answer.status, 400);
+            continue;
+        }
+        assert_eq!(answer.status, 404, "{name}");
+        assert_eq!(answer.json(), expected, "{name}");
+    }
+    let escaped = bench.get("/rooms/%73hop/state").await;
+    assert_eq!(escaped.json()["room"], "shop");
+    bench.stop().await;
+}

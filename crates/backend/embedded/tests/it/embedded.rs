@@ -1,0 +1,523 @@
+//! The embedded store: conformance, and what survives what.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use anteroom_config::orders::{Orders, Record as _};
+use anteroom_embedded::{DataDir, Embedded, faults::Faults};
+use anteroom_room::allocation::{CounterKey, CounterScope};
+use anteroom_room::id::{DataCenterId, NodeId};
+use anteroom_room::rules::Limits;
+use anteroom_room::seats::SeatRow;
+use anteroom_room::sync::{Answer, Held, Reply, SyncRequest, Terms, Used, Wants};
+use anteroom_room::time::{Millis, Minute, Span};
+use anteroom_store::{
+    Clock, CounterName, Identity, LedgerPlace, LedgerRole, OrdersPlace, RecordKey, Store,
+    StoreError, SyncError, conformance,
+};
+
+struct HandClock(AtomicU64);
+
+impl Clock for HandClock {
+    fn now(&self) -> Millis {
+        Millis(self.0.load(Ordering::SeqCst))
+    }
+
+    fn never_before(&self, at: Millis) {
+        self.0.fetch_max(at.0, Ordering::SeqCst);
+    }
+}
+
+struct Bench {
+    _temp: tempfile::TempDir,
+    dir: DataDir,
+    clock: Arc<HandClock>,
+    faults: Faults,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let temp = tempfile::tempdir().unwrap();
+        Self {
+            dir: DataDir::open(&temp.path().join("data")).unwrap(),
+            _temp: temp,
+            clock: Arc::new(HandClock(AtomicU64::new(1_694_432_700_000))),
+            faults: Faults::default(),
+        }
+    }
+
+    fn store(&self) -> Arc<Embedded> {
+        let clock = Arc::clone(&self.clock) as Arc<dyn Clock>;
+        let dir = self.dir.clone();
+        Arc::new(Embedded::with_faults(dir, Identity(1), clock, &self.faults))
+    }
+}
+
+async fn sync(store: &Arc<Embedded>, request: &SyncRequest) -> Result<Reply, SyncError> {
+    let store = Arc::clone(store) as Arc<dyn Store>;
+    let place = LedgerPlace::new(store, shop(), "shop", LedgerRole::Alone);
+    place.sync(request).await
+}
+
+fn shop() -> RecordKey {
+    RecordKey("shop".to_owned())
+}
+
+fn request(child: u64, number: u64, generation: u32, now: Millis) -> SyncRequest {
+    SyncRequest {
+        process: NodeId(child),
+        replaces: Vec::new(),
+        child: NodeId(child),
+        data_center: DataCenterId(1),
+        sent_at: now,
+        parent: None,
+        witnessed: None,
+        number,
+        answered: number - 1,
+        generation,
+        is_final: generation == 0,
+        held: Held::default(),
+        wants: Wants {
+            slots: 5,
+            credits: 2,
+            ..Wants::default()
+        },
+        used: Used::default(),
+        admitted: vec![],
+        row: SeatRow::default(),
+        closed_through: now,
+        longest_seat: Span(310_000),
+        longest_known: Span(310_000),
+        nodes: 1,
+        waiting: [(now, 4)].into(),
+        revocations: vec![],
+        revoked_version: 0,
+        refuses_through: 0,
+        terms: Terms {
+            limits: Limits {
+                total_active_users: 10,
+                new_users_per_minute: 600,
+            },
+            longest_seat: Span(310_000),
+            pacing: false,
+            needs_traffic: false,
+        },
+        is_leaving: false,
+    }
+}
+
+async fn lent(store: &Arc<Embedded>, request: &SyncRequest) -> Answer {
+    match sync(store, request).await {
+        Ok(Reply::Lent(answer)) => answer,
+        other => panic!("expected a lease, got {other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn the_embedded_store_conforms() {
+    let bench = Bench::new();
+    conformance::check(&*bench.store()).await.unwrap();
+    let real = DataDir::open(&bench.dir.path().join("real")).unwrap();
+    let store = Embedded::new(
+        real,
+        Identity(1),
+        Arc::clone(&bench.clock) as Arc<dyn Clock>,
+    );
+    conformance::check(&store).await.unwrap();
+}
+
+#[tokio::test]
+async fn what_a_dead_predecessor_was_lent_counts_as_used() {
+    let bench = Bench::new();
+    let first = bench.store();
+    let answer = lent(&first, &request(1, 1, 0, bench.clock.now())).await;
+    assert_eq!(answer.granted.seats, 5);
+    drop(first);
+    let second = bench.store();
+    let answer = lent(&second, &request(2, 1, 0, bench.clock.now())).await;
+    assert_eq!(
+        answer.outlook.phantoms, 5,
+        "five seats; there are none that its credits could have prolonged"
+    );
+    assert_eq!(answer.granted.seats, 5);
+    assert_eq!(answer.inherited.total(), 0, "four were first in line");
+}
+
+#[tokio::test]
+async fn room_time_never_falls_behind_the_journal() {
+    let bench = Bench::new();
+    let before = bench.clock.now();
+    lent(&bench.store(), &request(1, 1, 0, before)).await;
+    bench.clock.0.fetch_sub(3_600_000, Ordering::SeqCst);
+    let loaded = bench.store().load(&shop()).await.unwrap();
+    assert_eq!(loaded.now, before);
+}
+
+#[tokio::test]
+async fn a_newcomer_gets_nothing_before_the_old_process_lets_go() {
+    let bench = Bench::new();
+    let old = bench.store();
+    lent(&old, &request(1, 1, 0, bench.clock.now())).await;
+    let new = bench.store();
+    let refused = new.load(&shop()).await.unwrap_err();
+    assert!(matches!(refused, StoreError::Held { .. }), "{refused}");
+    let mut goodbye = request(1, 2, 1, bench.clock.now());
+    goodbye.is_leaving = true;
+    lent(&old, &goodbye).await;
+    old.close().await;
+    assert!(matches!(old.load(&shop()).await, Err(StoreError::Closed)));
+    let answer = lent(&new, &request(2, 1, 0, bench.clock.now())).await;
+    assert_eq!(
+        answer.outlook.phantoms, 0,
+        "the old one gave everything back"
+    );
+}
+
+#[tokio::test]
+async fn a_full_disk_fails_writes_and_lends_nothing_until_it_works_again() {
+    let bench = Bench::new();
+    let store = bench.store();
+    lent(&store, &request(1, 1, 0, bench.clock.now())).await;
+    bench.faults.set_full(true);
+    for number in 2..4 {
+        let request = request(1, number, 1, bench.clock.now());
+        let failed = sync(&store, &request).await;
+        assert!(failed.is_err());
+    }
+    bench.faults.set_full(false);
+    let answer = lent(&store, &request(1, 4, 1, bench.clock.now())).await;
+    assert_eq!(answer.generation, 1, "the same lease goes on");
+    assert_eq!(answer.outlook.phantoms, 0);
+    assert_eq!(store.rewritten_total(), 0);
+}
+
+#[tokio::test]
+async fn a_deleted_folder_is_written_anew_from_memory() {
+    let bench = Bench::new();
+    let store = bench.store();
+    lent(&store, &request(1, 1, 0, bench.clock.now())).await;
+    fs::remove_dir_all(bench.dir.path()).unwrap();
+    let answer = lent(&store, &request(1, 2, 1, bench.clock.now())).await;
+    assert_eq!(answer.generation, 1);
+    assert_eq!(store.rewritten_total(), 1);
+    drop(store);
+    let answer = lent(&bench.store(), &request(2, 1, 0, bench.clock.now())).await;
+    assert_eq!(answer.outlook.phantoms, 5, "nothing was forgotten");
+}
+
+#[tokio::test]
+async fn a_deleted_journal_is_written_anew_from_memory() {
+    let bench = Bench::new();
+    let store = bench.store();
+    lent(&store, &request(1, 1, 0, bench.clock.now())).await;
+    fs::remove_file(bench.dir.journal()).unwrap();
+    let answer = lent(&store, &request(1, 2, 1, bench.clock.now())).await;
+    assert_eq!((answer.generation, store.rewritten_total()), (1, 1));
+    assert!(bench.dir.journal().exists());
+}
+
+#[tokio::test]
+async fn what_somebody_else_lent_in_a_deleted_folder_is_not_written_over() {
+    let bench = Bench::new();
+    let old = bench.store();
+    lent(&old, &request(1, 1, 0, bench.clock.now())).await;
+    fs::remove_dir_all(bench.dir.path()).unwrap();
+    DataDir::open(bench.dir.path()).unwrap();
+    let new = bench.store();
+    lent(&new, &request(2, 1, 0, bench.clock.now())).await;
+    drop(new);
+    let answer = lent(&old, &request(3, 1, 0, bench.clock.now())).await;
+    assert_eq!(answer.outlook.phantoms, 5, "those of the other process");
+}
+
+#[tokio::test]
+async fn whoever_begins_anew_in_a_deleted_folder_is_left_alone() {
+    let bench = Bench::new();
+    let old = bench.store();
+    lent(&old, &request(1, 1, 0, bench.clock.now())).await;
+    fs::remove_dir_all(bench.dir.path()).unwrap();
+    DataDir::open(bench.dir.path()).unwrap();
+    let new = bench.store();
+    lent(&new, &request(2, 1, 0, bench.clock.now())).await;
+    assert!(matches!(
+        old.load(&shop()).await,
+        Err(StoreError::Held { .. })
+    ));
+}
+
+#[tokio::test]
+async fn numbers_are_not_handed_out_again_after_a_crash() {
+    let bench = Bench::new();
+    let name = CounterName {
+        room: "shop".to_owned(),
+        key: CounterKey {
+            scope: CounterScope::Anywhere,
+            minute: bench.clock.now().minute(),
+        },
+    };
+    let first = bench.store();
+    for expected in 0..70 {
+        assert_eq!(first.take_number(&name).await.unwrap(), expected);
+    }
+    drop(first);
+    let next = bench.store().take_number(&name).await.unwrap();
+    assert!(next >= 70, "{next} was handed out before");
+}
+
+#[tokio::test]
+async fn counters_of_old_minutes_are_forgotten() {
+    let bench = Bench::new();
+    let store = bench.store();
+    let name = |minute: Minute| CounterName {
+        room: "shop".to_owned(),
+        key: CounterKey {
+            scope: CounterScope::Anywhere,
+            minute,
+        },
+    };
+    let old = bench.clock.now().minute();
+    store.take_number(&name(old)).await.unwrap();
+    bench.clock.0.fetch_add(180_000, Ordering::SeqCst);
+    store
+        .take_number(&name(bench.clock.now().minute()))
+        .await
+        .unwrap();
+    assert_eq!(store.take_number(&name(old)).await.unwrap(), 0);
+}
+
+#[tokio::test]
+async fn a_damaged_ledger_is_an_error_and_lends_nothing() {
+    let bench = Bench::new();
+    let store = bench.store();
+    let expected = store.load(&shop()).await.unwrap().expected();
+    store
+        .compare_and_swap(&shop(), expected, vec![1, 2, 3])
+        .await
+        .unwrap();
+    let request = request(1, 1, 0, bench.clock.now());
+    let failed = sync(&store, &request).await;
+    assert!(
+        failed
+            .unwrap_err()
+            .to_string()
+            .contains("cannot read the ledger")
+    );
+}
+
+#[tokio::test]
+async fn an_override_is_a_record_and_outlives_the_process() {
+    let bench = Bench::new();
+    let store = bench.store();
+    conformance::check_orders(Arc::clone(&store) as _, Arc::clone(&store) as _)
+        .await
+        .unwrap();
+    lent(&store, &request(7, 1, 0, bench.clock.now())).await;
+    store.close().await;
+    drop(store);
+
+    let next = bench.store();
+    let place = OrdersPlace::new(Arc::clone(&next) as _, "shop/1");
+    let read = place.read().await.unwrap().unwrap();
+    assert_eq!((read.version, read.message.as_deref()), (10, Some("ten")));
+    assert_eq!(place.log().await.unwrap().entries.len(), 4);
+    // The predecessor's ledger was taken over beside it, and is still one.
+    lent(&next, &request(8, 1, 0, bench.clock.now())).await;
+}
+
+#[tokio::test]
+async fn a_change_reaches_the_log_even_if_its_process_died() {
+    let bench = Bench::new();
+    let store = bench.store();
+    conformance::check_orders(Arc::clone(&store) as _, Arc::clone(&store) as _)
+        .await
+        .unwrap();
+    let place = OrdersPlace::new(Arc::clone(&store) as _, "shop/1");
+    let mut orders = place.read().await.unwrap().unwrap();
+    orders.version += 1;
+    let newest = orders.newest.as_mut().unwrap();
+    newest.version += 1;
+    newest.what = "killed".to_owned();
+    let key = RecordKey("shop/1/settings".to_owned());
+    let expected = store.load(&key).await.unwrap().expected();
+    let swap = store.compare_and_swap(&key, expected, orders.encode());
+    assert_eq!(swap.await.unwrap(), anteroom_store::Swap::Swapped);
+
+    let last = |log: &anteroom_config::orders::Log| log.entries.last().unwrap().what.clone();
+    assert_eq!(last(&place.log().await.unwrap()), "killed");
+    let after = |before: &Orders| {
+        let mut next = before.clone();
+        next.version += 1;
+        next.newest = None;
+        Ok::<_, std::convert::Infallible>(next)
+    };
+    place.change(&orders, after).await.unwrap();
+    assert_eq!(
+        last(&place.log().await.unwrap()),
+        "killed",
+        "the next change has written it"
+    );
+}
+
+#[tokio::test]
+async fn a_damaged_record_is_told_and_kept_until_a_change_replaces_it() {
+    let bench = Bench::new();
+    let store = bench.store();
+    let key = RecordKey("shop/1/settings".to_owned());
+    let absent = store.load(&key).await.unwrap().expected();
+    let swap = store.compare_and_swap(&key, absent, b"\xffrubbish".to_vec());
+    swap.await.unwrap();
+    let place = OrdersPlace::new(Arc::clone(&store) as _, "shop/1");
+    let newer = Orders {
+        version: 7,
+        ..Orders::default()
+    };
+    for refused in [place.read().await.map(drop), place.restore(&newer).await] {
+        let error = refused.unwrap_err();
+        assert!(error.to_string().contains("cannot read"), "{error}");
+    }
+    let there = store.load(&key).await.unwrap().record.unwrap();
+    assert_eq!(there.value, b"\xffrubbish", "a newer program may read it");
+    let next = |before: &Orders| {
+        let version = before.version + 1;
+        let next = Orders {
+            version,
+            ..before.clone()
+        };
+        Ok::<_, std::convert::Infallible>(next)
+    };
+    place.change(&Orders::default(), next).await.unwrap();
+    assert_eq!(place.read().await.unwrap().unwrap().version, 1);
+}
+
+/// A first process lends, ends without a word, and this happens to its journal. How many seats the
+/// next one is lent, and what its store says of a loss.
+async fn lent_after(damage: impl FnOnce(&Bench)) -> (u32, Option<String>) {
+    let bench = Bench::new();
+    lent(&bench.store(), &request(1, 1, 0, bench.clock.now())).await;
+    damage(&bench);
+    let next = bench.store();
+    let answer = lent(&next, &request(2, 1, 0, bench.clock.now())).await;
+    let lost = next.loss().map(|loss| loss.to_string());
+    assert_eq!(lost.is_some(), answer.outlook.reopens_at.is_some());
+    (answer.granted.seats, lost)
+}
+
+#[tokio::test]
+async fn a_journal_that_lost_its_memory_lends_nothing_and_says_why() {
+    let progress = |bench: &Bench| bench.dir.path().join("journal.progress");
+    let (seats, lost) = lent_after(|_| {}).await;
+    assert_eq!((seats, lost), (5, None));
+    let (seats, lost) = lent_after(|bench| fs::write(bench.dir.journal(), "").unwrap()).await;
+    assert!(
+        seats == 0 && lost.as_ref().unwrap().contains("empty"),
+        "{lost:?}"
+    );
+    for rubbish in [&b"rubbish"[..], &[7; 100_000]] {
+        let (seats, lost) =
+            lent_after(|bench| fs::write(bench.dir.journal(), rubbish).unwrap()).await;
+        assert!(
+            seats == 0 && lost.as_ref().unwrap().contains("damaged"),
+            "{lost:?}"
+        );
+    }
+    let without_count = lent_after(|bench| fs::remove_file(progress(bench)).unwrap()).await;
+    assert!(without_count.0 == 0 && without_count.1.unwrap().contains("journal.progress"));
+    let damaged_count = lent_after(|bench| fs::write(progress(bench), "zz").unwrap()).await;
+    assert!(damaged_count.0 == 0 && damaged_count.1.unwrap().contains("journal.progress"));
+    let deleted = lent_after(|bench| fs::remove_file(bench.dir.journal()).unwrap()).await;
+    assert!(deleted.0 == 0 && deleted.1.unwrap().contains("deleted"));
+}
+
+#[tokio::test]
+async fn any_journal_that_is_cut_short_lends_nothing() {
+    for parts in [1, 3, 7, 15] {
+        let (seats, lost) = lent_after(|bench| {
+            let path = bench.dir.journal();
+            let file = fs::OpenOptions::new().write(true).open(path).unwrap();
+            let length = file.metadata().unwrap().len();
+            file.set_len(length * parts / 16).unwrap();
+        })
+        .await;
+        assert!(seats == 0 && lost.is_some(), "{parts}/16: {lost:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_older_copy_is_noticed_even_if_it_is_one_write_behind() {
+    let bench = Bench::new();
+    let store = bench.store();
+    lent(&store, &request(1, 1, 0, bench.clock.now())).await;
+    let copy = fs::read(bench.dir.journal()).unwrap();
+    lent(&store, &request(1, 2, 1, bench.clock.now())).await;
+    drop(store);
+    fs::write(bench.dir.journal(), copy).unwrap();
+    let next = bench.store();
+    let answer = lent(&next, &request(2, 1, 0, bench.clock.now())).await;
+    assert_eq!(answer.granted.seats, 0);
+    assert!(next.loss().unwrap().to_string().contains("older copy"));
+}
+
+#[tokio::test]
+async fn a_reserve_outlives_its_process_and_ends_with_what_was_given() {
+    let bench = Bench::new();
+    lent(&bench.store(), &request(1, 1, 0, bench.clock.now())).await;
+    fs::write(bench.dir.journal(), "").unwrap();
+    let lost_at = bench.clock.now();
+    // The file may give shorter sessions now: those of before count.
+    let shorter = |child, number, generation| {
+        let now = bench.clock.now();
+        SyncRequest {
+            longest_seat: Span(10_000),
+            longest_known: Span(10_000),
+            terms: Terms {
+                longest_seat: Span(10_000),
+                ..request(child, number, generation, now).terms
+            },
+            ..request(child, number, generation, now)
+        }
+    };
+    let answer = lent(&bench.store(), &shorter(2, 1, 0)).await;
+    let reopens_at = answer.outlook.reopens_at.unwrap();
+    assert!(reopens_at >= lost_at + Span(310_000), "{reopens_at:?}");
+    bench.clock.0.store(reopens_at.0 - 1_000, Ordering::SeqCst);
+    let next = bench.store();
+    let answer = lent(&next, &shorter(3, 1, 0)).await;
+    assert_eq!(answer.outlook.reopens_at, Some(reopens_at));
+    assert_eq!(answer.granted.seats, 0);
+    bench.clock.0.store(reopens_at.0 + 2_000, Ordering::SeqCst);
+    lent(&next, &shorter(3, 2, answer.generation)).await;
+    let answer = lent(&next, &shorter(3, 3, answer.generation)).await;
+    assert_eq!((answer.outlook.reopens_at, answer.granted.seats), (None, 5));
+}
+
+#[tokio::test]
+async fn what_operators_said_is_kept_from_an_older_copy() {
+    let bench = Bench::new();
+    let store = bench.store();
+    conformance::check_orders(Arc::clone(&store) as _, Arc::clone(&store) as _)
+        .await
+        .unwrap();
+    let copy = fs::read(bench.dir.journal()).unwrap();
+    lent(&store, &request(7, 1, 0, bench.clock.now())).await;
+    drop(store);
+    fs::write(bench.dir.journal(), copy).unwrap();
+    let next = bench.store();
+    let place = OrdersPlace::new(Arc::clone(&next) as _, "shop/1");
+    assert_eq!(place.read().await.unwrap().unwrap().version, 10);
+    assert!(next.loss().is_some());
+}
+
+#[tokio::test]
+async fn a_full_disk_is_no_damage_and_begins_no_reserve() {
+    let bench = Bench::new();
+    lent(&bench.store(), &request(1, 1, 0, bench.clock.now())).await;
+    bench.faults.set_full(true);
+    let next = bench.store();
+    let asked = request(2, 1, 0, bench.clock.now());
+    assert!(sync(&next, &asked).await.is_err());
+    bench.faults.set_full(false);
+    assert_eq!(lent(&next, &asked).await.granted.seats, 5);
+    assert_eq!(next.loss(), None);
+}

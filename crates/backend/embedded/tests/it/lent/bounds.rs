@@ -1,0 +1,152 @@
+//! Who is forgotten when, and what happens when the file is full.
+
+use std::sync::Arc;
+
+use anteroom_embedded::leases::Bounds;
+use anteroom_limit::cost::Cost;
+use anteroom_limit::policy::Policy;
+use anteroom_limit::rate::Rate;
+use anteroom_limit::sliding_log::SlidingLog;
+use anteroom_limit::time::{MicroSpan, Micros};
+use anteroom_limit::verdict::Verdict;
+use anteroom_limit_store::CallKey;
+use anteroom_limit_store::lending::{LeasedCounts, Settings};
+use anteroom_limit_store::lent::Swapped;
+use anteroom_limit_store::shared::{CountsError, SharedCharge, SharedCounts as _, chain};
+
+use crate::lent::folder::{Folder, KEPT, must_write, token, write};
+
+/// Ends are rounded up to this.
+const ROUNDED: MicroSpan = MicroSpan::from_secs(10);
+
+#[tokio::test]
+async fn a_client_is_kept_as_long_as_asked_and_then_gives_way() {
+    let folder = Folder::new();
+    let file = folder.start();
+    must_write(&file, 1, 11, b"one").await;
+    let end = folder.time.now() + KEPT;
+    folder.time.set(Micros(end.0 - 1));
+    // Whatever is written forgets those whose time is over.
+    must_write(&file, 2, 12, b"two").await;
+    assert_eq!(token(&file, 1).await, 11);
+    folder.time.set(end + ROUNDED);
+    must_write(&file, 3, 13, b"three").await;
+    assert_eq!(token(&file, 1).await, 0);
+    assert_eq!((token(&file, 2).await, token(&file, 3).await), (12, 13));
+}
+
+#[tokio::test]
+async fn a_client_who_calls_again_is_kept_from_then_on() {
+    let folder = Folder::new();
+    let file = folder.start();
+    must_write(&file, 1, 11, b"one").await;
+    folder.time.set(folder.time.now() + KEPT);
+    must_write(&file, 1, 12, b"one").await;
+    folder.time.set(folder.time.now() + MicroSpan(KEPT.0 - 1));
+    must_write(&file, 2, 13, b"two").await;
+    assert_eq!(token(&file, 1).await, 12);
+}
+
+#[tokio::test]
+async fn a_full_file_forgets_nobody_and_takes_nobody_new_for_a_while() {
+    let folder = Folder::new();
+    let bounds = Bounds { bytes_max: 10_000 };
+    let file = folder.start_with(bounds);
+    let value = [7; 866];
+    let mut kept = 0;
+    for key in 1..=20 {
+        match write(&file, key, key, &value).await {
+            Ok(swapped) => {
+                assert_eq!(swapped, Swapped::Written);
+                kept = key;
+            }
+            Err(error) => {
+                assert!(matches!(error, CountsError::Busy { .. }), "{error:?}");
+                assert!(chain(&error).contains("it is full"), "{}", chain(&error));
+            }
+        }
+    }
+    // A client takes a thousand bytes with what is around it, and an eighth is for those who are
+    // known.
+    assert_eq!(kept, 8);
+    // They go on; after a restart too.
+    file.close().await;
+    let file = folder.start_with(bounds);
+    must_write(&file, 1, 101, &value).await;
+    must_write(&file, 1, 102, &[7; 2_000]).await;
+    assert!(write(&file, 11, 111, &[7; 1]).await.is_err());
+    // As far as there is room.
+    assert!(write(&file, 2, 112, &[7; 2_000]).await.is_err());
+    for key in 2..=kept {
+        assert_eq!(token(&file, key).await, key);
+    }
+    folder.time.set(folder.time.now() + KEPT + ROUNDED);
+    for key in 11..=18 {
+        must_write(&file, key, key, &value).await;
+    }
+    assert_eq!(token(&file, 1).await, 0);
+    assert!(write(&file, 21, 21, &value).await.is_err());
+}
+
+/// Charges one client of a limit of a thousand calls a minute.
+async fn call(node: &LeasedCounts, key: u128, calls: u32) -> Result<Verdict, CountsError> {
+    let rate = Rate::new(1_000, MicroSpan::from_secs(60)).unwrap();
+    let charge = SharedCharge {
+        limit: "api",
+        policy: &Policy::SlidingLog(SlidingLog::new(rate).unwrap()),
+        key: CallKey(key),
+        cost: Cost::take(calls),
+    };
+    Ok(node.charge(&[charge]).await?[0])
+}
+
+#[tokio::test]
+async fn newcomers_to_a_full_file_do_not_make_it_look_unavailable() {
+    let folder = Folder::new();
+    let bounds = Bounds { bytes_max: 2_000 };
+    let file = Arc::new(folder.start_with(bounds));
+    let clock = Arc::new(folder.time.clone());
+    let node = LeasedCounts::with_clock(file, Settings::default(), clock).unwrap();
+    let (mut known, mut refused) = (0, 0);
+    for key in 1..=20 {
+        match call(&node, key, 1).await {
+            Ok(verdict) => {
+                assert!(verdict.is_admitted());
+                known += 1;
+            }
+            Err(error) => {
+                assert!(matches!(error, CountsError::Busy { .. }), "{error:?}");
+                assert!(chain(&error).contains("it is full"), "{}", chain(&error));
+                assert!(!node.is_away("api", CallKey(key)));
+                refused += 1;
+            }
+        }
+    }
+    // More than it takes to give a store up.
+    assert!(known > 3 && refused > 3, "{known}, {refused}");
+    for key in 1..=known {
+        let requests = node.figures().requests;
+        // More than lies at the node.
+        let verdict = call(&node, key, 200).await.unwrap();
+        assert!(verdict.is_admitted(), "client {key}");
+        assert!(
+            node.figures().requests > requests,
+            "client {key} had to ask"
+        );
+    }
+}
+
+#[tokio::test]
+async fn what_is_forgotten_makes_room_for_others_again_and_again() {
+    let folder = Folder::new();
+    let file = folder.start_with(Bounds { bytes_max: 20_000 });
+    for round in 0..30_u128 {
+        for key in 0..15 {
+            must_write(&file, round * 100 + key, 1, &[1; 900]).await;
+        }
+        folder.time.set(folder.time.now() + KEPT + ROUNDED);
+    }
+    file.close().await;
+    let bytes = std::fs::metadata(folder.file()).unwrap().len();
+    assert!(bytes < 4 << 20, "{bytes}");
+}

@@ -1,0 +1,64 @@
+//! What every store of counts must do, a node alone does.
+
+use std::sync::Arc;
+
+use anteroom_gossip::{Board, GossipCounts, WriterId};
+use anteroom_limit::policy::Policy;
+use anteroom_limit::rate::Rate;
+use anteroom_limit::sliding_log::SlidingLog;
+use anteroom_limit::time::MicroSpan;
+use anteroom_limit_store::CallKey;
+use anteroom_limit_store::conformance::{self, Stage};
+use anteroom_limit_store::shared::{BoxFuture, SharedCounts, TestTime};
+use parking_lot::Mutex;
+
+use crate::gossip::support::secret;
+
+/// One node, to which all calls come. Several promise less: see [`crate::gossip::overshoot`].
+struct Alone {
+    counts: Arc<GossipCounts>,
+    time: TestTime,
+}
+
+impl Alone {
+    fn new() -> Self {
+        let time = TestTime::default();
+        let board = Board::new(WriterId(1), &secret(), 10_000);
+        let counts = GossipCounts::on(Arc::new(Mutex::new(board)), time.clone());
+        let counts = Arc::new(counts);
+        Self { counts, time }
+    }
+}
+
+impl Stage for Alone {
+    fn node(&self) -> Arc<dyn SharedCounts> {
+        Arc::clone(&self.counts) as Arc<_>
+    }
+
+    fn time(&self) -> &TestTime {
+        &self.time
+    }
+
+    fn forgets_after(&self, limit: &'static str, key: CallKey) -> BoxFuture<'_, Option<MicroSpan>> {
+        let kept = self.counts.forgets_after(limit, key);
+        assert!(kept.is_some(), "it is not kept at all");
+        Box::pin(std::future::ready(kept))
+    }
+}
+
+#[tokio::test]
+async fn a_node_alone_keeps_counts() {
+    conformance::check(&Alone::new()).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_limit_that_needs_a_transaction_is_refused_with_both_named() {
+    let stage = Alone::new();
+    let rate = Rate::new(10, MicroSpan::from_secs(60)).unwrap();
+    let log = Policy::SlidingLog(SlidingLog::new(rate).unwrap());
+    let refused = stage.node().check("api", &log).unwrap_err().to_string();
+    assert_eq!(
+        refused,
+        "the limit \"api\" by sliding-log needs transactions; gossip offers atomic adds only"
+    );
+}

@@ -1,0 +1,96 @@
+//! Nodes whose clocks are apart.
+
+use anteroom_limit::cost::Cost;
+use anteroom_limit::policy::Policy;
+use anteroom_limit::sliding_log::SlidingLog;
+use anteroom_limit::sliding_window::SlidingWindow;
+use anteroom_limit::sub_windows::SubWindows;
+use anteroom_limit::sub_windows_strict::SubWindowsStrict;
+use anteroom_limit::time::{MicroSpan, Micros};
+use anteroom_limit_store::shared::TestTime;
+use anteroom_memcached::CLOCKS_APART_MAX;
+use anteroom_testkit::memcached_server::MemcachedServer;
+
+use crate::memcached::support::{START, call, counts_ahead, gcra, rate};
+
+const WINDOW: MicroSpan = MicroSpan::from_secs(10);
+
+/// The largest number of calls in any window of so long, by a clock on the wall.
+fn most(admitted: &[Micros], window: MicroSpan) -> usize {
+    let within = |from: &Micros| {
+        let is_in = |at: &&Micros| **at >= *from && at.since(*from) < window;
+        admitted.iter().filter(is_in).count()
+    };
+    admitted.iter().map(within).max().unwrap_or(0)
+}
+
+/// Two nodes, of which one is ahead by so much, call again and again for one client; when calls
+/// were admitted.
+async fn admitted(policy: &Policy, ahead: MicroSpan) -> Vec<Micros> {
+    let server = MemcachedServer::start().await;
+    let time = TestTime::default();
+    let nodes = [MicroSpan::ZERO, ahead].map(|by| counts_ahead(server.port(), &time, by));
+    let mut admitted = Vec::new();
+    for step in 0..250_u64 {
+        // Late in a window first, where edges are crossed by one before the other.
+        let now = START + MicroSpan(8_500_000 + step * 100_000);
+        time.set(now);
+        for node in &nodes {
+            let verdict = call(node, policy, Cost::ONE).await.expect("it counts");
+            if verdict.is_admitted() {
+                admitted.push(now);
+            }
+        }
+    }
+    admitted
+}
+
+#[tokio::test]
+async fn strict_limits_hold_in_windows_shortened_by_the_clocks_difference() {
+    let rate = rate(20, 10);
+    for policy in [
+        Policy::SubWindowsStrict(SubWindowsStrict::new(rate, 5).unwrap()),
+        Policy::SlidingLog(SlidingLog::new(rate).unwrap()),
+    ] {
+        for ahead in [MicroSpan::ZERO, MicroSpan(300_000), CLOCKS_APART_MAX] {
+            let admitted = admitted(&policy, ahead).await;
+            let shorter = MicroSpan(WINDOW.0 - ahead.0);
+            let most = most(&admitted, shorter);
+            assert!(most <= 20, "{policy:?} {ahead}: {most}");
+            // It is no limit that admits nobody.
+            assert!(
+                admitted.len() >= 40,
+                "{policy:?} {ahead}: {}",
+                admitted.len()
+            );
+        }
+    }
+}
+
+/// The node that is behind sees what the other one has added to a stretch that has not begun for
+/// it.
+#[tokio::test]
+async fn a_node_that_is_behind_sees_calls_of_one_that_is_ahead() {
+    let rate = rate(10, 60);
+    for policy in [
+        Policy::SubWindowsStrict(SubWindowsStrict::new(rate, 4).unwrap()),
+        Policy::SubWindows(SubWindows::new(rate, 4).unwrap()),
+        Policy::SlidingWindow(SlidingWindow::new(rate)),
+        gcra(10),
+    ] {
+        let server = MemcachedServer::start().await;
+        let time = TestTime::default();
+        time.set(START - MicroSpan(1));
+        let behind = counts_ahead(server.port(), &time, MicroSpan::ZERO);
+        let ahead = counts_ahead(server.port(), &time, CLOCKS_APART_MAX);
+        for _ in 0..10 {
+            let verdict = call(&ahead, &policy, Cost::ONE).await.unwrap();
+            assert!(verdict.is_admitted(), "{policy:?}");
+        }
+        let verdict = call(&behind, &policy, Cost::ONE).await.unwrap();
+        assert!(!verdict.is_admitted(), "{policy:?}");
+        // What it may not take is not left behind.
+        let left = call(&ahead, &policy, Cost::refund(1)).await.unwrap();
+        assert_eq!(left.remaining, 1, "{policy:?}");
+    }
+}

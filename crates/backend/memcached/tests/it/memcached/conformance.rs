@@ -1,0 +1,130 @@
+//! What every store of counts must do.
+
+use std::sync::Arc;
+
+use anteroom_config::HostPort;
+use anteroom_limit::cost::Cost;
+use anteroom_limit::time::MicroSpan;
+use anteroom_limit_store::CallKey;
+use anteroom_limit_store::conformance::{self, Stage};
+use anteroom_limit_store::shared::{BoxFuture, SharedCharge, SharedCounts, TestTime};
+use anteroom_memcached::MemcachedCounts;
+use anteroom_testkit::memcached_server::MemcachedServer;
+
+use crate::memcached::support::{START, a_minute, call, counts, gcra, server};
+
+/// Servers under test, and the time by the nodes' clocks.
+struct Servers<'s> {
+    servers: &'s [MemcachedServer],
+    time: TestTime,
+}
+
+impl<'s> Servers<'s> {
+    fn new(servers: &'s [MemcachedServer]) -> Self {
+        let time = TestTime::default();
+        Self { servers, time }
+    }
+
+    fn addresses(&self) -> Vec<HostPort> {
+        let addresses = self.servers.iter().map(|one| server(one.port()));
+        addresses.collect()
+    }
+
+    fn counts(&self) -> MemcachedCounts {
+        MemcachedCounts::with_time(&self.addresses(), "anteroom", self.time.clone())
+    }
+}
+
+impl Stage for Servers<'_> {
+    fn node(&self) -> Arc<dyn SharedCounts> {
+        Arc::new(self.counts())
+    }
+
+    fn time(&self) -> &TestTime {
+        &self.time
+    }
+
+    fn forgets_after(&self, limit: &'static str, key: CallKey) -> BoxFuture<'_, Option<MicroSpan>> {
+        Box::pin(async move {
+            let name = self.counts().name_of(limit, key);
+            let mut last = None;
+            for server in self.servers {
+                let now = server.stat("time").await;
+                for (value, exp) in server.values().await {
+                    if value.starts_with(&name) {
+                        last = last.max(Some(exp.saturating_sub(now)));
+                    }
+                }
+            }
+            let secs = last.unwrap_or_else(|| panic!("{name} is not kept at all"));
+            Some(MicroSpan::from_secs(secs))
+        })
+    }
+}
+
+#[tokio::test]
+async fn one_server_keeps_counts() {
+    let servers = [MemcachedServer::start().await];
+    conformance::check(&Servers::new(&servers)).await.unwrap();
+}
+
+#[tokio::test]
+async fn several_servers_keep_counts() {
+    let servers = [
+        MemcachedServer::start().await,
+        MemcachedServer::start().await,
+        MemcachedServer::start().await,
+    ];
+    conformance::check(&Servers::new(&servers)).await.unwrap();
+}
+
+#[tokio::test]
+async fn clients_are_spread_over_servers_whatever_the_order_of_these() {
+    let servers = [
+        MemcachedServer::start().await,
+        MemcachedServer::start().await,
+    ];
+    let stage = Servers::new(&servers);
+    let mut turned = stage.addresses();
+    turned.reverse();
+    stage.set_time(START);
+    let turned = MemcachedCounts::with_time(&turned, "anteroom", stage.time.clone());
+    let policy = a_minute(2);
+    for client in 0..40 {
+        let charge = [SharedCharge {
+            limit: "api",
+            policy: &policy,
+            key: CallKey(client),
+            cost: Cost::ONE,
+        }];
+        for left in [1, 0] {
+            let counts = if left == 1 { &stage.counts() } else { &turned };
+            let verdict = counts.charge(&charge).await.unwrap()[0];
+            assert_eq!(verdict.remaining, left, "{client}");
+        }
+    }
+    for server in &servers {
+        let items = server.stat("curr_items").await;
+        assert!((1..40).contains(&items), "{items}");
+    }
+}
+
+#[tokio::test]
+async fn calls_cost_what_is_said_of_them() {
+    let server = MemcachedServer::start().await;
+    let counts = counts(server.port());
+    for _ in 0..8 {
+        call(&counts, &a_minute(5), Cost::ONE).await.unwrap();
+    }
+    // Each call adds; three did not fit and were taken back.
+    let added = server.stat("incr_hits").await;
+    assert_eq!((added, server.stat("decr_hits").await), (7, 3));
+    assert_eq!(server.stat("cmd_set").await, 0);
+    for _ in 0..8 {
+        call(&counts, &gcra(5), Cost::ONE).await.unwrap();
+    }
+    // Five were written; what is rejected is not.
+    let swapped = server.stat("cmd_set").await;
+    assert_eq!((swapped, server.stat("cas_hits").await), (5, 4));
+    assert_eq!(server.stat("cas_badval").await, 0);
+}

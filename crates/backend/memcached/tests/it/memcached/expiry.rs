@@ -1,0 +1,110 @@
+//! How long a server keeps what still counts.
+
+use anteroom_limit::cost::Cost;
+use anteroom_limit::fixed_window::FixedWindow;
+use anteroom_limit::gcra::Gcra;
+use anteroom_limit::policy::Policy;
+use anteroom_limit::sub_windows_strict::SubWindowsStrict;
+use anteroom_limit::time::{MicroSpan, Micros};
+use anteroom_limit_store::shared::TestTime;
+use anteroom_testkit::memcached_server::MemcachedServer;
+
+use crate::memcached::support::{START, call, counts, counts_at, gcra, rate};
+
+/// More than thirty days are a time since 1970 to a server, and one that is over is forgotten at
+/// once.
+#[tokio::test]
+async fn a_window_of_more_than_thirty_days_is_kept_to_its_end() {
+    let server = MemcachedServer::start().await;
+    let now = server.stat("time").await;
+    let time = TestTime::default();
+    time.set(Micros(now * 1_000_000));
+    let counts = counts_at(server.port(), &time);
+    let window = 365 * 86_400;
+    let year = Policy::SubWindowsStrict(SubWindowsStrict::new(rate(3, window), 1).unwrap());
+    call(&counts, &year, Cost::ONE).await.unwrap();
+    let again = call(&counts, &year, Cost::ONE).await.unwrap();
+    assert_eq!(again.remaining, 1);
+    let values = server.values().await;
+    let [(_, exp)] = values.as_slice() else {
+        panic!("{values:?}");
+    };
+    // This stretch of a year and the next one; a day for wrong clocks, and a thousandth for slow
+    // ones.
+    let matters_to = (now / window + 2) * window;
+    let least = matters_to + 86_400;
+    assert!(
+        (least..=least + 2 * window / 1_000 + 10).contains(exp),
+        "{exp}"
+    );
+}
+
+/// Servers keep times in 31 bits, and forget at once what is beyond them.
+#[tokio::test]
+async fn what_counts_beyond_2038_is_kept() {
+    let server = MemcachedServer::start().await;
+    let time = TestTime::default();
+    time.set(Micros(server.stat("time").await * 1_000_000));
+    let counts = counts_at(server.port(), &time);
+    let daily = Policy::Gcra(Gcra::new(rate(1, 86_400), 5_000).unwrap());
+    call(&counts, &daily, Cost::take(5_000)).await.unwrap();
+    let rejected = call(&counts, &daily, Cost::ONE).await.unwrap();
+    assert!(!rejected.is_admitted());
+    time.set(Micros(2_140_000_000_000_000));
+    let year = Policy::FixedWindow(FixedWindow::new(rate(3, 365 * 86_400)));
+    for left in [2, 1, 0] {
+        let verdict = call(&counts, &year, Cost::ONE).await.unwrap();
+        assert_eq!(verdict.remaining, left);
+    }
+}
+
+#[tokio::test]
+async fn what_changes_nothing_leaves_nothing_behind() {
+    let server = MemcachedServer::start().await;
+    let counts = counts(server.port());
+    for policy in [gcra(5), Policy::FixedWindow(FixedWindow::new(rate(5, 60)))] {
+        for cost in [Cost::Peek, Cost::refund(3)] {
+            let verdict = call(&counts, &policy, cost).await.unwrap();
+            assert_eq!(
+                (verdict.remaining, verdict.full_after),
+                (5, MicroSpan::ZERO)
+            );
+        }
+    }
+    assert_eq!(server.values().await, []);
+    let rejected = call(&counts, &gcra(5), Cost::take(6)).await.unwrap();
+    assert!(!rejected.is_admitted());
+    assert_eq!(server.values().await, []);
+    // In a counter it leaves a zero behind, for it was added before it was judged.
+    let window = Policy::FixedWindow(FixedWindow::new(rate(5, 60)));
+    let rejected = call(&counts, &window, Cost::take(6)).await.unwrap();
+    assert!(!rejected.is_admitted());
+    let left = call(&counts, &window, Cost::Peek).await.unwrap();
+    assert_eq!((left.remaining, left.full_after), (5, MicroSpan::ZERO));
+    assert_eq!(server.values().await.len(), 1);
+}
+
+#[tokio::test]
+async fn each_stretch_has_a_counter_of_its_own() {
+    let server = MemcachedServer::start().await;
+    let time = TestTime::default();
+    let counts = counts_at(server.port(), &time);
+    let policy = Policy::SubWindowsStrict(SubWindowsStrict::new(rate(10, 60), 4).unwrap());
+    for part in 0..6 {
+        time.set(START + MicroSpan::from_secs(15 * part));
+        let verdict = call(&counts, &policy, Cost::ONE).await.unwrap();
+        // Five parts count, of which the oldest is leaving the window.
+        let counted = u32::try_from(part + 1).unwrap().min(5);
+        assert_eq!(verdict.remaining, 10 - counted, "{part}");
+    }
+    assert_eq!(server.stat("curr_items").await, 6);
+    // A refund takes from the newest on.
+    let verdict = call(&counts, &policy, Cost::refund(3)).await.unwrap();
+    assert_eq!(verdict.remaining, 8);
+    time.set(START + MicroSpan::from_secs(15 * 6));
+    let verdict = call(&counts, &policy, Cost::Peek).await.unwrap();
+    assert_eq!(
+        verdict.remaining, 9,
+        "the part that has left was not refunded"
+    );
+}

@@ -1,0 +1,191 @@
+//! What is said when it does not work, and what is left then.
+
+use std::time::Duration;
+
+use anteroom_limit::cost::Cost;
+use anteroom_limit::policy::Policy;
+use anteroom_limit::sliding_log::SlidingLog;
+use anteroom_limit_store::CallKey;
+use anteroom_limit_store::shared::{CountsError, SharedCharge, SharedCounts as _};
+use anteroom_memcached::LOG_LONGEST;
+use anteroom_testkit::memcached_server::MemcachedServer;
+use anteroom_testkit::redis_server::{Impostor, Manner, eventually};
+
+use crate::memcached::support::{a_minute, call, counts, gcra, patient_for, rate};
+
+#[tokio::test]
+async fn a_server_that_was_restarted_has_forgotten_all_and_is_used_again() {
+    let mut server = MemcachedServer::start().await;
+    let counts = counts(server.port());
+    for policy in [a_minute(5), gcra(5)] {
+        call(&counts, &policy, Cost::take(5)).await.unwrap();
+        assert!(
+            !call(&counts, &policy, Cost::ONE)
+                .await
+                .unwrap()
+                .is_admitted()
+        );
+    }
+    server.restart().await;
+    eventually("the server is used again", async || {
+        call(&counts, &a_minute(5), Cost::Peek).await.is_ok()
+    })
+    .await;
+    for policy in [a_minute(5), gcra(5)] {
+        let verdict = call(&counts, &policy, Cost::ONE).await.unwrap();
+        assert_eq!(verdict.remaining, 4);
+    }
+}
+
+#[tokio::test]
+async fn silence_is_late_and_a_missing_server_is_unavailable() {
+    let server = MemcachedServer::start().await;
+    // Not as long as a connection is kept that says nothing.
+    let late = patient_for(&[server.port()], Duration::from_millis(300));
+    eventually("it is connected", async || {
+        call(&late, &a_minute(5), Cost::Peek).await.is_ok()
+    })
+    .await;
+    server.pause();
+    let error = call(&late, &a_minute(5), Cost::ONE).await.unwrap_err();
+    assert!(matches!(error, CountsError::Late { .. }), "{error:?}");
+    assert!(error.is_transient());
+    server.resume();
+    // What was late was charged when the server went on, and taken back.
+    eventually("it was taken back", async || {
+        server.stat("decr_hits").await == 1
+    })
+    .await;
+    eventually("nothing is charged", async || {
+        let verdict = call(&late, &a_minute(5), Cost::Peek).await;
+        verdict.is_ok_and(|verdict| verdict.remaining == 5)
+    })
+    .await;
+    late.close();
+    let error = call(&late, &a_minute(5), Cost::ONE).await.unwrap_err();
+    assert!(
+        matches!(error, CountsError::Unreachable { .. }),
+        "{error:?}"
+    );
+    let away = counts(1);
+    for _ in 0..3 {
+        let error = call(&away, &a_minute(5), Cost::ONE).await.unwrap_err();
+        assert!(
+            matches!(error, CountsError::Unreachable { .. }),
+            "{error:?}"
+        );
+        assert!(error.to_string().contains("127.0.0.1:1"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_memcached_is_refused_and_asked_once_in_a_while() {
+    for (manner, expected) in [
+        (Manner::AnswersHttp, "check host and port"),
+        (Manner::Answers("ERROR\r\n"), "meta commands"),
+        (Manner::Answers("CLIENT_ERROR unauthenticated\r\n"), "no -Y"),
+        (Manner::Answers("HD\r\n"), "check host and port"),
+        (Manner::Answers("VA 99999999999\r\n"), "check host and port"),
+    ] {
+        let strange = Impostor::start(manner.clone()).await;
+        let counts = counts(strange.port());
+        let error = call(&counts, &a_minute(5), Cost::ONE).await.unwrap_err();
+        assert!(matches!(error, CountsError::Refused { .. }), "{error:?}");
+        assert!(error.to_string().contains(expected), "{manner:?}: {error}");
+    }
+    let rude = Impostor::start(Manner::HangsUp).await;
+    let error = call(&counts(rude.port()), &a_minute(5), Cost::ONE).await;
+    let error = error.unwrap_err();
+    assert!(
+        matches!(error, CountsError::Unreachable { .. }),
+        "{error:?}"
+    );
+}
+
+/// None of it is taken for a new client, and none of it is overwritten.
+#[tokio::test]
+async fn what_somebody_else_wrote_under_our_names_is_refused() {
+    for (policy, value) in [(a_minute(5), "none"), (gcra(5), "17")] {
+        let server = MemcachedServer::start().await;
+        let counts = counts(server.port());
+        call(&counts, &policy, Cost::ONE).await.unwrap();
+        let values = server.values().await;
+        let (name, _) = values.last().unwrap();
+        let put = format!("ms {name} {} T60\r\n{value}", value.len());
+        assert_eq!(server.ask(&put).await, "HD\r\n");
+        for cost in [Cost::ONE, Cost::Peek, Cost::refund(1)] {
+            let error = call(&counts, &policy, cost).await.unwrap_err();
+            assert!(error.to_string().contains("prefix"), "{cost:?}: {error}");
+        }
+        let get = format!("mg {name} v");
+        assert!(server.ask(&get).await.contains(value));
+    }
+}
+
+#[tokio::test]
+async fn a_server_without_compare_and_swap_keeps_only_sums() {
+    let server = MemcachedServer::start_with(&["-C"]).await;
+    let counts = counts(server.port());
+    // Where nothing is there it can write; only what is there it cannot tell apart.
+    call(&counts, &gcra(5), Cost::ONE).await.unwrap();
+    for cost in [Cost::ONE, Cost::Peek] {
+        let error = call(&counts, &gcra(5), cost).await.unwrap_err();
+        assert!(matches!(error, CountsError::Refused { .. }), "{error:?}");
+        assert!(error.to_string().contains("without -C"), "{error}");
+    }
+    for left in [4, 3] {
+        let verdict = call(&counts, &a_minute(5), Cost::ONE).await.unwrap();
+        assert_eq!(verdict.remaining, left);
+    }
+}
+
+/// A client of several limits, of which the last cannot be charged.
+#[tokio::test]
+async fn what_was_charged_before_one_failed_is_taken_back() {
+    let server = MemcachedServer::start().await;
+    let counts = counts(server.port());
+    let (window, state) = (a_minute(5), gcra(5));
+    let charge = |limit, policy| SharedCharge {
+        limit,
+        policy,
+        key: CallKey(1),
+        cost: Cost::ONE,
+    };
+    let name = counts.name_of("foreign", CallKey(1));
+    server.ask(&format!("ms {name} 2 T60\r\nno")).await;
+    let charges = [
+        charge("window", &window),
+        charge("state", &state),
+        charge("foreign", &state),
+    ];
+    let error = counts.charge(&charges).await.unwrap_err();
+    assert!(matches!(error, CountsError::Refused { .. }), "{error:?}");
+    for (limit, policy) in [("window", &window), ("state", &state)] {
+        let peek = SharedCharge {
+            cost: Cost::Peek,
+            ..charge(limit, policy)
+        };
+        let left = counts.charge(&[peek]).await.unwrap()[0].remaining;
+        assert_eq!(left, 5, "{limit}");
+    }
+}
+
+#[tokio::test]
+async fn a_log_too_long_for_a_value_is_rejected() {
+    let server = MemcachedServer::start().await;
+    let counts = counts(server.port());
+    let log = |calls| Policy::SlidingLog(SlidingLog::new(rate(calls, 60)).unwrap());
+    assert_eq!(counts.check("api", &log(LOG_LONGEST)), Ok(()));
+    let text = counts.check("api", &log(LOG_LONGEST + 1)).unwrap_err();
+    let text = text.to_string();
+    assert!(
+        text.ends_with("memcached keeps logs of up to 10000"),
+        "{text}"
+    );
+    let error = call(&counts, &log(LOG_LONGEST + 1), Cost::ONE).await;
+    assert!(
+        matches!(error, Err(CountsError::Refused { .. })),
+        "{error:?}"
+    );
+    assert_eq!(server.values().await, []);
+}

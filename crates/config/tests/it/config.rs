@@ -1,0 +1,337 @@
+//! What a config file means when it is right, and what flags mean.
+
+use anteroom_config::language::Language;
+use anteroom_config::{
+    Checks, Config, Flags, Host, PageConfig, PageTemplate, Parsed, RoomConfig, Route, SameSite,
+    Secure, StoreConfig,
+};
+use anteroom_room::rules::{
+    AllocationKind, CurveFactor, Limits, OnStoreFailure, QueueingMethod, Rules, SeatNeedsCookie,
+};
+use anteroom_room::time::{Millis, Span};
+
+const SMALLEST: &str = r#"
+[[room]]
+name = "shop"
+origin = "http://127.0.0.1:3000"
+total_active_users = 200
+new_users_per_minute = 200
+"#;
+
+fn parse(text: &str) -> Parsed {
+    Config::parse("anteroom.toml", text).unwrap_or_else(|problems| panic!("{problems}"))
+}
+
+fn room(lines: &str) -> RoomConfig {
+    parse(&format!("{SMALLEST}bypass = []\n{lines}\n"))
+        .config
+        .rooms
+        .remove(0)
+}
+
+#[test]
+fn what_is_left_out_has_the_documented_default() {
+    let Parsed { config, warnings } = parse(SMALLEST);
+    assert_eq!(
+        warnings.len(),
+        1,
+        "only the one about bypass rules: {warnings:?}"
+    );
+    let server = &config.server;
+    assert_eq!(server.listen.to_string(), "127.0.0.1:8080");
+    assert_eq!(server.admin.to_string(), "127.0.0.1:8081");
+    assert_eq!(server.data_dir.to_str(), Some("anteroom-data"));
+    assert_eq!(server.data_center, "local");
+    assert_eq!(server.time_outs.drain, Span::from_secs(30));
+    assert_eq!(server.size_limits.connections, 10_000);
+    assert_eq!(config.store, StoreConfig::Embedded);
+    let room = &config.rooms[0];
+    assert_eq!(room.rules, Rules::default());
+    assert_eq!(
+        room.routes,
+        [Route {
+            host: Host::Any,
+            path: "/".to_owned()
+        }]
+    );
+    assert_eq!(room.origins.list[0].authority(), "127.0.0.1:3000");
+    assert_eq!(room.queueing_status_code, 200);
+    assert_eq!(room.non_navigation_status_code, 429);
+    assert_eq!(room.max_addresses_per_ticket, None);
+    assert_eq!(room.cookie.suffix, None);
+    assert!(room.origin_commands.revoke);
+    assert!(!room.suspended && !room.json_response_enabled);
+    assert_eq!(room.page, PageConfig::default());
+}
+
+#[test]
+fn what_a_shared_ticket_and_a_queued_program_get_can_be_set() {
+    let room = room("non_navigation_status_code = 503\nmax_addresses_per_ticket = 6");
+    assert_eq!(room.non_navigation_status_code, 503);
+    assert_eq!(room.max_addresses_per_ticket, Some(6));
+}
+
+#[test]
+fn every_rule_of_a_room_can_be_set() {
+    let room = room(
+        r#"
+host = "Shop.Example:443"
+path = "//sale/"
+session_duration = "1h30m"
+disable_session_renewal = true
+queueing_method = "FIFO"
+queue_all = true
+opens_at = 2030-01-31T10:00:00+01:00
+draw = true
+suspended = true
+allocation = "curve"
+curve_factor = 0.20412
+pacing = false
+seat_needs_cookie = "always"
+place_grace = "10s"
+ask_again = "20s"
+on_store_failure = "admit"
+json_response_enabled = true
+queueing_status_code = "503"
+cookie_suffix = "x"
+cookie_attributes = { samesite = "none", secure = "always" }
+enabled_origin_commands = []
+additional_routes = [{ host = "www.shop.example" }, { path = "/buy" }]
+"#,
+    );
+    assert_eq!(
+        room.rules,
+        Rules {
+            limits: Limits {
+                total_active_users: 200,
+                new_users_per_minute: 200
+            },
+            session_duration: Span::from_secs(5_400),
+            session_renewal: false,
+            queueing_method: QueueingMethod::Fifo,
+            queue_all: true,
+            opens_at: Some(Millis(1_896_080_400_000)),
+            draw: true,
+            allocation: AllocationKind::Curve,
+            curve_factor: CurveFactor {
+                millionths: 204_120
+            },
+            pacing: false,
+            seat_needs_cookie: SeatNeedsCookie::Always,
+            place_grace: Span::from_secs(10),
+            ask_again: Some(Span::from_secs(20)),
+            on_store_failure: OnStoreFailure::Admit,
+        }
+    );
+    let route = |host: Option<&str>, path: &str| Route {
+        host: host.map_or(Host::Any, |host| Host::Name(host.to_owned())),
+        path: path.to_owned(),
+    };
+    assert_eq!(
+        room.routes,
+        [
+            route(Some("shop.example"), "/sale"),
+            route(Some("www.shop.example"), "/"),
+            route(None, "/buy"),
+        ]
+    );
+    assert!(room.suspended && room.json_response_enabled && !room.origin_commands.revoke);
+    assert_eq!(room.queueing_status_code, 503);
+    assert_eq!(room.cookie_name(), "__anteroom_x");
+    assert_eq!(room.cookie.same_site, SameSite::None);
+    assert_eq!(room.cookie.secure, Secure::Always);
+}
+
+#[test]
+fn a_moment_is_the_same_in_quotes_and_without() {
+    let at = |text: &str| room(&format!("opens_at = {text}")).rules.opens_at;
+    let expected = Some(Millis(1_896_080_400_000));
+    assert_eq!(at("2030-01-31T10:00:00+01:00"), expected);
+    assert_eq!(at("\"2030-01-31T10:00:00+01:00\""), expected);
+    assert_eq!(at("\"2030-01-31 09:00Z\""), expected);
+}
+
+#[test]
+fn a_bypass_rule_knows_its_line() {
+    let text = SMALLEST.to_owned() + "bypass = [\n  'true',\n\n  \"false\",\n]\n";
+    let rules = &parse(&text).config.rooms[0].bypass;
+    assert_eq!((rules[0].expression.as_str(), rules[0].line), ("true", 8));
+    assert_eq!((rules[1].expression.as_str(), rules[1].line), ("false", 10));
+}
+
+#[test]
+fn a_key_is_read_in_every_base64_spelling_and_never_printed() {
+    let keys = [
+        "q7TzN0mK2xVbYw8rLh5uJc1eAo9sGd3fPi6kRt4nXyE=",
+        "q7TzN0mK2xVbYw8rLh5uJc1eAo9sGd3fPi6kRt4nXyI",
+        "_-TzN0mK2xVbYw8rLh5uJc1eAo9sGd3fPi6kRt4nXyE",
+        "/+TzN0mK2xVbYw8rLh5uJc1eAo9sGd3fPi6kRt4nXyI=",
+    ];
+    let text = format!("server.ticket_keys = {keys:?}\n{SMALLEST}");
+    let config = parse(&text).config;
+    assert_eq!(config.server.ticket_keys.len(), 4);
+    assert_eq!(config.server.ticket_keys[0][..3], [0xab, 0xb4, 0xf3]);
+    let debug = format!("{:?}", config.server);
+    assert!(debug.contains("ticket_keys: [4 keys]"), "{debug}");
+}
+
+#[test]
+fn rooms_that_share_neither_host_nor_cookie_get_along() {
+    let rooms = r#"
+[[room]]
+name = "a"
+host = "a.example"
+cookie_suffix = "x"
+origin = "http://127.0.0.1:3000"
+total_active_users = 1
+new_users_per_minute = 2147483647
+bypass = []
+[[room]]
+name = "b"
+host = "b.example"
+cookie_suffix = "x"
+origin = "http://127.0.0.1:3000"
+total_active_users = 1
+new_users_per_minute = 1
+bypass = []
+[[room]]
+name = "c"
+host = "b.example"
+path = "/c"
+origin = "http://127.0.0.1:3000"
+total_active_users = 1
+new_users_per_minute = 1
+bypass = []
+"#;
+    let Parsed { config, warnings } = parse(rooms);
+    assert_eq!(config.rooms.len(), 3);
+    assert_eq!(warnings, []);
+    assert_ne!(config.rooms[1].cookie_name(), config.rooms[2].cookie_name());
+}
+
+fn smallest_flags() -> Flags {
+    Flags::default()
+        .text("room.origin", "http://127.0.0.1:3000")
+        .number("room.total_active_users", 200)
+        .number("room.new_users_per_minute", 200)
+}
+
+#[test]
+fn flags_mean_what_the_same_file_means() {
+    let flags = smallest_flags().text("room.name", "shop");
+    let from_flags = Config::single_room(&flags).unwrap();
+    assert_eq!(from_flags.config, parse(SMALLEST).config);
+    let warning = from_flags.warnings[0].to_string();
+    assert!(warning.starts_with("--bypass: no rule: "), "{warning}");
+
+    let flags = smallest_flags()
+        .texts("room.bypass", &["path == \"/health\""])
+        .on("room.queue_all");
+    let parsed = Config::single_room(&flags).unwrap();
+    assert_eq!(parsed.warnings, []);
+    assert_eq!(parsed.config.rooms[0].name.as_str(), "main");
+    assert!(parsed.config.rooms[0].rules.queue_all);
+    assert_eq!(parsed.config.rooms[0].bypass[0].line, 0);
+}
+
+#[test]
+fn mistakes_in_flags_are_reported_together_by_flag_name() {
+    let flags = Flags::default()
+        .text("server.listen", ":80")
+        .texts("server.trusted_proxies", &["ten"])
+        .number("room.total_active_users", "many")
+        .number("room.new_users_per_minute", 0)
+        .text("room.session_duration", "5")
+        .on("room.draw");
+    let problems = Config::single_room(&flags).unwrap_err();
+    let expected = [
+        concat!(
+            r#"--listen: found ":80", allowed: an IP address and a port, such as "#,
+            r#""127.0.0.1:8080" or "[::1]:8080"; did you mean "0.0.0.0:80"?"#,
+        ),
+        concat!(
+            r#"--trusted-proxies[1]: found "ten", allowed: an IP address or a network, "#,
+            r#"such as "10.0.0.0/8""#,
+        ),
+        r#"--total-active-users: found "many", allowed: an integer from 1 to 2147483647"#,
+        "--new-users-per-minute: found 0, allowed: an integer from 1 to 2147483647",
+        r#"--session-duration: found "5", allowed: a duration from 1s to 24h; did you mean "5m"?"#,
+        r#"--draw: found true, allowed: only together with opens_at and queueing_method "fifo""#,
+        concat!(
+            r#"--origin: missing, allowed: "http://host", "https://host", or either with a port, "#,
+            r#"as in "http://host:port""#,
+        ),
+    ];
+    assert_eq!(problems.to_string(), expected.join("\n"));
+}
+
+#[test]
+fn a_thousand_rooms_are_read_and_one_more_is_refused() {
+    let rooms = |count: u32| -> String {
+        (0..count)
+            .map(|number| {
+                format!(
+                    "[[room]]\nname = \"r{number}\"\npath = \"/{number}\"\nbypass = []\n\
+                     origin = \"http://127.0.0.1:1\"\ntotal_active_users = 1\n\
+                     new_users_per_minute = 1\n"
+                )
+            })
+            .collect()
+    };
+    assert_eq!(parse(&rooms(1_000)).config.rooms.len(), 1_000);
+    let problems = Config::parse("x", &rooms(1_001)).unwrap_err();
+    assert_eq!(
+        problems.to_string(),
+        "x:1: room: found 1001 rooms, allowed: at most 1000"
+    );
+}
+
+#[test]
+fn a_file_nested_to_the_parsers_bound_is_only_a_mistake() {
+    let dotted = "a.".repeat(14);
+    let open = format!("{{ {dotted}a = ").repeat(79);
+    let text = format!("[{dotted}a]\n{dotted}b = {open}1{}", " }".repeat(79));
+    assert!(Config::parse("x", &text).is_err());
+    assert!(Config::parse("x", &format!("{}a = 1", "a.".repeat(1_000_000))).is_err());
+    assert!(Config::parse("x", &"[".repeat(1_000_000)).is_err());
+    assert!(Config::parse("x", &format!("a = {}", "[".repeat(1_000_000))).is_err());
+    assert!(Config::parse("x", &format!("a = {}", "{a=".repeat(1_000_000))).is_err());
+}
+
+#[test]
+fn a_page_takes_its_language_and_template_by_any_name() {
+    for (name, language) in [
+        ("de", Language::German),
+        ("PT-br", Language::Portuguese),
+        ("zh-CN", Language::SimplifiedChinese),
+    ] {
+        let page = room(&format!("default_template_language = {name:?}")).page;
+        assert_eq!(page.language, language);
+        assert_eq!(page.template, None);
+    }
+    let inline = room("custom_page_html = '''\n<p>{{heading}}'''").page;
+    let expected = PageTemplate::Html("<p>{{heading}}".to_owned());
+    assert_eq!(inline.template, Some(expected));
+    let file = room("custom_page_file = \"pages/waiting.html\"").page;
+    let expected = PageTemplate::File {
+        path: "pages/waiting.html".into(),
+        line: 8,
+    };
+    assert_eq!(file.template, Some(expected));
+}
+
+#[test]
+fn every_template_mistake_is_reported_with_its_line() {
+    let text = format!("{SMALLEST}bypass = []\ncustom_page_html = \"{{{{x}}}}\"\npacing = 1\n");
+    let checks = Checks {
+        template: |template| vec![(3, format!("odd: {template}"))],
+        ..Checks::default()
+    };
+    let problems = Config::parse_with("a.toml", &text, checks).unwrap_err();
+    let lines: Vec<String> = problems.0.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        lines[0],
+        "a.toml:8: room \"shop\": custom_page_html: line 3 of the template: odd: {{x}}"
+    );
+    assert!(lines[1].starts_with("a.toml:9: "), "{lines:?}");
+}

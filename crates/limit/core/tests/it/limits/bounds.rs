@@ -1,0 +1,108 @@
+//! No window has more than its bound: an adversary that knows where edges are, against the model.
+
+use anteroom_limit::algorithm::Algorithm;
+use anteroom_limit::cost::Cost;
+use anteroom_limit::policy::State;
+use anteroom_limit::time::Micros;
+use anteroom_limit::verdict::{Outcome, Verdict};
+use proptest::prelude::*;
+
+use crate::limits::model::Model;
+use crate::limits::moves::{Move, Place, moves, moves_on_a_bad_clock, policies};
+
+/// A place, the model beside it, and the latest moment of a call that was admitted.
+struct Attack {
+    place: Place,
+    model: Model,
+    cost_max: u32,
+    latest: Micros,
+}
+
+impl Attack {
+    fn new(place: Place) -> Self {
+        Self {
+            latest: Micros(0),
+            place,
+            model: Model::default(),
+            cost_max: 1,
+        }
+    }
+
+    fn perform(&mut self, todo: Move) -> Result<(), String> {
+        match todo {
+            Move::Jump(jump) => self.place.jump(jump),
+            Move::Step(cost) => {
+                self.step(cost)?;
+            }
+            Move::Flood => while self.step(Cost::ONE)?.is_admitted() {},
+            Move::Forget => {
+                if self.place.policy.is_idle(&self.place.state, self.place.now) {
+                    self.place.state = State::default();
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn step(&mut self, cost: Cost) -> Result<Verdict, String> {
+        let verdict = self.place.step(cost);
+        match (cost, verdict.outcome) {
+            (Cost::Take(taken), Outcome::Admit { delay }) => {
+                // A clock that goes back counts as one that stands still.
+                self.latest = self.latest.max(self.place.now + delay);
+                self.model.admit(self.latest, taken.get());
+                self.cost_max = self.cost_max.max(taken.get());
+                self.check()?;
+            }
+            (Cost::Refund(back), _) => {
+                self.model.refund(back.get());
+                let left = self.model.admitted.iter().map(|(at, _)| *at);
+                self.latest = left.max().unwrap_or_default();
+            }
+            _ => {}
+        }
+        Ok(verdict)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let policy = &self.place.policy;
+        let inside = self
+            .model
+            .in_window_until(self.latest, policy.rate().window());
+        let most = policy.most_in_any_window(self.cost_max);
+        if inside <= most {
+            return Ok(());
+        }
+        Err(format!(
+            "{inside} in a window, not {most}: {:?}",
+            self.model
+        ))
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 3_000, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_window_has_more_than_its_bound(
+        policy in policies(),
+        starts_at in prop_oneof![Just(0u64), 0u64..200_000_000, Just(1_700_000_000_000_000)],
+        todo in prop::collection::vec(moves(), 1..60),
+    ) {
+        let mut attack = Attack::new(Place::new(policy, starts_at));
+        for todo in todo {
+            attack.perform(todo).map_err(TestCaseError::fail)?;
+        }
+    }
+
+    #[test]
+    fn no_window_has_more_when_the_clock_goes_back(
+        policy in policies(),
+        todo in prop::collection::vec(moves_on_a_bad_clock(), 1..60),
+    ) {
+        let mut attack = Attack::new(Place::new(policy, 1_700_000_000_000_000));
+        for todo in todo {
+            attack.perform(todo).map_err(TestCaseError::fail)?;
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! One Envoy: what it does with assignments, and when it reports. All times are milliseconds.
+
+use std::collections::VecDeque;
+
+use anteroom_limit::quota::book::MemberId;
+
+use crate::quota::draw::Draw;
+
+/// How it spends what it has.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Style {
+    /// All at once, and asks for a thousand times as much.
+    Early,
+    /// All in the last moment in which it may.
+    Late,
+    /// So many calls a second, evenly.
+    Steady(u64),
+}
+
+/// What it was told.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Told {
+    pub(crate) arrives_at: u64,
+    pub(crate) calls: u64,
+    pub(crate) lasts: u64,
+}
+
+/// An Envoy.
+#[derive(Debug)]
+pub(crate) struct Envoy {
+    pub(crate) member: MemberId,
+    pub(crate) style: Style,
+    pub(crate) reports_every: u64,
+    pub(crate) on_the_way: VecDeque<Told>,
+    /// Calls that it may still let through, and until when.
+    holds: Option<(u64, u64)>,
+    allowed: u64,
+    denied: u64,
+    due: u64,
+}
+
+impl Envoy {
+    pub(crate) fn new(member: MemberId, style: Style, draw: &mut Draw) -> Self {
+        Self {
+            member,
+            style,
+            reports_every: 500 + draw.below(5) * 500,
+            on_the_way: VecDeque::new(),
+            holds: None,
+            allowed: 0,
+            denied: 0,
+            due: 0,
+        }
+    }
+
+    /// What is told now arrives after what was told before.
+    pub(crate) fn tell(&mut self, told: Told) {
+        let last = self.on_the_way.back().map_or(0, |last| last.arrives_at);
+        let arrives_at = told.arrives_at.max(last);
+        self.on_the_way.push_back(Told { arrives_at, ..told });
+    }
+
+    /// A step of `ms`: how many calls it lets through.
+    pub(crate) fn step(&mut self, now: u64, ms: u64) -> u64 {
+        let mut spent = 0;
+        while self
+            .on_the_way
+            .front()
+            .is_some_and(|told| told.arrives_at <= now)
+        {
+            let told = self.on_the_way.pop_front().unwrap();
+            if matches!(self.style, Style::Late) {
+                spent += self.spend_all(now);
+            }
+            self.holds = Some((told.calls, now + told.lasts));
+        }
+        match self.style {
+            Style::Early => {
+                spent += self.spend_all(now);
+                self.denied += 100;
+            }
+            Style::Late => {
+                let is_last = self.holds.is_some_and(|(_, until)| now + ms >= until);
+                if is_last {
+                    spent += self.spend_all(now);
+                }
+                self.denied += 100;
+            }
+            Style::Steady(calls) => {
+                self.due += calls * ms;
+                while self.due >= 1_000 {
+                    self.due -= 1_000;
+                    let is_allowed = self.spend_one(now);
+                    spent += u64::from(is_allowed);
+                    self.denied += u64::from(!is_allowed);
+                }
+            }
+        }
+        self.allowed += spent;
+        spent
+    }
+
+    fn spend_all(&mut self, now: u64) -> u64 {
+        let holds = self.holds.as_mut().filter(|(_, until)| now < *until);
+        holds.map_or(0, |(calls, _)| std::mem::take(calls))
+    }
+
+    fn spend_one(&mut self, now: u64) -> bool {
+        let holds = self.holds.as_mut();
+        let holds = holds.filter(|(calls, until)| *calls > 0 && now < *until);
+        holds.map(|(calls, _)| *calls -= 1).is_some()
+    }
+
+    /// What it let through and what it refused, if it is time to say so.
+    pub(crate) fn report(&mut self, now: u64) -> Option<(u64, u64)> {
+        let is_time = now.is_multiple_of(self.reports_every);
+        let told = (
+            std::mem::take(&mut self.allowed),
+            std::mem::take(&mut self.denied),
+        );
+        if is_time {
+            return Some(told);
+        }
+        (self.allowed, self.denied) = told;
+        None
+    }
+}

@@ -1,0 +1,65 @@
+//! A node of a test: counts by leases, and a clock that is wrong and goes wrong.
+
+use std::sync::Arc;
+
+use anteroom_limit::cost::Cost;
+use anteroom_limit::policy::Policy;
+use anteroom_limit::time::Micros;
+use anteroom_limit::verdict::Verdict;
+use anteroom_limit_store::CallKey;
+use anteroom_limit_store::lending::{Clock, LeasedCounts, Settings};
+use anteroom_limit_store::shared::{CountsError, SharedCharge, SharedCounts};
+use tokio::time::Instant;
+
+use crate::leases::way::Way;
+
+/// A clock in virtual time, that begins anywhere and drifts.
+#[derive(Debug)]
+pub(crate) struct Drifting {
+    began: Instant,
+    offset: u64,
+    ppm: i64,
+}
+
+impl Drifting {
+    pub(crate) fn new(offset: u64, ppm: i64) -> Self {
+        let began = Instant::now();
+        Self { began, offset, ppm }
+    }
+}
+
+impl Clock for Drifting {
+    fn now(&self) -> Micros {
+        let passed = i64::try_from(self.began.elapsed().as_micros()).expect("it is short");
+        let drift = passed * self.ppm / 1_000_000;
+        let passed = u64::try_from(passed + drift).expect("it drifts little");
+        Micros(self.offset + passed)
+    }
+}
+
+/// A node whose clock goes right.
+pub(crate) fn node(way: &Way) -> LeasedCounts {
+    node_with(way, Settings::default(), 0)
+}
+
+pub(crate) fn node_with(way: &Way, settings: Settings, ppm: i64) -> LeasedCounts {
+    let clock = Arc::new(Drifting::new(1_000_000_000, ppm));
+    LeasedCounts::with_clock(Arc::new(way.clone()), settings, clock).unwrap()
+}
+
+/// Charges one client of one limit.
+pub(crate) async fn call(
+    node: &LeasedCounts,
+    policy: &Policy,
+    key: u128,
+    cost: Cost,
+) -> Result<Verdict, CountsError> {
+    let key = CallKey(key);
+    let charge = SharedCharge {
+        limit: "api",
+        policy,
+        key,
+        cost,
+    };
+    Ok(node.charge(&[charge]).await?[0])
+}

@@ -1,0 +1,189 @@
+//! Over a real server: several nodes at once, a server that forgets, and what it costs.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anteroom_config::{HostPort, Topology, ValkeyAddress};
+use anteroom_limit::algorithm::Algorithm;
+use anteroom_limit::cost::Cost;
+use anteroom_limit::gcra::Gcra;
+use anteroom_limit::policy::Policy;
+use anteroom_limit::rate::Rate;
+use anteroom_limit::sliding_log::SlidingLog;
+use anteroom_limit::time::{MicroSpan, Micros};
+use anteroom_limit_store::CallKey;
+use anteroom_limit_store::lending::{BootClock, Clock, Figures, LeasedCounts, Settings};
+use anteroom_limit_store::shared::{SharedCharge, SharedCounts};
+use anteroom_testkit::redis_server::{RedisServer, Reply, eventually};
+use anteroom_valkey::ValkeyLent;
+use futures_util::future::join_all;
+use tokio::time::interval;
+
+const NODES: usize = 4;
+const WINDOW: MicroSpan = MicroSpan::from_secs(4);
+
+fn counts(server: &RedisServer) -> LeasedCounts {
+    let address = ValkeyAddress {
+        topology: Topology::Single(HostPort {
+            host: "127.0.0.1".to_owned(),
+            port: server.port(),
+        }),
+        database: 0,
+        username: None,
+        password: None,
+        tls: None,
+    };
+    let store = ValkeyLent::new(&address, "anteroom").unwrap();
+    LeasedCounts::new(Arc::new(store), Settings::default()).unwrap()
+}
+
+fn log(calls: u32) -> Policy {
+    let rate = Rate::new(calls, WINDOW).unwrap();
+    Policy::SlidingLog(SlidingLog::new(rate).unwrap())
+}
+
+/// A call that was admitted some time between these.
+struct Admitted {
+    from: Micros,
+    until: Micros,
+}
+
+/// Calls every few milliseconds until the time is over.
+async fn keep_calling(node: &LeasedCounts, policy: &Policy, until: Micros) -> Vec<Admitted> {
+    let charge = [SharedCharge {
+        limit: "api",
+        policy,
+        key: CallKey(1),
+        cost: Cost::ONE,
+    }];
+    let mut admitted = Vec::new();
+    let mut ticks = interval(Duration::from_millis(5));
+    while BootClock.now() < until {
+        ticks.tick().await;
+        let from = BootClock.now();
+        let charged = node.charge(&charge).await;
+        if charged.is_ok_and(|verdicts| verdicts[0].is_admitted()) {
+            let until = BootClock.now();
+            admitted.push(Admitted { from, until });
+        }
+    }
+    admitted
+}
+
+/// The most calls that were surely admitted in one window.
+fn most_in_a_window(admitted: &[Admitted]) -> usize {
+    let begins = admitted.iter().map(|one| one.from);
+    let in_window = |begin: Micros| {
+        let is_inside = |one: &&Admitted| one.from >= begin && one.until < begin + WINDOW;
+        admitted.iter().filter(is_inside).count()
+    };
+    begins.map(in_window).max().unwrap_or(0)
+}
+
+/// Calls at four nodes for so long, while something happens to the server.
+async fn call_meanwhile(
+    server: &mut RedisServer,
+    policy: &Policy,
+    secs: u64,
+    happens: impl AsyncFnOnce(&mut RedisServer),
+) -> (Vec<Admitted>, Vec<Figures>) {
+    let nodes: Vec<LeasedCounts> = (0..NODES).map(|_| counts(server)).collect();
+    nodes[0].assume_empty().await.unwrap();
+    let until = BootClock.now() + MicroSpan::from_secs(secs);
+    let calls = nodes
+        .iter()
+        .flat_map(|node| [node, node])
+        .map(|node| keep_calling(node, policy, until));
+    let (admitted, ()) = tokio::join!(join_all(calls), happens(server));
+    let figures = nodes.iter().map(LeasedCounts::figures).collect();
+    (admitted.into_iter().flatten().collect(), figures)
+}
+
+fn sum(figures: &[Figures], figure: impl Fn(&Figures) -> u64) -> u64 {
+    figures.iter().map(figure).sum()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn four_nodes_at_once_keep_the_limit_and_use_most_of_it() {
+    let gcra = Gcra::new(Rate::new(1_000, WINDOW).unwrap(), 500).unwrap();
+    for policy in [log(1_000), Policy::Gcra(gcra)] {
+        let mut server = RedisServer::start().await;
+        let (admitted, figures) = call_meanwhile(&mut server, &policy, 9, async |_| {}).await;
+        let most = most_in_a_window(&admitted);
+        let promised = policy.most_in_any_window(1);
+        assert!(most as u64 <= promised, "{most} of {promised}");
+        let calls = sum(&figures, |one| one.decided_here + one.asked);
+        println!(
+            "{policy:?}: of {calls} calls in 9 s {} admitted, at most {most} in a window of \
+             {promised}; \
+             {} round trips for 1,000 calls, {} waited, {} conflicts, {} forfeited",
+            admitted.len(),
+            sum(&figures, |one| one.round_trips) * 1_000 / calls,
+            sum(&figures, |one| one.asked),
+            sum(&figures, |one| one.conflicts),
+            sum(&figures, Figures::forfeited),
+        );
+        assert!(!admitted.is_empty());
+        if let Policy::SlidingLog(_) = policy {
+            // What has been refused for seconds to come is not asked again.
+            let here = sum(&figures, |one| one.decided_here);
+            assert!(here > sum(&figures, |one| one.asked), "{figures:?}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_flushed_and_restarted_server_lends_no_more_than_the_limit() {
+    let mut server = RedisServer::start().await;
+    let policy = log(400);
+    let (admitted, figures) = call_meanwhile(&mut server, &policy, 16, async |server| {
+        let mut ticks = interval(Duration::from_millis(1_500));
+        ticks.tick().await;
+        ticks.tick().await;
+        server.tell(&["FLUSHALL"]).await;
+        ticks.tick().await;
+        server.restart().await;
+    })
+    .await;
+    let most = most_in_a_window(&admitted);
+    assert!(most <= 400, "{most}");
+    assert!(sum(&figures, |one| one.epochs_begun) >= 3, "{figures:?}");
+    let node = counts(&server);
+    eventually("calls are lent again", async || {
+        let charge = [SharedCharge {
+            limit: "api",
+            policy: &policy,
+            key: CallKey(1),
+            cost: Cost::ONE,
+        }];
+        let charged = node.charge(&charge).await;
+        charged.is_ok_and(|verdicts| verdicts[0].is_admitted())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn records_of_clients_expire_and_the_epoch_does_not() {
+    let server = RedisServer::start().await;
+    let node = counts(&server);
+    node.assume_empty().await.unwrap();
+    let (policy, key) = (log(10), CallKey(0xAB));
+    let charge = SharedCharge {
+        limit: "api",
+        policy: &policy,
+        key,
+        cost: Cost::ONE,
+    };
+    node.charge(&[charge]).await.unwrap();
+    let lives = async |key: &str| server.tell(&["PTTL", key]).await;
+    assert_eq!(lives("anteroom:{lent~0}").await, Reply::Int(-1));
+    let client = format!("anteroom:{{lent~0}}:api:{:032x}", key.0);
+    let Reply::Int(ms @ 4_000..=6_000) = lives(&client).await else {
+        panic!("{client} is kept for another time");
+    };
+    assert!(ms > 0);
+    eventually("the client is forgotten", async || {
+        server.tell(&["DBSIZE"]).await == Reply::Int(1)
+    })
+    .await;
+}

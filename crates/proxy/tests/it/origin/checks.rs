@@ -1,0 +1,80 @@
+//! Health checks, with time-outs and statuses as a room has them.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use anteroom_proxy::upstream::{Condition, Origins};
+
+use crate::origin::support::{Body, LIMITS, Origin, ask, room, text, until};
+
+const CHECK: &str = "health_check = { path = \"/healthz?a=b\", every = \"100ms\", timeout = \
+                     \"5s\", \
+                     healthy_after = 1, unhealthy_after = 2, expected_status = \"200-204\" }";
+
+#[tokio::test]
+async fn an_origin_that_fails_its_checks_is_skipped_until_it_passes() {
+    let (first, second) = (Origin::new().await, Origin::new().await);
+    let lines = format!(
+        "host = \"shop.example\"\norigins = [\"http://{}\", \"http://{}\"]\n{CHECK}",
+        first.address, second.address
+    );
+    let origins = Origins::<Body>::new(LIMITS);
+    let room = room("shop", &lines);
+    let plan = origins.plan(std::slice::from_ref(&room)).unwrap();
+    let group = plan.group(&room.name).unwrap();
+    origins.commit(plan);
+    let condition = |index: usize| group.figures().origins[index].condition;
+    let checks = |origin: &Origin| origin.shared.checks.load(Relaxed);
+    until("both were checked", || {
+        checks(&first) > 1 && checks(&second) > 1
+    })
+    .await;
+    assert_eq!(*first.shared.host.lock().unwrap(), "shop.example");
+
+    first.shared.status.store(302, Relaxed);
+    until("the first fails", || condition(0) == Condition::Unhealthy).await;
+    assert!(!group.is_down());
+    first.shared.status.store(500, Relaxed);
+    for _ in 0..10 {
+        let (status, _) = text(ask(&group).await.unwrap()).await;
+        assert_eq!(status, 200, "only the second is asked");
+    }
+    let figures = group.figures();
+    let error = figures.origins[0].last_error.clone().unwrap();
+    assert!(error.contains("a check was answered with"), "{error}");
+    assert!(figures.origins[0].bad_checks >= 2 && figures.origins[1].bad_checks == 0);
+
+    let address = second.address;
+    drop(second);
+    until("the second is gone", || {
+        condition(1) == Condition::Unhealthy
+    })
+    .await;
+    assert!(group.is_down() && group.figures().is_down);
+    let error = group.figures().origins[1].last_error.clone().unwrap();
+    assert!(error.contains("cannot connect"), "{error}");
+    // Whoever is inside is brought there all the same.
+    let (status, _) = text(ask(&group).await.unwrap()).await;
+    assert_eq!(status, 500);
+
+    let second = Origin::at(address).await;
+    until("it is well again", || !group.is_down()).await;
+    assert_eq!(condition(1), Condition::Up);
+    drop(second);
+}
+
+#[tokio::test]
+async fn an_origin_that_says_nothing_fails_its_check_in_time() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let lines = format!(
+        "origin = \"http://{}\"\nhealth_check = {{ every = \"100ms\", timeout = \"20ms\" }}",
+        listener.local_addr().unwrap()
+    );
+    let origins = Origins::<Body>::new(LIMITS);
+    let room = room("shop", &lines);
+    let plan = origins.plan(std::slice::from_ref(&room)).unwrap();
+    let group = plan.group(&room.name).unwrap();
+    origins.commit(plan);
+    until("it is unhealthy", || group.is_down()).await;
+    let error = group.figures().origins[0].last_error.clone().unwrap();
+    assert_eq!(error, "no answer to a check within 20 ms");
+}

@@ -1,0 +1,379 @@
+//! A node on an embedded store: many at once, a store that fails, reload, hand-over.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::sync::Arc;
+
+use anteroom_config::orders::{Actor, Order};
+use anteroom_config::{Config, RoomConfig};
+use anteroom_embedded::faults::Faults;
+use anteroom_embedded::{DataDir, Embedded};
+use anteroom_node::{Arrival, HandClock, Node, NodeSettings, Outcome, Pass, RoomHandle, Stores};
+use anteroom_room::decision::QueueReason;
+use anteroom_room::origin::OriginOutcome;
+use anteroom_room::time::{Millis, Span};
+use anteroom_store::{Clock, Identity, Store};
+
+/// 2023-09-11T11:45:00Z: the first millisecond of a minute.
+const START: Millis = Millis(1_694_432_700_000);
+
+struct Bench {
+    _temp: tempfile::TempDir,
+    dir: DataDir,
+    clock: Arc<HandClock>,
+    faults: Faults,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let temp = tempfile::tempdir().unwrap();
+        Self {
+            dir: DataDir::open(temp.path()).unwrap(),
+            _temp: temp,
+            clock: Arc::new(HandClock::new(START)),
+            faults: Faults::default(),
+        }
+    }
+
+    fn start(&self, rooms: &str) -> Arc<Node> {
+        let deployment = self.dir.deployment().unwrap();
+        let settings = NodeSettings {
+            folder: None,
+            ticket_keys: self.dir.ticket_keys().unwrap(),
+            birth: deployment.birth,
+            lottery_key: deployment.lottery_key,
+            data_center: "sjc".to_owned(),
+            rooms: configs(rooms),
+        };
+        let clock = Arc::clone(&self.clock) as Arc<dyn Clock>;
+        let store = Embedded::with_faults(self.dir.clone(), Identity(1), clock, &self.faults);
+        let store: Arc<dyn Store> = Arc::new(store);
+        Node::start(
+            settings,
+            Stores::Alone(store),
+            Arc::clone(&self.clock) as Arc<_>,
+        )
+        .unwrap()
+    }
+}
+
+fn configs(rooms: &str) -> Vec<RoomConfig> {
+    Config::parse("test.toml", rooms).unwrap().config.rooms
+}
+
+fn room_of(total: u32, rate: u32, more: &str) -> String {
+    format!(
+        "[[room]]\nname = \"shop\"\norigin = \"http://127.0.0.1:9\"\nbypass = []\n\
+         total_active_users = {total}\nnew_users_per_minute = {rate}\n{more}\n"
+    )
+}
+
+fn shop(node: &Node) -> Arc<RoomHandle> {
+    node.rooms().into_iter().next().unwrap()
+}
+
+async fn ask(room: &RoomHandle, ticket: Option<&str>) -> Outcome {
+    let tickets: Vec<&str> = ticket.into_iter().collect();
+    let arrival = Arrival {
+        tickets: &tickets,
+        is_navigation: true,
+        is_look: false,
+        is_held: false,
+    };
+    room.decide(arrival).await
+}
+
+async fn admit(room: &RoomHandle) -> Pass {
+    match ask(room, None).await {
+        Outcome::Pass(pass) => pass,
+        other => panic!("expected an admission, got {other:?}"),
+    }
+}
+
+async fn reason(room: &RoomHandle) -> QueueReason {
+    match ask(room, None).await {
+        Outcome::Queue { place, .. } => place.reason,
+        other => panic!("expected to be queued, got {other:?}"),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_ten_thousand_at_once_exactly_as_many_as_seats_enter() {
+    let bench = Bench::new();
+    let node = bench.start(&room_of(50, 100_000, ""));
+    let room = shop(&node);
+    let tasks: Vec<_> = (0..256)
+        .map(|_| {
+            let room = Arc::clone(&room);
+            tokio::spawn(async move {
+                let mut admitted = 0;
+                for _ in 0..40 {
+                    if let Outcome::Pass(_) = ask(&room, None).await {
+                        admitted += 1;
+                    }
+                }
+                admitted
+            })
+        })
+        .collect();
+    let mut admitted = 0;
+    for task in tasks {
+        admitted += task.await.unwrap();
+    }
+    assert_eq!(admitted, 50);
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn somebody_inside_passes_with_its_ticket_and_garbage_is_somebody_new() {
+    let bench = Bench::new();
+    let node = bench.start(&room_of(1, 10, ""));
+    let room = shop(&node);
+    let pass = admit(&room).await;
+    let ticket = pass.new_ticket.unwrap();
+    let Outcome::Pass(again) = ask(&room, Some(&ticket)).await else {
+        panic!("it is inside")
+    };
+    assert_eq!((again.new_ticket, again.is_admission), (None, false));
+    assert_eq!(again.ticket.visitor, pass.ticket.visitor);
+    for garbage in ["", "x", &ticket[1..], &"A".repeat(5_000)] {
+        let outcome = ask(&room, Some(garbage)).await;
+        assert!(matches!(outcome, Outcome::Queue { .. }), "{garbage}");
+    }
+    assert_eq!(room.figures().strange_tickets_total, 4);
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn of_several_cookies_the_one_that_is_worth_most_counts() {
+    let bench = Bench::new();
+    let node = bench.start(&room_of(1, 10, ""));
+    let room = shop(&node);
+    let ticket = admit(&room).await.new_ticket.unwrap();
+    let Outcome::Queue {
+        ticket: Some(waiting),
+        ..
+    } = ask(&room, None).await
+    else {
+        panic!("the room is full")
+    };
+    let arrival = Arrival {
+        tickets: &[&waiting, &ticket],
+        is_navigation: true,
+        is_look: false,
+        is_held: false,
+    };
+    assert!(matches!(room.decide(arrival).await, Outcome::Pass(_)));
+    let arrival = Arrival {
+        tickets: &["planted", &ticket],
+        is_navigation: true,
+        is_look: false,
+        is_held: false,
+    };
+    assert!(matches!(room.decide(arrival).await, Outcome::Pass(_)));
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn on_a_full_disk_nobody_is_admitted_after_the_lease() {
+    let bench = Bench::new();
+    let node = bench.start(&room_of(10, 100, ""));
+    let room = shop(&node);
+    let ticket = admit(&room).await.new_ticket.unwrap();
+    bench.faults.set_full(true);
+    bench.clock.advance(Span(10_000));
+    assert_eq!(reason(&room).await, QueueReason::StoreAway);
+    assert!(!node.is_healthy());
+    assert_eq!(room.figures().degraded, Some(QueueReason::StoreAway));
+    assert!(matches!(ask(&room, Some(&ticket)).await, Outcome::Pass(_)));
+    bench.faults.set_full(false);
+    while !node.is_healthy() {
+        tokio::task::yield_now().await;
+    }
+    admit(&room).await;
+    assert!(room.figures().failed_syncs_total > 0);
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn on_store_failure_admit_lets_everybody_in_uncounted_by_the_limits() {
+    let bench = Bench::new();
+    bench.faults.set_full(true);
+    let node = bench.start(&room_of(1, 1, "on_store_failure = \"admit\""));
+    let room = shop(&node);
+    for _ in 0..3 {
+        admit(&room).await;
+    }
+    assert_eq!(room.figures().tally.admitted_outside_limits, 3);
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn a_restart_after_a_goodbye_finds_everything_as_it_was() {
+    let bench = Bench::new();
+    let node = bench.start(&room_of(2, 10, ""));
+    let ticket = admit(&shop(&node)).await.new_ticket.unwrap();
+    node.stop().await;
+    let node = bench.start(&room_of(2, 10, ""));
+    let room = shop(&node);
+    assert!(matches!(ask(&room, Some(&ticket)).await, Outcome::Pass(_)));
+    admit(&room).await;
+    assert_eq!(reason(&room).await, QueueReason::Full);
+    assert_eq!(room.figures().outlook.phantoms, 0);
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn a_successor_admits_only_after_its_predecessor_has_left() {
+    let bench = Bench::new();
+    let old = bench.start(&room_of(2, 10, ""));
+    let ticket = admit(&shop(&old)).await.new_ticket.unwrap();
+    let new = bench.start(&room_of(2, 10, ""));
+    let room = shop(&new);
+    assert!(matches!(ask(&room, Some(&ticket)).await, Outcome::Pass(_)));
+    assert_eq!(reason(&room).await, QueueReason::StoreAway);
+    old.stop().await;
+    while !new.is_healthy() {
+        tokio::task::yield_now().await;
+    }
+    admit(&room).await;
+    assert_eq!(reason(&room).await, QueueReason::Full);
+    new.stop().await;
+}
+
+#[tokio::test]
+async fn changed_limits_act_at_once_and_nobody_loses_a_place() {
+    let bench = Bench::new();
+    let node = bench.start(&room_of(1, 10, ""));
+    let room = shop(&node);
+    let inside = admit(&room).await.new_ticket.unwrap();
+    let Outcome::Queue {
+        ticket: Some(waiting),
+        place,
+    } = ask(&room, None).await
+    else {
+        panic!("the room is full")
+    };
+    node.reload(configs(&room_of(2, 10, "")));
+    let Outcome::Pass(pass) = ask(&room, Some(&waiting)).await else {
+        panic!("there is a seat for it now")
+    };
+    assert_eq!(pass.ticket.bucket, place.arrived_at);
+    node.reload(configs(&room_of(1, 10, "")));
+    assert!(matches!(
+        reason(&room).await,
+        QueueReason::Full | QueueReason::NotYourTurn
+    ));
+    assert!(matches!(ask(&room, Some(&inside)).await, Outcome::Pass(_)));
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn a_room_that_is_closed_and_opened_again_lends_again() {
+    let bench = Bench::new();
+    let node = bench.start(&room_of(3, 10, ""));
+    admit(&shop(&node)).await;
+    node.reload(vec![]);
+    assert!(node.rooms().is_empty());
+    node.reload(configs(&room_of(3, 10, "")));
+    admit(&shop(&node)).await;
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn a_session_that_the_origin_ended_is_refused_also_after_a_restart() {
+    let bench = Bench::new();
+    let node = bench.start(&room_of(1, 10, ""));
+    let room = shop(&node);
+    let pass = admit(&room).await;
+    let ticket = pass.new_ticket.unwrap();
+    assert!(room.revoke(pass.ticket).await);
+    assert!(
+        !room.revoke(pass.ticket).await,
+        "a logout that is sent again"
+    );
+    let Outcome::Pass(somebody) = ask(&room, Some(&ticket)).await else {
+        panic!("its seat is free for somebody new")
+    };
+    assert_ne!(somebody.ticket.visitor, pass.ticket.visitor);
+    assert_eq!(reason(&room).await, QueueReason::Full);
+    node.stop().await;
+    let node = bench.start(&room_of(1, 10, ""));
+    let outcome = ask(&shop(&node), Some(&ticket)).await;
+    assert!(matches!(outcome, Outcome::Queue { .. }), "{outcome:?}");
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn while_the_origin_is_down_nobody_new_goes_in() {
+    let bench = Bench::new();
+    let node = bench.start(&room_of(10, 100, ""));
+    let room = shop(&node);
+    admit(&room).await;
+    for _ in 0..3 {
+        room.handle_origin_outcome(OriginOutcome::Unreachable);
+    }
+    assert_eq!(reason(&room).await, QueueReason::OriginDown);
+    room.handle_origin_outcome(OriginOutcome::Good);
+    admit(&room).await;
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn the_counters_allocation_takes_numbers_from_the_store() {
+    let bench = Bench::new();
+    let node = bench.start(&room_of(5, 100, "allocation = \"counters\""));
+    let room = shop(&node);
+    for _ in 0..5 {
+        admit(&room).await;
+    }
+    assert_eq!(reason(&room).await, QueueReason::Full);
+    node.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_listener_is_told_of_a_free_seat_and_takes_none() {
+    let bench = Bench::new();
+    let node = bench.start(&room_of(1, 100, ""));
+    let room = shop(&node);
+    let inside = admit(&room).await;
+    let Outcome::Queue {
+        ticket: Some(cookie),
+        ..
+    } = ask(&room, None).await
+    else {
+        panic!("the room is full");
+    };
+    let cookie_inside = inside.new_ticket.clone().unwrap();
+    assert_eq!(room.waiting_ticket(&[&cookie_inside]), None);
+    assert_eq!(room.waiting_ticket(&["no ticket"]), None);
+    let waiting = [room.waiting_ticket(&[&cookie]).unwrap()];
+    for _ in 0..8 {
+        bench.clock.advance(Span(300));
+        assert!(matches!(
+            ask(&room, Some(&cookie)).await,
+            Outcome::Queue { .. }
+        ));
+        assert_eq!(room.who_may_come(&waiting), [false], "the seat is taken");
+    }
+    room.revoke(inside.ticket).await;
+    let deadline = tokio::time::Instant::now() + std::time::Duration::from_secs(30);
+    while room.who_may_come(&waiting) != [true] {
+        assert!(tokio::time::Instant::now() < deadline, "nobody is told");
+        // Nobody asks: the room's own loop hears of the seat.
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(room.figures().tally.admitted, 1, "it takes no seat");
+    node.reload(configs(&room_of(1, 100, "queue_all = true")));
+    assert_eq!(room.who_may_come(&waiting), [false], "held by the operator");
+    node.reload(configs(&room_of(1, 100, "")));
+    let say = async |order| room.obey(&order, &Actor::default()).await.unwrap();
+    say(Order::Pause { message: None }).await;
+    for _ in 0..8 {
+        bench.clock.advance(Span(300));
+        assert_eq!(room.who_may_come(&waiting), [false], "a pause");
+    }
+    say(Order::Resume).await;
+    assert_eq!(room.who_may_come(&waiting), [true], "it is over");
+    assert!(matches!(ask(&room, Some(&cookie)).await, Outcome::Pass(_)));
+    node.stop().await;
+}

@@ -1,0 +1,112 @@
+//! Many wait, in two data centers: by how much do some go in before others who came earlier, and do
+//! those whose turn it is come for it?
+
+use anteroom_room::rules::AllocationKind;
+use anteroom_sim::outcome::Outcome;
+use anteroom_sim::scenario::file::ScenarioText;
+
+/// Two data centers, 60 to 80 ms away from the world's ledger and back. Put before what comes to
+/// them.
+const PLACE: &str = r#"
+starts_at = "2030-03-15T12:00:00Z"
+data_centers.count = 2
+data_centers.nodes = 3
+data_centers.share = "even"
+data_centers.to_store = ["1ms", "2ms"]
+data_centers.to_world = ["30ms", "40ms"]
+"#;
+
+const CROWD: &str = r#"
+name = "crowd"
+about = "A hundred and twenty thousand come within a minute and a half."
+length = "8m"
+
+[room.launch]
+total_active_users = 4000
+new_users_per_minute = 4000
+session_duration = "1m"
+
+[[room.launch.arrivals]]
+kind = "spike"
+at = "10s"
+per_second = 1400
+rise = "1s"
+lasts = "85s"
+fall = "1s"
+
+[room.launch.visitors]
+pages = 3
+think_time = "10s"
+changes_node = 0.3
+"#;
+
+/// All sessions of the first who come end at nearly the same time, after minutes in which the line
+/// hardly moved.
+const WAVES: &str = r#"
+name = "waves"
+about = """\
+    Four times as many as there are seats come within a second, and stay for five minutes each."""
+length = "20m"
+
+[room.launch]
+total_active_users = 300
+new_users_per_minute = 400
+session_duration = "5m"
+
+[[room.launch.arrivals]]
+kind = "spike"
+at = "10s"
+per_second = 600
+rise = "1s"
+lasts = "1s"
+fall = "1s"
+
+[room.launch.visitors]
+pages = 20
+think_time = "30s"
+log_out = 0.1
+"#;
+
+#[test]
+fn whoever_has_waited_long_comes_when_a_wave_of_sessions_ends() {
+    let outcome = run(WAVES);
+    let figures = &outcome.figures;
+    println!(
+        "{} admitted; fill {:?}; wait p50 {:?} ms, max {:?} ms",
+        figures.admitted, figures.fill_while_overloaded, figures.wait_ms_p50, figures.wait_ms_max
+    );
+    assert!(outcome.violations.is_empty(), "{:?}", outcome.violations);
+    assert!(figures.fill_while_overloaded >= Some(0.97));
+}
+
+fn run(crowd: &str) -> Outcome {
+    let text = ScenarioText {
+        source: "scenario.toml",
+        name: "scenario",
+        text: &[PLACE, crowd].concat(),
+        folder: None,
+    };
+    let scenario = text.read(&[]).expect("the scenario has no mistake");
+    anteroom_sim::run(&scenario, 0, AllocationKind::Leases, &mut |_| {})
+}
+
+#[test]
+fn a_hundred_thousand_enter_nearly_in_arrival_order() {
+    let outcome = run(CROWD);
+    let waiting = outcome.samples.iter().map(|sample| sample.waiting).max();
+    let figures = &outcome.figures;
+    println!(
+        "{} admitted while up to {} waited; order inversion in ms: p50 {:?}, p99 {:?}, max {:?}",
+        figures.admitted,
+        waiting.unwrap_or(0),
+        figures.order_inversion_ms_p50,
+        figures.order_inversion_ms_p99,
+        figures.order_inversion_ms_max,
+    );
+    assert!(waiting >= Some(100_000), "{waiting:?} waited");
+    assert!(outcome.violations.is_empty(), "{:?}", outcome.violations);
+    // Among those of one second whoever asks first goes first; beyond that the line keeps its order
+    // where it moves as fast as people were told.
+    assert!(figures.order_inversion_ms_p99 <= Some(4_500));
+    assert!(figures.order_inversion_ms_max <= Some(10_000));
+}

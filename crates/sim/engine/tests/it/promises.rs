@@ -1,0 +1,179 @@
+//! Schedules that broke a promise once, each as small as it still shows the fault.
+//!
+//! The seeds reach the same faults by chance. Here each has a name, and the figures it must keep.
+
+use anteroom_room::rules::{AllocationKind, Limits, Rules};
+use anteroom_room::time::{Millis, Span};
+use anteroom_sim::outcome::Outcome;
+use anteroom_sim::run;
+use anteroom_sim::scenario::model::{
+    Arrivals, Behaviour, DataCenterPlan, Delay, FaultKind, FaultPlan, LinkPlace, NodePlace,
+    RatePoint, RoomPlan, Scenario, StorePlace,
+};
+
+const MINUTE: Span = Span::from_secs(60);
+
+/// Visitors who keep coming for as long as they may.
+fn steady() -> Behaviour {
+    Behaviour {
+        pages: 100_000.0,
+        think_time: Span::from_secs(10),
+        parallel_requests: 0,
+        second_tab: 0.0,
+        patience: None,
+        no_shows: 0.0,
+        changes_node: 0.0,
+        changes_data_center: 0.0,
+        without_cookies: 0.0,
+        log_out: 0.0,
+        replays: 0.0,
+    }
+}
+
+/// Two data centers of three nodes, a hundred seats and twice as many visitors.
+fn full_room(session: Span, length: Span) -> Scenario {
+    let rules = Rules {
+        limits: Limits {
+            total_active_users: 100,
+            new_users_per_minute: 1_000,
+        },
+        session_duration: session,
+        ..Rules::default()
+    };
+    let data_center = |name: &str| DataCenterPlan {
+        name: name.to_owned(),
+        nodes: 3,
+        share: 1.0,
+        to_store: Delay {
+            from: Span(0),
+            to: Span(2),
+        },
+        to_world: Delay {
+            from: Span(30),
+            to: Span(40),
+        },
+    };
+    let point = |at| RatePoint {
+        at,
+        per_second: 4.0,
+    };
+    Scenario {
+        name: "full room".to_owned(),
+        about: String::new(),
+        seed: 17,
+        starts_at: Millis(1_694_432_730_000),
+        length,
+        sample_every: MINUTE,
+        world_lease: Span::from_secs(20),
+        compare: Vec::new(),
+        rooms: vec![RoomPlan {
+            name: "room".to_owned(),
+            rules,
+            arrivals: vec![Arrivals {
+                data_center: None,
+                points: vec![point(Span::ZERO), point(MINUTE)],
+            }],
+            behaviour: steady(),
+        }],
+        data_centers: vec![data_center("one"), data_center("two")],
+        faults: Vec::new(),
+    }
+}
+
+fn outcome_of(scenario: &Scenario) -> Outcome {
+    run(scenario, 0, AllocationKind::Leases, &mut |_| {})
+}
+
+#[test]
+fn a_node_cut_off_with_its_data_center_issues_seats_within_leases() {
+    let mut scenario = full_room(Span::from_secs(300), Span::from_secs(900));
+    scenario.world_lease = Span::from_secs(200);
+    // All who are inside are in the data center that is cut off; others come elsewhere much later.
+    let points = |from, to| {
+        let at = [from, to].map(Span::from_secs);
+        at.map(|at| RatePoint {
+            at,
+            per_second: 4.0,
+        })
+    };
+    scenario.rooms[0].arrivals = [(1, (0, 60)), (0, (700, 760))]
+        .map(|(data_center, (from, to))| Arrivals {
+            data_center: Some(data_center),
+            points: points(from, to).to_vec(),
+        })
+        .to_vec();
+    let mut plan = |at, kind| {
+        scenario.faults.push(FaultPlan {
+            at: Span::from_secs(at),
+            kind,
+        });
+    };
+    let lasts = Span::from_secs(700);
+    let link = LinkPlace::ToWorld(1);
+    let answers_only = false;
+    plan(
+        120,
+        FaultKind::Cut {
+            link,
+            answers_only,
+            lasts,
+        },
+    );
+    let session = Span::from_secs(3_600);
+    let within = Span::ZERO;
+    plan(121, FaultKind::SessionDuration { session, within });
+    for (number, at) in (0..3).zip([122, 125, 128]) {
+        let node = NodePlace {
+            data_center: 1,
+            node: number,
+        };
+        let after = Span(500);
+        plan(at, FaultKind::Restart { node, after });
+    }
+    let outcome = outcome_of(&scenario);
+    assert_eq!(outcome.violations, []);
+}
+
+#[test]
+fn a_session_that_is_made_longer_or_shorter_throws_nobody_out() {
+    for (before, after) in [(60, 3_600), (60, 7_200), (3_600, 60), (300, 30)] {
+        let mut scenario = full_room(Span::from_secs(before), Span::from_secs(600));
+        let session = Span::from_secs(after);
+        scenario.faults.push(FaultPlan {
+            at: Span::from_secs(200),
+            kind: FaultKind::SessionDuration {
+                session,
+                within: Span::from_secs(5),
+            },
+        });
+        // Shorter ones are for visitors who come often enough.
+        scenario.rooms[0].behaviour.think_time = Span::from_secs(2);
+        println!("{before} s to {after} s");
+        let outcome = outcome_of(&scenario);
+        assert_eq!(outcome.figures.admitted, 100, "{before} s to {after} s");
+        assert_eq!(outcome.violations, []);
+    }
+}
+
+/// The root loses its memory while its data centers run on: until everybody is counted again, each
+/// renewal finds its node without a credit, and the credit must still be there a page later.
+#[test]
+fn whoever_keeps_coming_is_renewed_while_the_root_counts_anew() {
+    for changes_node in [0.0, 1.0] {
+        // At each node one, so that nobody finds the credit that somebody else wished for.
+        let mut scenario = full_room(Span::from_secs(12), Span::from_secs(150));
+        scenario.rooms[0].rules.limits.total_active_users = 6;
+        scenario.rooms[0].behaviour.think_time = Span::from_secs(1);
+        scenario.rooms[0].behaviour.changes_node = changes_node;
+        scenario.faults.push(FaultPlan {
+            at: Span::from_secs(60),
+            kind: FaultKind::StoreLosesWrites {
+                store: StorePlace::World,
+                last: Span::from_secs(4),
+            },
+        });
+        let outcome = outcome_of(&scenario);
+        assert_eq!(outcome.figures.admitted, 6, "{changes_node}");
+        assert_eq!(outcome.violations, []);
+    }
+}

@@ -1,0 +1,157 @@
+//! Each algorithm's adversary gets what the bound says, and not one call more.
+
+use anteroom_limit::algorithm::Algorithm as _;
+use anteroom_limit::policy::Policy;
+use anteroom_limit::rate::Rate;
+use anteroom_limit::time::MicroSpan;
+use anteroom_report::lab::algorithm::{Algorithm, Settings};
+use anteroom_report::lab::run::{Plan, StoreKind, run};
+use anteroom_report::lab::traffic::{self, Demand, Traffic, adversary};
+use proptest::prelude::*;
+
+use crate::lab::common::{alone, plan, policy, settings};
+
+/// The adversary of one algorithm.
+fn against(policy: &Policy) -> Traffic {
+    let most = policy.most_in_any_window(1);
+    adversary(policy.rate(), most, 1, MicroSpan::ZERO).expect("a small limit")
+}
+
+#[test]
+fn each_adversary_reaches_its_bound_and_none_goes_beyond() {
+    for (algorithm, most) in [
+        (Algorithm::FixedWindow, 200),
+        (Algorithm::SlidingWindow, 199),
+        (Algorithm::SubWindows, 199),
+        (Algorithm::SubWindowsStrict, 100),
+        (Algorithm::SlidingLog, 100),
+        (Algorithm::TokenBucket, 199),
+        (Algorithm::Gcra, 199),
+        (Algorithm::LeakyBucket, 100),
+    ] {
+        let policy = policy(algorithm);
+        let figures = alone(policy, &against(&policy)).figures;
+        assert_eq!(figures.highest, most, "{algorithm:?}");
+        assert_eq!(policy.most_in_any_window(1), most, "{algorithm:?}");
+        // So far above the limit, so many were wrong at least.
+        assert!(figures.wrongly_admitted >= most - 100, "{algorithm:?}");
+        assert_eq!(figures.wrongly_admitted > 0, most > 100, "{algorithm:?}");
+    }
+}
+
+/// The most in any window that the adversary gets who knows how far away the store is.
+fn highest_over(store: StoreKind, algorithm: Algorithm, delay: MicroSpan) -> u64 {
+    const NODES: u32 = 3;
+    let policy = policy(algorithm);
+    let most = policy.most_in_any_window(1);
+    let way = delay.times(store.ways());
+    let traffic = adversary(policy.rate(), most, NODES, way).expect("a small limit");
+    let plan = Plan {
+        delay,
+        ..plan(policy, store, NODES)
+    };
+    run(&plan, &traffic).expect("it keeps all").figures.highest
+}
+
+#[test]
+fn a_distant_store_does_not_cure_an_algorithm_that_overshoots() {
+    for delay in [0, 2, 50].map(|ms| MicroSpan(ms * 1_000)) {
+        for (algorithm, most, lent) in [
+            (Algorithm::FixedWindow, 200, 200),
+            (Algorithm::SlidingWindow, 199, 180),
+            (Algorithm::SubWindows, 199, 135),
+            (Algorithm::SubWindowsStrict, 100, 100),
+            (Algorithm::SlidingLog, 100, 100),
+            (Algorithm::TokenBucket, 199, 190),
+        ] {
+            let highest = |store| highest_over(store, algorithm, delay);
+            let place = format!("{algorithm:?} {delay:?}");
+            assert_eq!(highest(StoreKind::Valkey), most, "{place}");
+            if policy(algorithm).counters().is_some() {
+                assert_eq!(highest(StoreKind::Memcached), most, "{place}");
+            }
+            // What is lent is charged when it is lent and spent later, so most bounds are not quite
+            // reached.
+            let leases = highest(StoreKind::Leases);
+            assert!((lent..=most).contains(&leases), "{place}: {leases}");
+        }
+    }
+}
+
+#[test]
+fn finer_sub_windows_lower_the_number_of_mistakes_and_not_the_peak() {
+    let with = |sub_windows| {
+        let settings = Settings {
+            sub_windows,
+            ..settings()
+        };
+        let policy = Algorithm::SubWindows.policy(&settings).unwrap();
+        alone(policy, &against(&policy)).figures
+    };
+    let (coarse, fine) = (with(1), with(60));
+    assert_eq!((coarse.highest, fine.highest), (199, 199));
+    assert!(fine.wrongly_refused * 10 < coarse.wrongly_refused);
+}
+
+#[test]
+fn nodes_that_count_by_themselves_let_through_that_many_times_as_much() {
+    let policy = policy(Algorithm::FixedWindow);
+    let traffic = adversary(policy.rate(), 200, 6, MicroSpan::ZERO).unwrap();
+    let figures = run(&plan(policy, StoreKind::Local, 6), &traffic)
+        .unwrap()
+        .figures;
+    assert_eq!(figures.highest, 1_200);
+    let most = StoreKind::Local.most_in_any_window(&policy, 6);
+    assert_eq!(most, 1_200);
+}
+
+fn any_settings() -> impl Strategy<Value = Settings> {
+    let rate = (1u32..60, 1u64..20).prop_map(|(calls, secs)| {
+        Rate::new(calls, MicroSpan::from_secs(secs)).expect("the window is in range")
+    });
+    (
+        rate,
+        prop_oneof![Just(1u32), Just(4), Just(10)],
+        1u32..80,
+        0u32..10,
+    )
+        .prop_map(|(rate, sub_windows, burst, queue)| Settings {
+            rate,
+            sub_windows,
+            burst: Some(burst),
+            queue,
+        })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_algorithm_exceeds_its_bound_and_a_strict_one_never_errs(
+        settings in any_settings(),
+        seed in 0u64..1_000,
+        times in 1u32..4,
+        is_bursty in any::<bool>(),
+    ) {
+        let rate = settings.rate;
+        let demand = Demand {
+            rate: Rate::new(rate.calls() * times, rate.window()).expect("as wide as before"),
+            length: rate.window().times(8),
+            clients: 2,
+            seed,
+        };
+        let make = if is_bursty { traffic::bursty } else { traffic::random };
+        let traffic = make(&demand).expect("a few hundred calls");
+        for algorithm in Algorithm::ALL {
+            let policy = algorithm.policy(&settings).expect("the settings fit");
+            let figures = alone(policy, &traffic).figures;
+            let most = policy.most_in_any_window(1);
+            prop_assert!(figures.highest <= most, "{algorithm:?}: {} of {most}", figures.highest);
+            let is_strict = most <= u64::from(rate.calls());
+            prop_assert!(figures.wrongly_admitted == 0 || !is_strict, "{algorithm:?}");
+            if algorithm == Algorithm::SlidingLog {
+                prop_assert_eq!(figures.wrongly_refused, 0);
+            }
+        }
+    }
+}

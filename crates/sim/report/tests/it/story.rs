@@ -1,0 +1,85 @@
+//! Does docs/allocations.md say what the code does, and does the code do what its sentences say?
+
+use std::fs;
+use std::path::Path;
+
+use anteroom_report::chart::story::Story;
+use anteroom_report::story::tell;
+
+const REWRITE: &str = "`cargo run --release -- simulate --story docs` writes it anew; look at the \
+                       difference before you commit it";
+
+#[test]
+fn the_page_about_allocations_matches_the_code() {
+    let story = tell();
+    check_sentences(&story.markdown);
+    check_files(&story);
+}
+
+fn check_files(story: &Story) {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../docs");
+    let read = |file: &Path| fs::read_to_string(file).unwrap_or_default();
+    let (found, expected) = (read(&docs.join("allocations.md")), &story.markdown);
+    let mut lines = found.lines().zip(expected.lines());
+    let first = lines.find(|(found, expected)| found != expected);
+    assert!(
+        found == *expected,
+        "docs/allocations.md is out of date, first at {first:#?}; {REWRITE}"
+    );
+    for (name, svg) in &story.charts {
+        let file = docs.join("allocations").join(name);
+        assert!(
+            read(&file) == *svg,
+            "docs/allocations/{name} is out of date; {REWRITE}"
+        );
+        let link = format!("](allocations/{name})");
+        assert!(expected.contains(&link), "the page does not show {name}");
+    }
+    let folder = fs::read_dir(docs.join("allocations")).expect("the charts have a folder");
+    let files = folder.count();
+    assert_eq!(
+        files,
+        story.charts.len(),
+        "docs/allocations has files that the page does not show"
+    );
+}
+
+/// What the text says in words about the three tables of rehearsals.
+fn check_sentences(markdown: &str) {
+    let [calm, spike, uniform] = tables(markdown)
+        .try_into()
+        .expect("an ordinary day and two spikes");
+    for table in [&calm, &spike, &uniform] {
+        let leases = &table[3];
+        assert_eq!(leases[..2], ["never", "never"], "leases keep both limits");
+        assert_eq!(table[0][..2], ["never", "never"], "so does even");
+    }
+    let waited = |row: &[String]| percent(&row[2]);
+    for other in &calm[1..] {
+        assert!(waited(&calm[0]) > 4.0 * waited(other), "{calm:#?}");
+    }
+    for table in [&spike, &uniform] {
+        assert_ne!(table[1][1], "never", "curve is above the admissions");
+        let fill = |row: usize| percent(&table[row][3]);
+        assert!(
+            fill(0) < 90.0 && fill(2) < 90.0 && fill(3) > 95.0,
+            "{table:#?}"
+        );
+    }
+}
+
+/// Cells of the tables with a row for each allocation and seven columns, without the names.
+fn tables(markdown: &str) -> Vec<Vec<Vec<String>>> {
+    let cells = |line: &str| -> Vec<String> {
+        let cells = line.trim_matches('|').split('|').skip(1);
+        cells.map(|cell| cell.trim().to_owned()).collect()
+    };
+    let rows = markdown.lines().filter(|line| line.starts_with("| `"));
+    let rows: Vec<Vec<String>> = rows.map(cells).filter(|row| row.len() == 6).collect();
+    rows.chunks(4).map(<[_]>::to_vec).collect()
+}
+
+fn percent(cell: &str) -> f64 {
+    let number = cell.trim_end_matches(" %").trim_start_matches('<');
+    number.parse().expect("a share in percent")
+}

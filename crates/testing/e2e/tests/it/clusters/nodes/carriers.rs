@@ -1,0 +1,35 @@
+//! The node that speaks to the world for its data center is killed while it does.
+
+use std::time::Duration;
+
+use anteroom_e2e::cluster::Setup;
+use anteroom_e2e::crowd::Habits;
+
+use crate::clusters::{Run, limits, meanwhile};
+
+/// How long after its word a carrier is killed. An errand is two calls of 70 ms each: while the
+/// first is on its way there, on its way back, the same of the second, and when it has brought the
+/// answer.
+const AFTER_MS: [u64; 6] = [0, 20, 50, 90, 125, 160];
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_carries_requests_to_the_world_is_killed_on_the_way() {
+    let setup = Setup {
+        has_taps: true,
+        ..limits(40, 600, 12)
+    };
+    let mut run = Run::start(setup).await;
+    let load = run.load(&Habits::default(), 300).await;
+    for (number, after) in AFTER_MS.into_iter().enumerate() {
+        let ago = Duration::from_millis(after);
+        let carrier = run.cluster.who_spoke_to_world(number % 2, ago).await;
+        eprintln!("{carrier:?} carries, and is killed {after} ms later");
+        run.cluster.node_mut(carrier).kill().await;
+        // Somebody else has to carry meanwhile.
+        meanwhile(1).await;
+        run.cluster.restart(carrier).await;
+        meanwhile(1).await;
+    }
+    meanwhile(12).await;
+    run.judge(load).await;
+}

@@ -1,0 +1,115 @@
+//! Wall clocks are wrong: those of nodes by 200 ms either way, and a store's is stepped by half a
+//! minute, forth and back. Stores and nodes with a clock of their own are processes like the
+//! others.
+
+use anteroom_e2e::cluster::{NodeAt, Setup};
+use anteroom_e2e::crowd::Habits;
+use anteroom_e2e::stores::{Store, StoreKind};
+
+use crate::clusters::{Load, Run, limits, meanwhile};
+
+/// Of the first and the second node of each data center; the third has the machine's clock.
+const APART_MS: [i64; 2] = [-200, 200];
+const STEP_MS: i64 = 30_000;
+/// What processes of a busy machine take for a visitor's way from a node to the origin, at best.
+const WAY_MS: i64 = 100;
+
+/// Forty seats, and nodes whose clocks are apart.
+fn apart() -> Setup {
+    Setup {
+        clocks_ms: APART_MS.to_vec(),
+        ..limits(40, 600, 12)
+    }
+}
+
+/// Fails if the nodes' clocks are not what they should be: then a run proves nothing.
+fn check_clocks(run: &Run) {
+    for data_center in 0..2 {
+        for (number, ahead) in APART_MS.into_iter().chain([0]).enumerate() {
+            let name = run.cluster.node(NodeAt(data_center, number)).name();
+            let behind = run.cluster.origin().clock_behind_ms(name);
+            let behind = behind.expect("each node has admitted somebody");
+            eprintln!("the clock of {name} is {behind} ms behind or less");
+            assert!(
+                (-5..WAY_MS).contains(&(behind + ahead)),
+                "{name}: {behind} ms"
+            );
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_clocks_of_nodes_are_400_ms_apart() {
+    let run = Run::start(apart()).await;
+    let load = run.load(&Habits::default(), 260).await;
+    meanwhile(25).await;
+    check_clocks(&run);
+    let tally = run.judge(load).await;
+    assert_eq!(tally.ran_out, 0, "{tally}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_clock_of_a_data_centers_store_is_stepped_forth_and_back() {
+    let setup = Setup {
+        local: StoreKind::Clocked,
+        ..apart()
+    };
+    let mut run = Run::start(setup).await;
+    let load = run.load(&Habits::default(), 270).await;
+    step(run.cluster.local_store_mut(0), STEP_MS).await;
+    meanwhile(10).await;
+    step(run.cluster.local_store_mut(0), 0).await;
+    goes_on(run, load).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_clock_of_the_worlds_store_is_stepped_forth_and_back() {
+    let setup = Setup {
+        world: Some(StoreKind::Clocked),
+        ..apart()
+    };
+    let mut run = Run::start(setup).await;
+    let load = run.load(&Habits::default(), 280).await;
+    step(run.cluster.world_store_mut(), STEP_MS).await;
+    meanwhile(10).await;
+    step(run.cluster.world_store_mut(), 0).await;
+    goes_on(run, load).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn all_store_clocks_step_back_while_a_node_is_replaced() {
+    let setup = Setup {
+        local: StoreKind::Clocked,
+        world: Some(StoreKind::Clocked),
+        ..apart()
+    };
+    let mut run = Run::start(setup).await;
+    let load = run.load(&Habits::default(), 290).await;
+    for data_center in 0..2 {
+        step(run.cluster.local_store_mut(data_center), -STEP_MS).await;
+    }
+    step(run.cluster.world_store_mut(), -STEP_MS).await;
+    // Whoever comes new compares its clock with the store's.
+    run.cluster.node_mut(NodeAt(0, 2)).kill().await;
+    run.cluster.restart(NodeAt(0, 2)).await;
+    // How soon somebody is admitted is not judged after a kill: those who waited there hold others
+    // back for a while.
+    meanwhile(20).await;
+    check_clocks(&run);
+    run.judge(load).await;
+}
+
+async fn step(store: &Store, offset_ms: i64) {
+    let Store::Clocked(server) = store else {
+        panic!("the setup has a store with a clock of its own");
+    };
+    server.step_to(offset_ms).await;
+}
+
+/// A store's clock measures leases and nothing else: no epoch begins, and admissions go on.
+async fn goes_on(run: Run, load: Load) {
+    run.cluster.admits(20).await;
+    meanwhile(12).await;
+    check_clocks(&run);
+    run.judge(load).await;
+}

@@ -1,0 +1,73 @@
+//! What a process still does that has a successor, when it is told to end, too: systemd tells all
+//! processes of a service.
+
+use anteroom_e2e::eventually;
+use anteroom_e2e::node::Node;
+use anteroom_testkit::wire::{Origin, Wire};
+use rustix::process::Signal;
+use tempfile::TempDir;
+
+use crate::processes::successor::{SERVES, Successor, count};
+use crate::processes::{config, node};
+
+const TOLD: &str = "told to end";
+
+/// A node with a successor and a request that is not answered yet: the client, the node, its
+/// successor, and the request at the origin.
+struct Scene {
+    client: Wire,
+    node: Node,
+    successor: Successor,
+    at_origin: Wire,
+    _folder: TempDir,
+}
+
+impl Scene {
+    async fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let origin = Origin::new().await;
+        let node = node(&folder, &config(origin.address, 10, "")).await;
+        let mut client = Wire::connect(node.door().address().unwrap()).await;
+        client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n").await;
+        let mut at_origin = origin.accept().await;
+        at_origin.head().await;
+        node.replace();
+        eventually("there is a successor", async || count(&node, SERVES) == 1).await;
+        // From here on it ends with the test, however that ends.
+        let successor = Successor::of(&node);
+        node.tell_to_end();
+        eventually("it has heard", async || count(&node, TOLD) == 1).await;
+        Self {
+            client,
+            successor,
+            node,
+            at_origin,
+            _folder: folder,
+        }
+    }
+
+    async fn end(self) {
+        self.successor.signal(Signal::TERM);
+        eventually("it ends", async || self.successor.has_ended()).await;
+    }
+}
+
+#[tokio::test]
+async fn told_to_end_after_it_was_replaced_it_still_answers() {
+    let mut scene = Scene::new().await;
+    let answer = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";
+    scene.at_origin.send(answer).await;
+    let answer = scene.client.rest().await;
+    assert!(answer.ends_with("\r\n\r\nhi"), "{answer}");
+    assert!(scene.node.ends().await, "{}", scene.node.log());
+    scene.end().await;
+}
+
+#[tokio::test]
+async fn told_twice_it_ends_at_once() {
+    let mut scene = Scene::new().await;
+    scene.node.tell_to_end();
+    assert_eq!(scene.client.rest().await, "");
+    assert!(!scene.node.ends().await, "{}", scene.node.log());
+    scene.end().await;
+}

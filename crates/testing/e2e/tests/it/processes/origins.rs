@@ -1,0 +1,75 @@
+//! Origins: another one takes the place of the first while visitors come, and what cannot be used
+//! does not.
+
+use std::time::Duration;
+
+use anteroom_e2e::eventually;
+use anteroom_e2e::judge;
+use anteroom_e2e::node::Node;
+use anteroom_room::rules::Limits;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+use crate::processes::{config, node};
+
+/// The answer to somebody on a connection of its own.
+async fn ask(address: std::net::SocketAddr, path: &str) -> String {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    answer
+}
+
+async fn metrics(node: &Node) -> String {
+    ask(node.admin().address().unwrap(), "/metrics").await
+}
+
+#[tokio::test]
+async fn origins_change_at_a_signal_and_no_visitor_notices() {
+    let temp = tempfile::tempdir().unwrap();
+    let limits = Limits {
+        total_active_users: 10_000,
+        new_users_per_minute: 100_000,
+    };
+    let start = || judge::start(limits, Duration::from_secs(30));
+    let (first, second) = (start().await, start().await);
+    let node = node(&temp, &config(first.address(), 10_000, "")).await;
+    let door = node.door().address().unwrap();
+    let comes = async || {
+        let answer = ask(door, "/").await;
+        assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+        assert!(!answer.contains("anteroom-verdict"), "{answer}");
+    };
+    comes().await;
+    let before = first.admissions();
+    assert_eq!((before > 0, second.admissions()), (true, 0));
+
+    let (old, new) = (first.address().to_string(), second.address().to_string());
+    node.reload(|text| text.replace(&old, &new));
+    eventually("visitors come to the second", async || {
+        comes().await;
+        second.admissions() > 0
+    })
+    .await;
+    let at_first = first.admissions();
+    for _ in 0..10 {
+        comes().await;
+    }
+    assert_eq!(first.admissions(), at_first, "nobody goes to the first");
+    let shown = metrics(&node).await;
+    assert!(shown.contains(&new) && !shown.contains(&old), "{shown}");
+
+    let bad = format!("origin = \"https://{old}\"\norigin_ca_file = \"none.pem\"");
+    node.reload(|text| text.replace(&format!("origin = \"http://{new}\""), &bad));
+    eventually("it is refused", async || {
+        metrics(&node)
+            .await
+            .contains("\nanteroom_config_refused 1\n")
+    })
+    .await;
+    let at_second = second.admissions();
+    comes().await;
+    assert_eq!(second.admissions(), at_second + 1);
+}

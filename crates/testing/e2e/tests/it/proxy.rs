@@ -1,0 +1,22 @@
+//! The proxy, on real sockets: a client written by hand, the gateway, and an origin.
+#![expect(
+    clippy::unwrap_used,
+    reason = "helpers of tests fail the test, like the tests themselves"
+)]
+
+mod disguises;
+mod expectations;
+mod framing;
+mod headers;
+mod http2;
+mod leaving;
+mod lifecycle;
+mod limited;
+mod loops;
+mod outcomes;
+mod rate_limits;
+mod retries;
+mod streaming;
+mod support;
+mod upgrades;
+mod whole;

@@ -1,0 +1,233 @@
+//! Limits of calls in a whole gateway: what the origin sees of those who call too often, and what
+//! they are told.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use tokio::task::JoinSet;
+
+use crate::proxy::support::header;
+use crate::proxy::whole::{Origin, Site, config, eventually};
+
+/// Counts by a header, so that whoever sends none is not concerned. An hour, so that no test sees
+/// its end.
+fn limit(limit: &str, more: &str) -> String {
+    format!(
+        "[[limit]]\nname = \"api\"\nlimit = \"{limit}\"\nkey = \"header:X-Api-Key\"\n\
+         without_key = \"skip\"\n{more}\n"
+    )
+}
+
+impl Site {
+    /// A call by this key of somebody with this cookie: status, and the head of the answer.
+    async fn call(&self, cookie: &str, key: &str) -> (u16, String) {
+        let (head, _) = self
+            .ask("/", &format!("{cookie}\r\nX-Api-Key: {key}"))
+            .await;
+        let status = head
+            .split(' ')
+            .nth(1)
+            .and_then(|status| status.parse().ok());
+        (status.unwrap(), head)
+    }
+
+    /// Status codes of so many calls, one after the other, and how often each came.
+    async fn calls(&self, count: usize, cookie: &str, key: &str) -> BTreeMap<u16, usize> {
+        let mut seen = BTreeMap::new();
+        for _ in 0..count {
+            let (status, _) = self.call(cookie, key).await;
+            *seen.entry(status).or_default() += 1;
+        }
+        seen
+    }
+
+    async fn metric(&self, sample: &str) -> Option<String> {
+        let metrics = self.operators("/metrics").await;
+        let found = metrics.lines().find_map(|line| line.strip_prefix(sample));
+        found.map(|value| value.trim().to_owned())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_origin_sees_the_limits_calls_however_many_come() {
+    let origin = Origin::start("one").await;
+    let site = Arc::new(Site::open(&[origin.address], &limit("20/h", "")).await);
+    let inside = site.insider().await;
+    let before = origin.seen.requests.load(Relaxed);
+    let mut callers = JoinSet::new();
+    for _ in 0..10 {
+        let (site, inside) = (Arc::clone(&site), inside.clone());
+        callers.spawn(async move { site.calls(10, &inside, "seven").await });
+    }
+    let mut seen: BTreeMap<u16, usize> = BTreeMap::new();
+    for (status, count) in callers.join_all().await.into_iter().flatten() {
+        *seen.entry(status).or_default() += count;
+    }
+    assert_eq!(seen, [(200, 20), (429, 80)].into());
+    assert_eq!(origin.seen.requests.load(Relaxed) - before, 20);
+    // Another client has the limit for itself, and whoever has no key is not counted.
+    assert_eq!(site.calls(3, &inside, "eight").await, [(200, 3)].into());
+    let (head, _) = site.ask("/", &inside).await;
+    assert!(head.starts_with("HTTP/1.1 200 ") && header(&head, "ratelimit").is_none());
+    let rejected = "anteroom_limit_calls_total{limit=\"api\",verdict=\"reject\"}";
+    assert_eq!(site.metric(rejected).await.as_deref(), Some("80"));
+    let keys = site.metric("anteroom_limit_keys{limit=\"api\"}").await;
+    assert_eq!(keys.as_deref(), Some("2"));
+    Arc::into_inner(site).unwrap().gateway.stop_soon().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn answers_tell_how_the_limit_stands_and_when_to_come_again() {
+    let origin = Origin::start("one").await;
+    let more = "algorithm = \"fixed-window\"\nheaders = \"both\"";
+    let site = Site::open(&[origin.address], &limit("2/h", more)).await;
+    let inside = site.insider().await;
+    let (_, head) = site.call(&inside, "seven").await;
+    assert_eq!(
+        header(&head, "ratelimit-policy"),
+        Some("\"api\";q=2;w=3600")
+    );
+    assert!(
+        header(&head, "ratelimit")
+            .unwrap()
+            .starts_with("\"api\";r=1;t=")
+    );
+    assert_eq!(header(&head, "x-ratelimit-remaining"), Some("1"));
+    site.call(&inside, "seven").await;
+    let (status, head) = site.call(&inside, "seven").await;
+    assert_eq!(status, 429);
+    let wait: u64 = header(&head, "retry-after").unwrap().parse().unwrap();
+    assert!((1..=3_960).contains(&wait), "{wait}");
+    assert_eq!(header(&head, "cache-control"), Some("no-store"));
+    site.gateway.stop_soon().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_changed_limit_holds_at_once_and_what_was_called_stays_counted() {
+    let origin = Origin::start("one").await;
+    let site = Site::open(&[origin.address], &limit("3/h", "")).await;
+    let inside = site.insider().await;
+    assert_eq!(
+        site.calls(5, &inside, "seven").await,
+        [(200, 3), (429, 2)].into()
+    );
+    let next = config(&site.folder, &[origin.address], &limit("5/h", ""));
+    site.gateway.reload(&next).unwrap();
+    assert_eq!(
+        site.calls(5, &inside, "seven").await,
+        [(200, 2), (429, 3)].into()
+    );
+    let own = "overrides = [{ key = \"seven\", limit = \"6/h\" }]";
+    let next = config(&site.folder, &[origin.address], &limit("5/h", own));
+    site.gateway.reload(&next).unwrap();
+    assert_eq!(
+        site.calls(5, &inside, "seven").await,
+        [(200, 1), (429, 4)].into()
+    );
+    assert_eq!(
+        site.calls(6, &inside, "eight").await,
+        [(200, 5), (429, 1)].into()
+    );
+    let next = config(&site.folder, &[origin.address], "");
+    site.gateway.reload(&next).unwrap();
+    assert_eq!(site.calls(3, &inside, "seven").await, [(200, 3)].into());
+    site.gateway.stop_soon().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_frequent_caller_outside_waits_and_enters_later() {
+    let origin = Origin::start("one").await;
+    let more = "on_limit = \"wait\"";
+    let site = Site::open(&[origin.address], &limit("1/h", more)).await;
+    let inside = site.insider().await;
+    let (_, head) = site.call("", "seven").await;
+    assert!(header(&head, "anteroom-verdict").is_none(), "{head}");
+    // Over the limit, though there is place: a page, and a place in the line.
+    let (status, head) = site.call("", "seven").await;
+    assert_eq!(
+        (status, header(&head, "anteroom-verdict")),
+        (200, Some("queue")),
+        "{head}"
+    );
+    assert_eq!(header(&head, "anteroom-reason"), Some("not_your_turn"));
+    let ticket = header(&head, "set-cookie").unwrap();
+    let ticket = ticket.split(';').next().unwrap().to_owned();
+    // Its page asks without the key, and is not held back.
+    eventually("whoever waited is let in", async || {
+        let (head, _) = site.ask("/", &ticket).await;
+        header(&head, "anteroom-verdict").is_none()
+    })
+    .await;
+    // Whoever is inside is never sent to wait.
+    let (status, _) = site.call(&inside, "seven").await;
+    assert_eq!(status, 429);
+    let waited = "anteroom_limit_calls_total{limit=\"api\",verdict=\"wait\"}";
+    assert_eq!(site.metric(waited).await.as_deref(), Some("1"));
+    site.gateway.stop_soon().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_cannot_be_made_to_wait_is_rejected() {
+    let origin = Origin::start("one").await;
+    let more = "on_limit = \"wait\"";
+    // All but the shop passes without a room, or by a rule.
+    let room = "path = \"/shop\"\nbypass = [\"path.startsWith('/shop/free')\"]\n";
+    let site = Site::open(&[origin.address], &format!("{room}{}", limit("0/h", more))).await;
+    let calls = async |path: &str, cookie: &str| {
+        let (head, _) = site
+            .ask(path, &format!("{cookie}\r\nX-Api-Key: seven"))
+            .await;
+        head
+    };
+    for path in ["/", "/elsewhere", "/shop/free/1"] {
+        let head = calls(path, "").await;
+        assert!(head.starts_with("HTTP/1.1 429 "), "{path}: {head}");
+        assert!(header(&head, "retry-after").is_some(), "{path}: {head}");
+    }
+    assert_eq!(origin.seen.requests.load(Relaxed), 0);
+
+    // A waiting ticket that has been exchanged already is no way in.
+    let head = calls("/shop", "").await;
+    assert_eq!(header(&head, "anteroom-verdict"), Some("queue"), "{head}");
+    let ticket = header(&head, "set-cookie").unwrap();
+    let waiting = ticket.split(';').next().unwrap().to_owned();
+    eventually("whoever waited is let in", async || {
+        let (head, _) = site.ask("/shop", &waiting).await;
+        header(&head, "anteroom-verdict").is_none()
+    })
+    .await;
+    let before = origin.seen.requests.load(Relaxed);
+    for _ in 0..3 {
+        let head = calls("/shop", &waiting).await;
+        assert!(head.starts_with("HTTP/1.1 429 "), "{head}");
+        let ticket = header(&head, "set-cookie").unwrap();
+        assert!(
+            !ticket.starts_with(&waiting),
+            "it is handed its accepted ticket"
+        );
+    }
+    assert_eq!(origin.seen.requests.load(Relaxed), before);
+    site.gateway.stop_soon().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_visitor_is_counted_by_its_ticket() {
+    let origin = Origin::start("one").await;
+    let limit = "[[limit]]\nname = \"visitor\"\nlimit = \"4/h\"\nkey = \"ticket\"\n\
+                 without_key = \"skip\"\n";
+    let site = Site::open(&[origin.address], limit).await;
+    let (first, second) = (site.insider().await, site.insider().await);
+    assert_eq!(
+        site.calls(6, &first, "a").await,
+        [(200, 4), (429, 2)].into()
+    );
+    assert_eq!(
+        site.calls(6, &second, "a").await,
+        [(200, 4), (429, 2)].into()
+    );
+    // A forged one is a new visitor's: without a ticket nobody is counted.
+    let forged = first.replace('=', "=A");
+    assert_eq!(site.calls(6, &forged, "a").await, [(200, 6)].into());
+    site.gateway.stop_soon().await;
+}

@@ -1,0 +1,5 @@
+//! All tests from outside in one program: linking one for each file takes longer.
+
+mod axum;
+mod gossip;
+mod memcached;
