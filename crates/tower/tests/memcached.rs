@@ -63,13 +63,6 @@ impl Node {
     }
 }
 
-/// What a configuration may say is what the store keeps.
-#[test]
-fn the_longest_log_that_may_be_configured_is_the_longest_that_is_kept() {
-    let configured = anteroom_config::SWAPPED_LOG_LONGEST;
-    assert_eq!(configured, anteroom_memcached::LOG_LONGEST);
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn two_nodes_let_through_what_one_may_and_a_third_that_starts_later() {
     let mut server = MemcachedServer::start().await;

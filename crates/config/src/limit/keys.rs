@@ -2,10 +2,11 @@
 //!
 //! What they mean together is judged where they are read.
 
+use anteroom_limit::registry::AlgorithmKind;
+use anteroom_limit::settings::Setting;
 use anteroom_limit::sub_windows::PARTS_MOST;
 use anteroom_room::time::Span;
 
-use super::policy::AlgorithmKind;
 use crate::keys::time_key;
 use crate::kind::{Choice, Duration, Refusal, Switch, Text, Whole};
 use crate::model::{LegacyReset, LimitName, LimitStore, OnLimitStoreFailure, WithoutKey};
@@ -29,18 +30,20 @@ pub(super) const LIMIT: Key<Text<RateText>> = Key {
     },
     default: None,
 };
+/// Each algorithm by its name.
+const ALGORITHMS: [(&str, AlgorithmKind); AlgorithmKind::ALL.len()] = {
+    let mut named = [("", AlgorithmKind::SubWindowsStrict); AlgorithmKind::ALL.len()];
+    let mut at = 0;
+    while at < named.len() {
+        let kind = AlgorithmKind::ALL[at];
+        named[at] = (kind.name(), kind);
+        at += 1;
+    }
+    named
+};
 pub(super) const ALGORITHM: Key<Choice<AlgorithmKind>> = Key {
     name: "algorithm",
-    kind: Choice(&[
-        ("sub-windows-strict", AlgorithmKind::SubWindowsStrict),
-        ("sliding-log", AlgorithmKind::SlidingLog),
-        ("fixed-window", AlgorithmKind::FixedWindow),
-        ("sliding-window", AlgorithmKind::SlidingWindow),
-        ("sub-windows", AlgorithmKind::SubWindows),
-        ("token-bucket", AlgorithmKind::TokenBucket),
-        ("gcra", AlgorithmKind::Gcra),
-        ("leaky-bucket", AlgorithmKind::LeakyBucket),
-    ]),
+    kind: Choice(&ALGORITHMS),
     default: Some("\"sub-windows-strict\""),
 };
 pub(super) const SUB_WINDOWS: Key<Whole<u32>> = whole("sub_windows", 1, PARTS_MOST, Some("10"));
@@ -48,6 +51,16 @@ pub(super) const SUB_WINDOWS: Key<Whole<u32>> = whole("sub_windows", 1, PARTS_MO
 pub(super) const BURST: Key<Whole<u32>> = whole("burst", 1, u32::MAX, None);
 pub(super) const INITIAL_BURST: Key<Whole<u32>> = whole("initial_burst", 1, u32::MAX, None);
 pub(super) const QUEUE: Key<Whole<u32>> = whole("queue", 0, u32::MAX, None);
+
+/// The key of a number beside the rate.
+pub(super) const fn of_setting(setting: Setting) -> &'static Key<Whole<u32>> {
+    match setting {
+        Setting::SubWindows => &SUB_WINDOWS,
+        Setting::Burst => &BURST,
+        Setting::InitialBurst => &INITIAL_BURST,
+        Setting::Queue => &QUEUE,
+    }
+}
 
 const fn whole(
     name: &'static str,
