@@ -50,7 +50,7 @@ pub use address::valkey::{Topology, ValkeyAddress, ValkeyTls};
 pub use checks::Checks;
 pub use flags::{FLAGS, Flag, Flags, Takes};
 pub use host::OriginError;
-pub use limit::{SWAPPED_LOG_LONGEST, policy_values};
+pub use limit::policy_values;
 pub use live::{Changed, LiveValues, check_live_key};
 pub use model::{
     BypassRule, Client, ClientKey, Config, CookieSettings, GossipConfig, HealthCheck, Host, Http2,

@@ -3,6 +3,7 @@
 use std::num::NonZeroU32;
 
 use anteroom_limit::policy::Policy;
+use anteroom_limit::registry::{AlgorithmKind, Early};
 use anteroom_room::time::Span;
 
 use super::keys::time_key;
@@ -28,10 +29,8 @@ use client_key::KEY;
 use keys::{LIMIT, whole};
 pub use live::policy_values;
 pub(crate) use needs::Need;
-use policy::AlgorithmKind;
 pub(crate) use policy::Settings;
 use store::STORE;
-pub use store::SWAPPED_LOG_LONGEST;
 
 const NAME: Key<Text<LimitName>> = Key {
     name: "name",
@@ -184,11 +183,13 @@ fn read_on_limit(table: &mut Table<'_>, settings: &Settings) -> OnLimit {
     let kind = table.defaulted(&ON_LIMIT);
     let is_right = table.notes.count() == mistakes;
     let max = table.defaulted(&DELAY_MAX);
-    let delays = settings.algorithm == Some(AlgorithmKind::LeakyBucket);
+    let waits = |algorithm: &AlgorithmKind| algorithm.row().early == Early::Waits;
+    let waiting = settings.algorithm.filter(waits);
     let spot = table.spot(ON_LIMIT.name);
-    if is_right && delays && kind != OnLimitKind::Delay {
+    if let Some(algorithm) = waiting.filter(|_| is_right && kind != OnLimitKind::Delay) {
+        let name = algorithm.name();
         let (finding, hint) = if table.has(ON_LIMIT.name) {
-            let found = format!("{:?} with algorithm \"leaky-bucket\"", kind.word());
+            let found = format!("{:?} with algorithm {name:?}", kind.word());
             (Finding::Value(found), None)
         } else {
             (
@@ -196,7 +197,7 @@ fn read_on_limit(table: &mut Table<'_>, settings: &Settings) -> OnLimit {
                 Some("add on_limit = \"delay\"".to_owned()),
             )
         };
-        let allowed = "\"delay\" with algorithm \"leaky-bucket\", for it holds calls";
+        let allowed = format!("\"delay\" with algorithm {name:?}, for it holds calls");
         table.notes.refuse(&spot, finding, allowed, hint);
     } else if is_right && kind != OnLimitKind::Delay && table.has(DELAY_MAX.name) {
         let spot = table.spot(DELAY_MAX.name);

@@ -7,6 +7,8 @@ use std::time::Duration;
 use anteroom_config::HostPort;
 use anteroom_limit::cost::Cost;
 use anteroom_limit::policy::{Needs, Policy};
+use anteroom_limit::registry::Remembers;
+use anteroom_limit::swapping::LOG_LONGEST;
 use anteroom_limit::time::{MicroSpan, Micros};
 use anteroom_limit::verdict::Verdict;
 use anteroom_limit_store::CallKey;
@@ -33,9 +35,6 @@ pub const CLOCKS_APART_MAX: MicroSpan = MicroSpan::from_secs(1);
 const CHARGE_TIMEOUT: Duration = Duration::from_millis(1_500);
 /// The same in tests, which share their machine with others.
 const TEST_TIMEOUT: Duration = Duration::from_secs(20);
-/// The largest limit that a sliding log can have here. Each call brings the whole log and takes it
-/// back; so many entries are 200 kB, a fifth of what a server takes as one value.
-pub const LOG_LONGEST: u32 = 10_000;
 
 /// What time it is by the node's own clock.
 pub type Now = Arc<dyn Fn() -> Micros + Send + Sync>;
@@ -308,8 +307,11 @@ impl SharedCounts for MemcachedCounts {
     fn check(&self, limit: &str, policy: &Policy) -> Result<(), UnfitError> {
         shared::check_needs(self.kind(), self.offers(), limit, policy)?;
         let calls = policy.rate().calls();
-        if !matches!(policy, Policy::SlidingLog(_)) || calls <= LOG_LONGEST {
-            return Ok(());
+        match policy.row().remembers {
+            Remembers::Calls if calls > LOG_LONGEST => {}
+            Remembers::Calls | Remembers::Counts | Remembers::Tokens | Remembers::Time => {
+                return Ok(());
+            }
         }
         Err(UnfitError::LogTooLong {
             limit: limit.to_owned(),

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anteroom_config::HostPort;
+use anteroom_limit::swapping::WAITING_MAX;
 use anteroom_limit_store::shared::CountsError;
 
 use crate::protocol::StrangeError;
-use crate::turns;
 
 /// How long a connection may take, with the first answer over it.
 pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
@@ -44,7 +44,7 @@ pub(crate) enum Failure {
     Full { server: HostPort },
     #[error(
         "{} calls of one client wait for {server}, or these for longer than may be",
-        turns::WAITING_MAX
+        WAITING_MAX
     )]
     Crowded { server: HostPort },
     #[error("{server} does not answer the call of this client that has its turn")]

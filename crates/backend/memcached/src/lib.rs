@@ -28,4 +28,4 @@ mod turns;
 mod undo;
 mod value;
 
-pub use counts::{CLOCKS_APART_MAX, LOG_LONGEST, MemcachedCounts, Now};
+pub use counts::{CLOCKS_APART_MAX, MemcachedCounts, Now};

@@ -16,8 +16,8 @@ use std::time::Duration;
 use anteroom_limit::algorithm::Algorithm as _;
 use anteroom_limit::cost::Cost;
 use anteroom_limit::policy::{Policy, State};
+use anteroom_limit::swapping::{TRIES, pause_longest};
 use anteroom_limit::time::MicroSpan;
-use anteroom_limit::token_bucket::NEWCOMER_AFTER;
 use anteroom_limit::verdict::Verdict;
 use anteroom_limit_store::shared::SharedCharge;
 use tokio::time::{Instant, sleep_until};
@@ -33,16 +33,6 @@ use crate::turns::{NoTurn, Turns};
 use crate::undo::{Refund, Stayed, Undo};
 use crate::value;
 
-/// How often is tried. Pauses double, so the last ones are longer than a few nodes need for some
-/// calls each; fewer tries give up there, and more hold a call for longer than counting it is
-/// worth.
-pub(crate) const TRIES: u32 = 8;
-/// The first pause is up to what the try took, and at least up to this, which is what timers can
-/// tell apart. Where messages are slow, a pause that is not as long as they take would lead into
-/// the next conflict.
-const PAUSE_FIRST: Duration = Duration::from_millis(1);
-/// No pause is longer: a call waits for a second in all.
-const PAUSE_LONGEST: Duration = Duration::from_millis(250);
 /// How long a refund may wait that nobody waits for.
 const UNDO_PATIENCE: Duration = Duration::from_secs(2);
 
@@ -248,34 +238,23 @@ impl fmt::Debug for Place {
 /// For how long a state matters that was just written: until all is free again, and with an initial
 /// burst until a client would be taken for a new one.
 fn matters_for(policy: &Policy, verdict: &Verdict) -> MicroSpan {
-    match policy {
-        Policy::TokenBucket(bucket) if bucket.initial_burst() > bucket.capacity() => {
-            let newcomer = NEWCOMER_AFTER.max(bucket.rate().window());
-            verdict.full_after.max(newcomer)
-        }
-        _ => verdict.full_after,
-    }
+    verdict.full_after.max(policy.newcomer_after())
 }
 
 /// How long to wait after so many tries, of which the last took so long.
 fn pause(lost: u32, took: Duration) -> Duration {
-    let longest = pause_longest(lost, took);
+    let took = MicroSpan(u64::try_from(took.as_micros()).unwrap_or(u64::MAX));
+    let MicroSpan(longest) = pause_longest(lost, took);
     // Without randomness nodes wait as long as each other, and find each other again.
     let random = u64::from(getrandom::u32().unwrap_or(u32::MAX));
     // At most a quarter of a second times 2^32 in microseconds: below 2^50.
-    let longest = u64::try_from(longest.as_micros()).unwrap_or(u64::MAX);
     Duration::from_micros(longest.saturating_mul(random) >> 32)
-}
-
-fn pause_longest(lost: u32, took: Duration) -> Duration {
-    let first = PAUSE_FIRST.max(took);
-    first.saturating_mul(1 << lost.min(16)).min(PAUSE_LONGEST)
 }
 
 #[cfg(test)]
 mod tests {
     use anteroom_limit::rate::Rate;
-    use anteroom_limit::token_bucket::TokenBucket;
+    use anteroom_limit::token_bucket::{NEWCOMER_AFTER, TokenBucket};
 
     use super::*;
 
@@ -294,16 +273,6 @@ mod tests {
                 let half = ms(longest) / 2;
                 assert!(pauses.iter().any(|pause| *pause > half), "{lost}");
             }
-        }
-    }
-
-    /// What `docs/limits.md` says of it.
-    #[test]
-    fn pauses_together_are_no_longer_than_a_call_may_wait() {
-        for (took_ms, together_ms) in [(1, 127), (5, 565)] {
-            let took = Duration::from_millis(took_ms);
-            let longest = (0..TRIES - 1).map(|lost| pause_longest(lost, took));
-            assert_eq!(longest.sum::<Duration>().as_millis(), together_ms);
         }
     }
 

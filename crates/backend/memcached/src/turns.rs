@@ -10,13 +10,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
+use anteroom_limit::swapping::WAITING_MAX;
 use parking_lot::Mutex;
 use tokio::sync::OwnedMutexGuard;
 use tokio::time::{Instant, timeout_at};
 
-/// How many calls of one client may be there at once. A server that is a millisecond away serves
-/// twice as many in the second that they wait; more would wait in vain.
-pub(crate) const WAITING_MAX: usize = 256;
 /// Whoever has waited for so long while the server said nothing has learned that it is silent.
 const WAITED_IN_VAIN: Duration = Duration::from_millis(500);
 /// How many clients of one server may have a line. A connection has 2,048 calls on it at most, so

@@ -1,15 +1,10 @@
 //! How is the state of a client written down?
 //!
-//! A version and then text, as it is where calls are lent ([`anteroom_limit_store::lent::states`]);
-//! leaky buckets, of which nothing can be lent, are added here: `l`, the moment and the part of a
-//! microsecond.
-//!
-//! What cannot be read is no new client: it stops its calls from being counted, and says so.
+//! A version and then text ([`anteroom_limit::codec`]). What cannot be read is no new client: it
+//! stops its calls from being counted, and says so.
 
-use anteroom_limit::fine::FineMicros;
-use anteroom_limit::leaky_bucket;
+use anteroom_limit::codec;
 use anteroom_limit::policy::State;
-use anteroom_limit_store::lent::states;
 
 /// Another one for any change of the text.
 const VERSION: u8 = b'1';
@@ -17,24 +12,14 @@ const VERSION: u8 = b'1';
 /// Writes a state down.
 pub(crate) fn encode(state: &State) -> Vec<u8> {
     let mut text = String::from(char::from(VERSION));
-    match state {
-        State::LeakyBucket(leaky_bucket::State { next_at }) => {
-            let FineMicros { micros, fraction } = next_at;
-            text.push_str(&format!("l {} {fraction}", micros.0));
-        }
-        other => states::write(other, &mut text),
-    }
+    codec::write(state, &mut text);
     text.into_bytes()
 }
 
 /// Reads a state; `None` if the bytes are none of this version.
 pub(crate) fn decode(bytes: &[u8]) -> Option<State> {
     let text = bytes.strip_prefix(&[VERSION])?;
-    let text = std::str::from_utf8(text).ok()?;
-    states::read_or(text, |letter, numbers| {
-        let next_at = states::read_point(numbers).filter(|_| letter == "l")?;
-        Some(State::LeakyBucket(leaky_bucket::State { next_at }))
-    })
+    codec::read(std::str::from_utf8(text).ok()?)
 }
 
 #[cfg(test)]

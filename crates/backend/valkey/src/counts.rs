@@ -257,7 +257,7 @@ impl SharedCounts for ValkeyCounts {
         let years = years_ahead(policy);
         Err(UnfitError::TooFarAhead {
             limit: limit.to_owned(),
-            algorithm: shared::algorithm_name(policy),
+            algorithm: policy.kind().name(),
             years,
             store: self.kind(),
             years_max: YEARS_EXACT,

@@ -11,7 +11,7 @@ use anteroom_limit::cost::Cost;
 use anteroom_limit::gcra::Gcra;
 use anteroom_limit::policy::Policy;
 use anteroom_limit::rate::Rate;
-use anteroom_limit::sub_windows_strict::SubWindowsStrict;
+use anteroom_limit::sub_windows::SubWindows;
 use anteroom_limit::time::{MicroSpan, Micros};
 use governor::{DefaultKeyedRateLimiter, Quota};
 use limitador::RateLimiter;
@@ -88,7 +88,7 @@ pub(crate) fn gcra(calls: u32) -> Policy {
 }
 
 fn strict(calls: u32) -> Policy {
-    Policy::SubWindowsStrict(SubWindowsStrict::new(rate(calls), 10).expect("even parts"))
+    Policy::SubWindows(SubWindows::strict(rate(calls), 10).expect("even parts"))
 }
 
 fn governor(calls: u32) -> DefaultKeyedRateLimiter<String> {

@@ -3,9 +3,10 @@
 //!
 //! What they mean together is judged where they are read. The other keys stand with their readers.
 
+use anteroom_limit::registry::AlgorithmKind;
+use anteroom_limit::settings::Setting;
 use anteroom_limit::sub_windows::PARTS_MOST;
 
-use super::policy::AlgorithmKind;
 use crate::kind::{Choice, Refusal, Text, Whole};
 use crate::rate_text::{RateText, RateTextError};
 use crate::reader::Key;
@@ -19,18 +20,20 @@ pub(super) const LIMIT: Key<Text<RateText>> = Key {
     },
     default: None,
 };
+/// Each algorithm by its name.
+const ALGORITHMS: [(&str, AlgorithmKind); AlgorithmKind::ALL.len()] = {
+    let mut named = [("", AlgorithmKind::SubWindowsStrict); AlgorithmKind::ALL.len()];
+    let mut at = 0;
+    while at < named.len() {
+        let kind = AlgorithmKind::ALL[at];
+        named[at] = (kind.name(), kind);
+        at += 1;
+    }
+    named
+};
 pub(super) const ALGORITHM: Key<Choice<AlgorithmKind>> = Key {
     name: "algorithm",
-    kind: Choice(&[
-        ("sub-windows-strict", AlgorithmKind::SubWindowsStrict),
-        ("sliding-log", AlgorithmKind::SlidingLog),
-        ("fixed-window", AlgorithmKind::FixedWindow),
-        ("sliding-window", AlgorithmKind::SlidingWindow),
-        ("sub-windows", AlgorithmKind::SubWindows),
-        ("token-bucket", AlgorithmKind::TokenBucket),
-        ("gcra", AlgorithmKind::Gcra),
-        ("leaky-bucket", AlgorithmKind::LeakyBucket),
-    ]),
+    kind: Choice(&ALGORITHMS),
     default: Some("\"sub-windows-strict\""),
 };
 pub(super) const SUB_WINDOWS: Key<Whole<u32>> = whole("sub_windows", 1, PARTS_MOST, Some("10"));
@@ -38,6 +41,16 @@ pub(super) const SUB_WINDOWS: Key<Whole<u32>> = whole("sub_windows", 1, PARTS_MO
 pub(super) const BURST: Key<Whole<u32>> = whole("burst", 1, u32::MAX, None);
 pub(super) const INITIAL_BURST: Key<Whole<u32>> = whole("initial_burst", 1, u32::MAX, None);
 pub(super) const QUEUE: Key<Whole<u32>> = whole("queue", 0, u32::MAX, None);
+
+/// The key of a number beside the rate.
+pub(super) const fn of_setting(setting: Setting) -> &'static Key<Whole<u32>> {
+    match setting {
+        Setting::SubWindows => &SUB_WINDOWS,
+        Setting::Burst => &BURST,
+        Setting::InitialBurst => &INITIAL_BURST,
+        Setting::Queue => &QUEUE,
+    }
+}
 
 pub(super) const fn whole(
     name: &'static str,

@@ -4,8 +4,9 @@
 use anteroom_limit::policy::Policy;
 use serde_json::Value;
 
-use super::keys::{BURST, INITIAL_BURST, LIMIT, QUEUE};
+use super::keys::{LIMIT, of_setting};
 use super::overrides;
+use super::policy::OF_CLIENTS;
 use crate::live::{LiveValues, read_typed};
 use crate::model::{Client, LimitConfig};
 use crate::notes::Placed;
@@ -78,19 +79,10 @@ impl LimitConfig {
 pub fn policy_values(policy: &Policy) -> LiveValues {
     let rate = RateText::of(policy.rate()).to_string();
     let mut values = LiveValues::from([(LIMIT.name.to_owned(), Value::from(rate))]);
-    let mut put = |key: &str, value: u32| values.insert(key.to_owned(), Value::from(value));
-    match policy {
-        Policy::TokenBucket(bucket) => {
-            put(BURST.name, bucket.capacity());
-            put(INITIAL_BURST.name, bucket.initial_burst());
+    for setting in OF_CLIENTS {
+        if let Some(value) = policy.settings().get(setting) {
+            values.insert(of_setting(setting).name.to_owned(), Value::from(value));
         }
-        Policy::Gcra(gcra) => {
-            put(BURST.name, gcra.burst());
-        }
-        Policy::LeakyBucket(bucket) => {
-            put(QUEUE.name, bucket.queue());
-        }
-        _ => {}
     }
     values
 }

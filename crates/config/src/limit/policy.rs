@@ -5,63 +5,28 @@
 
 use anteroom_limit::algorithm::Algorithm;
 use anteroom_limit::cost::Cost;
-use anteroom_limit::fixed_window::FixedWindow;
-use anteroom_limit::gcra::Gcra;
-use anteroom_limit::leaky_bucket::LeakyBucket;
 use anteroom_limit::policy::{Policy, State};
-use anteroom_limit::rate::Rate;
-use anteroom_limit::settings::SettingsError;
-use anteroom_limit::sliding_log::SlidingLog;
-use anteroom_limit::sliding_window::SlidingWindow;
-use anteroom_limit::sub_windows::SubWindows;
-use anteroom_limit::sub_windows_strict::SubWindowsStrict;
+use anteroom_limit::registry::AlgorithmKind;
+use anteroom_limit::settings::{self, Setting, SettingsError};
 use anteroom_limit::time::{MicroSpan, Micros};
-use anteroom_limit::token_bucket::TokenBucket;
 use anteroom_limit::verdict::Outcome;
 use anteroom_room::time::Span;
 
-use super::keys::{ALGORITHM, BURST, INITIAL_BURST, LIMIT, QUEUE, SUB_WINDOWS};
+use super::keys::{ALGORITHM, INITIAL_BURST, LIMIT, QUEUE, SUB_WINDOWS, of_setting};
 use crate::duration;
 use crate::problem::Finding;
 use crate::rate_text::RateText;
 use crate::reader::Table;
 
-/// Which algorithm.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum AlgorithmKind {
-    SubWindowsStrict,
-    SlidingLog,
-    FixedWindow,
-    SlidingWindow,
-    SubWindows,
-    TokenBucket,
-    Gcra,
-    LeakyBucket,
-}
-
-/// Keys that mean something to some algorithms only, and to which.
-const OF_ALGORITHMS: [(&str, &[AlgorithmKind]); 4] = [
-    (
-        SUB_WINDOWS.name,
-        &[AlgorithmKind::SubWindowsStrict, AlgorithmKind::SubWindows],
-    ),
-    (
-        BURST.name,
-        &[AlgorithmKind::TokenBucket, AlgorithmKind::Gcra],
-    ),
-    (INITIAL_BURST.name, &[AlgorithmKind::TokenBucket]),
-    (QUEUE.name, &[AlgorithmKind::LeakyBucket]),
-];
+/// Numbers that a client may have of its own.
+pub(super) const OF_CLIENTS: [Setting; 3] = [Setting::Burst, Setting::InitialBurst, Setting::Queue];
 
 /// What was typed for an algorithm.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Settings {
     /// `None` after a mistake in it.
     pub(super) algorithm: Option<AlgorithmKind>,
-    sub_windows: u32,
-    burst: Option<u32>,
-    initial_burst: Option<u32>,
-    queue: Option<u32>,
+    numbers: settings::Settings,
 }
 
 impl Settings {
@@ -69,40 +34,40 @@ impl Settings {
     fn read(table: &mut Table<'_>) -> Self {
         let algorithm = table.optional(&ALGORITHM);
         let is_left_out = !table.has(ALGORITHM.name);
-        let settings = Self {
+        let mut settings = Self {
             algorithm: algorithm.or_else(|| is_left_out.then_some(AlgorithmKind::SubWindowsStrict)),
-            sub_windows: table.defaulted(&SUB_WINDOWS),
-            burst: table.optional(&BURST),
-            initial_burst: table.optional(&INITIAL_BURST),
-            queue: table.optional(&QUEUE),
+            numbers: settings::Settings::default(),
         };
-        settings.refuse_keys_of_others(table);
         settings
+            .numbers
+            .set(Setting::SubWindows, table.defaulted(&SUB_WINDOWS));
+        settings.read_own(table)
     }
 
     /// Reads the keys of one client, over those of the limit.
-    fn read_own(self, table: &mut Table<'_>) -> Self {
-        let settings = Self {
-            burst: table.optional(&BURST).or(self.burst),
-            initial_burst: table.optional(&INITIAL_BURST).or(self.initial_burst),
-            queue: table.optional(&QUEUE).or(self.queue),
-            ..self
-        };
-        settings.refuse_keys_of_others(table);
-        settings
+    fn read_own(mut self, table: &mut Table<'_>) -> Self {
+        for setting in OF_CLIENTS {
+            if let Some(value) = table.optional(of_setting(setting)) {
+                self.numbers.set(setting, value);
+            }
+        }
+        self.refuse_keys_of_others(table);
+        self
     }
 
     fn refuse_keys_of_others(&self, table: &mut Table<'_>) {
         let Some(algorithm) = self.algorithm else {
             return;
         };
-        for (name, algorithms) in OF_ALGORITHMS {
-            if !table.has(name) || algorithms.contains(&algorithm) {
+        for setting in Setting::ALL {
+            let name = of_setting(setting).name;
+            if !table.has(name) || algorithm.has(setting) {
                 continue;
             }
             let spot = table.spot(name);
-            let finding = format!("has no effect with algorithm {:?}", word(algorithm));
-            let words = algorithms.iter().map(|kind| format!("{:?}", word(*kind)));
+            let finding = format!("has no effect with algorithm {:?}", algorithm.name());
+            let owners = AlgorithmKind::ALL.iter().filter(|kind| kind.has(setting));
+            let words = owners.map(|kind| format!("{:?}", kind.name()));
             let allowed = format!(
                 "only with algorithm {}",
                 words.collect::<Vec<_>>().join(" or ")
@@ -111,30 +76,6 @@ impl Settings {
                 .notes
                 .refuse(&spot, Finding::Remark(finding), allowed, None);
         }
-    }
-
-    fn policy(&self, rate: Rate, algorithm: AlgorithmKind) -> Result<Policy, SettingsError> {
-        let calls = rate.calls();
-        // Without any calls nothing passes, whatever the burst is.
-        let burst = self.burst.unwrap_or_else(|| calls.max(1));
-        let initial_burst = self.initial_burst.unwrap_or(burst);
-        let parts = self.sub_windows;
-        Ok(match algorithm {
-            AlgorithmKind::SubWindowsStrict => {
-                Policy::SubWindowsStrict(SubWindowsStrict::new(rate, parts)?)
-            }
-            AlgorithmKind::SubWindows => Policy::SubWindows(SubWindows::new(rate, parts)?),
-            AlgorithmKind::SlidingLog => Policy::SlidingLog(SlidingLog::new(rate)?),
-            AlgorithmKind::FixedWindow => Policy::FixedWindow(FixedWindow::new(rate)),
-            AlgorithmKind::SlidingWindow => Policy::SlidingWindow(SlidingWindow::new(rate)),
-            AlgorithmKind::TokenBucket => {
-                Policy::TokenBucket(TokenBucket::new(rate, burst, initial_burst)?)
-            }
-            AlgorithmKind::Gcra => Policy::Gcra(Gcra::new(rate, burst)?),
-            AlgorithmKind::LeakyBucket => {
-                Policy::LeakyBucket(LeakyBucket::new(rate, self.queue.unwrap_or(calls)))
-            }
-        })
     }
 }
 
@@ -161,7 +102,7 @@ pub(super) fn read_own(table: &mut Table<'_>, limit: Settings) -> Option<Policy>
 
 /// `None` after saying what does not go together.
 fn build(table: &mut Table<'_>, rate: RateText, settings: &Settings) -> Option<Policy> {
-    let misfit = match settings.policy(rate.rate(), settings.algorithm?) {
+    let misfit = match settings.algorithm?.build(rate.rate(), &settings.numbers) {
         Ok(policy) => return Some(policy),
         Err(error) => Misfit::of(error, rate),
     };
@@ -197,8 +138,14 @@ impl Misfit {
             SettingsError::LogTooLong { most, .. } => Self {
                 key: LIMIT.name,
                 found: format!("{:?}", rate.to_string()),
-                allowed: format!("at most {most} calls with algorithm \"sliding-log\""),
-                hint: Some("\"sub-windows-strict\" is as strict and counts any number".to_owned()),
+                allowed: format!(
+                    "at most {most} calls with algorithm {:?}",
+                    AlgorithmKind::SlidingLog.name()
+                ),
+                hint: Some(format!(
+                    "{:?} is as strict and counts any number",
+                    AlgorithmKind::SubWindowsStrict.name()
+                )),
             },
             SettingsError::PartsUneven { window, parts } => Self {
                 key: SUB_WINDOWS.name,
@@ -240,16 +187,16 @@ pub(super) fn lets_nothing_through(policy: &Policy, cost: u32) -> bool {
 
 /// Warns of places in a queue that no call ever takes, for it would be held for too long.
 pub(super) fn warn_of_long_queue(table: &mut Table<'_>, policy: &Policy, delay_max: Span) {
-    let Policy::LeakyBucket(bucket) = policy else {
+    let Some(queue) = policy.settings().queue else {
         return;
     };
-    let rate = bucket.rate();
+    let rate = policy.rate();
     if !table.has(QUEUE.name) || rate.calls() == 0 {
         return;
     }
     let delay = u128::from(delay_max.0) * 1_000;
     let within = (delay * u128::from(rate.calls())).div_ceil(u128::from(rate.window().0));
-    if u128::from(bucket.queue()) > within {
+    if u128::from(queue) > within {
         let spot = table.spot(QUEUE.name);
         let delay_max = duration::text(delay_max);
         let remark = format!(
@@ -260,15 +207,14 @@ pub(super) fn warn_of_long_queue(table: &mut Table<'_>, policy: &Policy, delay_m
     }
 }
 
-/// The word for an algorithm.
-fn word(algorithm: AlgorithmKind) -> &'static str {
-    let words = ALGORITHM.kind.0.iter();
-    let mut found = words.filter(|(_, kind)| *kind == algorithm);
-    found.next().map_or("", |(word, _)| *word)
-}
-
 #[cfg(test)]
 mod tests {
+    use anteroom_limit::fixed_window::FixedWindow;
+    use anteroom_limit::gcra::Gcra;
+    use anteroom_limit::leaky_bucket::LeakyBucket;
+    use anteroom_limit::rate::Rate;
+    use anteroom_limit::token_bucket::TokenBucket;
+
     use super::*;
 
     fn rate(text: &str) -> Rate {

@@ -3,6 +3,8 @@
 use anteroom_limit::ahead::{YEARS_EXACT, years_ahead};
 use anteroom_limit::lending::widened::{Lending, LendingError};
 use anteroom_limit::policy::Policy;
+use anteroom_limit::registry::{Early, Remembers};
+use anteroom_limit::swapping::LOG_LONGEST;
 
 use super::keys::{ALGORITHM, BURST, LIMIT, QUEUE};
 use crate::kind::{Choice, Whole};
@@ -44,10 +46,6 @@ const ON_STORE_FAILURE: Key<Choice<OnLimitStoreFailure>> = Key {
     ]),
     default: Some("\"bounded\""),
 };
-
-/// The longest log that memcached keeps. Each call brings it and takes it back; so many entries are
-/// 200 kB, a fifth of what a server takes as one value.
-pub const SWAPPED_LOG_LONGEST: u32 = 10_000;
 
 /// Reads where calls are counted, and what happens while that is away.
 pub(super) fn read(table: &mut Table<'_>) -> (LimitStore, OnLimitStoreFailure) {
@@ -122,11 +120,13 @@ pub(super) fn check(table: &mut Table<'_>, store: LimitStore, policy: &Policy) {
 /// A log is one value, which each call brings and takes back.
 fn check_swapped(table: &mut Table<'_>, policy: &Policy) {
     let calls = policy.rate().calls();
-    if !matches!(policy, Policy::SlidingLog(_)) || calls <= SWAPPED_LOG_LONGEST {
-        return;
+    match policy.row().remembers {
+        Remembers::Calls if calls > LOG_LONGEST => {}
+        Remembers::Calls | Remembers::Counts | Remembers::Tokens | Remembers::Time => return,
     }
-    let found = format!("{calls} calls by \"sliding-log\" with store \"memcached\"");
-    let allowed = format!("a log of at most {SWAPPED_LOG_LONGEST} calls with this store");
+    let name = policy.kind().name();
+    let found = format!("{calls} calls by {name:?} with store \"memcached\"");
+    let allowed = format!("a log of at most {LOG_LONGEST} calls with this store");
     let hint = format!("{} = \"sub-windows-strict\" is as strict", ALGORITHM.name);
     let spot = table.spot(LIMIT.name);
     let found = Finding::Value(found);
@@ -138,13 +138,7 @@ fn check_added(table: &mut Table<'_>, store: LimitStore, policy: &Policy) {
     if policy.counters().is_some() {
         return;
     }
-    let name = match policy {
-        Policy::SlidingLog(_) => "sliding-log",
-        Policy::TokenBucket(_) => "token-bucket",
-        Policy::Gcra(_) => "gcra",
-        _ => "leaky-bucket",
-    };
-    let store = store.word();
+    let (name, store) = (policy.kind().name(), store.word());
     let found = format!("{store:?} with algorithm {name:?}");
     let allowed = format!("{store:?} only with windows, which can be added to");
     let hint = format!(
@@ -164,9 +158,9 @@ fn check_counted(table: &mut Table<'_>, policy: &Policy) {
     if years <= YEARS_EXACT {
         return;
     }
-    let (key, what, less) = match policy {
-        Policy::LeakyBucket(_) => (QUEUE.name, "queue", "shorter"),
-        _ => (BURST.name, "burst", "lower"),
+    let (key, what, less) = match policy.row().early {
+        Early::Waits => (QUEUE.name, "queue", "shorter"),
+        Early::GoesOn => (BURST.name, "burst", "lower"),
     };
     let found = format!("a {what} that takes {years} years with store \"valkey\"");
     let allowed = format!("a {what} and a limit by which it takes at most {YEARS_EXACT} years");
@@ -183,7 +177,7 @@ fn check_lent(table: &mut Table<'_>, policy: &Policy) {
         Ok(_) => return,
         Err(LendingError::LeakyBucket) => (
             STORE.name,
-            "\"leases\" with algorithm \"leaky-bucket\"".to_owned(),
+            format!("\"leases\" with algorithm {:?}", policy.kind().name()),
             "\"local\", \"valkey\" or \"memcached\": each call needs its own place in one line, \
              which cannot be lent",
             Some(format!("or another {}, such as \"gcra\"", ALGORITHM.name)),

@@ -1,5 +1,6 @@
 //! `[[limit]]`: what it means when it is right, and where it is counted.
 
+mod docs;
 mod meaning;
 mod stores;
 

@@ -6,6 +6,7 @@
 //! store any more. Those that keep numbers of calls are bounded by those alone.
 
 use crate::policy::Policy;
+use crate::registry::{Early, Remembers};
 use crate::time::MicroSpan;
 
 const YEAR: MicroSpan = MicroSpan::from_secs(365 * 86_400);
@@ -18,13 +19,17 @@ pub const YEARS_EXACT: u64 = 142;
 /// How far ahead of its rate the last call of a full burst or queue may be, in years rounded up.
 #[must_use]
 pub fn years_ahead(policy: &Policy) -> u64 {
-    let calls_ahead = match policy {
-        Policy::Gcra(gcra) => u64::from(gcra.burst()),
-        Policy::LeakyBucket(bucket) => u64::from(bucket.queue()) + u64::from(bucket.rate().calls()),
-        // All others keep numbers of calls, and the time of the last one.
-        _ => return 0,
+    let (rate, row) = (policy.rate(), policy.row());
+    match row.remembers {
+        Remembers::Time => {}
+        // Numbers of calls, and the time of the last one.
+        Remembers::Calls | Remembers::Counts | Remembers::Tokens => return 0,
+    }
+    let settings = policy.settings();
+    let calls_ahead = match row.early {
+        Early::GoesOn => u64::from(settings.burst.unwrap_or(0)),
+        Early::Waits => u64::from(settings.queue.unwrap_or(0)) + u64::from(rate.calls()),
     };
-    let rate = policy.rate();
     if rate.calls() == 0 {
         // Nothing ever comes.
         return 0;

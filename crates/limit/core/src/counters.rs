@@ -32,6 +32,9 @@ use crate::time::{MicroSpan, Micros};
 use crate::verdict::{Standing, Verdict};
 
 mod clocks;
+mod numbers;
+
+pub(crate) use numbers::{from_numbers, numbers};
 
 /// How calls are counted: the limit, the width of a counter, and which counters matter.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -44,7 +47,8 @@ pub struct Counters {
 
 /// How the oldest counter counts.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Oldest {
+pub enum Oldest {
+    /// Until it has left the window.
     Whole,
     /// Less and less, until at its end nothing is left.
     Falling,
@@ -91,6 +95,31 @@ impl Counters {
     #[must_use]
     pub const fn width(&self) -> MicroSpan {
         MicroSpan(self.width)
+    }
+
+    /// How the oldest of the counters counts.
+    #[must_use]
+    pub const fn oldest(&self) -> Oldest {
+        self.oldest
+    }
+
+    /// How much is admitted in any window at most.
+    ///
+    /// - One counter that counts whole: `2 * limit`, for any window lies in two stretches, and each
+    ///   has the limit at most.
+    /// - More of them that count whole: `limit`, for any window lies in as many stretches, and all
+    ///   of them count whole when its last call is judged.
+    /// - With one that falls: `2 * limit - 1`, however many there are. When the last call of the
+    ///   window is judged, with `elapsed` of the newest stretch gone, there are at most
+    ///   `limit - oldest * (width - elapsed) / width` in all but the oldest, and at most `oldest`
+    ///   in that: together less than `limit + oldest`, as `elapsed` is less than the width.
+    pub(crate) fn most_in_any_window(&self) -> u64 {
+        let limit = u64::from(self.limit);
+        match (self.oldest, self.older) {
+            (Oldest::Whole, 0) => 2 * limit,
+            (Oldest::Whole, _) => limit,
+            (Oldest::Falling, _) => (2 * limit).saturating_sub(1),
+        }
     }
 
     /// How many counters matter at one moment.

@@ -48,8 +48,8 @@ impl Pace {
     }
 
     /// How many parts `calls` take.
-    pub(crate) fn parts(&self, calls: u32) -> u128 {
-        product(u64::from(calls), self.rate.window().0)
+    pub(crate) fn parts(&self, calls: u64) -> u128 {
+        product(calls, self.rate.window().0)
     }
 
     /// The point as it is read by this rate. A rate with fewer calls has fewer parts; what is out
@@ -88,14 +88,14 @@ impl Pace {
             let micros = point.micros + MicroSpan(self.one.micros.0);
             return self.carry(micros, fraction);
         }
-        self.later(point, self.parts(calls))
+        self.later(point, self.parts(calls.into()))
     }
 
     /// The point that lies `calls` calls before `point`, but not before `floor`; `point` itself if
     /// that lies before `floor` already.
     pub(crate) fn before(&self, point: FineMicros, calls: u32, floor: Micros) -> FineMicros {
         let ahead = self.parts_after(floor, point);
-        let left = ahead.saturating_sub(self.parts(calls));
+        let left = ahead.saturating_sub(self.parts(calls.into()));
         if ahead == 0 || self.rate.calls() == 0 {
             return point;
         }

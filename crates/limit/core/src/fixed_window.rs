@@ -7,66 +7,13 @@
 //! Windows begin at the Unix epoch: minutes, hours and days are those of UTC, a window of a week
 //! begins on Thursday.
 
-use crate::algorithm::Algorithm;
-use crate::cost::Cost;
-use crate::counters::{Counters, Oldest};
-use crate::rate::Rate;
-use crate::time::Micros;
-use crate::verdict::Verdict;
+use crate::windows::{self, Windows};
 
-/// A rate.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct FixedWindow {
-    rate: Rate,
-}
+/// A rate. At most twice its calls pass in any window.
+pub type FixedWindow = Windows<1>;
 
 /// What is remembered of one client.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct State {
-    /// Where the window of the last charge begins.
-    pub starts_at: Micros,
-    /// What was charged in it.
-    pub count: u32,
-}
-
-impl FixedWindow {
-    /// Windows for this rate.
-    #[must_use]
-    pub const fn new(rate: Rate) -> Self {
-        Self { rate }
-    }
-
-    /// How many calls in how long.
-    #[must_use]
-    pub const fn rate(&self) -> Rate {
-        self.rate
-    }
-
-    /// The counters of a store that can only add.
-    #[must_use]
-    pub const fn counters(&self) -> Counters {
-        Counters::new(self.rate.calls(), self.rate.window(), 0, Oldest::Whole)
-    }
-}
-
-impl Algorithm for FixedWindow {
-    type State = State;
-
-    fn step(&self, state: &mut State, now: Micros, cost: Cost) -> Verdict {
-        let count = core::slice::from_mut(&mut state.count);
-        self.counters().step(&mut state.starts_at, count, now, cost)
-    }
-
-    fn is_idle(&self, state: &State, now: Micros) -> bool {
-        self.counters()
-            .is_idle(state.starts_at, &[state.count], now)
-    }
-
-    /// `2 * calls`: any window lies in two of ours, and each has `calls` at most.
-    fn most_in_any_window(&self, _cost_max: u32) -> u64 {
-        2 * u64::from(self.rate.calls())
-    }
-}
+pub type State = windows::State<1>;
 
 #[cfg(test)]
 mod tests {

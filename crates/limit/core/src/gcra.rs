@@ -10,26 +10,16 @@
 
 use crate::algorithm::Algorithm;
 use crate::cost::Cost;
-use crate::exact::{calls, div_floor};
-use crate::fine::{FineMicros, Pace};
+pub use crate::paced::State;
+use crate::paced::{Ahead, Paced};
 use crate::rate::Rate;
-use crate::settings::SettingsError;
+use crate::settings::{Settings, SettingsError};
 use crate::time::Micros;
-use crate::verdict::{Standing, Verdict};
+use crate::verdict::Verdict;
 
 /// A rate, and how many calls may come at once.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Gcra {
-    pace: Pace,
-    burst: u32,
-}
-
-/// What is remembered of one client.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct State {
-    /// When all that was charged is over (in the literature the theoretical arrival time).
-    pub free_at: FineMicros,
-}
+pub struct Gcra(Paced);
 
 impl Gcra {
     /// A burst of one lets calls through one by one.
@@ -41,81 +31,39 @@ impl Gcra {
         if burst == 0 {
             return Err(SettingsError::BurstZero);
         }
-        let pace = Pace::new(rate);
-        Ok(Self { pace, burst })
+        Ok(Self(Paced::new(rate, Ahead::Burst(burst))))
     }
 
     /// How many calls in how long.
     #[must_use]
     pub fn rate(&self) -> Rate {
-        self.pace.rate
+        self.0.rate()
     }
 
     /// How many calls may come at once.
     #[must_use]
     pub fn burst(&self) -> u32 {
-        self.burst
+        let (Ahead::Burst(calls) | Ahead::Queue(calls)) = self.0.ahead();
+        calls
     }
 
-    fn standing(&self, free_at: FineMicros, now: Micros) -> Standing {
-        let ahead = self.pace.parts_after(now, free_at);
-        let left = self.pace.parts(self.burst).saturating_sub(ahead);
-        Standing {
-            now,
-            remaining: match self.pace.rate.calls() {
-                0 => 0,
-                _ => calls(div_floor(left, self.pace.rate.window().0)),
-            },
-            full_at: free_at.ceil(),
+    pub(crate) fn settings(&self) -> Settings {
+        Settings {
+            burst: Some(self.burst()),
+            ..Settings::default()
         }
     }
-
-    fn take(&self, state: &mut State, now: Micros, taken: Option<u32>) -> Verdict {
-        let free_at = self.pace.read(state.free_at);
-        let asked = taken.unwrap_or(1);
-        if self.pace.rate.calls() == 0 || asked > self.burst {
-            return self.standing(free_at, now).reject(None);
-        }
-        let ahead = self.pace.parts_after(now, free_at);
-        let may_be_ahead = self.pace.parts(self.burst - asked);
-        if ahead > may_be_ahead {
-            let retry_after = self.pace.span(ahead - may_be_ahead);
-            let retry_at = now + retry_after;
-            return self.standing(free_at, now).reject(Some(retry_at));
-        }
-        let Some(taken) = taken else {
-            return self.standing(free_at, now).admit();
-        };
-        state.free_at = self.pace.after(start(free_at, now), taken);
-        self.standing(state.free_at, now).admit()
-    }
-}
-
-/// Where the next call is charged: not in the past.
-fn start(free_at: FineMicros, now: Micros) -> FineMicros {
-    free_at.max(FineMicros {
-        micros: now,
-        fraction: 0,
-    })
 }
 
 impl Algorithm for Gcra {
     type State = State;
 
     fn step(&self, state: &mut State, now: Micros, cost: Cost) -> Verdict {
-        match cost {
-            Cost::Take(taken) => self.take(state, now, Some(taken.get())),
-            Cost::Peek => self.take(state, now, None),
-            Cost::Refund(back) => {
-                let free_at = self.pace.read(state.free_at);
-                state.free_at = self.pace.before(free_at, back.get(), now);
-                self.standing(state.free_at, now).admit()
-            }
-        }
+        self.0.step(state, now, cost)
     }
 
     fn is_idle(&self, state: &State, now: Micros) -> bool {
-        state.free_at.ceil() <= now
+        state.is_idle(now)
     }
 
     /// `burst + calls - 1`. Let the window begin at `t`. What is charged in it lies one after the
@@ -123,9 +71,9 @@ impl Algorithm for Gcra {
     /// after `s`: it takes at most `s - t` and a burst of time. As `s - t` is less than a window,
     /// that is less than `calls + burst` calls.
     fn most_in_any_window(&self, _cost_max: u32) -> u64 {
-        match self.pace.rate.calls() {
+        match self.rate().calls() {
             0 => 0,
-            calls => u64::from(self.burst) + u64::from(calls) - 1,
+            calls => u64::from(self.burst()) + u64::from(calls) - 1,
         }
     }
 }

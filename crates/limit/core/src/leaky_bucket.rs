@@ -13,82 +13,42 @@
 
 use crate::algorithm::Algorithm;
 use crate::cost::Cost;
-use crate::exact::{calls, div_floor};
-use crate::fine::{FineMicros, Pace};
+pub use crate::paced::State;
+use crate::paced::{Ahead, Paced};
 use crate::rate::Rate;
+use crate::settings::Settings;
 use crate::time::Micros;
-use crate::verdict::{Standing, Verdict};
+use crate::verdict::Verdict;
 
 /// A rate, and how many calls may wait.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct LeakyBucket {
-    pace: Pace,
-    queue: u32,
-}
-
-/// What is remembered of one client.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct State {
-    /// When the next call may go on.
-    pub next_at: FineMicros,
-}
+pub struct LeakyBucket(Paced);
 
 impl LeakyBucket {
     /// A queue of zero lets no call wait: one that comes too early is rejected.
     #[must_use]
     pub fn new(rate: Rate, queue: u32) -> Self {
-        let pace = Pace::new(rate);
-        Self { pace, queue }
+        Self(Paced::new(rate, Ahead::Queue(queue)))
     }
 
     /// How many calls in how long.
     #[must_use]
     pub fn rate(&self) -> Rate {
-        self.pace.rate
+        self.0.rate()
     }
 
     /// How many calls may wait.
     #[must_use]
     pub fn queue(&self) -> u32 {
-        self.queue
+        let (Ahead::Burst(calls) | Ahead::Queue(calls)) = self.0.ahead();
+        calls
     }
 
-    fn standing(&self, next_at: FineMicros, now: Micros) -> Standing {
-        let wait = self.pace.parts_after(now, next_at);
-        let left = self.pace.parts(self.queue).checked_sub(wait);
-        Standing {
-            now,
-            remaining: match left {
-                Some(left) if self.pace.rate.calls() > 0 => {
-                    let waiting = div_floor(left, self.pace.rate.window().0);
-                    calls(waiting.saturating_add(1))
-                }
-                _ => 0,
-            },
-            full_at: next_at.ceil(),
+    pub(crate) fn settings(&self) -> Settings {
+        Settings {
+            queue: Some(self.queue()),
+            ..Settings::default()
         }
-    }
-
-    fn take(&self, state: &mut State, now: Micros, taken: Option<u32>) -> Verdict {
-        let next_at = self.pace.read(state.next_at);
-        if taken.unwrap_or(1) > self.pace.rate.calls() {
-            return self.standing(next_at, now).reject(None);
-        }
-        let wait = self.pace.parts_after(now, next_at);
-        let longest = self.pace.parts(self.queue);
-        if wait > longest {
-            let retry_at = now + self.pace.span(wait - longest);
-            return self.standing(next_at, now).reject(Some(retry_at));
-        }
-        let departs_at = next_at.max(FineMicros {
-            micros: now,
-            fraction: 0,
-        });
-        if let Some(taken) = taken {
-            state.next_at = self.pace.after(departs_at, taken);
-        }
-        let standing = self.standing(self.pace.read(state.next_at), now);
-        standing.admit_at(departs_at.ceil())
     }
 }
 
@@ -96,19 +56,11 @@ impl Algorithm for LeakyBucket {
     type State = State;
 
     fn step(&self, state: &mut State, now: Micros, cost: Cost) -> Verdict {
-        match cost {
-            Cost::Take(taken) => self.take(state, now, Some(taken.get())),
-            Cost::Peek => self.take(state, now, None),
-            Cost::Refund(back) => {
-                let next_at = self.pace.read(state.next_at);
-                state.next_at = self.pace.before(next_at, back.get(), now);
-                self.standing(state.next_at, now).admit()
-            }
-        }
+        self.0.step(state, now, cost)
     }
 
     fn is_idle(&self, state: &State, now: Micros) -> bool {
-        state.next_at.ceil() <= now
+        state.is_idle(now)
     }
 
     /// Counted where calls go on, not where they come: `calls - 1` and the largest cost, so `calls`
@@ -117,7 +69,7 @@ impl Algorithm for LeakyBucket {
     /// rounded up to whole microseconds, which moves no call from one window into another: windows
     /// are whole too.
     fn most_in_any_window(&self, cost_max: u32) -> u64 {
-        match self.pace.rate.calls() {
+        match self.rate().calls() {
             0 => 0,
             calls => u64::from(calls) - 1 + u64::from(cost_max.min(calls)),
         }

@@ -2,7 +2,8 @@
 //! to the next state and a verdict.
 //!
 //! Integers only. Deliberately absent: clocks, random numbers, keys, and where states are kept.
-//! [`policy`] holds any of the algorithms in one type, for stores and for the config.
+//! [`policy`] holds any of the algorithms in one type, for stores and for the config; [`registry`]
+//! is the table of them, with the names and settings that files use.
 #![no_std]
 #![deny(clippy::float_arithmetic)]
 
@@ -10,6 +11,7 @@ extern crate alloc;
 
 pub mod ahead;
 pub mod algorithm;
+pub mod codec;
 pub mod cost;
 pub mod counters;
 mod exact;
@@ -18,17 +20,19 @@ pub mod fixed_window;
 pub mod gcra;
 pub mod leaky_bucket;
 pub mod lending;
+mod paced;
 pub mod policy;
 pub mod quota;
 pub mod rate;
-mod ring;
+pub mod registry;
 pub mod settings;
 pub mod sliding_log;
 pub mod sliding_window;
 pub mod sub_windows;
-pub mod sub_windows_strict;
+pub mod swapping;
 #[cfg(test)]
 mod testing;
 pub mod time;
 pub mod token_bucket;
 pub mod verdict;
+pub mod windows;

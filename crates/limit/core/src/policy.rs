@@ -1,7 +1,8 @@
 //! Any of the algorithms in one type: for stores, which keep states of all of them, and for the
-//! config, which says which one it is.
+//! config, which says which one it is. What each is called stands in [`crate::registry`].
 
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 
 use crate::algorithm::Algorithm;
 use crate::cost::Cost;
@@ -10,11 +11,11 @@ use crate::fixed_window::{self, FixedWindow};
 use crate::gcra::{self, Gcra};
 use crate::leaky_bucket::{self, LeakyBucket};
 use crate::rate::Rate;
+use crate::settings::Settings;
 use crate::sliding_log::{self, SlidingLog};
 use crate::sliding_window::{self, SlidingWindow};
 use crate::sub_windows::{self, SubWindows};
-use crate::sub_windows_strict::SubWindowsStrict;
-use crate::time::Micros;
+use crate::time::{MicroSpan, Micros};
 use crate::token_bucket::{self, TokenBucket};
 use crate::verdict::Verdict;
 
@@ -25,8 +26,8 @@ pub enum Policy {
     SlidingLog(SlidingLog),
     FixedWindow(FixedWindow),
     SlidingWindow(SlidingWindow),
+    /// Of both kinds.
     SubWindows(SubWindows),
-    SubWindowsStrict(SubWindowsStrict),
     TokenBucket(TokenBucket),
     Gcra(Gcra),
     LeakyBucket(LeakyBucket),
@@ -69,10 +70,46 @@ macro_rules! each {
             Policy::FixedWindow($algorithm) => $body,
             Policy::SlidingWindow($algorithm) => $body,
             Policy::SubWindows($algorithm) => $body,
-            Policy::SubWindowsStrict($algorithm) => $body,
             Policy::TokenBucket($algorithm) => $body,
             Policy::Gcra($algorithm) => $body,
             Policy::LeakyBucket($algorithm) => $body,
+        }
+    };
+}
+
+/// Does the same with whichever algorithm it is and its state, or something else if the state is
+/// none of its own.
+macro_rules! with_state {
+    ($policy:expr, $state:expr, ($algorithm:ident, $own:ident) => $body:expr, _ => $other:expr) => {
+        match $policy {
+            Policy::SlidingLog($algorithm) => match $state {
+                State::SlidingLog($own) => $body,
+                _ => $other,
+            },
+            Policy::FixedWindow($algorithm) => match $state {
+                State::FixedWindow($own) => $body,
+                _ => $other,
+            },
+            Policy::SlidingWindow($algorithm) => match $state {
+                State::SlidingWindow($own) => $body,
+                _ => $other,
+            },
+            Policy::SubWindows($algorithm) => match $state {
+                State::SubWindows($own) => $body,
+                _ => $other,
+            },
+            Policy::TokenBucket($algorithm) => match $state {
+                State::TokenBucket($own) => $body,
+                _ => $other,
+            },
+            Policy::Gcra($algorithm) => match $state {
+                State::Gcra($own) => $body,
+                _ => $other,
+            },
+            Policy::LeakyBucket($algorithm) => match $state {
+                State::LeakyBucket($own) => $body,
+                _ => $other,
+            },
         }
     };
 }
@@ -84,13 +121,10 @@ impl Policy {
         each!(self, algorithm => algorithm.rate())
     }
 
-    /// What a store must offer.
+    /// What is set beside the rate: all that the algorithm has.
     #[must_use]
-    pub fn needs(&self) -> Needs {
-        match self.counters() {
-            Some(_) => Needs::AtomicAdd,
-            None => Needs::Transaction,
-        }
+    pub fn settings(&self) -> Settings {
+        each!(self, algorithm => algorithm.settings())
     }
 
     /// The counters of a store that can only add, if they are enough for this policy.
@@ -100,10 +134,33 @@ impl Policy {
             Self::FixedWindow(algorithm) => Some(algorithm.counters()),
             Self::SlidingWindow(algorithm) => Some(algorithm.counters()),
             Self::SubWindows(algorithm) => Some(algorithm.counters()),
-            Self::SubWindowsStrict(algorithm) => Some(algorithm.counters()),
             Self::SlidingLog(_) | Self::TokenBucket(_) | Self::Gcra(_) | Self::LeakyBucket(_) => {
                 None
             }
+        }
+    }
+
+    /// In how long all is forgotten at once, whatever was charged; `None` if it never is, for it
+    /// comes back little by little.
+    #[must_use]
+    pub fn begins_anew_after(&self, now: Micros) -> Option<MicroSpan> {
+        let counters = self.counters().filter(|counters| counters.count() == 1)?;
+        let width = counters.width().0;
+        Some(MicroSpan(width - now.0 % width))
+    }
+
+    /// For how long after its last charge a client is remembered though all is free again, because
+    /// a new one would get more; zero if a new one gets no more.
+    #[must_use]
+    pub fn newcomer_after(&self) -> MicroSpan {
+        match self {
+            Self::TokenBucket(bucket) => bucket.newcomer_after(),
+            Self::SlidingLog(_)
+            | Self::FixedWindow(_)
+            | Self::SlidingWindow(_)
+            | Self::SubWindows(_)
+            | Self::Gcra(_)
+            | Self::LeakyBucket(_) => MicroSpan::ZERO,
         }
     }
 
@@ -113,9 +170,7 @@ impl Policy {
             Self::SlidingLog(_) => State::SlidingLog(Box::default()),
             Self::FixedWindow(_) => State::FixedWindow(fixed_window::State::default()),
             Self::SlidingWindow(_) => State::SlidingWindow(sliding_window::State::default()),
-            Self::SubWindows(_) | Self::SubWindowsStrict(_) => {
-                State::SubWindows(sub_windows::State::default())
-            }
+            Self::SubWindows(_) => State::SubWindows(sub_windows::State::default()),
             Self::TokenBucket(_) => State::TokenBucket(token_bucket::State::default()),
             Self::Gcra(_) => State::Gcra(gcra::State::default()),
             Self::LeakyBucket(_) => State::LeakyBucket(leaky_bucket::State::default()),
@@ -133,35 +188,38 @@ impl Policy {
     }
 }
 
+impl State {
+    /// The numbers that it is written down as; none for a client who never called.
+    pub(crate) fn numbers(&self) -> Vec<u64> {
+        match self {
+            Self::New => Vec::new(),
+            Self::SlidingLog(state) => state.numbers(),
+            Self::FixedWindow(state) => state.numbers(),
+            Self::SlidingWindow(state) => state.numbers(),
+            Self::SubWindows(state) => state.numbers(),
+            Self::TokenBucket(state) => state.numbers(),
+            Self::Gcra(state) | Self::LeakyBucket(state) => state.numbers(),
+        }
+    }
+}
+
 impl Algorithm for Policy {
     type State = State;
 
     fn step(&self, state: &mut State, now: Micros, cost: Cost) -> Verdict {
-        match (self, &mut *state) {
-            (Self::SlidingLog(a), State::SlidingLog(s)) => a.step(s, now, cost),
-            (Self::FixedWindow(a), State::FixedWindow(s)) => a.step(s, now, cost),
-            (Self::SlidingWindow(a), State::SlidingWindow(s)) => a.step(s, now, cost),
-            (Self::SubWindows(a), State::SubWindows(s)) => a.step(s, now, cost),
-            (Self::SubWindowsStrict(a), State::SubWindows(s)) => a.step(s, now, cost),
-            (Self::TokenBucket(a), State::TokenBucket(s)) => a.step(s, now, cost),
-            (Self::Gcra(a), State::Gcra(s)) => a.step(s, now, cost),
-            (Self::LeakyBucket(a), State::LeakyBucket(s)) => a.step(s, now, cost),
-            _ => self.step_first(state, now, cost),
-        }
+        with_state!(
+            self, &mut *state,
+            (algorithm, own) => algorithm.step(own, now, cost),
+            _ => self.step_first(state, now, cost)
+        )
     }
 
     fn is_idle(&self, state: &State, now: Micros) -> bool {
-        match (self, state) {
-            (Self::SlidingLog(a), State::SlidingLog(s)) => a.is_idle(s, now),
-            (Self::FixedWindow(a), State::FixedWindow(s)) => a.is_idle(s, now),
-            (Self::SlidingWindow(a), State::SlidingWindow(s)) => a.is_idle(s, now),
-            (Self::SubWindows(a), State::SubWindows(s)) => a.is_idle(s, now),
-            (Self::SubWindowsStrict(a), State::SubWindows(s)) => a.is_idle(s, now),
-            (Self::TokenBucket(a), State::TokenBucket(s)) => a.is_idle(s, now),
-            (Self::Gcra(a), State::Gcra(s)) => a.is_idle(s, now),
-            (Self::LeakyBucket(a), State::LeakyBucket(s)) => a.is_idle(s, now),
-            _ => true,
-        }
+        with_state!(
+            self, state,
+            (algorithm, own) => algorithm.is_idle(own, now),
+            _ => true
+        )
     }
 
     fn most_in_any_window(&self, cost_max: u32) -> u64 {
@@ -181,24 +239,11 @@ mod tests {
             Policy::FixedWindow(FixedWindow::new(rate)),
             Policy::SlidingWindow(SlidingWindow::new(rate)),
             Policy::SubWindows(SubWindows::new(rate, 4).unwrap()),
-            Policy::SubWindowsStrict(SubWindowsStrict::new(rate, 4).unwrap()),
+            Policy::SubWindows(SubWindows::strict(rate, 4).unwrap()),
             Policy::TokenBucket(TokenBucket::new(rate, 100, 150).unwrap()),
             Policy::Gcra(Gcra::new(rate, 10).unwrap()),
             Policy::LeakyBucket(LeakyBucket::new(rate, 10)),
         ]
-    }
-
-    #[test]
-    fn counters_need_an_add_and_all_others_a_transaction() {
-        use Needs::{AtomicAdd, Transaction};
-        let needs = all().map(|policy| policy.needs());
-        let (log, bucket, gcra, leaky) = (Transaction, Transaction, Transaction, Transaction);
-        let counters = [AtomicAdd; 4];
-        let [fixed, sliding, sub, strict] = counters;
-        assert_eq!(
-            needs,
-            [log, fixed, sliding, sub, strict, bucket, gcra, leaky]
-        );
     }
 
     #[test]

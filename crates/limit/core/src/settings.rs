@@ -1,8 +1,65 @@
-//! What is wrong with the settings of a limit?
+//! What is set beside the rate of a limit, and what is wrong with it?
 //!
 //! One list for all algorithms, because whoever reads a config asks the same of each.
 
 use crate::time::MicroSpan;
+
+/// A number beside the rate of a limit.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Setting {
+    /// How many parts the window has.
+    SubWindows,
+    /// How many calls may come at once.
+    Burst,
+    /// How many calls may come at once the first time.
+    InitialBurst,
+    /// How many calls may wait.
+    Queue,
+}
+
+/// Numbers beside the rate of a limit. What is left out follows from the rate, or is usual.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[expect(missing_docs, reason = "each is said by its setting")]
+pub struct Settings {
+    pub sub_windows: Option<u32>,
+    pub burst: Option<u32>,
+    pub initial_burst: Option<u32>,
+    pub queue: Option<u32>,
+}
+
+impl Setting {
+    /// All of them.
+    pub const ALL: [Self; 4] = [
+        Self::SubWindows,
+        Self::Burst,
+        Self::InitialBurst,
+        Self::Queue,
+    ];
+}
+
+impl Settings {
+    /// The number, if it is set.
+    #[must_use]
+    pub const fn get(&self, setting: Setting) -> Option<u32> {
+        match setting {
+            Setting::SubWindows => self.sub_windows,
+            Setting::Burst => self.burst,
+            Setting::InitialBurst => self.initial_burst,
+            Setting::Queue => self.queue,
+        }
+    }
+
+    /// Sets the number.
+    pub const fn set(&mut self, setting: Setting, value: u32) {
+        let place = match setting {
+            Setting::SubWindows => &mut self.sub_windows,
+            Setting::Burst => &mut self.burst,
+            Setting::InitialBurst => &mut self.initial_burst,
+            Setting::Queue => &mut self.queue,
+        };
+        *place = Some(value);
+    }
+}
 
 /// Why a limit cannot be made of these settings.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]

@@ -7,12 +7,13 @@
 //! so a client that stops leaves its log behind until it is idle.
 
 use alloc::collections::VecDeque;
+use alloc::vec::Vec;
 
 use crate::algorithm::Algorithm;
 use crate::cost::Cost;
 use crate::exact::calls;
 use crate::rate::Rate;
-use crate::settings::SettingsError;
+use crate::settings::{Settings, SettingsError};
 use crate::time::Micros;
 use crate::verdict::{Standing, Verdict};
 
@@ -70,6 +71,10 @@ impl SlidingLog {
     #[must_use]
     pub const fn rate(&self) -> Rate {
         self.rate
+    }
+
+    pub(crate) fn settings(&self) -> Settings {
+        Settings::default()
     }
 
     fn live(&self, state: &State, now: Micros) -> Live {
@@ -156,6 +161,34 @@ impl State {
     /// The calls that are remembered, oldest first, those that are over among them.
     pub fn entries(&self) -> impl ExactSizeIterator<Item = Entry> + '_ {
         self.entries.iter().copied()
+    }
+
+    /// For each entry how long after the one before, and how many calls.
+    pub(crate) fn numbers(&self) -> Vec<u64> {
+        let mut before = Micros(0);
+        let entries = self.entries().flat_map(|entry| {
+            let after = entry.at.since(before).0;
+            before = entry.at;
+            [after, u64::from(entry.calls)]
+        });
+        entries.collect()
+    }
+
+    pub(crate) fn from_numbers(numbers: &[u64]) -> Option<Self> {
+        if numbers.is_empty() {
+            return None;
+        }
+        let mut at = Micros(0);
+        let entries = numbers.chunks(2).map(|entry| {
+            let [after, calls] = *entry else {
+                return None;
+            };
+            at = Micros(at.0.checked_add(after)?);
+            let calls = u32::try_from(calls).ok().filter(|calls| *calls > 0)?;
+            Some(Entry { at, calls })
+        });
+        let entries: Vec<Entry> = entries.collect::<Option<_>>()?;
+        Some(Self::from_entries(entries))
     }
 
     /// A clock that went back stands still until it has caught up.
@@ -262,8 +295,8 @@ mod tests {
     }
 
     trait RevSorted: Iterator<Item = Entry> + Sized {
-        fn rev_sorted(self) -> alloc::vec::Vec<Entry> {
-            let mut entries: alloc::vec::Vec<_> = self.collect();
+        fn rev_sorted(self) -> Vec<Entry> {
+            let mut entries: Vec<_> = self.collect();
             entries.reverse();
             entries
         }

@@ -6,74 +6,21 @@
 //! Rate-Limiting Algorithms", 2022; Cloudflare, "How we built rate limiting capable of scaling to
 //! millions of domains", 2017.
 
-use crate::algorithm::Algorithm;
-use crate::cost::Cost;
-use crate::counters::{Counters, Oldest};
-use crate::rate::Rate;
-use crate::time::Micros;
-use crate::verdict::Verdict;
+use crate::windows::{self, Windows};
 
-/// A rate.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct SlidingWindow {
-    rate: Rate,
-}
+/// A rate. Less than twice its calls pass in any window.
+pub type SlidingWindow = Windows<2>;
 
 /// What is remembered of one client.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct State {
-    /// Where the window of the last charge begins.
-    pub starts_at: Micros,
-    /// What was charged in it, and in the one before.
-    pub counts: [u32; 2],
-}
-
-impl SlidingWindow {
-    /// Windows for this rate.
-    #[must_use]
-    pub const fn new(rate: Rate) -> Self {
-        Self { rate }
-    }
-
-    /// How many calls in how long.
-    #[must_use]
-    pub const fn rate(&self) -> Rate {
-        self.rate
-    }
-
-    /// The counters of a store that can only add.
-    #[must_use]
-    pub const fn counters(&self) -> Counters {
-        Counters::new(self.rate.calls(), self.rate.window(), 1, Oldest::Falling)
-    }
-}
-
-impl Algorithm for SlidingWindow {
-    type State = State;
-
-    fn step(&self, state: &mut State, now: Micros, cost: Cost) -> Verdict {
-        let counters = self.counters();
-        counters.step(&mut state.starts_at, &mut state.counts, now, cost)
-    }
-
-    fn is_idle(&self, state: &State, now: Micros) -> bool {
-        self.counters().is_idle(state.starts_at, &state.counts, now)
-    }
-
-    /// `2 * calls - 1`. Any window lies in two of ours. When the last call of it is judged, with
-    /// `elapsed` of the newer one gone, there are at most
-    /// `calls - older * (width - elapsed) / width` in that, and at most `older` in the other:
-    /// together less than `calls + older`, as `elapsed` is less than the width.
-    fn most_in_any_window(&self, _cost_max: u32) -> u64 {
-        (2 * u64::from(self.rate.calls())).saturating_sub(1)
-    }
-}
+pub type State = windows::State<2>;
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::algorithm::Algorithm as _;
     use crate::cost::Cost;
     use crate::testing::{Client, a_minute, at};
+    use crate::time::Micros;
 
     fn client(calls: u32) -> Client<SlidingWindow> {
         Client::new(SlidingWindow::new(a_minute(calls)))

@@ -3,15 +3,23 @@
 //! As a sliding window, with a counter for each part of the window, so that only the part that
 //! leaves it is guessed. More parts make a wrong guess shorter, but the bound is the same for all:
 //! a client that puts all its calls at the end of a part gets nearly twice the limit. Source:
-//! Muscat, "Distributed Rate-Limiting Algorithms", 2022. [`crate::sub_windows_strict`] keeps the
-//! limit.
+//! Muscat, "Distributed Rate-Limiting Algorithms", 2022.
+//!
+//! # Strict sub-windows
+//!
+//! Here the part that leaves the window counts whole until it has left. So no window ever has more
+//! than the limit, from counters alone; the price is that a client is held back for up to one part
+//! too long.
+
+use alloc::boxed::Box;
+use alloc::vec;
+use alloc::vec::Vec;
 
 use crate::algorithm::Algorithm;
 use crate::cost::Cost;
-use crate::counters::{Counters, Oldest};
+use crate::counters::{self, Counters, Oldest};
 use crate::rate::Rate;
-pub use crate::ring::State;
-use crate::settings::SettingsError;
+use crate::settings::{Settings, SettingsError};
 use crate::time::{MicroSpan, Micros};
 use crate::verdict::Verdict;
 
@@ -19,25 +27,48 @@ use crate::verdict::Verdict;
 /// store.
 pub const PARTS_MOST: u32 = 120;
 
-/// A rate, and the parts of its window.
+/// A rate, the parts of its window, and how the oldest of them counts.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct SubWindows {
     rate: Rate,
     parts: u32,
+    oldest: Oldest,
 }
 
 impl SubWindows {
-    /// A window of `parts` parts.
+    /// A window of `parts` parts, of which the oldest counts less and less.
     ///
     /// # Errors
     ///
     /// [`SettingsError::PartsOutOfRange`] for none and for more than [`PARTS_MOST`],
     /// [`SettingsError::PartsUneven`] if the window is not so many times a whole microsecond.
     pub const fn new(rate: Rate, parts: u32) -> Result<Self, SettingsError> {
-        if let Err(error) = check_parts(rate, parts) {
-            return Err(error);
+        Self::with_oldest(rate, parts, Oldest::Falling)
+    }
+
+    /// A window of `parts` parts, of which the oldest counts whole until it has left.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Self::new`].
+    pub const fn strict(rate: Rate, parts: u32) -> Result<Self, SettingsError> {
+        Self::with_oldest(rate, parts, Oldest::Whole)
+    }
+
+    const fn with_oldest(rate: Rate, parts: u32, oldest: Oldest) -> Result<Self, SettingsError> {
+        if parts == 0 || parts > PARTS_MOST {
+            let most = PARTS_MOST;
+            return Err(SettingsError::PartsOutOfRange { parts, most });
         }
-        Ok(Self { rate, parts })
+        let window = rate.window();
+        if !window.0.is_multiple_of(parts as u64) {
+            return Err(SettingsError::PartsUneven { window, parts });
+        }
+        Ok(Self {
+            rate,
+            parts,
+            oldest,
+        })
     }
 
     /// How many calls in how long.
@@ -52,24 +83,25 @@ impl SubWindows {
         self.parts
     }
 
+    /// How the oldest part counts.
+    #[must_use]
+    pub const fn oldest(&self) -> Oldest {
+        self.oldest
+    }
+
     /// The counters of a store that can only add.
     #[must_use]
     pub const fn counters(&self) -> Counters {
         let width = MicroSpan(self.rate.window().0 / self.parts as u64);
-        Counters::new(self.rate.calls(), width, self.parts, Oldest::Falling)
+        Counters::new(self.rate.calls(), width, self.parts, self.oldest)
     }
-}
 
-pub(crate) const fn check_parts(rate: Rate, parts: u32) -> Result<(), SettingsError> {
-    if parts == 0 || parts > PARTS_MOST {
-        let most = PARTS_MOST;
-        return Err(SettingsError::PartsOutOfRange { parts, most });
+    pub(crate) fn settings(&self) -> Settings {
+        Settings {
+            sub_windows: Some(self.parts),
+            ..Settings::default()
+        }
     }
-    let window = rate.window();
-    if !window.0.is_multiple_of(parts as u64) {
-        return Err(SettingsError::PartsUneven { window, parts });
-    }
-    Ok(())
 }
 
 impl Algorithm for SubWindows {
@@ -83,13 +115,93 @@ impl Algorithm for SubWindows {
         state.is_idle(&self.counters(), now)
     }
 
-    /// `2 * calls - 1`, whatever the number of parts. Any window lies in `parts + 1` of our
-    /// stretches. When the last call of it is judged, with `elapsed` of the newest stretch gone,
-    /// there are at most `calls - oldest * (width - elapsed) / width` in all but the oldest, and at
-    /// most `oldest` in that: together less than `calls + oldest`, as `elapsed` is less than the
-    /// width.
     fn most_in_any_window(&self, _cost_max: u32) -> u64 {
-        (2 * u64::from(self.rate.calls())).saturating_sub(1)
+        self.counters().most_in_any_window()
+    }
+}
+
+/// What is remembered of one client: a counter for each part of the window and one more.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct State {
+    /// Where the newest counter begins.
+    starts_at: Micros,
+    /// Newest first: moving 121 counters costs less than knowing at each sum where they begin.
+    /// Empty before the first call.
+    counts: Box<[u32]>,
+}
+
+impl State {
+    /// A state of these parts, as a store wrote them down.
+    #[must_use]
+    pub fn from_counts(starts_at: Micros, counts: Box<[u32]>) -> Self {
+        Self { starts_at, counts }
+    }
+
+    /// Where the newest counter begins.
+    #[must_use]
+    pub fn starts_at(&self) -> Micros {
+        self.starts_at
+    }
+
+    /// The counters, newest first.
+    #[must_use]
+    pub fn counts(&self) -> &[u32] {
+        &self.counts
+    }
+
+    pub(crate) fn step(&mut self, counters: &Counters, now: Micros, cost: Cost) -> Verdict {
+        if self.counts.len() == counters.count() {
+            return counters.step(&mut self.starts_at, &mut self.counts, now, cost);
+        }
+        let mut fitting = self.fitting(counters);
+        let verdict = counters.step(&mut fitting.starts_at, &mut fitting.counts, now, cost);
+        if verdict.is_admitted() && cost != Cost::Peek {
+            let is_empty = fitting.counts.iter().all(|&count| count == 0);
+            *self = if is_empty { Self::default() } else { fitting };
+        }
+        verdict
+    }
+
+    pub(crate) fn is_idle(&self, counters: &Counters, now: Micros) -> bool {
+        if self.counts.len() == counters.count() {
+            return counters.is_idle(self.starts_at, &self.counts, now);
+        }
+        let fitting = self.fitting(counters);
+        counters.is_idle(fitting.starts_at, &fitting.counts, now)
+    }
+
+    /// The state in as many counters as there are now. If there were others before, all that was
+    /// counted is put where the newest of it can be: what was spent is forgotten later, and not
+    /// earlier, than it would have been.
+    fn fitting(&self, counters: &Counters) -> Self {
+        let mut counts = vec![0; counters.count()].into_boxed_slice();
+        let mut starts_at = Micros(0);
+        if let Some(parts) = self.counts.len().checked_sub(1) {
+            let window = counters
+                .width()
+                .0
+                .saturating_mul(counters.count() as u64 - 1);
+            let width = window / (parts as u64).max(1);
+            let last = self.starts_at + MicroSpan(width.saturating_sub(1));
+            starts_at = Micros(last.0 - last.0 % counters.width().0);
+            counts[0] = self
+                .counts
+                .iter()
+                .fold(0, |sum: u32, &count| sum.saturating_add(count));
+        }
+        Self { starts_at, counts }
+    }
+    pub(crate) fn numbers(&self) -> Vec<u64> {
+        if self.counts.is_empty() {
+            return Vec::new();
+        }
+        counters::numbers(self.starts_at, &self.counts)
+    }
+
+    pub(crate) fn from_numbers(numbers: &[u64]) -> Option<Self> {
+        let (starts_at, counts) = counters::from_numbers(numbers, PARTS_MOST as usize + 1)?;
+        let counts = counts.into_boxed_slice();
+        Some(Self { starts_at, counts })
     }
 }
 
@@ -103,7 +215,7 @@ mod tests {
         Client::new(SubWindows::new(a_minute(calls), parts).unwrap())
     }
 
-    fn to_read(parts: u32) -> alloc::vec::Vec<CounterIndex> {
+    fn to_read(parts: u32) -> Vec<CounterIndex> {
         let counters = client(100, parts).limit.counters();
         let now = at("07:10:20");
         let call = AddThenRead {
@@ -135,7 +247,7 @@ mod tests {
         assert_eq!(to_read(4).len(), 5);
         assert_eq!(to_read(60).len(), 61);
         let newest = at("07:10:20").0 / 1_000_000;
-        let indexes: alloc::vec::Vec<_> = (0..61).map(|age| CounterIndex(newest - age)).collect();
+        let indexes: Vec<_> = (0..61).map(|age| CounterIndex(newest - age)).collect();
         assert_eq!(to_read(60), indexes);
     }
 
@@ -187,5 +299,43 @@ mod tests {
         assert_eq!(client.remaining("07:11:29"), 10);
         assert_eq!(client.remaining("07:11:30"), 70);
         assert_eq!(client.full_at("07:11:30"), at("07:11:41"));
+    }
+
+    fn strict(calls: u32, parts: u32) -> Client<SubWindows> {
+        Client::new(SubWindows::strict(a_minute(calls), parts).unwrap())
+    }
+
+    #[test]
+    fn the_oldest_part_counts_whole_until_it_has_left() {
+        let mut client = strict(1_000, 4);
+        for time in ["07:09:14", "07:09:29", "07:09:44", "07:09:59", "07:10:10"] {
+            assert!(client.takes(time, 150));
+        }
+        for (time, used) in [
+            ("07:10:10", 750),
+            ("07:10:14.999999", 750),
+            ("07:10:15", 600),
+            ("07:11:14.999999", 150),
+            ("07:11:15", 0),
+        ] {
+            assert_eq!(client.remaining(time), 1_000 - used, "{time}");
+        }
+    }
+
+    #[test]
+    fn a_client_is_held_back_for_up_to_one_part_too_long() {
+        let mut early = strict(100, 4);
+        early.call("07:10:00", 100);
+        assert_eq!(early.retry_at("07:10:00", 1), Some(at("07:11:15")));
+        let mut late = strict(100, 4);
+        late.call("07:10:14.999999", 100);
+        assert_eq!(late.retry_at("07:10:15", 1), Some(at("07:11:15")));
+    }
+
+    #[test]
+    fn no_more_than_the_limit_passes_around_the_edge_of_a_minute() {
+        let mut client = strict(100, 4);
+        let calls = client.call("07:09:59", 100) + client.call("07:10:00", 100);
+        assert_eq!(calls, 100);
     }
 }

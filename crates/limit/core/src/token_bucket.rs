@@ -20,11 +20,13 @@
 //! Tokens are kept. A bucket that holds more than a new client's would is cut down to that, so that
 //! a lower limit acts at once; one that may hold more now fills up as the rate says.
 
+use alloc::vec::Vec;
+
 use crate::algorithm::Algorithm;
 use crate::cost::Cost;
 use crate::exact::{calls, div_ceil, div_floor, product};
 use crate::rate::Rate;
-use crate::settings::SettingsError;
+use crate::settings::{Settings, SettingsError};
 use crate::time::{MicroSpan, Micros};
 use crate::verdict::{Standing, Verdict};
 
@@ -97,6 +99,24 @@ impl TokenBucket {
     #[must_use]
     pub const fn initial_burst(&self) -> u32 {
         self.initial_burst
+    }
+
+    pub(crate) fn settings(&self) -> Settings {
+        Settings {
+            burst: Some(self.capacity),
+            initial_burst: Some(self.initial_burst),
+            ..Settings::default()
+        }
+    }
+
+    /// For how long after its last charge a client is remembered who would get the initial burst
+    /// again as a new one; zero if a new one gets no more than the capacity.
+    pub(crate) fn newcomer_after(&self) -> MicroSpan {
+        if self.initial_burst > self.capacity {
+            NEWCOMER_AFTER.max(self.rate.window())
+        } else {
+            MicroSpan::ZERO
+        }
     }
 
     /// The state with all tokens counted that there are at `now`, or at the last count if the clock
@@ -192,6 +212,38 @@ impl TokenBucket {
             *state = counted;
         }
         self.standing(&counted, now).admit()
+    }
+}
+
+impl State {
+    /// The state of a client who has just spent all that there is.
+    pub(crate) fn empty(counted_at: Micros) -> Self {
+        Self {
+            counted_at,
+            part: 0,
+            tokens: 0,
+            is_known: true,
+        }
+    }
+
+    /// When tokens were counted, the part of the next one, and how many there were.
+    pub(crate) fn numbers(&self) -> Vec<u64> {
+        if !self.is_known {
+            return Vec::new();
+        }
+        [self.counted_at.0, self.part, self.tokens.into()].into()
+    }
+
+    pub(crate) fn from_numbers(numbers: &[u64]) -> Option<Self> {
+        let &[counted_at, part, tokens] = numbers else {
+            return None;
+        };
+        Some(Self {
+            counted_at: Micros(counted_at),
+            part,
+            tokens: u32::try_from(tokens).ok()?,
+            is_known: true,
+        })
     }
 }
 

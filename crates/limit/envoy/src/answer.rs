@@ -117,13 +117,13 @@ impl Said<'_> {
 /// In how long a limit begins anew. A fixed window does so at its end, whatever was charged; others
 /// are as new when all is free again, and whoever was rejected may come back earlier.
 fn reset(policy: &Policy, verdict: &Verdict, now: Micros) -> MicroSpan {
-    if let Policy::FixedWindow(fixed) = policy {
+    if let Some(left) = policy.begins_anew_after(now) {
         // The store's own clock, where it had anything to tell.
-        if verdict.full_after > MicroSpan::ZERO {
-            return verdict.full_after;
-        }
-        let window = fixed.rate().window();
-        return MicroSpan(window.0 - now.0 % window.0);
+        return if verdict.full_after > MicroSpan::ZERO {
+            verdict.full_after
+        } else {
+            left
+        };
     }
     match verdict.outcome {
         Outcome::Reject {

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::config::RateLimits;
+use anteroom_limit::registry::AlgorithmKind;
 use bytes::Bytes;
 use http::header::{ALLOW, CONTENT_TYPE, HeaderValue};
 use http::{Method, Request, Response, StatusCode};
@@ -164,9 +165,9 @@ fn shown(limits: &RateLimits) -> String {
             limit.is_quota,
         )
         .expect("a String takes all that is written to it");
-        if limit.algorithm != crate::config::AlgorithmChoice::FixedWindow {
+        if limit.algorithm.kind != AlgorithmKind::FixedWindow {
             text.push_str(", algorithm: ");
-            text.push_str(limit.algorithm.name());
+            text.push_str(limit.algorithm.kind.name());
         }
         text.push('\n');
     }

@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use anteroom_config::OnLimit;
-use anteroom_limit::policy::Policy;
+use anteroom_limit::registry::Early;
 use anteroom_limit::time::MicroSpan;
 use anteroom_limit::verdict::{Outcome, Verdict};
 use anteroom_proxy::path::Readings;
@@ -235,7 +235,7 @@ impl<'p> Call<'p> {
             let wait = Duration::from(wait);
             let left = counted.limit.patience().saturating_sub(self.held);
             // A leaky bucket has said already that there is no place in its line.
-            let has_line = matches!(counted.limit.policy, Policy::LeakyBucket(_));
+            let has_line = counted.limit.policy.row().early == Early::Waits;
             if has_line || wait > left {
                 return None;
             }

@@ -14,16 +14,11 @@ use std::sync::Arc;
 use anteroom_limit::algorithm::Algorithm as _;
 use anteroom_limit::cost::Cost;
 use anteroom_limit::fixed_window::FixedWindow;
-use anteroom_limit::gcra::Gcra;
-use anteroom_limit::leaky_bucket::LeakyBucket;
 use anteroom_limit::policy::Policy;
 use anteroom_limit::rate::Rate;
-use anteroom_limit::sliding_log::SlidingLog;
-use anteroom_limit::sliding_window::SlidingWindow;
-use anteroom_limit::sub_windows::SubWindows;
-use anteroom_limit::sub_windows_strict::SubWindowsStrict;
+use anteroom_limit::registry::AlgorithmKind;
+use anteroom_limit::settings::Settings;
 use anteroom_limit::time::{MicroSpan, Micros};
-use anteroom_limit::token_bucket::TokenBucket;
 use anteroom_limit::verdict::{Outcome, Verdict};
 use futures_util::future::join_all;
 
@@ -87,32 +82,20 @@ pub async fn check(stage: &dyn Stage) -> Result<(), CountsError> {
 }
 
 /// Each algorithm, with so many calls a minute, all of which may come at once.
-fn policies(calls: u32) -> [(&'static str, Policy); 8] {
-    let rate = rate(calls);
-    let why = "the settings are in range";
-    [
-        ("fixed", Policy::FixedWindow(FixedWindow::new(rate))),
-        ("sliding", Policy::SlidingWindow(SlidingWindow::new(rate))),
-        (
-            "sub",
-            Policy::SubWindows(SubWindows::new(rate, 4).expect(why)),
-        ),
-        (
-            "strict",
-            Policy::SubWindowsStrict(SubWindowsStrict::new(rate, 4).expect(why)),
-        ),
-        (
-            "bucket",
-            Policy::TokenBucket(TokenBucket::new(rate, calls, calls).expect(why)),
-        ),
-        ("gcra", Policy::Gcra(Gcra::new(rate, calls).expect(why))),
+fn policies(calls: u32) -> Vec<(&'static str, Policy)> {
+    let settings = Settings {
+        sub_windows: Some(4),
+        burst: Some(calls),
+        initial_burst: Some(calls),
         // One goes on at once and the others wait.
-        (
-            "leaky",
-            Policy::LeakyBucket(LeakyBucket::new(rate, calls - 1)),
-        ),
-        ("log", Policy::SlidingLog(SlidingLog::new(rate).expect(why))),
-    ]
+        queue: Some(calls - 1),
+    };
+    let all = AlgorithmKind::ALL.iter();
+    all.map(|kind| {
+        let policy = kind.build(rate(calls), &settings);
+        (kind.name(), policy.expect("the settings are in range"))
+    })
+    .collect()
 }
 
 fn rate(calls: u32) -> Rate {

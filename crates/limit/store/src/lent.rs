@@ -22,7 +22,6 @@
 //! nobody ever brings again.
 
 pub mod record;
-pub mod states;
 pub mod step;
 
 use std::fmt;

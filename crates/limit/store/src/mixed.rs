@@ -21,6 +21,7 @@ use std::mem;
 use anteroom_limit::algorithm::Algorithm as _;
 use anteroom_limit::cost::Cost;
 use anteroom_limit::policy::{Policy, State};
+use anteroom_limit::registry::Remembers;
 use anteroom_limit::time::Micros;
 use anteroom_limit::verdict::Verdict;
 use parking_lot::MutexGuard;
@@ -156,17 +157,17 @@ fn step_in(table: &mut Table<Kept>, charge: &MixedCharge<'_>, now: Micros) -> Ve
 /// another rate: what it got by the faster one would go to the slower. All others count calls in a
 /// window, or time.
 fn counts_alike(one: &Policy, other: &Policy) -> bool {
-    match (one, other) {
-        (Policy::TokenBucket(one), Policy::TokenBucket(other)) => one == other,
-        (Policy::SubWindows(one), Policy::SubWindows(other)) => {
-            one.parts() == other.parts() && one.rate().window() == other.rate().window()
-        }
-        (Policy::SubWindowsStrict(one), Policy::SubWindowsStrict(other)) => {
-            one.parts() == other.parts() && one.rate().window() == other.rate().window()
-        }
-        (one, other) => {
-            mem::discriminant(one) == mem::discriminant(other)
-                && one.rate().window() == other.rate().window()
+    if one.kind() != other.kind() {
+        return false;
+    }
+    let counts_in = |policy: &Policy| {
+        let count = policy.counters().map(|counters| counters.count());
+        (policy.rate().window(), count)
+    };
+    match one.row().remembers {
+        Remembers::Tokens => one == other,
+        Remembers::Calls | Remembers::Counts | Remembers::Time => {
+            counts_in(one) == counts_in(other)
         }
     }
 }

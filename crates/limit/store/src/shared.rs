@@ -280,26 +280,11 @@ pub fn check_needs(
     }
     Err(UnfitError::NeedsMore {
         limit: limit.to_owned(),
-        algorithm: algorithm_name(policy),
+        algorithm: policy.kind().name(),
         needs,
         store,
         offers,
     })
-}
-
-/// The algorithm of a limit, as it is written in settings.
-#[must_use]
-pub const fn algorithm_name(policy: &Policy) -> &'static str {
-    match policy {
-        Policy::SlidingLog(_) => "sliding-log",
-        Policy::FixedWindow(_) => "fixed-window",
-        Policy::SlidingWindow(_) => "sliding-window",
-        Policy::SubWindows(_) => "sub-windows",
-        Policy::SubWindowsStrict(_) => "sub-windows-strict",
-        Policy::TokenBucket(_) => "token-bucket",
-        Policy::Gcra(_) => "gcra",
-        Policy::LeakyBucket(_) => "leaky-bucket",
-    }
 }
 
 fn words(needs: Needs) -> &'static str {

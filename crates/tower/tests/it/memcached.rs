@@ -63,13 +63,6 @@ impl Node {
     }
 }
 
-/// What a configuration may say is what the store keeps.
-#[test]
-fn the_longest_configurable_log_is_the_longest_kept() {
-    let configured = anteroom_config::SWAPPED_LOG_LONGEST;
-    assert_eq!(configured, anteroom_memcached::LOG_LONGEST);
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn two_nodes_pass_one_limit_and_a_late_third_joins() {
     let mut server = MemcachedServer::start().await;

@@ -7,7 +7,6 @@ use anteroom_limit::policy::Policy;
 use anteroom_limit::rate::Rate;
 use anteroom_limit::sliding_window::SlidingWindow;
 use anteroom_limit::sub_windows::SubWindows;
-use anteroom_limit::sub_windows_strict::SubWindowsStrict;
 use anteroom_limit::verdict::Verdict;
 use anteroom_limit_store::CallKey;
 use anteroom_limit_store::shared::SharedCharge;
@@ -28,7 +27,7 @@ fn policies(calls: u32) -> [Policy; 4] {
         Policy::FixedWindow(FixedWindow::new(rate)),
         Policy::SlidingWindow(SlidingWindow::new(rate)),
         Policy::SubWindows(SubWindows::new(rate, 4).unwrap()),
-        Policy::SubWindowsStrict(SubWindowsStrict::new(rate, 4).unwrap()),
+        Policy::SubWindows(SubWindows::strict(rate, 4).unwrap()),
     ]
 }
 

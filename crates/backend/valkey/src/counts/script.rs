@@ -1,7 +1,9 @@
 //! Calls the script that charges, and reads what it answers.
 
 use anteroom_limit::cost::Cost;
+use anteroom_limit::counters::Oldest;
 use anteroom_limit::policy::{Policy, State};
+use anteroom_limit::registry::Remembers;
 use anteroom_limit::time::Micros;
 use anteroom_limit::token_bucket::NEWCOMER_AFTER;
 use anteroom_limit_store::shared::{SharedCharge, TestTime};
@@ -30,11 +32,11 @@ const WAYS: [&[&str]; 4] = [
 
 /// By which of [`WAYS`] an algorithm counts.
 fn way_of(policy: &Policy) -> usize {
-    match policy {
-        Policy::Gcra(_) | Policy::LeakyBucket(_) => 1,
-        Policy::TokenBucket(_) => 2,
-        Policy::SlidingLog(_) => 3,
-        _ => 0,
+    match policy.row().remembers {
+        Remembers::Counts => 0,
+        Remembers::Time => 1,
+        Remembers::Tokens => 2,
+        Remembers::Calls => 3,
     }
 }
 
@@ -93,35 +95,32 @@ pub(crate) fn add_settings(command: &mut Cmd, policy: &Policy) {
     let rate = policy.rate();
     command.arg(rate.calls());
     if let Some(counters) = policy.counters() {
-        let is_falling = matches!(policy, Policy::SlidingWindow(_) | Policy::SubWindows(_));
+        let is_falling = match counters.oldest() {
+            Oldest::Whole => 0,
+            Oldest::Falling => 1,
+        };
         let (width, count) = (counters.width().0, counters.count());
-        command.arg(width).arg(count).arg(u32::from(is_falling));
+        command.arg(width).arg(count).arg(is_falling);
         return;
     }
     let window = rate.window().0;
     command.arg(window);
-    match policy {
-        Policy::Gcra(gcra) => command.arg(gcra.burst()),
-        Policy::LeakyBucket(bucket) => command.arg(bucket.queue()),
-        Policy::TokenBucket(bucket) => {
-            let newcomer = NEWCOMER_AFTER.0.max(window);
-            let (capacity, initial) = (bucket.capacity(), bucket.initial_burst());
-            command.arg(capacity).arg(initial).arg(newcomer)
+    for (_, value) in policy.each_setting() {
+        command.arg(value);
+    }
+    match policy.row().remembers {
+        Remembers::Tokens => {
+            command.arg(NEWCOMER_AFTER.0.max(window));
         }
-        _ => command,
-    };
+        Remembers::Calls | Remembers::Counts | Remembers::Time => {}
+    }
 }
 
-/// The letter of an algorithm.
-pub(crate) const fn letter_of(policy: &Policy) -> &'static str {
-    match policy {
-        Policy::FixedWindow(_) => "f",
-        Policy::SlidingWindow(_) => "s",
-        Policy::SubWindows(_) | Policy::SubWindowsStrict(_) => "w",
-        Policy::Gcra(_) => "g",
-        Policy::LeakyBucket(_) => "l",
-        Policy::TokenBucket(_) => "t",
-        Policy::SlidingLog(_) => "e",
+/// The letter of an algorithm: that of its states. A log is a list here, and no text.
+fn letter_of(policy: &Policy) -> &'static str {
+    match policy.row().remembers {
+        Remembers::Calls => value::LOG,
+        Remembers::Counts | Remembers::Tokens | Remembers::Time => policy.row().state_letter,
     }
 }
 

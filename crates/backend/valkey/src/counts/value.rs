@@ -1,27 +1,23 @@
 //! What does a value at the server say of a client?
 //!
-//! A letter and whole numbers, as where calls are lent ([`anteroom_limit_store::lent::states`]) and
-//! as the scripts write them down: see `counters.lua`, `pace.lua`, `token_bucket.lua`. Added are
-//! `l`, leaky buckets, of which nothing can be lent, and `e`, what `sliding_log.lua` tells of a
+//! A letter and whole numbers, as the scripts write them down ([`anteroom_limit::codec`]): see
+//! `counters.lua`, `pace.lua`, `token_bucket.lua`. Added is `e`, what `sliding_log.lua` tells of a
 //! log. Whether a value can be read at all is for the scripts to say: what they pass on has this
 //! form.
 
-use anteroom_limit::leaky_bucket;
+use anteroom_limit::codec;
 use anteroom_limit::policy::State;
 use anteroom_limit::sliding_log::{self, Entry};
 use anteroom_limit::time::Micros;
-use anteroom_limit_store::lent::states;
+
+/// A log, as the script tells it.
+pub(super) const LOG: &str = "e";
 
 /// The state that a text stands for; `None` if it stands for none. An empty one is a client who
 /// never called.
 pub(super) fn read(text: &str) -> Option<State> {
-    states::read_or(text, |letter, numbers| match letter {
-        "l" => {
-            let next_at = states::read_point(numbers)?;
-            Some(State::LeakyBucket(leaky_bucket::State { next_at }))
-        }
-        "e" => log(numbers),
-        _ => None,
+    codec::read_or(text, |letter, numbers| {
+        log(numbers).filter(|_| letter == LOG)
     })
 }
 
@@ -55,7 +51,7 @@ mod tests {
         assert_eq!(read("w 5 50 7 0 3"), Some(State::SubWindows(state)));
         let state = fixed_window::State {
             starts_at: Micros(50),
-            count: 0,
+            counts: [0],
         };
         assert_eq!(read("f 1 50"), Some(State::FixedWindow(state)));
     }

@@ -3,6 +3,7 @@
 use anteroom_limit::lending::epoch::StoreIdentity;
 use anteroom_limit::lending::parent::PART_OF_REMAINING;
 use anteroom_limit::policy::Policy;
+use anteroom_limit::registry::Remembers;
 use anteroom_limit::time::Micros;
 use anteroom_limit_store::lent::record;
 use anteroom_limit_store::lent::step::{LentInStep, Step, Stepped};
@@ -13,7 +14,7 @@ use redis::{Cmd, Value};
 
 use super::{kept, token_bytes};
 use crate::counts::is_exact;
-use crate::counts::script::{add_settings, letter_of};
+use crate::counts::script::add_settings;
 use crate::failure::Failure;
 use crate::link::Answered;
 use crate::route::Route;
@@ -73,15 +74,11 @@ impl StepScript {
 
     /// `None` if it cannot lend by this limit.
     fn text(&self, widened: &Policy) -> Option<&Text> {
-        match widened {
-            Policy::SlidingLog(_) => Some(&self.log),
-            Policy::TokenBucket(_) => Some(&self.bucket),
-            Policy::Gcra(_) => is_exact(widened).then_some(&self.pace),
-            Policy::LeakyBucket(_) => None,
-            Policy::FixedWindow(_)
-            | Policy::SlidingWindow(_)
-            | Policy::SubWindows(_)
-            | Policy::SubWindowsStrict(_) => Some(&self.counters),
+        match widened.row().remembers {
+            Remembers::Calls => Some(&self.log),
+            Remembers::Counts => Some(&self.counters),
+            Remembers::Tokens => Some(&self.bucket),
+            Remembers::Time => is_exact(widened).then_some(&self.pace),
         }
     }
 
@@ -101,11 +98,7 @@ impl StepScript {
         let Some(text) = self.text(widened) else {
             return Ok(Stepped::OtherStore);
         };
-        // A log is one text here, and a list of its own where calls are counted.
-        let letter = match letter_of(widened) {
-            "e" => "d",
-            letter => letter,
-        };
+        let letter = widened.row().state_letter;
         let now = self.test_time();
         let tokens = [token_bytes(step.epoch_token), token_bytes(step.token)];
         let (head, unheard_of) = (step.head(), record::encode(&step.unheard_of()));

@@ -12,7 +12,7 @@ use anteroom_limit::cost::Cost;
 use anteroom_limit::gcra::Gcra;
 use anteroom_limit::policy::Policy;
 use anteroom_limit::rate::Rate;
-use anteroom_limit::sub_windows_strict::SubWindowsStrict;
+use anteroom_limit::sub_windows::SubWindows;
 use anteroom_limit::time::{MicroSpan, Micros};
 use governor::{DefaultKeyedRateLimiter, Quota};
 
@@ -58,8 +58,8 @@ fn main() {
             clients,
             &Policy::Gcra(Gcra::new(rate, 100).expect("a burst")),
         );
-        let strict = SubWindowsStrict::new(rate, 10).expect("even parts");
-        let strict = ours(clients, &Policy::SubWindowsStrict(strict));
+        let strict = SubWindows::strict(rate, 10).expect("even parts");
+        let strict = ours(clients, &Policy::SubWindows(strict));
         let governor = governor(clients);
         if is_json {
             println!(

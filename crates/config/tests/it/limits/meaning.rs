@@ -14,7 +14,6 @@ use anteroom_limit::rate::Rate;
 use anteroom_limit::sliding_log::SlidingLog;
 use anteroom_limit::sliding_window::SlidingWindow;
 use anteroom_limit::sub_windows::SubWindows;
-use anteroom_limit::sub_windows_strict::SubWindowsStrict;
 use anteroom_limit::token_bucket::TokenBucket;
 use anteroom_room::time::Span;
 use proptest::prelude::*;
@@ -50,8 +49,8 @@ fn without_a_limit_there_is_none() {
 fn what_is_left_out_has_the_documented_default() {
     let limit = limit("");
     assert_eq!(limit.name.as_str(), "api");
-    let strict = SubWindowsStrict::new(rate("100/m"), 10).unwrap();
-    assert_eq!(limit.policy, Policy::SubWindowsStrict(strict));
+    let strict = SubWindows::strict(rate("100/m"), 10).unwrap();
+    assert_eq!(limit.policy, Policy::SubWindows(strict));
     assert_eq!(limit.routes, []);
     let key = ClientKey {
         parts: vec![KeyPart::ClientAddress],
@@ -139,8 +138,8 @@ fn each_algorithm_has_its_settings_and_their_defaults() {
     let parts = |parts| Policy::SubWindows(SubWindows::new(rate, parts).unwrap());
     check("algorithm = \"sub-windows\"", parts(10));
     check("algorithm = \"sub-windows\"\nsub_windows = 120", parts(120));
-    let strict = SubWindowsStrict::new(rate, 1).unwrap();
-    check("sub_windows = 1", Policy::SubWindowsStrict(strict));
+    let strict = SubWindows::strict(rate, 1).unwrap();
+    check("sub_windows = 1", Policy::SubWindows(strict));
     let bucket = |burst, first| Policy::TokenBucket(TokenBucket::new(rate, burst, first).unwrap());
     let token = |lines: &str| format!("algorithm = \"token-bucket\"\n{lines}");
     check(&token(""), bucket(100, 100));

@@ -82,12 +82,12 @@ impl Counters {
 mod tests {
     use super::*;
     use crate::sliding_window::SlidingWindow;
-    use crate::sub_windows_strict::SubWindowsStrict;
+    use crate::sub_windows::SubWindows;
     use crate::testing::{MINUTE, a_minute, at};
 
     /// Ten calls a minute, counted in four parts.
     fn strict() -> Counters {
-        SubWindowsStrict::new(a_minute(10), 4).unwrap().counters()
+        SubWindows::strict(a_minute(10), 4).unwrap().counters()
     }
 
     fn ahead(now: &str) -> AddThenRead {

@@ -2,13 +2,13 @@
 
 use super::*;
 use crate::sliding_window::SlidingWindow;
-use crate::sub_windows_strict::SubWindowsStrict;
+use crate::sub_windows::SubWindows;
 use crate::testing::{a_minute, at};
 use crate::verdict::Outcome;
 
 /// Ten calls a minute, counted in four parts.
 fn strict() -> Counters {
-    SubWindowsStrict::new(a_minute(10), 4).unwrap().counters()
+    SubWindows::strict(a_minute(10), 4).unwrap().counters()
 }
 
 fn judge(added_at: &str, read_at: &str, cost: Cost, counts: &[u32]) -> Verdict {

@@ -15,9 +15,11 @@
 
 use crate::algorithm::Algorithm;
 use crate::cost::Cost;
+use crate::counters::Oldest;
 use crate::lending::epoch::{Before, Epoch, EpochId};
 use crate::lending::widened::{Lending, TTL_LONGEST};
 use crate::policy::{Policy, State};
+use crate::registry::Remembers;
 use crate::time::{MicroSpan, Micros};
 use crate::token_bucket;
 use crate::verdict::Verdict;
@@ -134,10 +136,10 @@ impl Record {
 /// From when on nothing matters any more that was lent at `at` or before, whatever it was.
 fn over_at(lending: &Lending, at: Micros) -> Micros {
     let window = lending.widened().rate().window();
-    if let Policy::FixedWindow(_) = lending.promised() {
-        // A lease that another clock measured may run into the next window of this one.
-        let last = at + TTL_LONGEST;
-        return Micros(last.0 - last.0 % window.0) + window;
+    // A lease that another clock measured may run into the next window of this one.
+    let last = at + TTL_LONGEST;
+    if let Some(left) = lending.promised().begins_anew_after(last) {
+        return last + left;
     }
     at + window.max(lending.promised().rate().window() + lending.ttl())
 }
@@ -158,15 +160,13 @@ fn charged(policy: &Policy, calls: u32, at: Micros) -> State {
 /// The state of a client who has just spent all that there is, where it comes back little by
 /// little.
 fn emptied(policy: &Policy, at: Micros) -> Option<State> {
-    match policy {
-        Policy::TokenBucket(_) => Some(State::TokenBucket(token_bucket::State {
-            counted_at: at,
-            part: 0,
-            tokens: 0,
-            is_known: true,
-        })),
-        Policy::Gcra(gcra) if gcra.rate().calls() > 0 => Some(charged(policy, u32::MAX, at)),
-        _ => None,
+    match policy.row().remembers {
+        Remembers::Tokens => Some(State::TokenBucket(token_bucket::State::empty(at))),
+        Remembers::Time => {
+            let comes_back = policy.rate().calls() > 0;
+            comes_back.then(|| charged(policy, u32::MAX, at))
+        }
+        Remembers::Calls | Remembers::Counts => None,
     }
 }
 
@@ -191,16 +191,28 @@ enum Change {
 
 impl Change {
     fn between(old: &Policy, new: &Policy) -> Self {
-        let parts = |policy: &Policy| policy.counters().map(|counters| counters.count());
-        let is_as_wide = old.rate().window() == new.rate().window();
-        match (old, new) {
-            (Policy::TokenBucket(_), Policy::TokenBucket(_)) => Self::None,
-            (Policy::Gcra(old), Policy::Gcra(new)) if old == new => Self::None,
-            (Policy::Gcra(_), Policy::Gcra(_)) => Self::Level,
-            _ if core::mem::discriminant(old) != core::mem::discriminant(new) => Self::Algorithm,
-            _ if is_as_wide && parts(old) == parts(new) => Self::None,
-            (Policy::SlidingWindow(_) | Policy::SubWindows(_), _) => Self::Guess,
-            _ => Self::Reading,
+        if old.kind() != new.kind() {
+            return Self::Algorithm;
+        }
+        match new.row().remembers {
+            Remembers::Tokens => Self::None,
+            Remembers::Time if old == new => Self::None,
+            Remembers::Time => Self::Level,
+            Remembers::Calls | Remembers::Counts => Self::between_windows(old, new),
+        }
+    }
+
+    fn between_windows(old: &Policy, new: &Policy) -> Self {
+        let lie = |policy: &Policy| {
+            let count = policy.counters().map(|counters| counters.count());
+            (policy.rate().window(), count)
+        };
+        if lie(old) == lie(new) {
+            return Self::None;
+        }
+        match old.counters().map(|counters| counters.oldest()) {
+            Some(Oldest::Falling) => Self::Guess,
+            Some(Oldest::Whole) | None => Self::Reading,
         }
     }
 }

@@ -11,16 +11,11 @@
 //! - Leaky bucket: cannot be lent, for each call needs its own place in one line.
 
 use crate::exact::{calls, div_ceil, product};
-use crate::gcra::Gcra;
 use crate::policy::Policy;
 use crate::rate::Rate;
+use crate::registry::WhenLent;
 use crate::settings::SettingsError;
-use crate::sliding_log::SlidingLog;
-use crate::sliding_window::SlidingWindow;
-use crate::sub_windows::SubWindows;
-use crate::sub_windows_strict::SubWindowsStrict;
 use crate::time::{MicroSpan, Micros};
-use crate::token_bucket::{self, TokenBucket};
 
 /// The shortest lease. Shorter ones would be over before the answer has come from a store that is
 /// not next door.
@@ -94,7 +89,8 @@ impl Lending {
     pub fn with_part(policy: Policy, part: u64) -> Result<Self, LendingError> {
         let rate = policy.rate();
         let mut ttl = rate.window().0 / part.max(1);
-        if let Some(burst) = burst_of(&policy) {
+        // Where it is a setting of its own.
+        if let Some(burst) = policy.settings().burst {
             let calls = u64::from(rate.calls()).max(1);
             let takes = product(u64::from(burst / 2), rate.window().0) / u128::from(calls);
             ttl = ttl.min(u64::try_from(takes).unwrap_or(u64::MAX));
@@ -149,59 +145,33 @@ impl Lending {
     #[must_use]
     pub fn kept_for(&self) -> MicroSpan {
         let kept = self.promised.rate().window() + self.ttl;
-        match &self.widened {
-            Policy::TokenBucket(bucket) if bucket.initial_burst() > bucket.capacity() => {
-                kept.max(token_bucket::NEWCOMER_AFTER)
-            }
-            _ => kept,
-        }
+        kept.max(self.widened.newcomer_after())
     }
 
     /// How long a lease runs that is given at `at`.
     pub(super) fn ttl_at(&self, at: Micros) -> MicroSpan {
-        match self.promised {
-            Policy::FixedWindow(_) => {
-                let window = self.promised.rate().window().0;
-                self.ttl.min(MicroSpan(window - at.0 % window))
-            }
-            _ => self.ttl,
+        match self.promised.begins_anew_after(at) {
+            Some(left) => self.ttl.min(left),
+            None => self.ttl,
         }
-    }
-}
-
-/// How much may come at once, where that is a setting of its own.
-fn burst_of(policy: &Policy) -> Option<u32> {
-    match policy {
-        Policy::TokenBucket(bucket) => Some(bucket.capacity()),
-        Policy::Gcra(gcra) => Some(gcra.burst()),
-        _ => None,
     }
 }
 
 fn widen(policy: Policy, ttl: MicroSpan) -> Result<Policy, LendingError> {
-    let rate = policy.rate();
-    let longer = |parts: u32| rate.with_longer_window(ttl, parts);
-    let widened = match policy {
-        Policy::LeakyBucket(_) => return Err(LendingError::LeakyBucket),
-        Policy::FixedWindow(_) => Ok(policy),
-        Policy::SlidingLog(_) => SlidingLog::new(longer(1)).map(Policy::SlidingLog),
-        Policy::SlidingWindow(_) => Ok(Policy::SlidingWindow(SlidingWindow::new(longer(1)))),
-        Policy::SubWindows(sub) => {
-            SubWindows::new(longer(sub.parts()), sub.parts()).map(Policy::SubWindows)
+    let (mut rate, mut settings) = (policy.rate(), policy.settings());
+    match policy.row().lent {
+        WhenLent::Never => return Err(LendingError::LeakyBucket),
+        WhenLent::EndsWithWindow => return Ok(policy),
+        WhenLent::LongerWindow => {
+            rate = rate.with_longer_window(ttl, settings.sub_windows.unwrap_or(1));
         }
-        Policy::SubWindowsStrict(sub) => {
-            let strict = SubWindowsStrict::new(longer(sub.parts()), sub.parts());
-            strict.map(Policy::SubWindowsStrict)
+        WhenLent::SmallerBurst => {
+            for (setting, burst) in policy.each_setting() {
+                settings.set(setting, smaller_burst(rate, burst, ttl)?);
+            }
         }
-        Policy::TokenBucket(bucket) => {
-            let capacity = smaller_burst(rate, bucket.capacity(), ttl)?;
-            let initial = smaller_burst(rate, bucket.initial_burst(), ttl)?;
-            TokenBucket::new(rate, capacity, initial).map(Policy::TokenBucket)
-        }
-        Policy::Gcra(gcra) => {
-            Gcra::new(rate, smaller_burst(rate, gcra.burst(), ttl)?).map(Policy::Gcra)
-        }
-    };
+    }
+    let widened = policy.kind().build(rate, &settings);
     widened.map_err(LendingError::Widened)
 }
 

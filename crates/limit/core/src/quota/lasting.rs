@@ -51,11 +51,13 @@ pub enum UnfitError {
 /// [`UnfitError`] says what is in the way.
 pub fn check(policy: &Policy) -> Result<(), UnfitError> {
     let window = policy.rate().window();
-    match policy {
-        Policy::FixedWindow(_) if window >= WINDOW_SHORTEST => Ok(()),
-        Policy::FixedWindow(_) => Err(UnfitError::Window { window }),
-        _ => Err(UnfitError::Algorithm),
+    if policy.begins_anew_after(Micros(0)).is_none() {
+        return Err(UnfitError::Algorithm);
     }
+    if window < WINDOW_SHORTEST {
+        return Err(UnfitError::Window { window });
+    }
+    Ok(())
 }
 
 /// When calls must be spent at the latest that were charged after `asked_at`, by whoever hears of

@@ -1,47 +1,24 @@
 //! Which algorithm counts a limit? What was typed, checked as far as it can be here.
 //!
-//! Ours: the reference counts in fixed windows alone. What each one does is another crate's
-//! business.
+//! Which algorithms there are, and what is set, says [`anteroom_limit::registry`]. Here are the
+//! words of the file for it: a queue is a burst there.
+
+use anteroom_limit::registry::AlgorithmKind;
+use anteroom_limit::settings::{Setting, Settings};
+use anteroom_limit::sub_windows::PARTS_MOST;
 
 /// An algorithm with the settings that were given; what was not given is for the algorithm to say.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-#[expect(missing_docs, reason = "the names are the words of the file")]
-pub enum AlgorithmChoice {
-    /// What the reference does, and what holds where nothing is said.
-    #[default]
-    FixedWindow,
-    SlidingWindow,
-    SlidingLog,
-    TokenBucket {
-        /// What the bucket holds at most.
-        burst: Option<u32>,
-        /// What it holds at first; not less than `burst`.
-        initial_burst: Option<u32>,
-    },
-    Gcra {
-        /// How many may come at once.
-        burst: Option<u32>,
-    },
-    SubWindows {
-        /// Into how many parts a window is cut.
-        sub_windows: Option<u32>,
-    },
-    SubWindowsStrict {
-        /// Into how many parts a window is cut.
-        sub_windows: Option<u32>,
-    },
-    LeakyBucket {
-        /// How many may wait; none if zero.
-        burst: Option<u32>,
-    },
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct AlgorithmChoice {
+    /// Which algorithm.
+    pub kind: AlgorithmKind,
+    /// What was given beside the rate.
+    pub settings: Settings,
 }
-
-/// Most parts of a window. Each is a counter that is kept and read for every key.
-pub(crate) const SUB_WINDOWS_MAX: u32 = 120;
 
 /// Numbers beside `algorithm`.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Settings {
+pub(crate) struct Typed {
     pub(crate) burst: Option<u32>,
     pub(crate) sub_windows: Option<u32>,
     pub(crate) initial_burst: Option<u32>,
@@ -73,115 +50,122 @@ impl BadChoice {
     }
 }
 
+impl Default for AlgorithmChoice {
+    /// Envoy's own service counts in fixed windows alone, and that holds where nothing is said.
+    fn default() -> Self {
+        Self {
+            kind: AlgorithmKind::FixedWindow,
+            settings: Settings::default(),
+        }
+    }
+}
+
 impl AlgorithmChoice {
-    /// The names that a file may say.
-    pub const NAMES: [&'static str; 8] = [
-        "fixed-window",
-        "sliding-window",
-        "sliding-log",
-        "token-bucket",
-        "gcra",
-        "sub-windows",
-        "sub-windows-strict",
-        "leaky-bucket",
-    ];
-
-    /// The name that a file says.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        let [fixed, sliding, log, token, gcra, sub, strict, leaky] = Self::NAMES;
-        match self {
-            Self::FixedWindow => fixed,
-            Self::SlidingWindow => sliding,
-            Self::SlidingLog => log,
-            Self::TokenBucket { .. } => token,
-            Self::Gcra { .. } => gcra,
-            Self::SubWindows { .. } => sub,
-            Self::SubWindowsStrict { .. } => strict,
-            Self::LeakyBucket { .. } => leaky,
-        }
-    }
-
-    /// The choice that `name` and `settings` make for a limit of `requests`; every setting that is
+    /// The choice that `name` and `typed` make for a limit of `requests`; every setting that is
     /// wrong otherwise.
-    pub(crate) fn of(
-        name: &str,
-        settings: Settings,
-        requests: u32,
-    ) -> Result<Self, Vec<BadChoice>> {
-        let Settings {
-            burst,
-            sub_windows,
-            initial_burst,
-        } = settings;
-        let choice = match name {
-            "fixed-window" => Self::FixedWindow,
-            "sliding-window" => Self::SlidingWindow,
-            "sliding-log" => Self::SlidingLog,
-            "token-bucket" => Self::TokenBucket {
-                burst,
-                initial_burst,
-            },
-            "gcra" => Self::Gcra { burst },
-            "sub-windows" => Self::SubWindows { sub_windows },
-            "sub-windows-strict" => Self::SubWindowsStrict { sub_windows },
-            "leaky-bucket" => Self::LeakyBucket { burst },
-            _ => return Err(vec![BadChoice::Unknown]),
+    pub(crate) fn of(name: &str, typed: Typed, requests: u32) -> Result<Self, Vec<BadChoice>> {
+        let Some(kind) = AlgorithmKind::named(name) else {
+            return Err(vec![BadChoice::Unknown]);
         };
-        let bad = choice.bad_settings(settings, requests);
-        if bad.is_empty() { Ok(choice) } else { Err(bad) }
-    }
-
-    fn bad_settings(self, settings: Settings, requests: u32) -> Vec<BadChoice> {
-        let all = [
-            ("burst", settings.burst),
-            ("sub_windows", settings.sub_windows),
-            ("initial_burst", settings.initial_burst),
-        ];
-        let given = all
-            .into_iter()
-            .filter_map(|(key, value)| Some((key, value?)));
-        let bad = given.filter_map(|(key, value)| {
-            let Some((least, most)) = self.range(key, settings, requests) else {
-                return Some(BadChoice::NotASetting(key));
+        let (mut settings, mut bad) = (Settings::default(), Vec::new());
+        for (key, value) in typed.given() {
+            let mut known = kind.row().settings.iter().copied();
+            let Some(setting) = known.find(|setting| key_of(*setting) == key) else {
+                bad.push(BadChoice::NotASetting(key));
+                continue;
             };
-            let is_in_range = (least..=most).contains(&value);
-            (!is_in_range).then_some(BadChoice::OutOfRange {
-                key,
-                value,
-                least,
-                most,
-            })
-        });
-        bad.collect()
-    }
-
-    /// From where to where a setting may go; none if this algorithm has no such setting.
-    fn range(self, key: &str, settings: Settings, requests: u32) -> Option<(u32, u32)> {
-        match (self, key) {
-            (Self::TokenBucket { .. } | Self::Gcra { .. }, "burst") => Some((1, u32::MAX)),
-            (Self::LeakyBucket { .. }, "burst") => Some((0, u32::MAX)),
-            (Self::TokenBucket { .. }, "initial_burst") => {
-                Some((settings.burst.unwrap_or(requests), u32::MAX))
+            let (least, most) = typed.range(setting, requests);
+            if (least..=most).contains(&value) {
+                settings.set(setting, value);
+            } else {
+                bad.push(BadChoice::OutOfRange {
+                    key,
+                    value,
+                    least,
+                    most,
+                });
             }
-            (Self::SubWindows { .. } | Self::SubWindowsStrict { .. }, "sub_windows") => {
-                Some((1, SUB_WINDOWS_MAX))
-            }
-            _ => None,
+        }
+        if bad.is_empty() {
+            Ok(Self { kind, settings })
+        } else {
+            Err(bad)
         }
     }
+}
+
+/// The key that a setting has in the file.
+const fn key_of(setting: Setting) -> &'static str {
+    match setting {
+        Setting::SubWindows => "sub_windows",
+        Setting::Burst | Setting::Queue => "burst",
+        Setting::InitialBurst => "initial_burst",
+    }
+}
+
+impl Typed {
+    fn given(self) -> impl Iterator<Item = (&'static str, u32)> {
+        let all = [
+            ("burst", self.burst),
+            ("sub_windows", self.sub_windows),
+            ("initial_burst", self.initial_burst),
+        ];
+        let all = all.into_iter();
+        all.filter_map(|(key, value)| Some((key, value?)))
+    }
+
+    /// From where to where a setting may go.
+    fn range(self, setting: Setting, requests: u32) -> (u32, u32) {
+        match setting {
+            Setting::Burst => (1, u32::MAX),
+            Setting::Queue => (0, u32::MAX),
+            Setting::InitialBurst => (self.burst.unwrap_or(requests), u32::MAX),
+            Setting::SubWindows => (1, PARTS_MOST),
+        }
+    }
+}
+
+/// The algorithms that a file may name, in the order of their numbers.
+fn kinds() -> Vec<AlgorithmKind> {
+    let mut kinds = AlgorithmKind::ALL.to_vec();
+    kinds.sort_by_key(|kind| (kind.row().number, kind.name()));
+    kinds
+}
+
+/// The names that a file may say.
+pub(crate) fn names() -> Vec<&'static str> {
+    kinds().into_iter().map(AlgorithmKind::name).collect()
+}
+
+/// Which algorithms have which settings, in words: `burst belongs to gcra, ...`.
+pub(crate) fn whose_settings() -> String {
+    let owners = |key: &str| {
+        let has_it = |kind: &AlgorithmKind| {
+            let mut settings = kind.row().settings.iter();
+            settings.any(|setting| key_of(*setting) == key)
+        };
+        let owners = kinds().into_iter().filter(has_it);
+        let owners: Vec<_> = owners.map(AlgorithmKind::name).collect();
+        match owners.split_last() {
+            Some((last, [])) => (*last).to_owned(),
+            Some((last, others)) => format!("{} and {last}", others.join(", ")),
+            None => String::new(),
+        }
+    };
+    format!(
+        "burst belongs to {}, initial_burst to {}, sub_windows to {}",
+        owners("burst"),
+        owners("initial_burst"),
+        owners("sub_windows")
+    )
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn settings(
-        burst: Option<u32>,
-        sub_windows: Option<u32>,
-        initial_burst: Option<u32>,
-    ) -> Settings {
-        Settings {
+    fn settings(burst: Option<u32>, sub_windows: Option<u32>, initial_burst: Option<u32>) -> Typed {
+        Typed {
             burst,
             sub_windows,
             initial_burst,
@@ -190,12 +174,12 @@ mod tests {
 
     #[test]
     fn every_name_alone_is_a_choice_with_that_name() {
-        for name in AlgorithmChoice::NAMES {
-            let choice = AlgorithmChoice::of(name, Settings::default(), 100).unwrap();
-            assert_eq!(choice.name(), name);
+        for name in names() {
+            let choice = AlgorithmChoice::of(name, Typed::default(), 100).unwrap();
+            assert_eq!(choice.kind.name(), name);
         }
         for name in ["", "GCRA", "token_bucket", "fixed-window "] {
-            let choice = AlgorithmChoice::of(name, Settings::default(), 100);
+            let choice = AlgorithmChoice::of(name, Typed::default(), 100);
             assert_eq!(choice, Err(vec![BadChoice::Unknown]), "{name}");
         }
     }
@@ -203,7 +187,7 @@ mod tests {
     #[test]
     fn a_setting_belongs_to_some_algorithms_only() {
         let takes = |settings| {
-            let names = AlgorithmChoice::NAMES.into_iter();
+            let names = names().into_iter();
             let takes = names.filter(|name| AlgorithmChoice::of(name, settings, 1).is_ok());
             takes.collect::<Vec<_>>()
         };
@@ -220,7 +204,7 @@ mod tests {
 
     #[test]
     fn a_limit_of_zero_or_an_excessive_cost_is_out_of_range() {
-        let check = |name, settings: Settings, is_right| {
+        let check = |name, settings: Typed, is_right| {
             let choice = AlgorithmChoice::of(name, settings, 100);
             assert_eq!(choice.is_ok(), is_right, "{name} {settings:?} {choice:?}");
         };
@@ -240,5 +224,19 @@ mod tests {
     fn every_setting_that_is_wrong_is_told() {
         let bad = AlgorithmChoice::of("sliding-log", settings(Some(1), Some(1), Some(1)), 1);
         assert_eq!(bad.unwrap_err().len(), 3);
+    }
+
+    #[test]
+    fn a_file_is_told_which_names_and_settings_there_are() {
+        assert_eq!(
+            names().join(", "),
+            "fixed-window, sliding-window, sliding-log, token-bucket, gcra, sub-windows, \
+             sub-windows-strict, leaky-bucket"
+        );
+        assert_eq!(
+            whose_settings(),
+            "burst belongs to token-bucket, gcra and leaky-bucket, initial_burst to token-bucket, \
+             sub_windows to sub-windows and sub-windows-strict"
+        );
     }
 }

@@ -23,8 +23,6 @@ pub fn descriptors(data: &[u8]) {
         }
         Err(mistakes) => {
             assert!(!mistakes.0.is_empty(), "refused without a mistake");
-            let first = mistakes.0[0].as_reference();
-            assert!(mistakes.as_reference().starts_with(&first), "another first");
             let told = mistakes.0.iter().map(ToString::to_string);
             check_lines(told.collect());
             return;

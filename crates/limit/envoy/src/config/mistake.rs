@@ -12,8 +12,7 @@ use std::sync::Arc;
 /// One mistake in one file.
 ///
 /// Its `Display` is a single line for people, such as `basic.yaml:7: invalid rate limit unit
-/// 'fortnight'; allowed: second, minute, ...`; [`Mistake::as_reference`] is what the reference
-/// service logs, word for word.
+/// 'fortnight'; allowed: second, minute, ...`.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Mistake {
     /// The file as the caller named it.
@@ -195,13 +194,6 @@ pub struct WrongType {
 }
 
 impl Mistake {
-    /// What the reference service says about it, word for word; in more than one line for values of
-    /// a wrong type. For mistakes that it does not know, a text in its manner.
-    #[must_use]
-    pub fn as_reference(&self) -> String {
-        format!("{}: {}", self.file, self.defect)
-    }
-
     /// What is allowed there, or what to do next.
     #[must_use]
     pub fn remedy(&self) -> String {
@@ -255,27 +247,6 @@ fn lines(mistakes: &[Mistake]) -> String {
     lines.join("\n")
 }
 
-impl Mistakes {
-    /// All that the reference service says, which is the first mistake; of values of a wrong type
-    /// it tells all in that file.
-    #[must_use]
-    pub fn as_reference(&self) -> String {
-        let Some((first, others)) = self.0.split_first() else {
-            return String::new();
-        };
-        let mut text = first.as_reference();
-        if !matches!(first.defect, Defect::WrongType(_)) {
-            return text;
-        }
-        for other in others.iter().filter(|other| other.file == first.file) {
-            if let Defect::WrongType(wrong) = &other.defect {
-                text += &format!("\n  {wrong}");
-            }
-        }
-        text
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -289,20 +260,20 @@ mod tests {
     }
 
     #[test]
-    fn a_mistake_is_one_line_and_the_references_text_beside_it() {
+    fn a_mistake_is_one_line() {
         let unit = "fort\nnight".to_owned();
         let mistake = mistake(Defect::UnknownUnit { unit });
         let text = mistake.to_string();
         assert!(text.starts_with("a.yaml:7: invalid rate limit unit 'fort\\nnight'; "));
         assert!(!text.contains('\n'));
         assert_eq!(
-            mistake.as_reference(),
-            "a.yaml: invalid rate limit unit 'fort\nnight'"
+            mistake.defect.to_string(),
+            "invalid rate limit unit 'fort\nnight'"
         );
     }
 
     #[test]
-    fn values_of_a_wrong_type_are_told_together_by_the_reference() {
+    fn each_mistake_has_its_line() {
         let wrong = |line| {
             mistake(Defect::WrongType(WrongType {
                 line,
@@ -311,12 +282,6 @@ mod tests {
             }))
         };
         let mistakes = Mistakes(vec![wrong(1), mistake(Defect::EmptyKey), wrong(2)]);
-        let expected = "a.yaml: error loading config file: yaml: unmarshal errors:\n  \
-                        line 1: cannot unmarshal !!int `5` into bool\n  \
-                        line 2: cannot unmarshal !!int `5` into bool";
-        assert_eq!(mistakes.as_reference(), expected);
         assert_eq!(mistakes.to_string().lines().count(), 3);
-        let mistakes = Mistakes(vec![mistake(Defect::EmptyKey), wrong(1)]);
-        assert_eq!(mistakes.as_reference(), "a.yaml: descriptor has empty key");
     }
 }

@@ -9,6 +9,7 @@ use anteroom_limit::algorithm::Algorithm as _;
 use anteroom_limit::cost::Cost;
 use anteroom_limit::lending::widened::Lending;
 use anteroom_limit::policy::{Policy, State};
+use anteroom_limit::registry::WhenLent;
 use anteroom_limit::time::{MicroSpan, Micros};
 use anteroom_limit::verdict::{Outcome, Verdict};
 use futures_util::future::join_all;
@@ -60,8 +61,8 @@ pub async fn check(stage: &dyn Stage) -> Result<(), CountsError> {
 fn what_cannot_be_lent_is_refused_with_limit_and_store(node: &dyn SharedCounts) {
     for (name, policy) in policies(CALLS) {
         let checked = node.check(name, &policy);
-        let is_leaky = matches!(policy, Policy::LeakyBucket(_));
-        assert_eq!(checked.is_err(), is_leaky, "{name}: {checked:?}");
+        let is_never_lent = policy.row().lent == WhenLent::Never;
+        assert_eq!(checked.is_err(), is_never_lent, "{name}: {checked:?}");
         if let Err(error) = checked {
             assert!(matches!(error, UnfitError::CannotBeLent { .. }));
             let text = error.to_string();

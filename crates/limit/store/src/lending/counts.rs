@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::CallKey;
 use crate::lent::{LentRecords, Shelf};
-use crate::shared::{self, BoxFuture, CountsError, SharedCharge, SharedCounts, UnfitError};
+use crate::shared::{BoxFuture, CountsError, SharedCharge, SharedCounts, UnfitError};
 use anteroom_limit::lending::widened::Lending;
 use anteroom_limit::policy::{Needs, Policy};
 use anteroom_limit::time::MicroSpan;
@@ -189,7 +189,7 @@ impl SharedCounts for LeasedCounts {
         let fit = lending.map(drop);
         fit.map_err(|source| UnfitError::CannotBeLent {
             limit: limit.to_owned(),
-            algorithm: shared::algorithm_name(policy),
+            algorithm: policy.kind().name(),
             store: self.kind(),
             source,
         })

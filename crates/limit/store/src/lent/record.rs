@@ -15,21 +15,15 @@
 //! the same checks as one from a config, so nothing that was written down can be a limit that
 //! cannot be had.
 
-use anteroom_limit::fixed_window::FixedWindow;
-use anteroom_limit::gcra::Gcra;
+use anteroom_limit::codec::{self, number};
 use anteroom_limit::lending::epoch::EpochId;
 use anteroom_limit::lending::record::Record;
 use anteroom_limit::lending::widened::Lending;
-use anteroom_limit::policy::Policy;
+use anteroom_limit::policy::State;
 use anteroom_limit::rate::Rate;
-use anteroom_limit::sliding_log::SlidingLog;
-use anteroom_limit::sliding_window::SlidingWindow;
-use anteroom_limit::sub_windows::SubWindows;
-use anteroom_limit::sub_windows_strict::SubWindowsStrict;
+use anteroom_limit::registry::{AlgorithmKind, WhenLent};
+use anteroom_limit::settings::Settings;
 use anteroom_limit::time::{MicroSpan, Micros};
-use anteroom_limit::token_bucket::TokenBucket;
-
-use super::states::{self, number};
 
 /// Another one for any change of the text, and of what a widened limit is.
 const VERSION: u8 = 2;
@@ -57,7 +51,7 @@ pub fn encode(record: &Record) -> Vec<u8> {
     let mut text = head(record.epoch, &record.lent_by);
     let (as_of, nothing_until) = (record.as_of.0, record.nothing_until.0);
     text.push_str(&format!("{as_of} {nothing_until};"));
-    states::write(&record.state, &mut text);
+    codec::write(&record.state, &mut text);
     // So nothing that was cut off is a record.
     text.push(';');
     text.into_bytes()
@@ -70,18 +64,10 @@ pub fn head(epoch: EpochId, lent_by: &Lending) -> String {
     let promised = lent_by.promised();
     let (rate, ttl) = (promised.rate(), lent_by.ttl().0);
     let (calls, window) = (rate.calls(), rate.window().0);
-    let policy = match promised {
-        Policy::SlidingLog(_) => "e".to_owned(),
-        Policy::SlidingWindow(_) => "s".to_owned(),
-        Policy::SubWindows(sub) => format!("w {}", sub.parts()),
-        Policy::SubWindowsStrict(sub) => format!("x {}", sub.parts()),
-        Policy::TokenBucket(bucket) => {
-            format!("t {} {}", bucket.capacity(), bucket.initial_burst())
-        }
-        Policy::Gcra(gcra) => format!("g {}", gcra.burst()),
-        // There is no record of a leaky bucket, which cannot be lent.
-        Policy::FixedWindow(_) | Policy::LeakyBucket(_) => "f".to_owned(),
-    };
+    let mut policy = promised.row().letter.to_owned();
+    for (_, value) in promised.each_setting() {
+        policy.push_str(&format!(" {value}"));
+    }
     let version = char::from(VERSION);
     format!("{version}{number} {random} {ttl} {calls} {window} {policy};")
 }
@@ -125,7 +111,7 @@ fn read(text: &str) -> Option<Record> {
         as_of: Micros(number(as_of)?),
         nothing_until: Micros(number(nothing_until)?),
         lent_by,
-        state: states::read(state)?,
+        state: read_state(state)?,
     })
 }
 
@@ -135,26 +121,34 @@ fn read_head(text: &str) -> Option<(EpochId, Lending)> {
     let [epoch, random, ttl, calls, window, letter, more @ ..] = parts.as_slice() else {
         return None;
     };
-    let more: Vec<u32> = more.iter().map(|one| small(one)).collect::<Option<_>>()?;
     let rate = Rate::new(small(calls)?, MicroSpan(number(window)?)).ok()?;
-    let promised = match (*letter, more.as_slice()) {
-        ("e", []) => Policy::SlidingLog(SlidingLog::new(rate).ok()?),
-        ("f", []) => Policy::FixedWindow(FixedWindow::new(rate)),
-        ("s", []) => Policy::SlidingWindow(SlidingWindow::new(rate)),
-        ("w", [parts]) => Policy::SubWindows(SubWindows::new(rate, *parts).ok()?),
-        ("x", [parts]) => Policy::SubWindowsStrict(SubWindowsStrict::new(rate, *parts).ok()?),
-        ("t", [capacity, initial]) => {
-            Policy::TokenBucket(TokenBucket::new(rate, *capacity, *initial).ok()?)
-        }
-        ("g", [burst]) => Policy::Gcra(Gcra::new(rate, *burst).ok()?),
-        _ => return None,
-    };
+    let mut kinds = AlgorithmKind::ALL.iter();
+    let kind = kinds.find(|kind| kind.row().letter == *letter)?;
+    if more.len() != kind.row().settings.len() {
+        return None;
+    }
+    let mut settings = Settings::default();
+    for (setting, value) in kind.row().settings.iter().zip(more) {
+        settings.set(*setting, small(value)?);
+    }
+    let promised = kind.build(rate, &settings).ok()?;
     let epoch = EpochId {
         number: number(epoch)?,
         random: number(random)?,
     };
     let lent_by = Lending::with_ttl(promised, MicroSpan(number(ttl)?)).ok()?;
     Some((epoch, lent_by))
+}
+
+/// A state of a limit that can be lent.
+fn read_state(text: &str) -> Option<State> {
+    let is_lent = |state: &State| match state.kind().map(|kind| kind.row().lent) {
+        Some(WhenLent::Never) => false,
+        Some(WhenLent::LongerWindow | WhenLent::SmallerBurst | WhenLent::EndsWithWindow) | None => {
+            true
+        }
+    };
+    codec::read(text).filter(is_lent)
 }
 
 fn small(text: &str) -> Option<u32> {

@@ -1,35 +1,15 @@
-//! Which algorithms are there, what are they called, and which settings does each of them take?
+//! Which algorithms are compared, and with which settings?
 
-use anteroom_limit::fixed_window::FixedWindow;
-use anteroom_limit::gcra::Gcra;
-use anteroom_limit::leaky_bucket::LeakyBucket;
+use std::cmp::Reverse;
+
+use anteroom_limit::algorithm::Algorithm as _;
 use anteroom_limit::policy::Policy;
 use anteroom_limit::rate::Rate;
-use anteroom_limit::settings::SettingsError;
-use anteroom_limit::sliding_log::SlidingLog;
-use anteroom_limit::sliding_window::SlidingWindow;
-use anteroom_limit::sub_windows::SubWindows;
-use anteroom_limit::sub_windows_strict::SubWindowsStrict;
-use anteroom_limit::token_bucket::TokenBucket;
+use anteroom_limit::registry::{self, AlgorithmKind};
+use anteroom_limit::settings::{self, Setting, SettingsError};
+use anteroom_limit::time::MicroSpan;
 
-/// One of the algorithms, by the word that the config file has for it.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-#[expect(
-    missing_docs,
-    reason = "each is said by its own module in anteroom-limit"
-)]
-pub enum Algorithm {
-    FixedWindow,
-    SlidingWindow,
-    SubWindows,
-    SubWindowsStrict,
-    SlidingLog,
-    TokenBucket,
-    Gcra,
-    LeakyBucket,
-}
-
-/// What limits have beside their rate.
+/// What limits have, of all algorithms that are compared.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Settings {
     /// How many calls in how long.
@@ -44,69 +24,50 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// How many calls at once, where nobody says: as many as the limit, and one where that is none,
-    /// for a bucket of nothing is no bucket.
-    #[must_use]
-    pub fn burst_or_limit(&self) -> u32 {
-        self.burst.unwrap_or_else(|| self.rate.calls().max(1))
-    }
-}
-
-impl Algorithm {
-    /// All of them: windows from the coarsest to the strictest, then the others.
-    pub const ALL: [Self; 8] = [
-        Self::FixedWindow,
-        Self::SlidingWindow,
-        Self::SubWindows,
-        Self::SubWindowsStrict,
-        Self::SlidingLog,
-        Self::TokenBucket,
-        Self::Gcra,
-        Self::LeakyBucket,
-    ];
-
-    /// Its word.
-    #[must_use]
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::FixedWindow => "fixed-window",
-            Self::SlidingWindow => "sliding-window",
-            Self::SubWindows => "sub-windows",
-            Self::SubWindowsStrict => "sub-windows-strict",
-            Self::SlidingLog => "sliding-log",
-            Self::TokenBucket => "token-bucket",
-            Self::Gcra => "gcra",
-            Self::LeakyBucket => "leaky-bucket",
-        }
-    }
-
-    /// The one with this word.
-    #[must_use]
-    pub fn of_word(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|one| one.word() == word)
-    }
-
-    /// This algorithm with these settings; those that it does not have are not looked at.
+    /// A limit by this algorithm; settings that it does not have are not looked at.
     ///
     /// # Errors
     ///
     /// [`SettingsError`] as the algorithm says.
-    pub fn policy(self, settings: &Settings) -> Result<Policy, SettingsError> {
-        let rate = settings.rate;
-        let burst = settings.burst_or_limit();
-        Ok(match self {
-            Self::FixedWindow => Policy::FixedWindow(FixedWindow::new(rate)),
-            Self::SlidingWindow => Policy::SlidingWindow(SlidingWindow::new(rate)),
-            Self::SubWindows => Policy::SubWindows(SubWindows::new(rate, settings.sub_windows)?),
-            Self::SubWindowsStrict => {
-                Policy::SubWindowsStrict(SubWindowsStrict::new(rate, settings.sub_windows)?)
-            }
-            Self::SlidingLog => Policy::SlidingLog(SlidingLog::new(rate)?),
-            Self::TokenBucket => Policy::TokenBucket(TokenBucket::new(rate, burst, burst)?),
-            Self::Gcra => Policy::Gcra(Gcra::new(rate, burst)?),
-            Self::LeakyBucket => Policy::LeakyBucket(LeakyBucket::new(rate, settings.queue)),
-        })
+    pub fn policy(&self, kind: AlgorithmKind) -> Result<Policy, SettingsError> {
+        kind.build(self.rate, &self.numbers())
     }
+
+    /// How many calls at once, also where nobody says.
+    #[must_use]
+    pub fn burst_or_limit(&self) -> u32 {
+        registry::burst(self.rate, &self.numbers())
+    }
+
+    fn numbers(&self) -> settings::Settings {
+        settings::Settings {
+            sub_windows: Some(self.sub_windows),
+            burst: self.burst,
+            initial_burst: None,
+            queue: Some(self.queue),
+        }
+    }
+}
+
+/// All algorithms: windows from the coarsest to the strictest, then the others.
+#[must_use]
+pub fn all() -> Vec<AlgorithmKind> {
+    let place = |kind: &AlgorithmKind| {
+        if kind.has(Setting::Burst) || kind.has(Setting::Queue) {
+            return (1, Reverse(0));
+        }
+        (0, Reverse(admitted(*kind)))
+    };
+    let mut kinds = AlgorithmKind::ALL.to_vec();
+    kinds.sort_by_key(place);
+    kinds
+}
+
+/// How much a limit of a hundred calls a minute admits in some window.
+fn admitted(kind: AlgorithmKind) -> u64 {
+    let rate = Rate::new(100, MicroSpan::from_secs(60));
+    let policy = rate.and_then(|rate| kind.build(rate, &settings::Settings::default()));
+    policy.map_or(0, |policy| policy.most_in_any_window(1))
 }
 
 /// The same algorithm with a limit that nobody reaches, where it keeps counts: to add what must be
@@ -114,29 +75,16 @@ impl Algorithm {
 ///
 /// Its states are those of the limit: calls may change at any time, and what was spent stays spent.
 pub(crate) fn raised(policy: &Policy) -> Option<Policy> {
+    policy.counters()?;
     let rate = Rate::new(u32::MAX, policy.rate().window()).ok()?;
-    Some(match policy {
-        Policy::FixedWindow(_) => Policy::FixedWindow(FixedWindow::new(rate)),
-        Policy::SlidingWindow(_) => Policy::SlidingWindow(SlidingWindow::new(rate)),
-        Policy::SubWindows(sub) => Policy::SubWindows(SubWindows::new(rate, sub.parts()).ok()?),
-        Policy::SubWindowsStrict(sub) => {
-            Policy::SubWindowsStrict(SubWindowsStrict::new(rate, sub.parts()).ok()?)
-        }
-        Policy::SlidingLog(_)
-        | Policy::TokenBucket(_)
-        | Policy::Gcra(_)
-        | Policy::LeakyBucket(_) => {
-            return None;
-        }
-    })
+    policy.kind().build(rate, &policy.settings()).ok()
 }
 
 #[cfg(test)]
 mod tests {
-    use anteroom_limit::algorithm::Algorithm as _;
     use anteroom_limit::cost::Cost;
     use anteroom_limit::policy::State;
-    use anteroom_limit::time::{MicroSpan, Micros};
+    use anteroom_limit::time::Micros;
 
     use super::*;
 
@@ -150,17 +98,28 @@ mod tests {
     }
 
     #[test]
-    fn each_word_finds_its_algorithm() {
-        for one in Algorithm::ALL {
-            assert_eq!(Algorithm::of_word(one.word()), Some(one));
-        }
-        assert_eq!(Algorithm::of_word("fixed"), None);
+    fn windows_come_first_from_the_coarsest_to_the_strictest() {
+        use AlgorithmKind::{
+            FixedWindow, Gcra, LeakyBucket, SlidingLog, SlidingWindow, SubWindows,
+            SubWindowsStrict, TokenBucket,
+        };
+        let windows = [
+            FixedWindow,
+            SlidingWindow,
+            SubWindows,
+            SubWindowsStrict,
+            SlidingLog,
+        ];
+        assert_eq!(
+            all(),
+            [&windows[..], &[TokenBucket, Gcra, LeakyBucket]].concat()
+        );
     }
 
     #[test]
     fn a_raised_limit_adds_to_a_state_and_full_stays_full() {
-        for one in Algorithm::ALL {
-            let policy = one.policy(&settings(2)).unwrap();
+        for one in all() {
+            let policy = settings(2).policy(one).unwrap();
             let Some(raised) = raised(&policy) else {
                 assert_eq!(policy.counters(), None);
                 continue;

@@ -8,6 +8,7 @@ use crate::chart::{Caption, Chart};
 use anteroom_config::time_text::rfc3339_secs;
 use anteroom_limit::policy::Policy;
 use anteroom_limit::rate::Rate;
+use anteroom_limit::settings::Setting;
 use anteroom_limit::time::{MicroSpan, Micros};
 use anteroom_room::time::Millis;
 
@@ -62,16 +63,15 @@ impl Name {
             (format!(" ({parts} of {part})"), format!("-{parts}"))
         };
         let of = |what, calls: u32| (format!(" ({what} {calls})"), format!("-{what}-{calls}"));
-        let (title, slug) = match policy {
-            Policy::SubWindows(sub) => of_parts(sub.parts()),
-            Policy::SubWindowsStrict(sub) => of_parts(sub.parts()),
-            Policy::TokenBucket(bucket) => of("burst", bucket.capacity()),
-            Policy::Gcra(gcra) => of("burst", gcra.burst()),
-            Policy::LeakyBucket(bucket) => of("queue", bucket.queue()),
-            Policy::FixedWindow(_) | Policy::SlidingWindow(_) | Policy::SlidingLog(_) => {
-                (String::new(), String::new())
-            }
-        };
+        let named = policy
+            .each_setting()
+            .find_map(|(setting, value)| match setting {
+                Setting::SubWindows => Some(of_parts(value)),
+                Setting::Burst => Some(of("burst", value)),
+                Setting::Queue => Some(of("queue", value)),
+                Setting::InitialBurst => None,
+            });
+        let (title, slug) = named.unwrap_or_default();
         Self {
             title: format!("{word}{title}"),
             slug: format!("{word}{slug}"),

@@ -7,6 +7,7 @@ use anteroom_config::{RateText, duration};
 use anteroom_limit::algorithm::Algorithm as _;
 use anteroom_limit::policy::Policy;
 use anteroom_limit::rate::Rate;
+use anteroom_limit::registry::AlgorithmKind;
 use anteroom_limit::time::MicroSpan;
 use anyhow::Context as _;
 use clap::Args;
@@ -15,7 +16,7 @@ use clap::builder::PossibleValuesParser;
 use self::adding::Added;
 use self::asked::Asked;
 use self::pairs::{Pairs, pairs, unfit};
-use crate::lab::algorithm::{Algorithm, Settings};
+use crate::lab::algorithm::{Settings, all};
 use crate::lab::outcome::Outcome;
 use crate::lab::printing::{check_folder, write_story};
 use crate::lab::routing::Routing;
@@ -42,7 +43,7 @@ pub struct LimitsOptions {
     /// An algorithm to compare; several times or with commas. Without it all that the stores can
     /// keep
     #[arg(long, value_name = "ALGORITHM", value_delimiter = ',',
-        value_parser = PossibleValuesParser::new(Algorithm::ALL.map(Algorithm::word)))]
+        value_parser = PossibleValuesParser::new(all().into_iter().map(AlgorithmKind::name)))]
     algorithm: Vec<String>,
     /// The limit, of each client
     #[arg(long, value_name = "CALLS/TIME", default_value = "100/min")]
@@ -129,7 +130,7 @@ Exit code: 0; 1 if something cannot be read, run or written; 2 if a flag cannot 
 /// One algorithm over one store.
 #[derive(Clone, Debug)]
 pub(crate) struct Run {
-    pub(crate) algorithm: Algorithm,
+    pub(crate) algorithm: AlgorithmKind,
     pub(crate) store: StoreKind,
     pub(crate) policy: Policy,
     /// What is promised.

@@ -78,8 +78,10 @@ fn moments((from, to): (Micros, Micros)) -> impl Iterator<Item = Micros> {
 
 #[cfg(test)]
 mod tests {
+    use anteroom_limit::registry::AlgorithmKind;
+
     use super::*;
-    use crate::lab::algorithm::{Algorithm, Settings};
+    use crate::lab::algorithm::{Settings, all};
     use crate::lab::traffic::Call;
 
     fn minute_of_100() -> Settings {
@@ -100,8 +102,8 @@ mod tests {
         Traffic::new(String::new(), calls.collect())
     }
 
-    fn at(algorithm: Algorithm, secs: u64) -> (u64, u64) {
-        let policy = algorithm.policy(&minute_of_100()).unwrap();
+    fn at(algorithm: AlgorithmKind, secs: u64) -> (u64, u64) {
+        let policy = minute_of_100().policy(algorithm).unwrap();
         let counted = counted(&policy, &steady(), 0).unwrap();
         let found = counted.iter().find(|one| one.at.0 == secs * 1_000_000);
         let found = found.unwrap();
@@ -111,17 +113,17 @@ mod tests {
     #[test]
     fn a_fixed_window_forgets_at_its_edge_what_the_others_still_know() {
         // 43 s into the second minute: 44 calls, and of the 60 before 17/60.
-        assert_eq!(at(Algorithm::FixedWindow, 103), (60, 44));
-        assert_eq!(at(Algorithm::SlidingWindow, 103), (60, 44 + 17));
-        assert_eq!(at(Algorithm::FixedWindow, 60), (60, 1));
-        assert_eq!(at(Algorithm::SlidingWindow, 60), (60, 61));
-        assert_eq!(at(Algorithm::SubWindowsStrict, 74), (60, 75));
+        assert_eq!(at(AlgorithmKind::FixedWindow, 103), (60, 44));
+        assert_eq!(at(AlgorithmKind::SlidingWindow, 103), (60, 44 + 17));
+        assert_eq!(at(AlgorithmKind::FixedWindow, 60), (60, 1));
+        assert_eq!(at(AlgorithmKind::SlidingWindow, 60), (60, 61));
+        assert_eq!(at(AlgorithmKind::SubWindowsStrict, 74), (60, 75));
     }
 
     #[test]
     fn only_what_keeps_counts_can_be_drawn() {
-        for one in Algorithm::ALL {
-            let policy = one.policy(&minute_of_100()).unwrap();
+        for one in all() {
+            let policy = minute_of_100().policy(one).unwrap();
             let is_drawn = counted(&policy, &steady(), 0).is_some();
             assert_eq!(is_drawn, policy.counters().is_some(), "{one:?}");
         }

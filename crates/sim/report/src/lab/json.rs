@@ -19,7 +19,7 @@ pub(crate) fn json(comparison: &Comparison) -> String {
 
 fn left_out(left_out: &LeftOut) -> Value {
     json!({
-        "algorithm": left_out.algorithm.word(),
+        "algorithm": left_out.algorithm.name(),
         "store": left_out.store.word(),
         "reason": left_out.reason,
     })
@@ -28,7 +28,7 @@ fn left_out(left_out: &LeftOut) -> Value {
 fn run(run: &Run) -> Value {
     let figures = run.outcome.figures;
     json!({
-        "algorithm": run.algorithm.word(),
+        "algorithm": run.algorithm.name(),
         "store": run.store.word(),
         "calls": figures.calls,
         "admitted": figures.admitted,

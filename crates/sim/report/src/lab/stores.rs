@@ -22,5 +22,5 @@ pub(crate) use gossip::Gossip;
 pub(crate) use kafka::Kafka;
 pub(crate) use leases::Leases;
 pub(crate) use local::Local;
-pub(crate) use memcached::{Manner, Memcached, TRIES_MAX};
+pub(crate) use memcached::{Manner, Memcached};
 pub(crate) use valkey::OneStore;

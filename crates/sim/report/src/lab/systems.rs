@@ -11,7 +11,7 @@ pub(crate) mod sticky;
 
 use anteroom_limit::policy::Policy;
 use anteroom_limit::rate::Rate;
-use anteroom_limit::sub_windows_strict::SubWindowsStrict;
+use anteroom_limit::sub_windows::SubWindows;
 use anteroom_limit::time::MicroSpan;
 
 use crate::lab::routing::Routing;
@@ -36,8 +36,8 @@ pub(crate) const STRICT_PARTS: u32 = 60;
 /// alone. Sub-windows are as fine as they can be in a minute, so that hardly anybody is held back
 /// too long.
 pub(crate) fn strict(calls: u32) -> Policy {
-    let strict = SubWindowsStrict::new(a_minute(calls), STRICT_PARTS);
-    Policy::SubWindowsStrict(strict.expect("a minute has sixty parts"))
+    let strict = SubWindows::strict(a_minute(calls), STRICT_PARTS);
+    Policy::SubWindows(strict.expect("a minute has sixty parts"))
 }
 
 /// A limit for a client that calls a lot.

@@ -21,7 +21,7 @@ const ALWAYS: fn(&Figures) -> bool = |_| true;
 
 /// All columns; the first two are words.
 const COLUMNS: [Column; 13] = [
-    Column::new("algorithm", |run| run.algorithm.word().to_owned(), ""),
+    Column::new("algorithm", |run| run.algorithm.name().to_owned(), ""),
     Column::new("store", |run| run.store.word().to_owned(), ""),
     Column::new("calls", |run| grouped(run.outcome.figures.calls), ""),
     Column::new("admitted", |run| grouped(run.outcome.figures.admitted), ""),
@@ -139,7 +139,7 @@ fn push_rows(text: &mut String, rows: &[Vec<String>]) {
 fn push_left_out(text: &mut String, left_out: &[LeftOut]) {
     let is_same = |a: &LeftOut, b: &LeftOut| (a.store, &a.reason) == (b.store, &b.reason);
     for same in left_out.chunk_by(is_same) {
-        let words: Vec<&str> = same.iter().map(|one| one.algorithm.word()).collect();
+        let words: Vec<&str> = same.iter().map(|one| one.algorithm.name()).collect();
         let LeftOut { store, reason, .. } = &same[0];
         let _ = writeln!(
             text,

@@ -5,7 +5,6 @@ use anteroom_limit::policy::Policy;
 use anteroom_limit::sliding_log::SlidingLog;
 use anteroom_limit::sliding_window::SlidingWindow;
 use anteroom_limit::sub_windows::SubWindows;
-use anteroom_limit::sub_windows_strict::SubWindowsStrict;
 use anteroom_limit::time::{MicroSpan, Micros};
 use anteroom_limit_store::shared::TestTime;
 use anteroom_memcached::CLOCKS_APART_MAX;
@@ -49,7 +48,7 @@ async fn admitted(policy: &Policy, ahead: MicroSpan) -> Vec<Micros> {
 async fn strict_limits_hold_in_windows_shortened_by_the_clocks_difference() {
     let rate = rate(20, 10);
     for policy in [
-        Policy::SubWindowsStrict(SubWindowsStrict::new(rate, 5).unwrap()),
+        Policy::SubWindows(SubWindows::strict(rate, 5).unwrap()),
         Policy::SlidingLog(SlidingLog::new(rate).unwrap()),
     ] {
         for ahead in [MicroSpan::ZERO, MicroSpan(300_000), CLOCKS_APART_MAX] {
@@ -73,7 +72,7 @@ async fn strict_limits_hold_in_windows_shortened_by_the_clocks_difference() {
 async fn a_node_that_is_behind_sees_calls_of_one_that_is_ahead() {
     let rate = rate(10, 60);
     for policy in [
-        Policy::SubWindowsStrict(SubWindowsStrict::new(rate, 4).unwrap()),
+        Policy::SubWindows(SubWindows::strict(rate, 4).unwrap()),
         Policy::SubWindows(SubWindows::new(rate, 4).unwrap()),
         Policy::SlidingWindow(SlidingWindow::new(rate)),
         gcra(10),

@@ -4,7 +4,7 @@ use anteroom_limit::cost::Cost;
 use anteroom_limit::fixed_window::FixedWindow;
 use anteroom_limit::gcra::Gcra;
 use anteroom_limit::policy::Policy;
-use anteroom_limit::sub_windows_strict::SubWindowsStrict;
+use anteroom_limit::sub_windows::SubWindows;
 use anteroom_limit::time::{MicroSpan, Micros};
 use anteroom_limit_store::shared::TestTime;
 use anteroom_testkit::memcached_server::MemcachedServer;
@@ -21,7 +21,7 @@ async fn a_window_of_more_than_thirty_days_is_kept_to_its_end() {
     time.set(Micros(now * 1_000_000));
     let counts = counts_at(server.port(), &time);
     let window = 365 * 86_400;
-    let year = Policy::SubWindowsStrict(SubWindowsStrict::new(rate(3, window), 1).unwrap());
+    let year = Policy::SubWindows(SubWindows::strict(rate(3, window), 1).unwrap());
     call(&counts, &year, Cost::ONE).await.unwrap();
     let again = call(&counts, &year, Cost::ONE).await.unwrap();
     assert_eq!(again.remaining, 1);
@@ -89,7 +89,7 @@ async fn each_stretch_has_a_counter_of_its_own() {
     let server = MemcachedServer::start().await;
     let time = TestTime::default();
     let counts = counts_at(server.port(), &time);
-    let policy = Policy::SubWindowsStrict(SubWindowsStrict::new(rate(10, 60), 4).unwrap());
+    let policy = Policy::SubWindows(SubWindows::strict(rate(10, 60), 4).unwrap());
     for part in 0..6 {
         time.set(START + MicroSpan::from_secs(15 * part));
         let verdict = call(&counts, &policy, Cost::ONE).await.unwrap();

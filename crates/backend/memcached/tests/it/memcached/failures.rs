@@ -5,9 +5,9 @@ use std::time::Duration;
 use anteroom_limit::cost::Cost;
 use anteroom_limit::policy::Policy;
 use anteroom_limit::sliding_log::SlidingLog;
+use anteroom_limit::swapping::LOG_LONGEST;
 use anteroom_limit_store::CallKey;
 use anteroom_limit_store::shared::{CountsError, SharedCharge, SharedCounts as _};
-use anteroom_memcached::LOG_LONGEST;
 use anteroom_testkit::memcached_server::MemcachedServer;
 use anteroom_testkit::redis_server::{Impostor, Manner, eventually};
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anteroom_limit::cost::Cost;
 use anteroom_limit::policy::Policy;
 use anteroom_limit::sliding_window::SlidingWindow;
-use anteroom_limit::sub_windows_strict::SubWindowsStrict;
+use anteroom_limit::sub_windows::SubWindows;
 use anteroom_limit::time::MicroSpan;
 use anteroom_limit_store::CallKey;
 use anteroom_limit_store::shared::{CountsError, SharedCharge, SharedCounts as _, TestTime};
@@ -217,7 +217,7 @@ async fn a_refund_with_its_age_undoes_no_later_call() {
     let server = MemcachedServer::start().await;
     let time = TestTime::default();
     let counts = counts_at(server.port(), &time);
-    let policy = Policy::SubWindowsStrict(SubWindowsStrict::new(rate(10, 60), 4).unwrap());
+    let policy = Policy::SubWindows(SubWindows::strict(rate(10, 60), 4).unwrap());
     for (at, cost) in [(14, 1), (16, 2)] {
         time.set(START + MicroSpan::from_secs(at));
         call(&counts, &policy, Cost::take(cost)).await.unwrap();

@@ -13,7 +13,6 @@ use anteroom_limit::rate::Rate;
 use anteroom_limit::sliding_log::SlidingLog;
 use anteroom_limit::sliding_window::SlidingWindow;
 use anteroom_limit::sub_windows::SubWindows;
-use anteroom_limit::sub_windows_strict::SubWindowsStrict;
 use anteroom_limit::time::{MicroSpan, Micros};
 use anteroom_limit::token_bucket::TokenBucket;
 use proptest::prelude::*;
@@ -70,7 +69,7 @@ fn policies(kind: usize) -> impl Strategy<Value = Policy> {
             1 => Policy::FixedWindow(FixedWindow::new(rate)),
             2 => Policy::SlidingWindow(SlidingWindow::new(rate)),
             3 => Policy::SubWindows(SubWindows::new(rate, divisors[parts]).unwrap()),
-            4 => Policy::SubWindowsStrict(SubWindowsStrict::new(rate, divisors[parts]).unwrap()),
+            4 => Policy::SubWindows(SubWindows::strict(rate, divisors[parts]).unwrap()),
             5 => Policy::TokenBucket(TokenBucket::new(rate, capacity, initial).unwrap()),
             6 => Policy::Gcra(Gcra::new(rate, capacity).unwrap()),
             _ => Policy::LeakyBucket(LeakyBucket::new(rate, burst)),
@@ -218,7 +217,7 @@ async fn a_value_that_cannot_be_read_is_a_client_who_never_called() {
         Policy::FixedWindow(FixedWindow::new(rate)),
         Policy::SlidingWindow(SlidingWindow::new(rate)),
         Policy::SubWindows(SubWindows::new(rate, 4).unwrap()),
-        Policy::SubWindowsStrict(SubWindowsStrict::new(rate, 4).unwrap()),
+        Policy::SubWindows(SubWindows::strict(rate, 4).unwrap()),
         Policy::TokenBucket(TokenBucket::new(rate, 10, 10).unwrap()),
         Policy::Gcra(Gcra::new(rate, 10).unwrap()),
         Policy::LeakyBucket(LeakyBucket::new(rate, 9)),

@@ -189,7 +189,7 @@ fn read(lines: &[String]) -> State {
     match letter {
         "f" => State::FixedWindow(fixed_window::State {
             starts_at: Micros(numbers[1]),
-            count: small(2),
+            counts: [small(2)],
         }),
         "s" => State::SlidingWindow(sliding_window::State {
             starts_at: Micros(numbers[1]),
@@ -202,7 +202,7 @@ fn read(lines: &[String]) -> State {
             State::SubWindows(sub_windows::State::from_counts(starts_at, counts))
         }
         "g" => State::Gcra(gcra::State { free_at: point() }),
-        "l" => State::LeakyBucket(leaky_bucket::State { next_at: point() }),
+        "l" => State::LeakyBucket(leaky_bucket::State { free_at: point() }),
         "t" => State::TokenBucket(token_bucket::State {
             counted_at: Micros(numbers[0]),
             part: numbers[1],

@@ -9,7 +9,6 @@ use anteroom_limit::rate::{Rate, WINDOW_LONGEST};
 use anteroom_limit::sliding_log::{LOG_LONGEST, SlidingLog};
 use anteroom_limit::sliding_window::SlidingWindow;
 use anteroom_limit::sub_windows::SubWindows;
-use anteroom_limit::sub_windows_strict::SubWindowsStrict;
 use anteroom_limit::time::{MicroSpan, Micros};
 use anteroom_limit::token_bucket::TokenBucket;
 use anteroom_limit_store::shared::SharedCounts as _;
@@ -73,7 +72,7 @@ fn policies() -> impl Strategy<Value = Policy> {
             1 => Policy::FixedWindow(FixedWindow::new(rate)),
             2 => Policy::SlidingWindow(SlidingWindow::new(rate)),
             3 => Policy::SubWindows(SubWindows::new(whole.ok()?, parts).ok()?),
-            4 => Policy::SubWindowsStrict(SubWindowsStrict::new(whole.ok()?, parts).ok()?),
+            4 => Policy::SubWindows(SubWindows::strict(whole.ok()?, parts).ok()?),
             5 => Policy::TokenBucket(TokenBucket::new(rate, burst, burst.max(initial)).ok()?),
             6 => Policy::Gcra(Gcra::new(rate, burst).ok()?),
             _ => Policy::LeakyBucket(LeakyBucket::new(rate, burst)),

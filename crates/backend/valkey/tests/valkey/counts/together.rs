@@ -13,7 +13,6 @@ use anteroom_limit::policy::Policy;
 use anteroom_limit::sliding_log::SlidingLog;
 use anteroom_limit::sliding_window::SlidingWindow;
 use anteroom_limit::sub_windows::SubWindows;
-use anteroom_limit::sub_windows_strict::SubWindowsStrict;
 use anteroom_limit::token_bucket::TokenBucket;
 use anteroom_limit_store::CallKey;
 use anteroom_limit_store::shared::{SharedCharge, SharedCounts as _};
@@ -40,7 +39,7 @@ fn policies() -> [(&'static str, Policy); 8] {
         ),
         (
             "strict",
-            Policy::SubWindowsStrict(SubWindowsStrict::new(rate, 24).unwrap()),
+            Policy::SubWindows(SubWindows::strict(rate, 24).unwrap()),
         ),
         (
             "bucket",

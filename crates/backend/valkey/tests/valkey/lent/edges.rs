@@ -14,7 +14,6 @@ use anteroom_limit::rate::Rate;
 use anteroom_limit::sliding_log::SlidingLog;
 use anteroom_limit::sliding_window::SlidingWindow;
 use anteroom_limit::sub_windows::SubWindows;
-use anteroom_limit::sub_windows_strict::SubWindowsStrict;
 use anteroom_limit::time::{MicroSpan, Micros};
 use anteroom_limit::token_bucket::TokenBucket;
 use anteroom_limit_store::lent::step::{Step, Stepped};
@@ -51,7 +50,7 @@ async fn what_counts_as_lent_later_than_now_counts() {
         Policy::FixedWindow(FixedWindow::new(rate)),
         Policy::SlidingWindow(SlidingWindow::new(rate)),
         Policy::SubWindows(SubWindows::new(rate, 4).unwrap()),
-        Policy::SubWindowsStrict(SubWindowsStrict::new(rate, 4).unwrap()),
+        Policy::SubWindows(SubWindows::strict(rate, 4).unwrap()),
         Policy::TokenBucket(TokenBucket::new(rate, 20, 20).unwrap()),
         Policy::Gcra(Gcra::new(rate, 20).unwrap()),
     ];

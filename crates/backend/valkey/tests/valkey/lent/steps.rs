@@ -14,7 +14,6 @@ use anteroom_limit::rate::Rate;
 use anteroom_limit::sliding_log::SlidingLog;
 use anteroom_limit::sliding_window::SlidingWindow;
 use anteroom_limit::sub_windows::SubWindows;
-use anteroom_limit::sub_windows_strict::SubWindowsStrict;
 use anteroom_limit::time::{MicroSpan, Micros};
 use anteroom_limit::token_bucket::TokenBucket;
 use proptest::prelude::*;
@@ -100,7 +99,7 @@ fn lendings(kind: usize) -> impl Strategy<Value = Lending> {
             1 => Policy::FixedWindow(FixedWindow::new(rate)),
             2 => Policy::SlidingWindow(SlidingWindow::new(rate)),
             3 => Policy::SubWindows(SubWindows::new(rate, divisors[parts]).ok()?),
-            4 => Policy::SubWindowsStrict(SubWindowsStrict::new(rate, divisors[parts]).ok()?),
+            4 => Policy::SubWindows(SubWindows::strict(rate, divisors[parts]).ok()?),
             5 => Policy::TokenBucket(TokenBucket::new(rate, capacity, capacity + initial).ok()?),
             _ => Policy::Gcra(Gcra::new(rate, capacity).ok()?),
         })

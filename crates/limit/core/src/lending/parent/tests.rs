@@ -9,7 +9,7 @@ use crate::policy::{Policy, State};
 use crate::rate::Rate;
 use crate::sliding_log::SlidingLog;
 use crate::sliding_window::SlidingWindow;
-use crate::sub_windows_strict::SubWindowsStrict;
+use crate::sub_windows::SubWindows;
 use crate::token_bucket::{NEWCOMER_AFTER, TokenBucket};
 
 const ID: RequestId = RequestId { life: 1, number: 1 };
@@ -201,8 +201,8 @@ fn a_lowered_limit_acts_at_once_and_spent_stays_spent() {
 fn a_state_of_another_window_counts_as_spent_latest() {
     let mut client = Client::new(Before::Nothing);
     let strict = |ttl| {
-        let strict = SubWindowsStrict::new(a_minute(100), 60).unwrap();
-        Lending::with_ttl(Policy::SubWindowsStrict(strict), ttl).unwrap()
+        let strict = SubWindows::strict(a_minute(100), 60).unwrap();
+        Lending::with_ttl(Policy::SubWindows(strict), ttl).unwrap()
     };
     client.ask(&strict(secs(5)), secs(0), asks(1, 60, 60));
     let remaining = |client: &mut Client, after| {

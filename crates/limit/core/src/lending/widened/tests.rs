@@ -3,8 +3,13 @@
 use super::*;
 use crate::algorithm::Algorithm;
 use crate::fixed_window::FixedWindow;
+use crate::gcra::Gcra;
 use crate::leaky_bucket::LeakyBucket;
+use crate::sliding_log::SlidingLog;
+use crate::sliding_window::SlidingWindow;
+use crate::sub_windows::SubWindows;
 use crate::testing::a_minute;
+use crate::token_bucket::TokenBucket;
 
 fn secs(secs: u64) -> MicroSpan {
     MicroSpan::from_secs(secs)
@@ -30,8 +35,8 @@ fn a_lease_is_a_twentieth_of_the_window_within_bounds() {
 
 #[test]
 fn windows_are_longer_by_a_lease_and_have_whole_parts() {
-    let strict = SubWindowsStrict::new(a_minute(100), 16).unwrap();
-    let lending = Lending::with_ttl(Policy::SubWindowsStrict(strict), MicroSpan(1_000_001));
+    let strict = SubWindows::strict(a_minute(100), 16).unwrap();
+    let lending = Lending::with_ttl(Policy::SubWindows(strict), MicroSpan(1_000_001));
     let widened = lending.unwrap().widened().rate();
     assert_eq!(widened.window(), MicroSpan(61_000_016));
     assert_eq!(widened.calls(), 100);

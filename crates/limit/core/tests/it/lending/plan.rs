@@ -8,7 +8,6 @@ use anteroom_limit::rate::Rate;
 use anteroom_limit::sliding_log::SlidingLog;
 use anteroom_limit::sliding_window::SlidingWindow;
 use anteroom_limit::sub_windows::SubWindows;
-use anteroom_limit::sub_windows_strict::SubWindowsStrict;
 use anteroom_limit::time::MicroSpan;
 use anteroom_limit::token_bucket::TokenBucket;
 
@@ -66,7 +65,7 @@ pub(crate) fn policy(kind: Kind, calls: u32, window: MicroSpan, burst: u32) -> P
             Policy::SubWindows(SubWindows::new(rate, parts).expect("it can be had"))
         }
         Kind::Strict(parts) => {
-            Policy::SubWindowsStrict(SubWindowsStrict::new(rate, parts).expect("it can be had"))
+            Policy::SubWindows(SubWindows::strict(rate, parts).expect("it can be had"))
         }
         Kind::Bucket => {
             Policy::TokenBucket(TokenBucket::new(rate, burst, burst).expect("it can be had"))

@@ -13,7 +13,6 @@ use anteroom_limit::rate::Rate;
 use anteroom_limit::sliding_log::{self, Entry, SlidingLog};
 use anteroom_limit::sliding_window::{self, SlidingWindow};
 use anteroom_limit::sub_windows::{self, SubWindows};
-use anteroom_limit::sub_windows_strict::SubWindowsStrict;
 use anteroom_limit::time::{MicroSpan, Micros};
 use anteroom_limit::token_bucket::{self, TokenBucket};
 use proptest::prelude::*;
@@ -59,7 +58,7 @@ fn policies() -> impl Strategy<Value = Vec<Policy>> {
                 Ok(Policy::FixedWindow(FixedWindow::new(rate))),
                 Ok(Policy::SlidingWindow(SlidingWindow::new(rate))),
                 SubWindows::new(rate, parts).map(Policy::SubWindows),
-                SubWindowsStrict::new(rate, parts).map(Policy::SubWindowsStrict),
+                SubWindows::strict(rate, parts).map(Policy::SubWindows),
                 TokenBucket::new(rate, burst, initial).map(Policy::TokenBucket),
                 TokenBucket::new(rate, burst, burst).map(Policy::TokenBucket),
                 Gcra::new(rate, burst).map(Policy::Gcra),
@@ -89,7 +88,7 @@ fn states() -> impl Strategy<Value = Vec<State>> {
                 State::SlidingLog(Box::new(sliding_log::State::from_entries(entries))),
                 State::FixedWindow(fixed_window::State {
                     starts_at: at,
-                    count,
+                    counts: [count],
                 }),
                 State::SlidingWindow(sliding_window::State {
                     starts_at: at,
@@ -103,7 +102,7 @@ fn states() -> impl Strategy<Value = Vec<State>> {
                     is_known: true,
                 }),
                 State::Gcra(gcra::State { free_at: fine }),
-                State::LeakyBucket(leaky_bucket::State { next_at: fine }),
+                State::LeakyBucket(leaky_bucket::State { free_at: fine }),
             ]
         },
     )

@@ -14,7 +14,6 @@ use anteroom_limit::rate::Rate;
 use anteroom_limit::sliding_log::SlidingLog;
 use anteroom_limit::sliding_window::SlidingWindow;
 use anteroom_limit::sub_windows::SubWindows;
-use anteroom_limit::sub_windows_strict::SubWindowsStrict;
 use anteroom_limit::time::{MicroSpan, Micros};
 use anteroom_limit::token_bucket::TokenBucket;
 use anteroom_limit::verdict::Outcome;
@@ -33,7 +32,7 @@ fn sub_windows(parts: u32) -> Policy {
 }
 
 fn strict(parts: u32) -> Policy {
-    Policy::SubWindowsStrict(SubWindowsStrict::new(rate(), parts).expect("the settings fit"))
+    Policy::SubWindows(SubWindows::strict(rate(), parts).expect("the settings fit"))
 }
 
 fn token_bucket(capacity: u32, initial_burst: u32) -> Policy {

@@ -11,7 +11,6 @@ use anteroom_limit::rate::Rate;
 use anteroom_limit::sliding_log::SlidingLog;
 use anteroom_limit::sliding_window::SlidingWindow;
 use anteroom_limit::sub_windows::SubWindows;
-use anteroom_limit::sub_windows_strict::SubWindowsStrict;
 use anteroom_limit::time::{MicroSpan, Micros};
 use anteroom_limit::token_bucket::TokenBucket;
 use anteroom_limit::verdict::{Outcome, Verdict};
@@ -39,9 +38,7 @@ pub(crate) fn policies() -> impl Strategy<Value = Policy> {
             1 => Policy::FixedWindow(FixedWindow::new(rate)),
             2 => Policy::SlidingWindow(SlidingWindow::new(rate)),
             3 => Policy::SubWindows(SubWindows::new(rate, parts).expect("the settings fit")),
-            4 => Policy::SubWindowsStrict(
-                SubWindowsStrict::new(rate, parts).expect("the settings fit"),
-            ),
+            4 => Policy::SubWindows(SubWindows::strict(rate, parts).expect("the settings fit")),
             5 => Policy::TokenBucket(
                 TokenBucket::new(rate, capacity, initial).expect("the settings fit"),
             ),

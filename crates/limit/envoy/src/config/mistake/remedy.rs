@@ -1,7 +1,7 @@
 //! What is allowed, or what to do next? The reference does not say; people ask.
 
 use super::Defect;
-use crate::config::algorithm::AlgorithmChoice;
+use crate::config::algorithm::{names, whose_settings};
 use crate::config::reading::keys;
 
 /// A sentence without a full stop.
@@ -35,14 +35,12 @@ pub(super) fn of(defect: &Defect) -> String {
             "write a value with `*` in it, or take out `share_threshold`"
         }
         Defect::UnknownAlgorithm { .. } => {
-            return format!("allowed: {}", AlgorithmChoice::NAMES.join(", "));
+            return format!("allowed: {}", names().join(", "));
         }
         Defect::AlgorithmOfUnlimited => "take it out, or `unlimited`",
         Defect::SettingOfAnother { .. } => {
-            "take it out, or choose an algorithm that has it: burst belongs to token-bucket, gcra \
-             and \
-             leaky-bucket, initial_burst to token-bucket, sub_windows to sub-windows and \
-             sub-windows-strict"
+            let whose = whose_settings();
+            return format!("take it out, or choose an algorithm that has it: {whose}");
         }
         Defect::SettingOutOfRange { .. } => "write a number in this range, or take it out",
         Defect::CannotKeep { .. } => "change the limit, its algorithm or where limits are counted",

@@ -145,7 +145,7 @@ fn rule(
     if let (false, Some(unit), Some(algorithm)) = (limit.is_unlimited, unit, algorithm)
         && let Err(CannotKeep { key, said }) = keep(algorithm, limit.requests_per_unit, unit)
     {
-        let algorithm = algorithm.name().to_owned();
+        let algorithm = algorithm.kind.name().to_owned();
         report.mistake(line_of(limit, key), Defect::CannotKeep { algorithm, said });
     }
     let replaces = limit.replaces.iter();
@@ -179,7 +179,7 @@ fn algorithm(limit: &RateLimit, report: &mut Report) -> Option<AlgorithmChoice> 
         return None;
     }
     let name = limit.algorithm.as_deref();
-    let name = name.unwrap_or_else(|| AlgorithmChoice::default().name());
+    let name = name.unwrap_or_else(|| AlgorithmChoice::default().kind.name());
     let bad = match AlgorithmChoice::of(name, limit.settings, limit.requests_per_unit) {
         Ok(choice) => return Some(choice),
         Err(bad) => bad,

@@ -1,6 +1,9 @@
 //! Order, completeness and bounds of what is told; each mistake by itself stands in
 //! `tests/it/bad_files.rs`.
 
+use anteroom_limit::registry::AlgorithmKind;
+use anteroom_limit::settings::Settings;
+
 use super::*;
 use crate::config::{AlgorithmChoice, Remark};
 
@@ -10,6 +13,11 @@ fn read_one(text: &str) -> Result<Read, Mistakes> {
         bytes: text.as_bytes(),
     };
     read(&[file], SameDomain::Refused)
+}
+
+/// The file and what is wrong in it, as Envoy's own service says it.
+fn told(mistake: &Mistake) -> String {
+    format!("{}: {}", mistake.file, mistake.defect)
 }
 
 /// What is told, by line.
@@ -89,16 +97,15 @@ fn files_are_looked_at_one_after_the_other_before_any_makes_sense() {
         file("c.yaml", "domain: d\n"),
     ];
     let mistakes = read(&files, SameDomain::Refused).unwrap_err();
-    let told: Vec<String> = mistakes.0.iter().map(Mistake::as_reference).collect();
+    let all: Vec<String> = mistakes.0.iter().map(told).collect();
     assert_eq!(
-        told,
+        all,
         [
             "b.yaml: config error, unknown key 'x'",
             "a.yaml: config file cannot have empty domain",
             "c.yaml: duplicate domain 'd' in config file",
         ]
     );
-    assert_eq!(mistakes.as_reference(), told[0]);
 }
 
 #[test]
@@ -136,7 +143,7 @@ fn the_last_repeated_key_holds_and_limits_are_merged() {
 
 #[test]
 fn algorithms_are_read_beside_the_unit() {
-    let check = |settings: &str, expected: AlgorithmChoice| {
+    let check = |settings: &str, kind: AlgorithmKind, expected: Settings| {
         let read = read_one(&limit(&format!(
             "{{unit: day, requests_per_unit: 9, {settings}}}"
         )));
@@ -145,21 +152,35 @@ fn algorithms_are_read_beside_the_unit() {
         let Some(crate::config::descriptors::Rule::Limited(limit)) = &found.node.rule else {
             panic!("no limit");
         };
-        assert_eq!(limit.algorithm, expected);
+        let settings = expected;
+        assert_eq!(limit.algorithm, AlgorithmChoice { kind, settings });
     };
-    check("", AlgorithmChoice::FixedWindow);
-    check("algorithm: sliding-log", AlgorithmChoice::SlidingLog);
+    let none = Settings::default();
+    check("", AlgorithmKind::FixedWindow, none);
+    check("algorithm: sliding-log", AlgorithmKind::SlidingLog, none);
     check(
         "algorithm: token-bucket, burst: 3, initial_burst: 5",
-        AlgorithmChoice::TokenBucket {
+        AlgorithmKind::TokenBucket,
+        Settings {
             burst: Some(3),
             initial_burst: Some(5),
+            ..none
         },
     );
     check(
         "sub_windows: 4, algorithm: sub-windows-strict",
-        AlgorithmChoice::SubWindowsStrict {
+        AlgorithmKind::SubWindowsStrict,
+        Settings {
             sub_windows: Some(4),
+            ..none
+        },
+    );
+    check(
+        "algorithm: leaky-bucket, burst: 6",
+        AlgorithmKind::LeakyBucket,
+        Settings {
+            queue: Some(6),
+            ..none
         },
     );
 }
@@ -189,9 +210,9 @@ fn a_merged_domain_has_the_descriptors_of_all_its_files() {
     assert_eq!(&*found.value, "x*");
 
     let mistakes = read_both(&[one, one]).unwrap_err();
-    let told: Vec<String> = mistakes.0.iter().map(Mistake::as_reference).collect();
+    let all: Vec<String> = mistakes.0.iter().map(told).collect();
     assert_eq!(
-        told,
+        all,
         [
             "a.yaml: duplicate descriptor composite key 'd.a'",
             "a.yaml: duplicate descriptor composite key 'd.c_x*'",
@@ -199,7 +220,7 @@ fn a_merged_domain_has_the_descriptors_of_all_its_files() {
     );
     let mistakes = read(&[one, other], SameDomain::Refused).unwrap_err();
     assert_eq!(
-        mistakes.as_reference(),
+        told(&mistakes.0[0]),
         "b.yaml: duplicate domain 'd' in config file"
     );
 }
@@ -286,7 +307,7 @@ fn the_number_of_descriptors_is_bounded_over_all_files() {
     assert!(read_within(&files[..2], SameDomain::Refused, 10, &|_, _, _| Ok(())).is_ok());
     let mistakes = read_within(&files, SameDomain::Refused, 10, &|_, _, _| Ok(())).unwrap_err();
     assert_eq!(
-        mistakes.as_reference(),
+        told(&mistakes.0[0]),
         "a.yaml: more than 10 descriptors in all files"
     );
     assert_eq!(mistakes.0.len(), 1);
@@ -330,9 +351,10 @@ fn an_impossible_limit_is_a_mistake_at_the_setting_to_blame() {
     };
     let keep = |algorithm: AlgorithmChoice, requests: u32, unit: Unit| {
         assert_eq!(requests, 5);
-        let key = match (algorithm, unit) {
-            (AlgorithmChoice::Gcra { burst: Some(7) }, Unit::Second) => "burst",
-            (AlgorithmChoice::FixedWindow, Unit::Day) => "unit",
+        let AlgorithmChoice { kind, settings } = algorithm;
+        let key = match (kind, settings.burst, unit) {
+            (AlgorithmKind::Gcra, Some(7), Unit::Second) => "burst",
+            (AlgorithmKind::FixedWindow, None, Unit::Day) => "unit",
             other => panic!("{other:?}"),
         };
         let said = format!("too {key}");
@@ -342,7 +364,7 @@ fn an_impossible_limit_is_a_mistake_at_the_setting_to_blame() {
     let lines: Vec<_> = mistakes.0.iter().map(|mistake| mistake.line).collect();
     assert_eq!(lines, [Some(8), Some(11)]);
     assert_eq!(
-        mistakes.as_reference(),
+        told(&mistakes.0[0]),
         "a.yaml: limit by 'gcra' cannot be kept: too burst"
     );
 }

@@ -49,7 +49,7 @@ pub(super) struct RateLimit {
     /// Names, each with its line.
     pub(super) replaces: Vec<(String, u32)>,
     pub(super) algorithm: Option<String>,
-    pub(super) settings: crate::config::algorithm::Settings,
+    pub(super) settings: crate::config::algorithm::Typed,
     /// Where the algorithm and its settings stand, by key.
     pub(super) algorithm_lines: Vec<(String, u32)>,
     pub(super) is_doubtful: bool,

@@ -1,19 +1,13 @@
 //! What every store must do that lends in one step: what [`Step::take`] says, to the byte.
 
-use anteroom_limit::fixed_window::FixedWindow;
-use anteroom_limit::gcra::Gcra;
 use anteroom_limit::lending::epoch::{Before, Epoch, EpochId, StoreIdentity};
 use anteroom_limit::lending::message::{Request, RequestId};
 use anteroom_limit::lending::record::Record;
 use anteroom_limit::lending::widened::Lending;
-use anteroom_limit::policy::Policy;
 use anteroom_limit::rate::Rate;
-use anteroom_limit::sliding_log::SlidingLog;
-use anteroom_limit::sliding_window::SlidingWindow;
-use anteroom_limit::sub_windows::SubWindows;
-use anteroom_limit::sub_windows_strict::SubWindowsStrict;
+use anteroom_limit::registry::{AlgorithmKind, Remembers, WhenLent};
+use anteroom_limit::settings::Settings;
 use anteroom_limit::time::MicroSpan;
-use anteroom_limit::token_bucket::TokenBucket;
 use futures_util::future::join_all;
 
 use super::{On, client};
@@ -35,20 +29,22 @@ fn request(least: u32, wants: u32, most: u32) -> Request {
     }
 }
 
-/// One of each algorithm.
-fn lendings() -> [Lending; 7] {
+/// One of each algorithm that can be lent.
+fn lendings() -> Vec<Lending> {
     let fits = "it fits";
     let rate = Rate::new(50, WINDOW).expect(fits);
-    let policies = [
-        Policy::SlidingLog(SlidingLog::new(rate).expect(fits)),
-        Policy::FixedWindow(FixedWindow::new(rate)),
-        Policy::SlidingWindow(SlidingWindow::new(rate)),
-        Policy::SubWindows(SubWindows::new(rate, 4).expect(fits)),
-        Policy::SubWindowsStrict(SubWindowsStrict::new(rate, 4).expect(fits)),
-        Policy::TokenBucket(TokenBucket::new(rate, 40, 50).expect(fits)),
-        Policy::Gcra(Gcra::new(rate, 40).expect(fits)),
-    ];
-    policies.map(|policy| Lending::new(policy).expect(fits))
+    let settings = Settings {
+        sub_windows: Some(4),
+        burst: Some(40),
+        initial_burst: Some(50),
+        queue: None,
+    };
+    let lent = AlgorithmKind::ALL.iter();
+    let lent = lent.filter(|kind| kind.row().lent != WhenLent::Never);
+    let policies = lent.map(|kind| kind.build(rate, &settings).expect(fits));
+    policies
+        .map(|policy| Lending::new(policy).expect(fits))
+        .collect()
 }
 
 /// What a step leaves alone.
@@ -108,7 +104,7 @@ fn all_that_is_unusual(epoch: &(Epoch, Token), lending: &Lending) -> Vec<Unusual
         of("a record that cannot be read", with_state("x")),
         of("no record at all", Vec::new()),
     ];
-    if matches!(lending.promised(), Policy::SlidingLog(_)) {
+    if lending.promised().row().remembers == Remembers::Calls {
         // All of them of calls that do not count any more, so nothing but their form speaks against
         // them.
         for damaged in [

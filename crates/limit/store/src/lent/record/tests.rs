@@ -11,7 +11,6 @@ use anteroom_limit::rate::Rate;
 use anteroom_limit::sliding_log::SlidingLog;
 use anteroom_limit::sliding_window::SlidingWindow;
 use anteroom_limit::sub_windows::SubWindows;
-use anteroom_limit::sub_windows_strict::SubWindowsStrict;
 use anteroom_limit::time::{MicroSpan, Micros};
 use anteroom_limit::token_bucket::TokenBucket;
 use proptest::prelude::*;
@@ -25,7 +24,7 @@ fn policies(calls: u32, secs: u64, burst: u32, parts: u32) -> [Policy; 7] {
         Policy::FixedWindow(FixedWindow::new(rate)),
         Policy::SlidingWindow(SlidingWindow::new(rate)),
         Policy::SubWindows(SubWindows::new(rate, parts).unwrap()),
-        Policy::SubWindowsStrict(SubWindowsStrict::new(rate, parts).unwrap()),
+        Policy::SubWindows(SubWindows::strict(rate, parts).unwrap()),
         Policy::TokenBucket(TokenBucket::new(rate, burst, burst + 1).unwrap()),
         Policy::Gcra(Gcra::new(rate, burst).unwrap()),
     ]
@@ -132,4 +131,12 @@ fn a_limit_that_cannot_be_had_is_none_here_either() {
     ] {
         assert_eq!(record(head), Err(RecordError::Damaged), "{head}");
     }
+}
+
+#[test]
+fn a_state_that_is_never_lent_is_none_here() {
+    let record =
+        |state: &str| decode(format!("\u{2}1 1 3000000 10 60000000 g 8;5 5;{state};").as_bytes());
+    assert!(record("g 1 0").is_ok());
+    assert_eq!(record("l 1 0"), Err(RecordError::Damaged));
 }

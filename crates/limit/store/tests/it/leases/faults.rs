@@ -17,7 +17,6 @@ use anteroom_limit::rate::Rate;
 use anteroom_limit::sliding_log::SlidingLog;
 use anteroom_limit::sliding_window::SlidingWindow;
 use anteroom_limit::sub_windows::SubWindows;
-use anteroom_limit::sub_windows_strict::SubWindowsStrict;
 use anteroom_limit::time::{MicroSpan, Micros};
 use anteroom_limit::token_bucket::TokenBucket;
 use anteroom_limit_store::CallKey;
@@ -41,7 +40,7 @@ pub(crate) fn policies(calls: u32, burst: u32) -> [Policy; 7] {
     let rate = Rate::new(calls, MicroSpan::from_secs(WINDOW_SECS)).unwrap();
     [
         Policy::SlidingLog(SlidingLog::new(rate).unwrap()),
-        Policy::SubWindowsStrict(SubWindowsStrict::new(rate, 4).unwrap()),
+        Policy::SubWindows(SubWindows::strict(rate, 4).unwrap()),
         Policy::TokenBucket(TokenBucket::new(rate, burst, burst).unwrap()),
         Policy::Gcra(Gcra::new(rate, burst).unwrap()),
         Policy::FixedWindow(FixedWindow::new(rate)),

@@ -16,11 +16,11 @@ pub(super) fn draw(folder: &Path, comparison: &Comparison) -> anyhow::Result<()>
     let Comparison { traffic, runs, .. } = comparison;
     let mut drawn: Vec<Chart> = Vec::new();
     for (at, run) in runs.iter().enumerate() {
-        let name = Name::of(run.algorithm.word(), &run.policy);
+        let name = Name::of(run.algorithm.name(), &run.policy);
         let is_first = runs[..at].iter().all(|other| other.policy != run.policy);
         if is_first {
             let slug = format!("counts-{}", name.slug);
-            match charts::counts(&slug, run.algorithm.word(), &run.policy, traffic) {
+            match charts::counts(&slug, run.algorithm.name(), &run.policy, traffic) {
                 Ok(chart) => drawn.push(chart),
                 Err(NotDrawn::NoCounts) => {}
                 Err(error @ NotDrawn::LimitUnseen { .. }) => {

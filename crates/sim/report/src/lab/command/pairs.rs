@@ -1,22 +1,24 @@
 //! Which algorithms are compared over which stores, and which are not, and why.
 
 use anteroom_limit::policy::Policy;
+use anteroom_limit::registry::AlgorithmKind;
+use anteroom_limit::settings::Setting;
 use anyhow::Context as _;
 
 use super::LimitsOptions;
-use crate::lab::algorithm::{Algorithm, Settings};
+use crate::lab::algorithm::{Settings, all};
 use crate::lab::run::StoreKind;
 
 /// What is compared, and what was to be but cannot.
 pub(super) struct Pairs {
-    pub(super) fit: Vec<(Algorithm, StoreKind, Policy)>,
+    pub(super) fit: Vec<(AlgorithmKind, StoreKind, Policy)>,
     pub(super) left_out: Vec<LeftOut>,
 }
 
 /// An algorithm that nobody named and that cannot be compared over a store.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct LeftOut {
-    pub(crate) algorithm: Algorithm,
+    pub(crate) algorithm: AlgorithmKind,
     pub(crate) store: StoreKind,
     pub(crate) reason: String,
 }
@@ -24,22 +26,22 @@ pub(crate) struct LeftOut {
 /// Each algorithm over each store. What was named must fit, and so must settings that were named;
 /// of the rest, what does.
 pub(super) fn pairs(options: &LimitsOptions, settings: &Settings) -> anyhow::Result<Pairs> {
-    let named: Vec<Algorithm> = options
+    let named: Vec<AlgorithmKind> = options
         .algorithm
         .iter()
-        .filter_map(|word| Algorithm::of_word(word))
+        .filter_map(|word| AlgorithmKind::named(word))
         .collect();
     let wanted = if named.is_empty() {
-        &Algorithm::ALL[..]
+        all()
     } else {
-        &named
+        named.clone()
     };
     let (mut fit, mut left_out) = (Vec::new(), Vec::new());
     for word in &options.store {
         let store = StoreKind::of_word(word).context("the flag takes no other word")?;
         for algorithm in wanted.iter().copied() {
             let is_named = !named.is_empty();
-            let reason = match algorithm.policy(settings) {
+            let reason = match settings.policy(algorithm) {
                 Ok(policy) => match store.check(&policy) {
                     Ok(()) => {
                         fit.push((algorithm, store, policy));
@@ -51,7 +53,7 @@ pub(super) fn pairs(options: &LimitsOptions, settings: &Settings) -> anyhow::Res
                     Err(error) => error.to_string(),
                 },
                 Err(error) if is_named || has_named_setting(options, algorithm) => {
-                    return Err(error).with_context(|| format!("--algorithm {}", algorithm.word()));
+                    return Err(error).with_context(|| format!("--algorithm {}", algorithm.name()));
                 }
                 Err(error) => error.to_string(),
             };
@@ -71,21 +73,20 @@ pub(super) fn pairs(options: &LimitsOptions, settings: &Settings) -> anyhow::Res
 
 /// Whether a setting of this algorithm was named. If that is wrong, leaving the algorithm out is no
 /// answer.
-const fn has_named_setting(options: &LimitsOptions, algorithm: Algorithm) -> bool {
-    match algorithm {
-        Algorithm::SubWindows | Algorithm::SubWindowsStrict => options.sub_windows.is_some(),
-        Algorithm::TokenBucket | Algorithm::Gcra => options.burst.is_some(),
-        Algorithm::FixedWindow
-        | Algorithm::SlidingWindow
-        | Algorithm::SlidingLog
-        | Algorithm::LeakyBucket => false,
-    }
+fn has_named_setting(options: &LimitsOptions, algorithm: AlgorithmKind) -> bool {
+    let mut settings = algorithm.row().settings.iter();
+    settings.any(|setting| match setting {
+        Setting::SubWindows => options.sub_windows.is_some(),
+        Setting::Burst => options.burst.is_some(),
+        // There is always a queue, and never an initial burst.
+        Setting::InitialBurst | Setting::Queue => false,
+    })
 }
 
-pub(super) fn unfit(algorithm: Algorithm, store: StoreKind) -> String {
+pub(super) fn unfit(algorithm: AlgorithmKind, store: StoreKind) -> String {
     format!(
         "--store {} cannot keep {}; choose another of both",
         store.word(),
-        algorithm.word()
+        algorithm.name()
     )
 }

@@ -18,7 +18,7 @@ fn compared(flags: &[&str]) -> anyhow::Result<Comparison> {
 
 fn words(comparison: &Comparison) -> Vec<(&str, &str)> {
     let runs = comparison.runs.iter();
-    runs.map(|run| (run.algorithm.word(), run.store.word()))
+    runs.map(|run| (run.algorithm.name(), run.store.word()))
         .collect()
 }
 
@@ -158,7 +158,7 @@ fn nodes_that_hear_of_each_other_are_never_above_a_limit_each() {
         let flags = [&flags[..], &late, &["--traffic", "adversary"]].concat();
         for run in compared(&flags).unwrap().runs {
             let (highest, most) = (run.outcome.figures.highest, run.most);
-            let word = run.algorithm.word();
+            let word = run.algorithm.name();
             assert!(highest <= most, "{store}, {word}: {highest} of {most}");
             let are_late = highest >= 60;
             assert!(are_late, "{store}, {word}: the news are late: {highest}");

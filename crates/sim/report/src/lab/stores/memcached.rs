@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use anteroom_limit::algorithm::Algorithm as _;
 use anteroom_limit::cost::Cost;
 use anteroom_limit::policy::{Policy, State};
+use anteroom_limit::swapping::{TRIES, pause_longest};
 use anteroom_limit::time::{MicroSpan, Micros};
 use anteroom_limit::verdict::Outcome;
 
@@ -19,14 +20,8 @@ use crate::lab::dice::{Dice, Purpose};
 use crate::lab::outcome::Fate;
 use crate::lab::run::Plan;
 
-/// A call is given up after so many writes that came to nothing: its client waits for the answer.
-pub(crate) const TRIES_MAX: u32 = 8;
 /// No try begins later, as in the gateway.
 const PATIENCE: MicroSpan = MicroSpan::from_secs(1);
-/// The first pause is up to what the try took, and at least up to this; each may be twice as long
-/// as the one before. These are the store's own.
-const PAUSE_FIRST: MicroSpan = MicroSpan(1_000);
-const PAUSE_LONGEST: MicroSpan = MicroSpan(250_000);
 
 /// How those deal with each other who write at one moment.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -165,7 +160,7 @@ impl Memcached {
             tries: attempt.tries + 1,
             ..attempt
         };
-        if later.tries >= TRIES_MAX || again_at >= attempt.until {
+        if later.tries >= TRIES || again_at >= attempt.until {
             desk.decide(attempt.place.client, desk.now(), Fate::Undecided);
             self.end(attempt.place, desk);
         } else {
@@ -174,8 +169,7 @@ impl Memcached {
     }
 
     fn pause(&mut self, attempt: Attempt, now: Micros) -> MicroSpan {
-        let first = PAUSE_FIRST.max(now.since(attempt.began_at));
-        let longest = first.times(1 << attempt.tries).min(PAUSE_LONGEST);
+        let longest = pause_longest(attempt.tries, now.since(attempt.began_at));
         self.dice.part_of(longest)
     }
 }

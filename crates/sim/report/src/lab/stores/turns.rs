@@ -3,8 +3,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-/// How many calls of one client may be at one node at once, as in the store.
-const WAITING_MAX: usize = 256;
+use anteroom_limit::swapping::WAITING_MAX;
 
 /// A client at a node.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]

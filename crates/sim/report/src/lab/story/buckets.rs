@@ -1,8 +1,9 @@
 //! Buckets: tokens that come back, and calls that wait.
 
+use anteroom_limit::registry::AlgorithmKind;
+
 use super::Page;
 use super::facts::{LIMIT, PARTS, back_after, policy, under_attack, visits};
-use crate::lab::algorithm::Algorithm;
 
 pub(super) fn push(page: &mut Page) {
     page.push(format_args!(
@@ -26,7 +27,7 @@ pub(super) fn push(page: &mut Page) {
         ]
     });
     page.table(["at", "tokens", "calls", "admitted", "tokens left"], &rows);
-    let bucket = policy(Algorithm::TokenBucket, PARTS);
+    let bucket = policy(AlgorithmKind::TokenBucket, PARTS);
     page.push(format_args!(
         "After half a minute of silence {half} have come back, after a minute it is full, and \
          never above that. The article warns that new tokens must be worked out correctly.\n\

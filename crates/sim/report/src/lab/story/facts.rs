@@ -4,9 +4,10 @@
 use anteroom_limit::algorithm::Algorithm as _;
 use anteroom_limit::cost::Cost;
 use anteroom_limit::policy::{Policy, State};
+use anteroom_limit::registry::AlgorithmKind;
 use anteroom_limit::time::{MicroSpan, Micros};
 
-use crate::lab::algorithm::{Algorithm, Settings, raised};
+use crate::lab::algorithm::{Settings, raised};
 use crate::lab::estimate::counted;
 use crate::lab::outcome::{Figures, Outcome};
 use crate::lab::run::{StoreKind, run};
@@ -21,14 +22,14 @@ pub(super) const PARTS: u32 = 4;
 pub(super) const CALLS: u32 = 110;
 
 /// The limit by one of the algorithms.
-pub(super) fn policy(algorithm: Algorithm, parts: u32) -> Policy {
+pub(super) fn policy(algorithm: AlgorithmKind, parts: u32) -> Policy {
     let settings = Settings {
         rate: a_minute(LIMIT),
         sub_windows: parts,
         burst: None,
         queue: 0,
     };
-    algorithm.policy(&settings).expect("the settings fit")
+    settings.policy(algorithm).expect("the settings fit")
 }
 
 fn demand(minutes: u64) -> Demand {
@@ -70,7 +71,7 @@ pub(super) fn under_attack(policy: Policy) -> Figures {
 }
 
 /// How many of a hundred calls a second before the edge of a minute and a hundred behind it pass.
-pub(super) fn around_an_edge(algorithm: Algorithm) -> u64 {
+pub(super) fn around_an_edge(algorithm: AlgorithmKind) -> u64 {
     let edge = BEGIN + MINUTE.times(10);
     let at = |at: Micros| (0..100).map(move |_| Call { at, client: 0 });
     let calls = at(edge - MicroSpan::from_secs(1)).chain(at(edge));
@@ -106,7 +107,7 @@ pub(super) struct Visit {
 
 /// A token bucket, step by step.
 pub(super) fn visits() -> [Visit; 6] {
-    let bucket = policy(Algorithm::TokenBucket, PARTS);
+    let bucket = policy(AlgorithmKind::TokenBucket, PARTS);
     let mut state = State::default();
     [(0, 40), (6, 60), (12, 30), (42, 50), (45, 10), (120, 30)].map(|(at_secs, calls)| {
         let now = BEGIN + MicroSpan::from_secs(at_secs);
@@ -123,7 +124,7 @@ pub(super) fn visits() -> [Visit; 6] {
 
 /// How many tokens come back to an empty bucket in so many seconds.
 pub(super) fn back_after(secs: u64) -> u32 {
-    let bucket = policy(Algorithm::TokenBucket, PARTS);
+    let bucket = policy(AlgorithmKind::TokenBucket, PARTS);
     let mut state = State::default();
     bucket.step(&mut state, BEGIN, Cost::take(LIMIT));
     let later = BEGIN + MicroSpan::from_secs(secs);
@@ -136,11 +137,11 @@ mod tests {
 
     #[test]
     fn the_figures_of_the_article_come_out() {
-        assert_eq!(around_an_edge(Algorithm::FixedWindow), 200);
-        assert_eq!(around_an_edge(Algorithm::SlidingLog), 100);
-        let two = policy(Algorithm::SlidingWindow, PARTS);
+        assert_eq!(around_an_edge(AlgorithmKind::FixedWindow), 200);
+        assert_eq!(around_an_edge(AlgorithmKind::SlidingLog), 100);
+        let two = policy(AlgorithmKind::SlidingWindow, PARTS);
         assert_eq!(left_of(&two, 60, 30, 103), 17);
-        let five = policy(Algorithm::SubWindows, PARTS);
+        let five = policy(AlgorithmKind::SubWindows, PARTS);
         assert_eq!(left_of(&five, 60, 0, 65), 40);
     }
 

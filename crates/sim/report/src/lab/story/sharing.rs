@@ -1,11 +1,11 @@
 //! Many nodes: what each way of sharing counts does where it is weakest.
 
 use crate::chart::number::{duration, grouped, length};
+use anteroom_limit::swapping::TRIES;
 use anteroom_limit::time::MicroSpan;
 
 use super::Page;
 use crate::lab::run::{INTERVAL, Plan, StoreKind, run, run_events};
-use crate::lab::stores::TRIES_MAX;
 use crate::lab::systems::{self, NEAR, chatty, contention, plan, queue, sticky, strict};
 use crate::lab::traffic::Traffic;
 
@@ -248,7 +248,7 @@ fn push_contention(page: &mut Page) {
         lost = sixteen.plain.lost_percent,
         given_up = sixteen.plain.given_up_percent,
         patient = sixteen.patient.given_up_percent,
-        tries = TRIES_MAX,
+        tries = TRIES,
         least = as_ms(NEAR.0 / 2),
         most = as_ms(NEAR.0),
     ));

@@ -2,22 +2,23 @@
 
 use crate::chart::number::grouped;
 use anteroom_limit::algorithm::Algorithm as _;
+use anteroom_limit::registry::AlgorithmKind;
+use anteroom_limit::settings::Setting;
 
 use super::Page;
 use super::facts::{
     CALLS, LIMIT, PARTS, alone, an_hour_of_bursts, around_an_edge, bursts, left_of,
     mean_error_tenths, policy, random_calls, under_attack,
 };
-use crate::lab::algorithm::Algorithm;
 use crate::lab::charts::counts;
 use crate::lab::traffic::Traffic;
 
-const WINDOWS: [Algorithm; 5] = [
-    Algorithm::FixedWindow,
-    Algorithm::SlidingWindow,
-    Algorithm::SubWindows,
-    Algorithm::SubWindowsStrict,
-    Algorithm::SlidingLog,
+const WINDOWS: [AlgorithmKind; 5] = [
+    AlgorithmKind::FixedWindow,
+    AlgorithmKind::SlidingWindow,
+    AlgorithmKind::SubWindows,
+    AlgorithmKind::SubWindowsStrict,
+    AlgorithmKind::SlidingLog,
 ];
 
 /// Parts of a minute for the table of diminishing returns.
@@ -33,9 +34,9 @@ pub(super) fn push(page: &mut Page) {
     push_returns(page);
 }
 
-fn chart(page: &mut Page, slug: &str, algorithm: Algorithm, traffic: &Traffic) {
+fn chart(page: &mut Page, slug: &str, algorithm: AlgorithmKind, traffic: &Traffic) {
     let policy = policy(algorithm, PARTS);
-    let chart = counts(slug, algorithm.word(), &policy, traffic);
+    let chart = counts(slug, algorithm.name(), &policy, traffic);
     page.show(chart.expect("windows keep counts"));
 }
 
@@ -53,7 +54,7 @@ fn push_log(page: &mut Page) {
 }
 
 fn push_fixed(page: &mut Page, random: &Traffic) {
-    let figures = alone(policy(Algorithm::FixedWindow, PARTS), random).figures;
+    let figures = alone(policy(AlgorithmKind::FixedWindow, PARTS), random).figures;
     page.push(format_args!(
         "## Cheaply: a counter for each minute (`fixed-window`)\n\
          \n\
@@ -70,10 +71,10 @@ fn push_fixed(page: &mut Page, random: &Traffic) {
          \n\
          The article draws this over random traffic. Here it is some {CALLS} calls a minute:\n\
          \n",
-        leaked = around_an_edge(Algorithm::FixedWindow),
-        logged = around_an_edge(Algorithm::SlidingLog),
+        leaked = around_an_edge(AlgorithmKind::FixedWindow),
+        logged = around_an_edge(AlgorithmKind::SlidingLog),
     ));
-    chart(page, "fixed-window", Algorithm::FixedWindow, random);
+    chart(page, "fixed-window", AlgorithmKind::FixedWindow, random);
     page.push(format_args!(
         "In the first minute both are the same. Then the dashed line falls to nothing each minute \
          and is at the limit only in its last seconds, while the true\n\
@@ -86,7 +87,7 @@ fn push_fixed(page: &mut Page, random: &Traffic) {
 }
 
 fn push_two(page: &mut Page, random: &Traffic) {
-    let two = policy(Algorithm::SlidingWindow, PARTS);
+    let two = policy(AlgorithmKind::SlidingWindow, PARTS);
     page.push(format_args!(
         "## A guess: two windows (`sliding-window`)\n\
          \n\
@@ -105,11 +106,11 @@ fn push_two(page: &mut Page, random: &Traffic) {
          \n",
         part = left_of(&two, 60, 30, 103),
     ));
-    chart(page, "sliding-window", Algorithm::SlidingWindow, random);
+    chart(page, "sliding-window", AlgorithmKind::SlidingWindow, random);
 }
 
 fn push_five(page: &mut Page, random: &Traffic) {
-    let five = policy(Algorithm::SubWindows, PARTS);
+    let five = policy(AlgorithmKind::SubWindows, PARTS);
     let counters = five.counters().map_or(0, |counters| counters.count());
     page.push(format_args!(
         "The minute marks are gone, a little too high here and too low there.\n\
@@ -122,7 +123,7 @@ fn push_five(page: &mut Page, random: &Traffic) {
          \n",
         part = left_of(&five, 60, 0, 65),
     ));
-    chart(page, "sub-windows", Algorithm::SubWindows, random);
+    chart(page, "sub-windows", AlgorithmKind::SubWindows, random);
 }
 
 fn push_strict(page: &mut Page, random: &Traffic) {
@@ -146,19 +147,19 @@ fn push_strict(page: &mut Page, random: &Traffic) {
     chart(
         page,
         "sub-windows-strict",
-        Algorithm::SubWindowsStrict,
+        AlgorithmKind::SubWindowsStrict,
         random,
     );
     let bursts = bursts();
-    let row = |algorithm: Algorithm| {
+    let row = |algorithm: AlgorithmKind| {
         let policy = policy(algorithm, PARTS);
         let figures = [random, &bursts].map(|traffic| alone(policy, traffic).figures);
         let [random, bursts] = figures;
         let name = match policy.counters() {
-            Some(_) if algorithm.word().starts_with("sub") => {
-                format!("`{}` ({PARTS})", algorithm.word())
+            Some(_) if algorithm.has(Setting::SubWindows) => {
+                format!("`{}` ({PARTS})", algorithm.name())
             }
-            _ => format!("`{}`", algorithm.word()),
+            _ => format!("`{}`", algorithm.name()),
         };
         [
             name,
@@ -198,8 +199,8 @@ fn push_strict(page: &mut Page, random: &Traffic) {
 fn push_returns(page: &mut Page) {
     let traffic = an_hour_of_bursts();
     let row = |parts: u32| {
-        let guess = policy(Algorithm::SubWindows, parts);
-        let strict = policy(Algorithm::SubWindowsStrict, parts);
+        let guess = policy(AlgorithmKind::SubWindows, parts);
+        let strict = policy(AlgorithmKind::SubWindowsStrict, parts);
         let figures = alone(guess, &traffic).figures;
         let error = mean_error_tenths(&guess, &traffic);
         let counters = guess.counters().map_or(0, |counters| counters.count());
@@ -245,6 +246,6 @@ fn push_returns(page: &mut Page) {
          row, where the strict sum has {LIMIT} in every row and only gets more generous with more \
          windows. (What is off includes rounding up to whole calls.)\n\
          \n",
-        highest = policy(Algorithm::SubWindows, PARTS).most_in_any_window(1),
+        highest = policy(AlgorithmKind::SubWindows, PARTS).most_in_any_window(1),
     ));
 }

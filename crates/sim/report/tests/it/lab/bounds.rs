@@ -3,8 +3,9 @@
 use anteroom_limit::algorithm::Algorithm as _;
 use anteroom_limit::policy::Policy;
 use anteroom_limit::rate::Rate;
+use anteroom_limit::registry::AlgorithmKind;
 use anteroom_limit::time::MicroSpan;
-use anteroom_report::lab::algorithm::{Algorithm, Settings};
+use anteroom_report::lab::algorithm::{Settings, all};
 use anteroom_report::lab::run::{Plan, StoreKind, run};
 use anteroom_report::lab::traffic::{self, Demand, Traffic, adversary};
 use proptest::prelude::*;
@@ -20,14 +21,14 @@ fn against(policy: &Policy) -> Traffic {
 #[test]
 fn each_adversary_reaches_its_bound_and_none_goes_beyond() {
     for (algorithm, most) in [
-        (Algorithm::FixedWindow, 200),
-        (Algorithm::SlidingWindow, 199),
-        (Algorithm::SubWindows, 199),
-        (Algorithm::SubWindowsStrict, 100),
-        (Algorithm::SlidingLog, 100),
-        (Algorithm::TokenBucket, 199),
-        (Algorithm::Gcra, 199),
-        (Algorithm::LeakyBucket, 100),
+        (AlgorithmKind::FixedWindow, 200),
+        (AlgorithmKind::SlidingWindow, 199),
+        (AlgorithmKind::SubWindows, 199),
+        (AlgorithmKind::SubWindowsStrict, 100),
+        (AlgorithmKind::SlidingLog, 100),
+        (AlgorithmKind::TokenBucket, 199),
+        (AlgorithmKind::Gcra, 199),
+        (AlgorithmKind::LeakyBucket, 100),
     ] {
         let policy = policy(algorithm);
         let figures = alone(policy, &against(&policy)).figures;
@@ -40,7 +41,7 @@ fn each_adversary_reaches_its_bound_and_none_goes_beyond() {
 }
 
 /// The most in any window that the adversary gets who knows how far away the store is.
-fn highest_over(store: StoreKind, algorithm: Algorithm, delay: MicroSpan) -> u64 {
+fn highest_over(store: StoreKind, algorithm: AlgorithmKind, delay: MicroSpan) -> u64 {
     const NODES: u32 = 3;
     let policy = policy(algorithm);
     let most = policy.most_in_any_window(1);
@@ -57,12 +58,12 @@ fn highest_over(store: StoreKind, algorithm: Algorithm, delay: MicroSpan) -> u64
 fn a_distant_store_does_not_cure_an_algorithm_that_overshoots() {
     for delay in [0, 2, 50].map(|ms| MicroSpan(ms * 1_000)) {
         for (algorithm, most, lent) in [
-            (Algorithm::FixedWindow, 200, 200),
-            (Algorithm::SlidingWindow, 199, 180),
-            (Algorithm::SubWindows, 199, 135),
-            (Algorithm::SubWindowsStrict, 100, 100),
-            (Algorithm::SlidingLog, 100, 100),
-            (Algorithm::TokenBucket, 199, 190),
+            (AlgorithmKind::FixedWindow, 200, 200),
+            (AlgorithmKind::SlidingWindow, 199, 180),
+            (AlgorithmKind::SubWindows, 199, 135),
+            (AlgorithmKind::SubWindowsStrict, 100, 100),
+            (AlgorithmKind::SlidingLog, 100, 100),
+            (AlgorithmKind::TokenBucket, 199, 190),
         ] {
             let highest = |store| highest_over(store, algorithm, delay);
             let place = format!("{algorithm:?} {delay:?}");
@@ -85,7 +86,7 @@ fn finer_sub_windows_lower_the_number_of_mistakes_and_not_the_peak() {
             sub_windows,
             ..settings()
         };
-        let policy = Algorithm::SubWindows.policy(&settings).unwrap();
+        let policy = settings.policy(AlgorithmKind::SubWindows).unwrap();
         alone(policy, &against(&policy)).figures
     };
     let (coarse, fine) = (with(1), with(60));
@@ -95,7 +96,7 @@ fn finer_sub_windows_lower_the_number_of_mistakes_and_not_the_peak() {
 
 #[test]
 fn nodes_that_count_by_themselves_let_through_that_many_times_as_much() {
-    let policy = policy(Algorithm::FixedWindow);
+    let policy = policy(AlgorithmKind::FixedWindow);
     let traffic = adversary(policy.rate(), 200, 6, MicroSpan::ZERO).unwrap();
     let figures = run(&plan(policy, StoreKind::Local, 6), &traffic)
         .unwrap()
@@ -142,14 +143,14 @@ proptest! {
         };
         let make = if is_bursty { traffic::bursty } else { traffic::random };
         let traffic = make(&demand).expect("a few hundred calls");
-        for algorithm in Algorithm::ALL {
-            let policy = algorithm.policy(&settings).expect("the settings fit");
+        for algorithm in all() {
+            let policy = settings.policy(algorithm).expect("the settings fit");
             let figures = alone(policy, &traffic).figures;
             let most = policy.most_in_any_window(1);
             prop_assert!(figures.highest <= most, "{algorithm:?}: {} of {most}", figures.highest);
             let is_strict = most <= u64::from(rate.calls());
             prop_assert!(figures.wrongly_admitted == 0 || !is_strict, "{algorithm:?}");
-            if algorithm == Algorithm::SlidingLog {
+            if algorithm == AlgorithmKind::SlidingLog {
                 prop_assert_eq!(figures.wrongly_refused, 0);
             }
         }

@@ -2,8 +2,9 @@
 
 use anteroom_limit::policy::Policy;
 use anteroom_limit::rate::Rate;
+use anteroom_limit::registry::AlgorithmKind;
 use anteroom_limit::time::{MicroSpan, Micros};
-use anteroom_report::lab::algorithm::{Algorithm, Settings};
+use anteroom_report::lab::algorithm::Settings;
 use anteroom_report::lab::outcome::{Decision, Fate, Outcome};
 use anteroom_report::lab::routing::Routing;
 use anteroom_report::lab::run::{INTERVAL, Plan, StoreKind, run};
@@ -21,8 +22,8 @@ pub(crate) fn settings() -> Settings {
     }
 }
 
-pub(crate) fn policy(algorithm: Algorithm) -> Policy {
-    algorithm.policy(&settings()).expect("the settings fit")
+pub(crate) fn policy(algorithm: AlgorithmKind) -> Policy {
+    settings().policy(algorithm).expect("the settings fit")
 }
 
 pub(crate) fn plan(policy: Policy, store: StoreKind, nodes: u32) -> Plan {

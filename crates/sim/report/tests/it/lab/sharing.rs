@@ -3,8 +3,9 @@
 
 use anteroom_limit::algorithm::Algorithm as _;
 use anteroom_limit::rate::Rate;
+use anteroom_limit::registry::AlgorithmKind;
 use anteroom_limit::time::MicroSpan;
-use anteroom_report::lab::algorithm::{Algorithm, Settings};
+use anteroom_report::lab::algorithm::{Settings, all};
 use anteroom_report::lab::outcome::Figures;
 use anteroom_report::lab::run::{Plan, StoreKind, UnfitError, run};
 use anteroom_report::lab::traffic::{self, Demand, Traffic, adversary};
@@ -12,10 +13,10 @@ use proptest::prelude::*;
 
 use crate::lab::common::{MINUTE, plan, policy, settings};
 
-const STRICT: [Algorithm; 3] = [
-    Algorithm::SlidingLog,
-    Algorithm::SubWindowsStrict,
-    Algorithm::LeakyBucket,
+const STRICT: [AlgorithmKind; 3] = [
+    AlgorithmKind::SlidingLog,
+    AlgorithmKind::SubWindowsStrict,
+    AlgorithmKind::LeakyBucket,
 ];
 
 fn demand(calls: u32, seed: u64) -> Demand {
@@ -39,7 +40,7 @@ fn figures(plan: &Plan, traffic: &Traffic) -> Figures {
 fn every_call_is_decided_once_whoever_decides() {
     let traffic = rush(1);
     for store in StoreKind::ALL {
-        let plan = plan(policy(Algorithm::SubWindowsStrict), store, 6);
+        let plan = plan(policy(AlgorithmKind::SubWindowsStrict), store, 6);
         let figures = figures(&plan, &traffic);
         assert_eq!(figures.calls, traffic.calls.len() as u64, "{store:?}");
         assert_eq!(figures.admitted + figures.refused, figures.calls);
@@ -49,7 +50,7 @@ fn every_call_is_decided_once_whoever_decides() {
 #[test]
 fn one_node_is_as_right_as_one_store() {
     let traffic = rush(2);
-    for algorithm in Algorithm::ALL {
+    for algorithm in all() {
         let policy = policy(algorithm);
         let local = figures(&plan(policy, StoreKind::Local, 1), &traffic);
         let mut near = plan(policy, StoreKind::Valkey, 6);
@@ -71,7 +72,7 @@ fn the_same_seed_gives_the_same_run_and_another_one_another() {
         StoreKind::ALL.map(|store| {
             let plan = Plan {
                 seed,
-                ..plan(policy(Algorithm::SubWindows), store, 4)
+                ..plan(policy(AlgorithmKind::SubWindows), store, 4)
             };
             run(&plan, &traffic).unwrap()
         })
@@ -88,7 +89,7 @@ fn late_news_lets_calls_through_and_later_news_more() {
     let over = |store, delay_ms: u64| {
         let plan = Plan {
             delay: MicroSpan(delay_ms * 1_000),
-            ..plan(policy(Algorithm::SubWindowsStrict), store, 6)
+            ..plan(policy(AlgorithmKind::SubWindowsStrict), store, 6)
         };
         figures(&plan, &traffic).wrongly_admitted
     };
@@ -107,7 +108,7 @@ fn whoever_counts_too_slowly_lets_more_and_more_through() {
     let over = |events_per_second| {
         let plan = Plan {
             events_per_second,
-            ..plan(policy(Algorithm::SubWindowsStrict), StoreKind::Kafka, 6)
+            ..plan(policy(AlgorithmKind::SubWindowsStrict), StoreKind::Kafka, 6)
         };
         figures(&plan, &traffic).wrongly_admitted
     };
@@ -121,7 +122,7 @@ fn a_rumour_goes_to_all_but_one() {
         let told = |interval| {
             let plan = Plan {
                 interval,
-                ..plan(policy(Algorithm::FixedWindow), StoreKind::Gossip, nodes)
+                ..plan(policy(AlgorithmKind::FixedWindow), StoreKind::Gossip, nodes)
             };
             figures(&plan, &traffic)
         };
@@ -150,7 +151,7 @@ fn nodes_that_gossip_in_rounds_overshoot_as_measured() {
         rate: limit,
         ..settings()
     };
-    let fixed = Algorithm::FixedWindow.policy(&settings).unwrap();
+    let fixed = settings.policy(AlgorithmKind::FixedWindow).unwrap();
     for nodes in [2, 3, 6] {
         let admitted = figures(&plan(fixed, StoreKind::Gossip, nodes), &traffic).admitted;
         assert!((2_030..=2_410).contains(&admitted), "{nodes}: {admitted}");
@@ -164,7 +165,7 @@ fn nodes_that_gossip_in_rounds_overshoot_as_measured() {
 
 #[test]
 fn separate_counting_admits_one_limit_at_each_node_at_most() {
-    let strict = policy(Algorithm::SubWindowsStrict);
+    let strict = policy(AlgorithmKind::SubWindowsStrict);
     for store in [StoreKind::Gossip, StoreKind::Kafka] {
         for nodes in [1, 2, 4, 6] {
             let traffic = adversary(strict.rate(), 100, nodes, MicroSpan::ZERO).unwrap();
@@ -184,7 +185,7 @@ fn calls_of_a_node_queue_up_and_few_are_given_up() {
             burst: Some(100),
             ..settings()
         };
-        let gcra = Algorithm::Gcra.policy(&settings).unwrap();
+        let gcra = settings.policy(AlgorithmKind::Gcra).unwrap();
         let demand = Demand {
             rate: Rate::new(calls, MINUTE).unwrap(),
             length: MINUTE,
@@ -212,7 +213,7 @@ fn a_client_faster_than_its_server_shuts_itself_out() {
     let traffic = traffic::random(&demand).unwrap();
     let far = Plan {
         delay: MicroSpan(20_000),
-        ..plan(policy(Algorithm::Gcra), StoreKind::Memcached, 1)
+        ..plan(policy(AlgorithmKind::Gcra), StoreKind::Memcached, 1)
     };
     let figures = figures(&far, &traffic);
     assert_eq!(figures.calls, traffic.calls.len() as u64);
@@ -223,7 +224,7 @@ fn a_client_faster_than_its_server_shuts_itself_out() {
 
 #[test]
 fn what_is_lent_and_not_used_is_told() {
-    let plan = plan(policy(Algorithm::SlidingLog), StoreKind::Leases, 6);
+    let plan = plan(policy(AlgorithmKind::SlidingLog), StoreKind::Leases, 6);
     let figures = figures(&plan, &rush(6));
     assert!(
         figures.stranded > 0 && figures.stranded < figures.admitted,
@@ -234,9 +235,9 @@ fn what_is_lent_and_not_used_is_told() {
 
 #[test]
 fn leases_stay_below_even_and_admit_most_of_the_limit() {
-    for algorithm in Algorithm::ALL
+    for algorithm in all()
         .into_iter()
-        .filter(|one| *one != Algorithm::LeakyBucket)
+        .filter(|one| *one != AlgorithmKind::LeakyBucket)
     {
         let policy = policy(algorithm);
         let most = policy.most_in_any_window(1);
@@ -255,12 +256,12 @@ fn what_a_store_cannot_keep_it_says() {
     };
     check(
         StoreKind::Leases,
-        Algorithm::LeakyBucket,
+        AlgorithmKind::LeakyBucket,
         "stand in one line",
     );
     for store in [StoreKind::Gossip, StoreKind::Kafka] {
-        check(store, Algorithm::TokenBucket, "counts");
-        let plan = plan(policy(Algorithm::Gcra), store, 2);
+        check(store, AlgorithmKind::TokenBucket, "counts");
+        let plan = plan(policy(AlgorithmKind::Gcra), store, 2);
         assert_eq!(run(&plan, &rush(1)), Err(UnfitError::NoCounts));
     }
 }
@@ -299,8 +300,8 @@ proptest! {
         times in 1u32..5,
     ) {
         let traffic = traffic::bursty(&demand(100 * times, seed)).expect("a few thousand calls");
-        for algorithm in Algorithm::ALL.into_iter().filter(|one| *one != Algorithm::LeakyBucket) {
-            let policy = algorithm.policy(&settings()).expect("the settings fit");
+        for algorithm in all().into_iter().filter(|one| *one != AlgorithmKind::LeakyBucket) {
+            let policy = settings().policy(algorithm).expect("the settings fit");
             let plan = Plan {
                 delay: MicroSpan(delay),
                 seed,

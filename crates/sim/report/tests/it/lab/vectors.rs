@@ -2,8 +2,9 @@
 //! run through the lab.
 
 use anteroom_limit::policy::Policy;
+use anteroom_limit::registry::AlgorithmKind;
 use anteroom_limit::token_bucket::TokenBucket;
-use anteroom_report::lab::algorithm::{Algorithm, Settings};
+use anteroom_report::lab::algorithm::Settings;
 
 use crate::lab::common::{MINUTE, admitted_in, alone, calls, clock, policy, settings};
 
@@ -14,17 +15,17 @@ fn around_the_edge() -> anteroom_report::lab::traffic::Traffic {
 
 #[test]
 fn fixed_windows_pass_twice_the_limit_where_a_log_rejects_half() {
-    let fixed = alone(policy(Algorithm::FixedWindow), &around_the_edge()).figures;
+    let fixed = alone(policy(AlgorithmKind::FixedWindow), &around_the_edge()).figures;
     assert_eq!((fixed.admitted, fixed.wrongly_admitted), (200, 100));
     assert_eq!(fixed.highest, 200);
-    let log = alone(policy(Algorithm::SlidingLog), &around_the_edge()).figures;
+    let log = alone(policy(AlgorithmKind::SlidingLog), &around_the_edge()).figures;
     assert_eq!((log.admitted, log.wrongly_admitted), (100, 0));
     assert_eq!((log.refused, log.wrongly_refused), (100, 0));
 }
 
 #[test]
 fn half_a_minute_fills_half_a_bucket_and_a_minute_all() {
-    let bucket = policy(Algorithm::TokenBucket);
+    let bucket = policy(AlgorithmKind::TokenBucket);
     for (back, tokens) in [("7:00:30", 50), ("7:01:01", 100), ("7:30:00", 100)] {
         let traffic = calls(&[("7:00:00", 100), (back, 200)]);
         let outcome = alone(bucket, &traffic);
@@ -36,7 +37,7 @@ fn half_a_minute_fills_half_a_bucket_and_a_minute_all() {
 #[test]
 fn a_bucket_that_is_partly_full_fills_up_to_its_capacity() {
     let traffic = calls(&[("7:00:00", 20), ("7:00:30", 200)]);
-    let outcome = alone(policy(Algorithm::TokenBucket), &traffic);
+    let outcome = alone(policy(AlgorithmKind::TokenBucket), &traffic);
     let later = admitted_in(&outcome.decisions, clock("7:00:30"), clock("8:00:00"));
     assert_eq!(later, 100);
 }
@@ -55,7 +56,7 @@ fn an_initial_burst_is_there_once() {
 fn two_windows_weigh_the_one_before_by_17_60ths_at_43_seconds() {
     // 60 calls in the minute before weigh 17, so 83 more are let through.
     let traffic = calls(&[("7:00:30", 60), ("7:01:43", 100)]);
-    let outcome = alone(policy(Algorithm::SlidingWindow), &traffic);
+    let outcome = alone(policy(AlgorithmKind::SlidingWindow), &traffic);
     let later = admitted_in(&outcome.decisions, clock("7:01:00"), clock("7:02:00"));
     assert_eq!(later, 83);
     // All of them had come in its first half, which is over: the guess is too high.
@@ -66,7 +67,7 @@ fn two_windows_weigh_the_one_before_by_17_60ths_at_43_seconds() {
 fn five_15_second_windows_weigh_the_oldest_by_its_rest() {
     // 5 s into a window of 15 s, so two thirds of the oldest count: 40 of 60.
     let traffic = calls(&[("7:00:00", 60), ("7:01:05", 100)]);
-    let outcome = alone(policy(Algorithm::SubWindows), &traffic);
+    let outcome = alone(policy(AlgorithmKind::SubWindows), &traffic);
     let later = admitted_in(&outcome.decisions, clock("7:01:00"), clock("7:02:00"));
     assert_eq!(later, 60);
 }
@@ -78,8 +79,8 @@ fn the_windows_that_are_read_are_one_more_than_the_parts() {
             sub_windows: parts,
             ..settings()
         };
-        for algorithm in [Algorithm::SubWindows, Algorithm::SubWindowsStrict] {
-            let counters = algorithm.policy(&settings).unwrap().counters().unwrap();
+        for algorithm in [AlgorithmKind::SubWindows, AlgorithmKind::SubWindowsStrict] {
+            let counters = settings.policy(algorithm).unwrap().counters().unwrap();
             assert_eq!(counters.count(), read);
             assert_eq!(counters.width().0 * u64::from(parts), MINUTE.0);
         }

@@ -67,8 +67,9 @@ fn every_event_of_a_store_of_limits_is_explained_and_no_other() {
         if let Some(name) = line.strip_prefix('`') {
             store = name.trim_end_matches("`:");
         }
-        if let Some(said) = line.strip_prefix("- ") {
-            let words = said.split('`').skip(1).step_by(2);
+        // An item, and the lines that go on with it.
+        if line.starts_with("- ") || line.starts_with("  ") {
+            let words = line.split('`').skip(1).step_by(2);
             explained.entry(store).or_default().extend(words);
         }
     }

@@ -68,7 +68,7 @@ fn each_alert_has_a_name_an_urgency_and_an_instruction() {
 fn values_of_labels_are_words_that_the_program_says() {
     let program = [
         read("crates/room/core/src/decision.rs"),
-        read("crates/proxy/src/upstream/origin.rs"),
+        read("crates/proxy/src/upstream/outcome.rs"),
     ];
     for alert in alerts() {
         let expression = text(&alert, "/expr");

@@ -1,0 +1,48 @@
+//! `docs/limits.md` says what each algorithm promises, and names no other.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use anteroom_limit::algorithm::Algorithm as _;
+use anteroom_limit::rate::Rate;
+use anteroom_limit::registry::AlgorithmKind;
+use anteroom_limit::settings::Settings;
+use anteroom_limit::time::MicroSpan;
+
+/// The table below the heading: what each algorithm admits in any window.
+fn bounds_in_docs() -> BTreeMap<String, String> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/limits.md");
+    let page = fs::read_to_string(path).unwrap();
+    let (_, section) = page.split_once("## Which algorithm\n").unwrap();
+    let (section, _) = section.split_once("\n## ").unwrap();
+    let rows = section.lines().filter_map(|line| {
+        let (name, rest) = line.strip_prefix("| `")?.split_once('`')?;
+        let bound = rest.split(" | ").nth(1)?;
+        Some((name.to_owned(), bound.to_owned()))
+    });
+    rows.skip(1).collect()
+}
+
+#[test]
+fn the_docs_say_of_each_algorithm_what_it_admits_at_most() {
+    let rate = Rate::new(100, MicroSpan::from_secs(60)).unwrap();
+    let settings = Settings {
+        burst: Some(10),
+        ..Settings::default()
+    };
+    let mut told = bounds_in_docs();
+    for kind in AlgorithmKind::ALL {
+        let policy = kind.build(rate, &settings).unwrap();
+        let expected = match policy.most_in_any_window(1) {
+            100 => "**L**",
+            109 => "`burst` + L - 1",
+            199 => "2 L - 1",
+            200 => "2 L",
+            other => panic!("{}: {other}", kind.name()),
+        };
+        let bound = told.remove(kind.name()).expect(kind.name());
+        assert!(bound.starts_with(expected), "{}: {bound}", kind.name());
+    }
+    assert!(told.is_empty(), "no algorithms: {told:?}");
+}

@@ -1,0 +1,139 @@
+//! One point in time for each client: when all that was charged is over, if calls come one by one.
+//! The arithmetic of [`crate::gcra`] and [`crate::leaky_bucket`].
+//!
+//! A call fits if that point lies no more than so many calls ahead of now. Deliberately absent:
+//! what each of the two promises, and which settings they refuse.
+
+use alloc::vec::Vec;
+
+use crate::cost::Cost;
+use crate::exact::{calls, div_floor};
+use crate::fine::{FineMicros, Pace};
+use crate::rate::Rate;
+use crate::time::Micros;
+use crate::verdict::{Standing, Verdict};
+
+/// What is remembered of one client.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct State {
+    /// When all that was charged is over (in the literature the theoretical arrival time).
+    pub free_at: FineMicros,
+}
+
+/// A rate, and how far ahead of it calls may come.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Paced {
+    pace: Pace,
+    ahead: Ahead,
+}
+
+/// How many calls may come ahead of the rate, and when they go on.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Ahead {
+    /// So many at once; each goes on when it comes.
+    Burst(u32),
+    /// So many wait behind the one that goes on; each goes on when its turn comes.
+    Queue(u32),
+}
+
+impl Paced {
+    pub(crate) fn new(rate: Rate, ahead: Ahead) -> Self {
+        let pace = Pace::new(rate);
+        Self { pace, ahead }
+    }
+
+    pub(crate) fn rate(&self) -> Rate {
+        self.pace.rate
+    }
+
+    pub(crate) fn ahead(&self) -> Ahead {
+        self.ahead
+    }
+
+    pub(crate) fn step(&self, state: &mut State, now: Micros, cost: Cost) -> Verdict {
+        match cost {
+            Cost::Take(taken) => self.take(state, now, Some(taken.get())),
+            Cost::Peek => self.take(state, now, None),
+            Cost::Refund(back) => {
+                let free_at = self.pace.read(state.free_at);
+                state.free_at = self.pace.before(free_at, back.get(), now);
+                self.standing(state.free_at, now).admit()
+            }
+        }
+    }
+
+    fn take(&self, state: &mut State, now: Micros, taken: Option<u32>) -> Verdict {
+        let free_at = self.pace.read(state.free_at);
+        let Some(may_be_ahead) = self.may_be_ahead(taken.unwrap_or(1)) else {
+            return self.standing(free_at, now).reject(None);
+        };
+        let ahead = self.pace.parts_after(now, free_at);
+        let may_be_ahead = self.pace.parts(may_be_ahead.into());
+        if ahead > may_be_ahead {
+            let retry_at = now + self.pace.span(ahead - may_be_ahead);
+            return self.standing(free_at, now).reject(Some(retry_at));
+        }
+        // Charged from now on, and not in the past.
+        let starts_at = free_at.max(FineMicros {
+            micros: now,
+            fraction: 0,
+        });
+        if let Some(taken) = taken {
+            state.free_at = self.pace.after(starts_at, taken);
+        }
+        let standing = self.standing(self.pace.read(state.free_at), now);
+        match self.ahead {
+            Ahead::Burst(_) => standing.admit(),
+            Ahead::Queue(_) => standing.admit_at(starts_at.ceil()),
+        }
+    }
+
+    /// How many calls ahead the point may lie before one that counts so much; `None` if that is
+    /// never admitted.
+    fn may_be_ahead(&self, asked: u32) -> Option<u32> {
+        let calls = self.pace.rate.calls();
+        match self.ahead {
+            Ahead::Burst(burst) => burst.checked_sub(asked).filter(|_| calls > 0),
+            Ahead::Queue(queue) => (asked <= calls).then_some(queue),
+        }
+    }
+
+    fn standing(&self, free_at: FineMicros, now: Micros) -> Standing {
+        let at_once = match self.ahead {
+            Ahead::Burst(burst) => u64::from(burst),
+            Ahead::Queue(queue) => u64::from(queue) + 1,
+        };
+        let ahead = self.pace.parts_after(now, free_at);
+        let left = self.pace.parts(at_once).saturating_sub(ahead);
+        Standing {
+            now,
+            remaining: match self.pace.rate.calls() {
+                0 => 0,
+                _ => calls(div_floor(left, self.pace.rate.window().0)),
+            },
+            full_at: free_at.ceil(),
+        }
+    }
+}
+
+impl State {
+    pub(crate) fn is_idle(&self, now: Micros) -> bool {
+        self.free_at.ceil() <= now
+    }
+
+    /// The point, and the part of a microsecond.
+    pub(crate) fn numbers(&self) -> Vec<u64> {
+        [self.free_at.micros.0, self.free_at.fraction.into()].into()
+    }
+
+    pub(crate) fn from_numbers(numbers: &[u64]) -> Option<Self> {
+        let &[micros, fraction] = numbers else {
+            return None;
+        };
+        let free_at = FineMicros {
+            micros: Micros(micros),
+            fraction: u32::try_from(fraction).ok()?,
+        };
+        Some(Self { free_at })
+    }
+}
