@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use toml::de::DeTable;
 
 pub mod address;
+mod ca_file;
 mod checks;
 mod clashes;
 mod cookie;
@@ -47,6 +48,7 @@ pub use address::host::{HostError, HostPort};
 pub use address::password::{PASSWORD_BYTES_MAX, PasswordError};
 pub use address::store_address::AddressError;
 pub use address::valkey::{Topology, ValkeyAddress, ValkeyTls};
+pub use ca_file::{CA_FILE_BYTES_MAX, CaFile, CaFileError};
 pub use checks::Checks;
 pub use flags::Flags;
 pub use host::OriginError;
