@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anteroom_config::HostPort;
+pub(crate) use anteroom_limit_store::link::CONNECT_TIMEOUT;
 use anteroom_limit_store::shared::CountsError;
 use anteroom_store::StoreError;
 use redis::{ErrorKind, RedisError, ServerError};
@@ -20,8 +21,6 @@ pub(crate) use self::reply::Reply;
 /// How long an answer may take. A healthy server needs less than a millisecond, one on another
 /// continent 0.3 s; what takes longer has outlived the patience of whoever asked.
 pub(crate) const CALL_TIMEOUT: Duration = Duration::from_secs(1);
-/// How long a connection may take, with TLS and password.
-pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Why there is no answer that could be used. Cheap to clone: whoever finds the circuit open gets
 /// the last one.
