@@ -15,6 +15,7 @@
 
 mod around;
 mod clients;
+mod counts;
 mod kafka;
 mod layers;
 mod open;
@@ -25,5 +26,6 @@ pub use anteroom_limit_http::RateLimitLayer;
 pub use anteroom_room_http::layer::WaitingRoomLayer;
 pub use clients::{ClientLayer, OfKnown};
 pub use layers::{Layers, NextLayers};
+pub use counts::near_counts;
 pub use open::OpenError;
-pub use stores::{Opened, near_counts};
+pub use stores::Opened;

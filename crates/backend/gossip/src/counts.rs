@@ -240,6 +240,14 @@ impl SharedCounts for GossipCounts {
         self.tally.words()
     }
 
+    fn release(&self) -> BoxFuture<'_, ()> {
+        Box::pin(self.close())
+    }
+
+    fn finish(&self, has_successor: bool) -> BoxFuture<'_, ()> {
+        Box::pin(Self::finish(self, has_successor))
+    }
+
     fn charge<'a>(
         &'a self,
         charges: &'a [SharedCharge<'a>],

@@ -83,13 +83,13 @@ impl KafkaCounts {
     /// some seconds. Calls that come meanwhile, or later, are decided by what is known here, as
     /// without brokers; nobody is told of those that come after the last was told.
     pub fn close(&self) {
+        join(self.stopped());
+    }
+
+    /// Tells the threads to end.
+    fn stopped(&self) -> Vec<JoinHandle<()>> {
         self.link.stop();
-        let threads = std::mem::take(&mut *self.threads.lock());
-        for thread in threads {
-            if thread.join().is_err() {
-                tracing::error!("a thread of the counts over kafka has panicked");
-            }
-        }
+        std::mem::take(&mut *self.threads.lock())
     }
 
     fn decide(
@@ -142,6 +142,14 @@ impl KafkaCounts {
     }
 }
 
+fn join(threads: Vec<JoinHandle<()>>) {
+    for thread in threads {
+        if thread.join().is_err() {
+            tracing::error!("a thread of the counts over kafka has panicked");
+        }
+    }
+}
+
 /// Why a call was not decided.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 enum Why {
@@ -172,6 +180,17 @@ impl SharedCounts for KafkaCounts {
         events.push(("undelivered", self.link.undelivered()));
         events.push(("thread_ended", self.link.ended()));
         events
+    }
+
+    /// As [`KafkaCounts::close`].
+    fn release(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async {
+            let threads = self.stopped();
+            let joining = tokio::task::spawn_blocking(move || join(threads));
+            if joining.await.is_err() {
+                tracing::error!("counts over kafka were not closed");
+            }
+        })
     }
 
     fn charge<'a>(

@@ -168,14 +168,7 @@ pub(super) const KEYS_MAX: Key<Whole<usize>> = Key {
 
 pub(super) const STORE: Key<Choice<LimitStore>> = Key {
     name: "store",
-    kind: Choice(&[
-        (LimitStore::Local.word(), LimitStore::Local),
-        (LimitStore::Valkey.word(), LimitStore::Valkey),
-        (LimitStore::Leases.word(), LimitStore::Leases),
-        (LimitStore::Memcached.word(), LimitStore::Memcached),
-        (LimitStore::Kafka.word(), LimitStore::Kafka),
-        (LimitStore::Gossip.word(), LimitStore::Gossip),
-    ]),
+    kind: Choice(LimitStore::CHOICES),
     default: Some("\"local\""),
 };
 pub(super) const ON_STORE_FAILURE: Key<Choice<OnLimitStoreFailure>> = Key {

@@ -231,37 +231,47 @@ pub enum OnLimit {
     Wait,
 }
 
-/// Where the calls of a limit are counted.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum LimitStore {
-    /// In the memory of each node.
-    Local,
-    /// At the server of all nodes, which is asked about each call.
-    Valkey,
-    /// At the servers of `[memcached]`, which are asked about each call.
-    Memcached,
-    /// At each node, from what it counts and what others tell over the log of `[kafka]`.
-    Kafka,
-    /// At each node, which tells all others.
-    Gossip,
-    /// At each node, from batches that the store lends: that of all nodes, or the node's own data
-    /// folder.
-    Leases,
+/// Declares the stores in which limits are counted, one row each: what is typed for it in `store`.
+macro_rules! limit_stores {
+    ($($(#[$doc:meta])* $store:ident = $word:literal,)*) => {
+        /// Where the calls of a limit are counted.
+        #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+        pub enum LimitStore {
+            $($(#[$doc])* $store,)*
+        }
+
+        impl LimitStore {
+            /// All of them.
+            pub const ALL: &[Self] = &[$(Self::$store),*];
+
+            /// What may be typed, and what it means.
+            pub(crate) const CHOICES: &[(&'static str, Self)] = &[$(($word, Self::$store)),*];
+
+            /// As it is typed.
+            #[must_use]
+            pub const fn word(self) -> &'static str {
+                match self {
+                    $(Self::$store => $word,)*
+                }
+            }
+        }
+    };
 }
 
-impl LimitStore {
-    /// As it is typed.
-    #[must_use]
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Local => "local",
-            Self::Valkey => "valkey",
-            Self::Memcached => "memcached",
-            Self::Kafka => "kafka",
-            Self::Gossip => "gossip",
-            Self::Leases => "leases",
-        }
-    }
+limit_stores! {
+    /// In the memory of each node.
+    Local = "local",
+    /// At the server of all nodes, which is asked about each call.
+    Valkey = "valkey",
+    /// At each node, from batches that the store lends: that of all nodes, or the node's own data
+    /// folder.
+    Leases = "leases",
+    /// At the servers of `[memcached]`, which are asked about each call.
+    Memcached = "memcached",
+    /// At each node, from what it counts and what others tell over the log of `[kafka]`.
+    Kafka = "kafka",
+    /// At each node, which tells all others.
+    Gossip = "gossip",
 }
 
 /// What becomes of calls that cannot be counted because the store is away.
