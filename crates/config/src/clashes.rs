@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
 
 use super::cookie;
-use super::limit::{LimitRead, Need};
+use super::limit::LimitRead;
 use super::model::{Host, LimitStore, Route};
 use super::notes::{Notes, Placed};
 use super::problem::Finding;
@@ -29,16 +29,6 @@ pub(super) fn check_limits(notes: &mut Notes, limits: &[LimitRead], rooms: &[Roo
         }
         for (spot, remark) in &limit.of_rooms {
             notes.warn(spot, *remark);
-        }
-    }
-}
-
-/// Notes limits that need a table which is not there.
-pub(super) fn refuse_without(notes: &mut Notes, need: Need, limits: &[LimitRead]) {
-    let (finding, allowed) = need.words();
-    for (needed, spot) in limits.iter().flat_map(|limit| &limit.needs) {
-        if *needed == need {
-            notes.refuse(spot, Finding::Remark(finding.to_owned()), allowed, None);
         }
     }
 }

@@ -7,6 +7,7 @@ use anteroom_limit::policy::Policy;
 use super::model::{
     ClientKey, KeyPart, LimitConfig, LimitHeaders, LimitName, LimitRoute, LimitStore, OnLimit,
 };
+use super::need::Need;
 use super::notes::{Placed, Spot};
 use super::problem::{Finding, Owner};
 use super::reader::Table;
@@ -26,7 +27,7 @@ use keys::{
     SHADOW, STORE,
 };
 pub use live::policy_values;
-pub(crate) use needs::Need;
+pub(crate) use needs::JWT;
 use policy::AlgorithmKind;
 pub(crate) use policy::Settings;
 pub use store::SWAPPED_LOG_LONGEST;

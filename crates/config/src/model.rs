@@ -9,6 +9,7 @@ use anteroom_room::time::Span;
 use ipnet::IpNet;
 
 use crate::language::Language;
+use crate::limit_stores::LimitStores;
 
 use super::shared_store::StoreConfig;
 
@@ -39,12 +40,8 @@ pub struct Config {
     pub limits: Vec<LimitConfig>,
     /// The signed tokens by which limits may tell clients apart.
     pub jwt: Option<JwtConfig>,
-    /// The servers of memcached where limits may be counted.
-    pub memcached: Option<MemcachedConfig>,
-    /// The log over which limits may be counted.
-    pub kafka: Option<KafkaConfig>,
-    /// How nodes tell each other what they have counted of calls.
-    pub gossip: Option<GossipConfig>,
+    /// Where limits may be counted, beside the store of rooms.
+    pub limit_stores: LimitStores,
     /// Envoy's rate limit service, if it runs here.
     pub rate_limit_service: Option<RateLimitServiceConfig>,
 }

@@ -51,12 +51,12 @@ fn open_one(
         LimitStore::Valkey => on_valkey(config),
         LimitStore::Leases => lending(config, dir, clock).map(Some),
         LimitStore::Memcached => {
-            let memcached = config.memcached.as_ref();
+            let memcached = config.limit_stores.memcached.as_ref();
             Ok(memcached.map(|memcached| on_memcached(memcached, clock)))
         }
         LimitStore::Kafka => kafka::open(config, clock),
         LimitStore::Gossip => {
-            let gossip = config.gossip.as_ref();
+            let gossip = config.limit_stores.gossip.as_ref();
             gossip.map(|gossip| gossiping(gossip, clock)).transpose()
         }
     }
@@ -134,4 +134,3 @@ pub fn near_counts(config: &Config) -> Result<Option<Arc<dyn SharedCounts>>, Ope
     let near = ValkeyCounts::new(&valkey.local, &valkey.prefix).map_err(setup("local"))?;
     Ok(Some(Arc::new(near)))
 }
-

@@ -14,7 +14,7 @@ pub(crate) fn open(
     config: &Config,
     clock: &Arc<dyn Clock>,
 ) -> Result<Option<Arc<dyn SharedCounts>>, OpenError> {
-    let Some(kafka) = &config.kafka else {
+    let Some(kafka) = &config.limit_stores.kafka else {
         return Ok(None);
     };
     let settings = anteroom_kafka::KafkaSettings {
@@ -47,7 +47,7 @@ pub(crate) fn open(
     config: &Config,
     _: &Arc<dyn Clock>,
 ) -> Result<Option<Arc<dyn SharedCounts>>, OpenError> {
-    match config.kafka {
+    match config.limit_stores.kafka {
         Some(_) => Err(OpenError::NoKafka),
         None => Ok(None),
     }
