@@ -6,7 +6,8 @@ use std::hash::Hash;
 
 use super::cookie;
 use super::limit::LimitRead;
-use super::model::{Host, LimitStore, Route};
+use super::limit_stores::LimitStore;
+use super::model::{Host, Route};
 use super::notes::{Notes, Placed};
 use super::problem::Finding;
 use super::room::RoomRead;

@@ -53,14 +53,17 @@ pub use address::valkey::{Topology, ValkeyAddress, ValkeyTls};
 pub use ca_file::{CA_FILE_BYTES_MAX, CaFile, CaFileError};
 pub use checks::Checks;
 pub use flags::Flags;
+pub use gossip::GossipConfig;
 pub use host::OriginError;
+pub use kafka::KafkaConfig;
 pub use limit::{SWAPPED_LOG_LONGEST, policy_values};
-pub use limit_stores::LimitStores;
+pub use limit_stores::{LimitStore, LimitStores};
 pub use live::{Changed, LiveValues, check_live_key};
+pub use memcached::MemcachedConfig;
 pub use model::{
-    BypassRule, Client, ClientKey, Config, CookieSettings, GossipConfig, HealthCheck, Host, Http2,
-    JwtConfig, JwtKeys, KafkaConfig, KeyPart, LegacyReset, LimitConfig, LimitHeaders, LimitName,
-    LimitRoute, LimitStore, MemcachedConfig, OnLimit, OnLimitStoreFailure, OnStoreFailure, Origin,
+    BypassRule, Client, ClientKey, Config, CookieSettings, HealthCheck, Host, Http2,
+    JwtConfig, JwtKeys, KeyPart, LegacyReset, LimitConfig, LimitHeaders, LimitName,
+    LimitRoute, OnLimit, OnLimitStoreFailure, OnStoreFailure, Origin,
     OriginCommands, OriginLimits, PageConfig, PageTemplate, RateLimitHeaders,
     RateLimitServiceConfig, RateLimitStore, RoomConfig, RoomName, RoomOrigins, Route, SameSite,
     Secure, ServerConfig, SizeLimits, Statuses, TimeOuts, TlsConfig, TokenPlace, WithoutKey,
@@ -256,7 +259,7 @@ fn read_document(notes: &mut Notes, document: &DeTable<'_>, checks: Checks) -> F
     let limits = read_limits(&mut root);
     let needs: Vec<_> = limits.iter().flat_map(|limit| &limit.needs).collect();
     let jwt = limit::JWT.read(&mut root, &needs, jwt::read);
-    let limit_stores = limit_stores::read(&mut root, &needs, checks);
+    let limit_stores = limit_stores::read(&mut root, &needs, checks.lacks_kafka);
     let is_there = root.has("rate_limit_service");
     let around = (&server.config, store.as_ref());
     let rate_limit_service =

@@ -1,13 +1,56 @@
-//! The tables of stores in which limits are counted, beside that of rooms: `[memcached]`,
-//! `[kafka]`, `[gossip]`.
+//! The stores in which limits are counted, and the tables of those that are beside the store of
+//! rooms: `[memcached]`, `[kafka]`, `[gossip]`.
 
-use crate::checks::Checks;
-use crate::model::{GossipConfig, KafkaConfig, LimitStore, MemcachedConfig};
+use crate::gossip::{self, GossipConfig};
+use crate::kafka::{self, KafkaConfig};
+use crate::memcached::{self, MemcachedConfig};
 use crate::need::Need;
 use crate::notes::Spot;
 use crate::problem::Finding;
 use crate::reader::Table;
-use crate::{gossip, kafka, memcached};
+
+/// Declares the stores in which limits are counted, one row each: what is typed for it in `store`.
+macro_rules! limit_stores {
+    ($($(#[$doc:meta])* $store:ident = $word:literal,)*) => {
+        /// Where the calls of a limit are counted.
+        #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+        pub enum LimitStore {
+            $($(#[$doc])* $store,)*
+        }
+
+        impl LimitStore {
+            /// All of them.
+            pub const ALL: &[Self] = &[$(Self::$store),*];
+
+            /// What may be typed, and what it means.
+            pub(crate) const CHOICES: &[(&'static str, Self)] = &[$(($word, Self::$store)),*];
+
+            /// As it is typed.
+            #[must_use]
+            pub const fn word(self) -> &'static str {
+                match self {
+                    $(Self::$store => $word,)*
+                }
+            }
+        }
+    };
+}
+
+limit_stores! {
+    /// In the memory of each node.
+    Local = "local",
+    /// At the server of all nodes, which is asked about each call.
+    Valkey = "valkey",
+    /// At each node, from batches that the store lends: that of all nodes, or the node's own data
+    /// folder.
+    Leases = "leases",
+    /// At the servers of `[memcached]`, which are asked about each call.
+    Memcached = "memcached",
+    /// At each node, from what it counts and what others tell over the log of `[kafka]`.
+    Kafka = "kafka",
+    /// At each node, which tells all others.
+    Gossip = "gossip",
+}
 
 const MEMCACHED: Need = Need {
     table: "memcached",
@@ -67,11 +110,12 @@ pub(crate) const fn needed_by(store: LimitStore) -> Option<Need> {
     }
 }
 
-/// Reads all of them. `needs` are the tables that limits need, and where they say so.
-pub(crate) fn read(root: &mut Table<'_>, needs: &[&(Need, Spot)], checks: Checks) -> LimitStores {
+/// Reads all tables. `needs` are those that limits need, and where they say so; `lacks_kafka` says
+/// that this program was built without Kafka.
+pub(crate) fn read(root: &mut Table<'_>, needs: &[&(Need, Spot)], lacks_kafka: bool) -> LimitStores {
     let memcached = MEMCACHED.read(root, needs, memcached::read);
     let kafka = KAFKA.read(root, needs, kafka::read);
-    if root.has(KAFKA.table) && checks.lacks_kafka {
+    if root.has(KAFKA.table) && lacks_kafka {
         let spot = root.spot(KAFKA.table);
         let finding = Finding::Remark("this program was built without Kafka".to_owned());
         let allowed = "only in one that was built with the cargo feature \"kafka\"";

@@ -18,9 +18,8 @@ use anteroom_memcached::MemcachedCounts;
 use anteroom_store::Clock;
 use anteroom_valkey::{ValkeyCounts, ValkeyLent};
 
-use crate::kafka;
+use crate::kafka::{self, Now};
 use crate::open::OpenError;
-use crate::stores::setup;
 
 type Counts = Arc<dyn SharedCounts>;
 
@@ -54,7 +53,7 @@ fn open_one(
             let memcached = config.limit_stores.memcached.as_ref();
             Ok(memcached.map(|memcached| on_memcached(memcached, clock)))
         }
-        LimitStore::Kafka => kafka::open(config, clock),
+        LimitStore::Kafka => kafka::open(config, micros(clock)),
         LimitStore::Gossip => {
             let gossip = config.limit_stores.gossip.as_ref();
             gossip.map(|gossip| gossiping(gossip, clock)).transpose()
@@ -67,7 +66,7 @@ fn on_valkey(config: &Config) -> Result<Option<Counts>, OpenError> {
     let StoreConfig::Valkey(valkey) = &config.store else {
         return Ok(None);
     };
-    let counts = ValkeyCounts::new(&valkey.world, &valkey.prefix).map_err(setup("world"))?;
+    let counts = ValkeyCounts::new(&valkey.world, &valkey.prefix).map_err(OpenError::setup("world"))?;
     Ok(Some(Arc::new(counts)))
 }
 
@@ -84,7 +83,7 @@ fn lending(config: &Config, dir: &DataDir, clock: &Arc<dyn Clock>) -> Result<Cou
         }
         StoreConfig::Valkey(valkey) => {
             let lent = ValkeyLent::new(&valkey.world, &valkey.prefix);
-            Arc::new(lent.map_err(setup("world"))?)
+            Arc::new(lent.map_err(OpenError::setup("world"))?)
         }
     };
     Ok(Arc::new(LeasedCounts::new(records, Settings::default())?))
@@ -116,7 +115,7 @@ fn gossiping(config: &GossipConfig, clock: &Arc<dyn Clock>) -> Result<Counts, Op
 }
 
 /// By the clock of rooms: it goes to the wall clock, and does not jump.
-pub(crate) fn micros(clock: &Arc<dyn Clock>) -> Arc<dyn Fn() -> Micros + Send + Sync> {
+fn micros(clock: &Arc<dyn Clock>) -> Now {
     let clock = Arc::clone(clock);
     Arc::new(move || Micros(clock.now().0.saturating_mul(1_000)))
 }
@@ -131,6 +130,6 @@ pub fn near_counts(config: &Config) -> Result<Option<Arc<dyn SharedCounts>>, Ope
     let StoreConfig::Valkey(valkey) = &config.store else {
         return Ok(None);
     };
-    let near = ValkeyCounts::new(&valkey.local, &valkey.prefix).map_err(setup("local"))?;
+    let near = ValkeyCounts::new(&valkey.local, &valkey.prefix).map_err(OpenError::setup("local"))?;
     Ok(Some(Arc::new(near)))
 }

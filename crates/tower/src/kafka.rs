@@ -3,16 +3,19 @@
 use std::sync::Arc;
 
 use anteroom_config::Config;
+use anteroom_limit::time::Micros;
 use anteroom_limit_store::shared::SharedCounts;
-use anteroom_store::Clock;
 
 use crate::open::OpenError;
+
+/// What time it is by the node's own clock.
+pub(crate) type Now = Arc<dyn Fn() -> Micros + Send + Sync>;
 
 /// Starts to connect, if the configuration has brokers. Brokers that are away are no error.
 #[cfg(feature = "kafka")]
 pub(crate) fn open(
     config: &Config,
-    clock: &Arc<dyn Clock>,
+    now: Now,
 ) -> Result<Option<Arc<dyn SharedCounts>>, OpenError> {
     let Some(kafka) = &config.limit_stores.kafka else {
         return Ok(None);
@@ -23,7 +26,7 @@ pub(crate) fn open(
         properties: kafka.properties.clone(),
         look_back: anteroom_kafka::LookBack::For(look_back(config)),
     };
-    let counts = anteroom_kafka::KafkaCounts::open(settings, crate::counts::micros(clock))?;
+    let counts = anteroom_kafka::KafkaCounts::open(settings, now)?;
     Ok(Some(Arc::new(counts)))
 }
 
@@ -45,7 +48,7 @@ fn look_back(config: &Config) -> std::time::Duration {
 #[cfg(not(feature = "kafka"))]
 pub(crate) fn open(
     config: &Config,
-    _: &Arc<dyn Clock>,
+    _: Now,
 ) -> Result<Option<Arc<dyn SharedCounts>>, OpenError> {
     match config.limit_stores.kafka {
         Some(_) => Err(OpenError::NoKafka),

@@ -11,7 +11,7 @@ use anteroom_store::{
     Clock, Deployment, Identity, JoinError, Membership, Store, StoreError, TicketKeys, chain, join,
     restore,
 };
-use anteroom_valkey::{SetupError, Valkey};
+use anteroom_valkey::Valkey;
 use tokio::task::JoinHandle;
 
 use crate::counts;
@@ -87,11 +87,11 @@ async fn open_store(
 }
 
 async fn shared(config: &ValkeyConfig, dir: &DataDir) -> Result<Opened, OpenError> {
-    let local = Valkey::new(&config.local, &config.prefix).map_err(setup("local"))?;
+    let local = Valkey::new(&config.local, &config.prefix).map_err(OpenError::setup("local"))?;
     let local = Arc::new(local);
     let world = if config.has_world {
         let world = Valkey::new(&config.world, &config.prefix);
-        Arc::new(world.map_err(setup("world"))?)
+        Arc::new(world.map_err(OpenError::setup("world"))?)
     } else {
         Arc::clone(&local)
     };
@@ -129,10 +129,6 @@ async fn shared(config: &ValkeyConfig, dir: &DataDir) -> Result<Opened, OpenErro
         counts: CountStores::default(),
         keeper: Some(keeper),
     })
-}
-
-pub(crate) fn setup(name: &'static str) -> impl FnOnce(SetupError) -> OpenError {
-    move |source| OpenError::Setup { name, source }
 }
 
 /// Tells whether a store is fit for use. One that is away now may be there later; one that refuses

@@ -8,7 +8,8 @@ use anteroom_room::time::Span;
 use super::policy::AlgorithmKind;
 use crate::keys::time_key;
 use crate::kind::{Choice, Duration, Refusal, Switch, Text, Whole};
-use crate::model::{LegacyReset, LimitName, LimitStore, OnLimitStoreFailure, WithoutKey};
+use crate::limit_stores::LimitStore;
+use crate::model::{LegacyReset, LimitName, OnLimitStoreFailure, WithoutKey};
 use crate::rate_text::{RateText, RateTextError};
 use crate::reader::Key;
 

@@ -2,8 +2,8 @@
 
 use super::client_key::KEY;
 use super::keys::STORE;
-use crate::limit_stores;
-use crate::model::{ClientKey, KeyPart, LimitStore};
+use crate::limit_stores::{self, LimitStore};
+use crate::model::{ClientKey, KeyPart};
 use crate::need::Need;
 use crate::notes::Spot;
 use crate::reader::Table;

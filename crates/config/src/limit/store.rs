@@ -5,7 +5,8 @@ use anteroom_limit::lending::widened::{Lending, LendingError};
 use anteroom_limit::policy::Policy;
 
 use super::keys::{ALGORITHM, BURST, KEYS_MAX, LIMIT, ON_STORE_FAILURE, QUEUE, STORE};
-use crate::model::{LimitStore, OnLimitStoreFailure};
+use crate::limit_stores::LimitStore;
+use crate::model::OnLimitStoreFailure;
 use crate::notes::Spot;
 use crate::problem::Finding;
 use crate::reader::Table;
