@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use anteroom_limit::policy::Needs;
-use anteroom_limit::time::Micros;
 use anteroom_limit::verdict::Verdict;
 use anteroom_limit_store::CallKey;
 use anteroom_limit_store::shared::{BoxFuture, CountsError, SharedCharge, SharedCounts};
@@ -14,11 +13,8 @@ use parking_lot::Mutex;
 use crate::beats::AWAY_AFTER;
 use crate::board::SLOTS_MAX;
 use crate::figures::NodeId;
-use crate::link::{self, Link};
+use crate::link::{self, Link, Now};
 use crate::settings::{KafkaSettings, KafkaSetupError};
-
-/// What time it is by the node's own clock.
-pub type Now = Arc<dyn Fn() -> Micros + Send + Sync>;
 
 /// Counts over Kafka.
 ///

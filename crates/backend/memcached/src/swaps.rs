@@ -23,14 +23,14 @@ use anteroom_limit_store::shared::SharedCharge;
 use tokio::time::{Instant, sleep_until};
 
 use crate::counters::Judged;
-use crate::counts::Now;
+use crate::clock::Now;
 use crate::expiry::exptime;
 use crate::failure::Failure;
 use crate::keys::ClientName;
 use crate::link::Link;
 use crate::protocol::{Command, Reply, Seen};
 use crate::turns::{NoTurn, Turns};
-use crate::undo::{Refund, Stayed, Undo};
+use crate::undo::{DueAfter, Stayed, Undo};
 use crate::value;
 
 /// How often is tried. Pauses double, so the last ones are longer than a few nodes need for some
@@ -97,13 +97,9 @@ impl Swaps {
         };
         let undo = || match cost {
             Cost::Take(back) => {
-                let refund = Refund {
-                    swaps: Arc::clone(self),
-                    place: place.clone(),
-                    policy: *policy,
-                    back,
-                };
-                Some(Undo::refund(refund, &self.stayed))
+                let (swaps, place, policy) = (Arc::clone(self), place.clone(), *policy);
+                let refund = async move { swaps.undo(&place, &policy, back).await };
+                Some(Undo::new(DueAfter::Done, &self.stayed, refund))
             }
             Cost::Peek | Cost::Refund(_) => None,
         };
@@ -111,7 +107,7 @@ impl Swaps {
     }
 
     /// Gives back what was charged.
-    pub(crate) async fn undo(
+    async fn undo(
         &self,
         place: &Place,
         policy: &Policy,

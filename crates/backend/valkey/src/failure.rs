@@ -17,6 +17,7 @@ use anteroom_store::StoreError;
 use redis::{ErrorKind, RedisError, ServerError};
 
 pub(crate) use self::reply::Reply;
+use self::reply::{REPLICA, Refusal};
 
 /// How long an answer may take. A healthy server needs less than a millisecond, one on another
 /// continent 0.3 s; what takes longer has outlived the patience of whoever asked.
@@ -97,13 +98,6 @@ pub(crate) enum Failure {
     Closed,
 }
 
-/// What a server refuses, in our words, and what to do.
-pub(crate) type Refusal = (&'static str, &'static str);
-
-const REPLICA: Refusal = (
-    "is a read-only replica",
-    "write the address of the master in [store], or that of its sentinels as redis+sentinel://",
-);
 const STRANGE: Refusal = (
     "does not answer as Valkey and Redis do",
     "check host and port in [store], and whether that port wants TLS (rediss://)",

@@ -231,3 +231,110 @@ fn tell(failure: &impl fmt::Display, left_alone: Option<MicroSpan>) {
         tracing::debug!(%failure, pause_ms = micros / 1_000, "store left alone");
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::future::pending;
+    use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+    use futures_util::future::join_all;
+    use tokio::runtime::Builder;
+
+    use super::*;
+
+    /// A server, and how often somebody has begun to connect to it.
+    struct Server {
+        manner: Manner,
+        attempts: AtomicU32,
+    }
+
+    enum Manner {
+        /// Clones of this are connections.
+        Connects(Arc<()>),
+        Refuses,
+        Hangs,
+    }
+
+    impl Dial for Server {
+        type Connection = Arc<()>;
+        type Failure = &'static str;
+
+        async fn dial(&self) -> Result<Arc<()>, &'static str> {
+            self.attempts.fetch_add(1, Relaxed);
+            match &self.manner {
+                Manner::Connects(connection) => Ok(Arc::clone(connection)),
+                Manner::Refuses => Err("refused"),
+                Manner::Hangs => pending().await,
+            }
+        }
+
+        fn no_connection(&self, why: NoConnection) -> &'static str {
+            match why {
+                NoConnection::Closed => "closed",
+                NoConnection::Late => "late",
+                NoConnection::Abandoned => "abandoned",
+            }
+        }
+    }
+
+    fn link(manner: Manner) -> Link<Server> {
+        Link::new(Server {
+            manner,
+            attempts: AtomicU32::new(0),
+        })
+    }
+
+    fn attempts(link: &Link<Server>) -> u32 {
+        link.dial().attempts.load(Relaxed)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_link_keeps_one_connection_and_lets_it_go_when_it_is_lost_or_closed() {
+        let connection = Arc::new(());
+        let link = link(Manner::Connects(Arc::clone(&connection)));
+        let alone = Arc::strong_count(&connection);
+        for _ in 0..9 {
+            link.connection().await.unwrap();
+        }
+        assert_eq!((attempts(&link), link.is_connected()), (1, true));
+        assert_eq!(Arc::strong_count(&connection), alone + 1);
+        let held = link.connection().await.unwrap();
+        link.handle_lost(&held, "broken");
+        drop(held);
+        assert_eq!(Arc::strong_count(&connection), alone);
+        assert_eq!(link.connection().await.unwrap_err(), "broken");
+        tokio::time::advance(Duration::from_millis(50)).await;
+        link.connection().await.unwrap();
+        link.close();
+        assert_eq!(Arc::strong_count(&connection), alone);
+        assert_eq!(link.connection().await.unwrap_err(), "closed");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn callers_at_once_share_one_attempt_and_its_reason() {
+        let link = link(Manner::Refuses);
+        let told = join_all((0..50).map(|_| link.connection())).await;
+        assert!(told.iter().all(|told| *told == Err("refused")), "{told:?}");
+        assert_eq!(attempts(&link), 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nobody_waits_for_a_server_that_hangs_for_longer_than_an_attempt_may_take() {
+        let link = link(Manner::Hangs);
+        let began = Instant::now();
+        let told = join_all((0..50).map(|_| link.connection())).await;
+        assert!(told.iter().all(|told| *told == Err("late")), "{told:?}");
+        assert_eq!((began.elapsed(), attempts(&link)), (PATIENCE, 1));
+    }
+
+    #[test]
+    fn an_attempt_that_ended_with_its_runtime_is_made_again_by_the_next_caller() {
+        let link = link(Manner::Hangs);
+        for expected in [1, 2] {
+            let runtime = Builder::new_current_thread().enable_time().build().unwrap();
+            let caller = async { timeout(Duration::from_millis(5), link.connection()).await };
+            assert!(runtime.block_on(caller).is_err());
+            assert_eq!(attempts(&link), expected);
+        }
+    }
+}
