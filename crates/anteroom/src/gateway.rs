@@ -6,10 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anteroom_admin::{Control, Tokens};
-use anteroom_config::{
-    Config, GossipConfig, KafkaConfig, MemcachedConfig, RateLimitServiceConfig, ServerConfig,
-    StoreConfig,
-};
+use anteroom_config::{Config, LimitStores, RateLimitServiceConfig, ServerConfig, StoreConfig};
 use anteroom_embedded::{DataDir, Embedded};
 use anteroom_envoy::{Doors, RateLimitService};
 use anteroom_node::{Node, NodeClock, RoomClock};
@@ -50,9 +47,7 @@ pub struct Gateway {
     stop_control: watch::Sender<bool>,
     server: ServerConfig,
     store: StoreConfig,
-    memcached: Option<MemcachedConfig>,
-    kafka: Option<KafkaConfig>,
-    gossip: Option<GossipConfig>,
+    limit_stores: LimitStores,
     rate_limit_service: Option<RateLimitServiceConfig>,
 }
 
@@ -181,9 +176,7 @@ impl Gateway {
             stop_control,
             server: server.clone(),
             store: config.store.clone(),
-            memcached: config.memcached.clone(),
-            kafka: config.kafka.clone(),
-            gossip: config.gossip.clone(),
+            limit_stores: config.limit_stores.clone(),
             rate_limit_service: config.rate_limit_service.clone(),
         })
     }
@@ -245,20 +238,21 @@ impl Gateway {
         for key in self.server.changed_until_restart(&config.server) {
             tracing::warn!("server.{key} has changed in the file; it takes effect with a restart");
         }
-        let tables = [
-            ("store", config.store != self.store),
-            ("memcached", config.memcached != self.memcached),
-            ("kafka", config.kafka != self.kafka),
-            ("gossip", config.gossip != self.gossip),
-            (
-                "rate_limit_service",
-                config.rate_limit_service != self.rate_limit_service,
-            ),
-        ];
-        for (name, _) in tables.into_iter().filter(|(_, has_changed)| *has_changed) {
+        for name in self.tables_changed_until_restart(config) {
             tracing::warn!("[{name}] has changed in the file; it takes effect with a restart");
         }
         Ok(())
+    }
+
+    /// Tables beside `[server]` that differ from those that the process was started with.
+    fn tables_changed_until_restart(&self, next: &Config) -> Vec<&'static str> {
+        let has_other_store = next.store != self.store;
+        let has_other_service = next.rate_limit_service != self.rate_limit_service;
+        let store = has_other_store.then_some("store").into_iter();
+        let changed = store.chain(self.limit_stores.changed(&next.limit_stores));
+        changed
+            .chain(has_other_service.then_some("rate_limit_service"))
+            .collect()
     }
 
     /// Notes how a reload went, for metrics and health.

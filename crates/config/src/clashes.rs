@@ -5,8 +5,9 @@ use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
 
 use super::cookie;
-use super::limit::{LimitRead, Need};
-use super::model::{Host, LimitStore, Route};
+use super::limit::LimitRead;
+use super::limit_stores::LimitStore;
+use super::model::{Host, Route};
 use super::notes::{Notes, Placed};
 use super::problem::Finding;
 use super::room::RoomRead;
@@ -29,16 +30,6 @@ pub(super) fn check_limits(notes: &mut Notes, limits: &[LimitRead], rooms: &[Roo
         }
         for (spot, remark) in &limit.of_rooms {
             notes.warn(spot, *remark);
-        }
-    }
-}
-
-/// Notes limits that need a table which is not there.
-pub(super) fn refuse_without(notes: &mut Notes, need: Need, limits: &[LimitRead]) {
-    let (finding, allowed) = need.words();
-    for (needed, spot) in limits.iter().flat_map(|limit| &limit.needs) {
-        if *needed == need {
-            notes.refuse(spot, Finding::Remark(finding.to_owned()), allowed, None);
         }
     }
 }

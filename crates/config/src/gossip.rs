@@ -8,11 +8,27 @@ use std::path::PathBuf;
 
 use anteroom_room::time::Span;
 
+use crate::address::host::HostPort;
+
 use super::keys::{A_FILE, path_key, time_key};
 use super::kind::{Address, Duration, Place, Text};
-use super::model::GossipConfig;
 use super::problem::Finding;
 use super::reader::{Key, Table};
+
+/// `[gossip]`: how nodes tell each other what they have counted.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct GossipConfig {
+    /// Where this node listens, for UDP.
+    pub listen: SocketAddr,
+    /// Where the others reach it, if that is another address.
+    pub advertise: Option<SocketAddr>,
+    /// Some of the others; this node may be among them.
+    pub peers: Vec<HostPort>,
+    /// Where the secret stands that all nodes share.
+    pub secret_file: PathBuf,
+    /// How long news are collected before they are told.
+    pub interval: Span,
+}
 
 /// Most peers; a few are enough, for they know the others.
 const PEERS_MAX: usize = 64;

@@ -3,15 +3,36 @@
 //! Nothing is connected to: brokers are names, and which properties there are only the client
 //! library knows.
 
+use std::collections::BTreeMap;
+use std::fmt;
+
 use toml::de::DeValue;
 
+use crate::address::host::HostPort;
+
 use super::kind::{Kind, Place, Refusal};
-use super::model::KafkaConfig;
 use super::notes::Placed;
 use super::problem::{Finding, quoted};
 use super::reader::{Key, Table};
 
 use super::store::PREFIX;
+
+/// `[kafka]`: over which log limits may be counted.
+#[derive(Clone, Eq, PartialEq)]
+pub struct KafkaConfig {
+    /// Some of the brokers; at least one.
+    pub brokers: Vec<HostPort>,
+    /// What the names of topics and groups begin with.
+    pub prefix: String,
+    /// Further properties of the client library, which may be secret.
+    pub properties: BTreeMap<String, String>,
+}
+
+impl fmt::Debug for KafkaConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "KafkaConfig({:?}, {})", self.brokers, self.prefix)
+    }
+}
 
 /// Most brokers, and most properties: there are some 150, and far fewer matter.
 const LISTED_MAX: usize = 64;

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use toml::de::DeTable;
 
 pub mod address;
+mod ca_file;
 mod checks;
 mod clashes;
 mod cookie;
@@ -24,9 +25,11 @@ mod keys;
 mod kind;
 pub mod language;
 mod limit;
+mod limit_stores;
 mod live;
 mod memcached;
 mod model;
+mod need;
 pub mod orders;
 pub mod path;
 mod pem_error;
@@ -47,18 +50,23 @@ pub use address::host::{HostError, HostPort};
 pub use address::password::{PASSWORD_BYTES_MAX, PasswordError};
 pub use address::store_address::AddressError;
 pub use address::valkey::{Topology, ValkeyAddress, ValkeyTls};
+pub use ca_file::{CA_FILE_BYTES_MAX, CaFile, CaFileError};
 pub use checks::Checks;
 pub use flags::{FLAGS, Flag, Flags, Takes};
+pub use gossip::GossipConfig;
 pub use host::OriginError;
+pub use kafka::KafkaConfig;
 pub use limit::policy_values;
+pub use limit_stores::{LimitStore, LimitStores};
 pub use live::{Changed, LiveValues, check_live_key};
+pub use memcached::MemcachedConfig;
 pub use model::{
-    BypassRule, Client, ClientKey, Config, CookieSettings, GossipConfig, HealthCheck, Host, Http2,
-    JwtConfig, JwtKeys, KafkaConfig, KeyPart, LegacyReset, LimitConfig, LimitHeaders, LimitName,
-    LimitRoute, LimitStore, MemcachedConfig, OnLimit, OnLimitStoreFailure, OnStoreFailure, Origin,
-    OriginCommands, OriginLimits, PageConfig, PageTemplate, RateLimitHeaders,
-    RateLimitServiceConfig, RateLimitStore, RoomConfig, RoomName, RoomOrigins, Route, SameSite,
-    Secure, ServerConfig, SizeLimits, Statuses, TimeOuts, TlsConfig, TokenPlace, WithoutKey,
+    BypassRule, Client, ClientKey, Config, CookieSettings, HealthCheck, Host, Http2, JwtConfig,
+    JwtKeys, KeyPart, LegacyReset, LimitConfig, LimitHeaders, LimitName, LimitRoute, OnLimit,
+    OnLimitStoreFailure, OnStoreFailure, Origin, OriginCommands, OriginLimits, PageConfig,
+    PageTemplate, RateLimitHeaders, RateLimitServiceConfig, RateLimitStore, RoomConfig, RoomName,
+    RoomOrigins, Route, SameSite, Secure, ServerConfig, SizeLimits, Statuses, TimeOuts, TlsConfig,
+    TokenPlace, WithoutKey,
 };
 pub use notes::KnownKey;
 pub use pem_error::PemError;
@@ -69,7 +77,7 @@ pub use server::{TRUSTED_PROXY_HEADERS, data_center_name};
 pub use shared_store::{StoreConfig, ValkeyConfig};
 
 use crate::toml_file::{document, notes, problem, reader, source};
-use limit::{LimitRead, Need};
+use limit::LimitRead;
 use notes::Notes;
 use reader::{Element, Table};
 use room::RoomRead;
@@ -187,9 +195,7 @@ fn read(mut notes: Notes, document: &DeTable<'_>, checks: Checks) -> Result<Pars
         rooms,
         limits,
         jwt,
-        memcached,
-        kafka,
-        gossip,
+        limit_stores,
         rate_limit_service,
     } = read_document(&mut notes, document, checks);
     clashes::check(&mut notes, &rooms);
@@ -212,9 +218,7 @@ fn read(mut notes: Notes, document: &DeTable<'_>, checks: Checks) -> Result<Pars
             .filter_map(|limit| limit.config)
             .collect(),
         jwt,
-        memcached,
-        kafka,
-        gossip,
+        limit_stores,
         rate_limit_service,
     };
     if is_whole && notes.problems.is_empty() {
@@ -244,9 +248,7 @@ struct FileRead {
     rooms: Vec<RoomRead>,
     limits: Vec<LimitRead>,
     jwt: Option<JwtConfig>,
-    memcached: Option<MemcachedConfig>,
-    kafka: Option<KafkaConfig>,
-    gossip: Option<GossipConfig>,
+    limit_stores: LimitStores,
     rate_limit_service: Option<RateLimitServiceConfig>,
 }
 
@@ -256,16 +258,9 @@ fn read_document(notes: &mut Notes, document: &DeTable<'_>, checks: Checks) -> F
     let store = store::read(root.table("store"), server.unnamed.as_ref());
     let rooms = read_rooms(&mut root, checks);
     let limits = read_limits(&mut root);
-    let jwt = read_needed(&mut root, Need::Jwt, &limits, jwt::read);
-    let memcached = read_needed(&mut root, Need::Memcached, &limits, memcached::read);
-    let kafka = read_needed(&mut root, Need::Kafka, &limits, kafka::read);
-    if root.has("kafka") && checks.lacks_kafka {
-        let spot = root.spot("kafka");
-        let finding = Finding::Remark("this program was built without Kafka".to_owned());
-        let allowed = "only in one that was built with the cargo feature \"kafka\"";
-        root.notes.refuse(&spot, finding, allowed, None);
-    }
-    let gossip = read_needed(&mut root, Need::Gossip, &limits, gossip::read);
+    let needs: Vec<_> = limits.iter().flat_map(|limit| &limit.needs).collect();
+    let jwt = limit::JWT.read(&mut root, &needs, jwt::read);
+    let limit_stores = limit_stores::read(&mut root, &needs, checks.lacks_kafka);
     let is_there = root.has("rate_limit_service");
     let around = (&server.config, store.as_ref());
     let rate_limit_service =
@@ -277,25 +272,9 @@ fn read_document(notes: &mut Notes, document: &DeTable<'_>, checks: Checks) -> F
         rooms,
         limits,
         jwt,
-        memcached,
-        kafka,
-        gossip,
+        limit_stores,
         rate_limit_service,
     }
-}
-
-/// A table that may be left out, unless one of the limits needs it.
-fn read_needed<T>(
-    root: &mut Table<'_>,
-    need: Need,
-    limits: &[LimitRead],
-    read: fn(Table<'_>) -> Option<T>,
-) -> Option<T> {
-    if root.has(need.table()) {
-        return read(root.table(need.table()));
-    }
-    clashes::refuse_without(root.notes, need, limits);
-    None
 }
 
 fn read_rooms(root: &mut Table<'_>, checks: Checks) -> Vec<RoomRead> {

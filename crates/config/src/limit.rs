@@ -8,10 +8,11 @@ use anteroom_room::time::Span;
 
 use super::keys::time_key;
 use super::kind::{Choice, Duration, Refusal, Switch, Text, Whole};
+use super::limit_stores::LimitStore;
 use super::model::{
-    ClientKey, KeyPart, LegacyReset, LimitConfig, LimitHeaders, LimitName, LimitRoute, LimitStore,
-    OnLimit,
+    ClientKey, KeyPart, LegacyReset, LimitConfig, LimitHeaders, LimitName, LimitRoute, OnLimit,
 };
+use super::need::Need;
 use super::notes::{Placed, Spot};
 use super::problem::{Finding, Owner};
 use super::reader::{Key, Table};
@@ -28,7 +29,7 @@ mod store;
 use client_key::KEY;
 use keys::{LIMIT, whole};
 pub use live::policy_values;
-pub(crate) use needs::Need;
+pub(crate) use needs::JWT;
 pub(crate) use policy::Settings;
 use store::STORE;
 

@@ -5,11 +5,19 @@
 use crate::address::host::HostPort;
 
 use super::kind::{Kind as _, Place};
-use super::model::MemcachedConfig;
 use super::notes::Placed;
 use super::problem::Finding;
 use super::reader::{Key, Table};
 use super::store::PREFIX;
+
+/// `[memcached]`: where limits may be counted.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct MemcachedConfig {
+    /// Among which clients are divided; at least one.
+    pub servers: Vec<HostPort>,
+    /// What the names of all values begin with.
+    pub prefix: String,
+}
 
 /// Most servers; far more than it takes to count calls, which is little to keep.
 const SERVERS_MAX: usize = 64;

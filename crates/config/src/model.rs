@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use anteroom_room::rules::Rules;
 
 use crate::language::Language;
+use crate::limit_stores::LimitStores;
 
 use super::shared_store::StoreConfig;
 
@@ -15,9 +16,8 @@ mod rate_limit_service;
 mod server;
 
 pub use limit::{
-    Client, ClientKey, GossipConfig, JwtConfig, JwtKeys, KafkaConfig, KeyPart, LegacyReset,
-    LimitConfig, LimitHeaders, LimitName, LimitRoute, LimitStore, MemcachedConfig, OnLimit,
-    OnLimitStoreFailure, TokenPlace, WithoutKey,
+    Client, ClientKey, JwtConfig, JwtKeys, KeyPart, LegacyReset, LimitConfig, LimitHeaders,
+    LimitName, LimitRoute, OnLimit, OnLimitStoreFailure, TokenPlace, WithoutKey,
 };
 pub use origin::{HealthCheck, Http2, Origin, RoomOrigins, Statuses};
 pub use rate_limit_service::{
@@ -38,12 +38,8 @@ pub struct Config {
     pub limits: Vec<LimitConfig>,
     /// The signed tokens by which limits may tell clients apart.
     pub jwt: Option<JwtConfig>,
-    /// The servers of memcached where limits may be counted.
-    pub memcached: Option<MemcachedConfig>,
-    /// The log over which limits may be counted.
-    pub kafka: Option<KafkaConfig>,
-    /// How nodes tell each other what they have counted of calls.
-    pub gossip: Option<GossipConfig>,
+    /// Where limits may be counted, beside the store of rooms.
+    pub limit_stores: LimitStores,
     /// Envoy's rate limit service, if it runs here.
     pub rate_limit_service: Option<RateLimitServiceConfig>,
 }

@@ -6,9 +6,7 @@ use std::time::Duration;
 
 use anteroom_admin::overrides::{LiveLimits, Prepared};
 use anteroom_config::{Config, ServerConfig};
-use anteroom_embedded::leases::LentFile;
 use anteroom_embedded::{DataDir, Embedded};
-use anteroom_gossip::GossipCounts;
 use anteroom_limit_http::{Meter, RateLimitLayer, Tokens, TokensError};
 use anteroom_node::{Node, NodeClock, NodeSettings, RoomClock};
 use anteroom_proxy::downstream::drain::{DrainSignal, DrainTrigger, drain};
@@ -18,7 +16,6 @@ use tokio::task::JoinHandle;
 
 use crate::around::Around;
 use crate::clients::ClientLayer;
-use crate::kafka::Log;
 use crate::open::OpenError;
 use crate::stores::{FIRST_CONTACT, Opened};
 
@@ -38,12 +35,6 @@ pub struct Layers {
     dir: DataDir,
     /// The journal, if there is one.
     embedded: Option<Arc<Embedded>>,
-    /// What nodes tell each other of calls.
-    gossip: Option<Arc<GossipCounts>>,
-    /// What was lent of calls, if that lies beside it.
-    lent: Option<Arc<LentFile>>,
-    /// The log over which calls are counted, if there is one.
-    log: Log,
     /// Lives as long as the layers: whoever it has gone from is told that the process ends.
     drain: DrainTrigger,
     draining: DrainSignal,
@@ -123,9 +114,6 @@ impl Layers {
             server: config.server.clone(),
             dir,
             embedded: opened.embedded,
-            gossip: opened.gossip,
-            lent: opened.lent,
-            log: opened.log,
             drain,
             draining,
             upkeep,
@@ -240,25 +228,15 @@ impl Layers {
         for task in &self.upkeep {
             task.abort();
         }
-        // A successor waits for its address.
-        if let Some(gossip) = &self.gossip {
-            gossip.close().await;
-        }
-        // First, for it takes a moment and a successor waits for it. Calls that were lent are spent
-        // until they end.
-        if let Some(lent) = &self.lent {
-            lent.close().await;
-        }
-        self.log.close().await;
+        // First, for it takes a moment and a successor waits for it.
+        self.meter.release_stores().await;
         self.node.stop().await;
     }
 
     /// Nothing more is served: tells other nodes, and a successor on this machine if there is one,
     /// the last calls. To be called after [`Layers::close`].
     pub async fn finish(&self, has_successor: bool) {
-        if let Some(gossip) = &self.gossip {
-            gossip.finish(has_successor).await;
-        }
+        self.meter.finish_stores(has_successor).await;
     }
 }
 

@@ -15,6 +15,7 @@
 
 mod around;
 mod clients;
+mod counts;
 mod kafka;
 mod layers;
 mod open;
@@ -24,6 +25,7 @@ pub use anteroom_config::Config;
 pub use anteroom_limit_http::RateLimitLayer;
 pub use anteroom_room_http::layer::WaitingRoomLayer;
 pub use clients::{ClientLayer, OfKnown};
+pub use counts::near_counts;
 pub use layers::{Layers, NextLayers};
 pub use open::OpenError;
-pub use stores::{Opened, near_counts};
+pub use stores::Opened;

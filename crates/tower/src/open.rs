@@ -79,3 +79,10 @@ pub enum OpenError {
     )]
     TicketKeys,
 }
+
+impl OpenError {
+    /// What it means that the address of `store.{name}` cannot be used.
+    pub(crate) fn setup(name: &'static str) -> impl FnOnce(SetupError) -> Self {
+        move |source| Self::Setup { name, source }
+    }
+}

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 use anteroom_admin::overrides::orders::{LimitOrder, LimitOrders, RefusedOrder};
 use anteroom_admin::overrides::{LiveLimits, ObeyError};
 use anteroom_config::orders::Actor;
-use anteroom_config::{Config, LimitConfig, LimitName};
+use anteroom_config::{Config, LimitConfig, LimitName, LimitStore};
 use anteroom_limit::policy::Needs;
 use anteroom_limit::time::Micros;
 use anteroom_limit::verdict::Verdict;
@@ -98,10 +98,10 @@ fn node(lender: &Arc<Lender>, file: &[LimitConfig]) -> Arc<LiveLimits> {
     let clock = Arc::new(HandClock::new(NOW));
     let memory = Memory::new(Arc::clone(&clock) as Arc<_>);
     let places = Stores::Alone(Arc::new(memory));
-    let stores = CountStores {
-        leases: Some(Arc::clone(lender) as Arc<_>),
-        ..CountStores::default()
-    };
+    let stores = CountStores::from_iter([(
+        LimitStore::Leases,
+        Arc::clone(lender) as Arc<dyn SharedCounts>,
+    )]);
     let meter = Meter::new(file, stores, Still).unwrap();
     LiveLimits::new(meter, file, (&places, BirthId(7)), clock)
 }

@@ -10,9 +10,10 @@ use std::time::Duration;
 use anteroom_admin::overrides::orders::{LimitOrder, LimitOrders, RefusedOrder};
 use anteroom_admin::overrides::{LiveLimits, ObeyError};
 use anteroom_config::orders::Actor;
-use anteroom_config::{Client, Config, LimitConfig, LimitName};
+use anteroom_config::{Client, Config, LimitConfig, LimitName, LimitStore};
 use anteroom_limit::time::Micros;
 use anteroom_limit_http::{CountStores, Meter, Surroundings};
+use anteroom_limit_store::shared::SharedCounts;
 use anteroom_node::{HandClock, Stores};
 use anteroom_room::id::BirthId;
 use anteroom_room::time::Millis;
@@ -340,10 +341,10 @@ async fn what_a_store_cannot_count_keeps_nothing_else_from_holding() {
          store = \"valkey\"\n",
     );
     let node = |calls_max| {
-        let counts = CountStores {
-            valkey: Some(Arc::new(Small { calls_max })),
-            ..CountStores::default()
-        };
+        let counts = CountStores::from_iter([(
+            LimitStore::Valkey,
+            Arc::new(Small { calls_max }) as Arc<dyn SharedCounts>,
+        )]);
         node_with(&stores, &limits, counts)
     };
     let (large, small) = (node(u32::MAX), node(1_000));

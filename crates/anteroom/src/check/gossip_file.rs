@@ -8,7 +8,7 @@ use anteroom_store::chain;
 
 /// What is wrong with it; its path is found from anywhere from now on.
 pub(crate) fn load(config: &mut Config, file: &Path) -> Option<String> {
-    let gossip = config.gossip.as_mut()?;
+    let gossip = config.limit_stores.gossip.as_mut()?;
     if let Some(folder) = file.parent() {
         gossip.secret_file = folder.join(&gossip.secret_file);
     }
@@ -18,7 +18,7 @@ pub(crate) fn load(config: &mut Config, file: &Path) -> Option<String> {
 
 /// Whether everybody may read it.
 pub(crate) fn open_to_all(name: &str, config: &Config) -> Option<Problem> {
-    let gossip = config.gossip.as_ref()?;
+    let gossip = config.limit_stores.gossip.as_ref()?;
     anteroom_proxy::downstream::tls::is_open_to_all(&gossip.secret_file).then(|| Problem {
         source: name.into(),
         line: None,
@@ -48,7 +48,10 @@ mod tests {
         assert!(line().contains("has 5 bytes"), "{}", line());
         std::fs::write(&secret, "0123456789abcdef\n").unwrap();
         let parsed = crate::check::read(&file).unwrap();
-        assert_eq!(parsed.config.gossip.unwrap().secret_file, secret);
+        assert_eq!(
+            parsed.config.limit_stores.gossip.unwrap().secret_file,
+            secret
+        );
         #[cfg(unix)]
         for (mode, count) in [(0o600, 0), (0o644, 1)] {
             use std::os::unix::fs::PermissionsExt as _;

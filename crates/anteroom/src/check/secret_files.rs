@@ -6,7 +6,7 @@
 use std::io;
 use std::path::Path;
 
-use anteroom_config::{Config, Finding, PemError, Problem, StoreConfig};
+use anteroom_config::{CA_FILE_BYTES_MAX, Config, Finding, PemError, Problem, StoreConfig};
 use anteroom_store::chain;
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject as _;
@@ -14,9 +14,6 @@ use rustls_pki_types::pem::PemObject as _;
 use crate::check::store_password::{self, PasswordFileError};
 use crate::check::token_file::{self, TokenFileError};
 use crate::check::{files, place_of};
-
-/// As many bytes of certificates as an origin may name.
-const CA_FILE_BYTES_MAX: usize = 4 << 20;
 
 /// Mistakes, one a line, and warnings of files that could not be opened.
 #[derive(Default)]

@@ -13,10 +13,9 @@ use tokio::net::UdpSocket;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
-use crate::counts::Now;
+use crate::clock::Now;
 use crate::node::Node;
 use crate::outlet::{Outlet, listen_at};
-use crate::running::Phase;
 use crate::tally::{Event, Tally};
 
 /// For how long it is tried at the end to tell a successor, who listens some tenths of a second
@@ -26,6 +25,17 @@ pub(crate) const SUCCESSOR_PATIENCE: Duration = Duration::from_secs(2);
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 /// Between datagrams that are sent at once, so that whoever hears them can keep up.
 const BREATH: Duration = Duration::from_millis(2);
+
+/// How far a node has come.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Phase {
+    /// It counts with the others.
+    Here,
+    /// It has left, and counts what it still serves.
+    Left,
+    /// It counts nothing more.
+    Over { has_successor: bool },
+}
 
 /// A node that has left.
 pub(crate) struct Behind {

@@ -27,7 +27,7 @@ use anteroom_limit::time::{MicroSpan, Micros};
 use indexmap::IndexMap;
 
 use crate::cell::{Cell, CounterId, Merged, WriterId};
-use crate::counts::CLOCKS_APART_MAX;
+use crate::clock::CLOCKS_APART_MAX;
 use crate::message::Told;
 use crate::names::{Names, is_crowd};
 use crate::news::News;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anteroom_config::HostPort;
 use anteroom_limit::policy::Needs;
-use anteroom_limit::time::{MicroSpan, Micros};
+use anteroom_limit::time::MicroSpan;
 use anteroom_limit::verdict::Verdict;
 use anteroom_limit_store::CallKey;
 use anteroom_limit_store::shared::{BoxFuture, CountsError, SharedCharge, SharedCounts, TestTime};
@@ -17,26 +17,20 @@ use tokio::net::UdpSocket;
 use tokio::sync::{Mutex as AsyncMutex, oneshot, watch};
 use tokio::task::JoinHandle;
 
-use crate::behind::SUCCESSOR_PATIENCE;
+use crate::behind::{Phase, SUCCESSOR_PATIENCE};
 use crate::board::{Board, COUNTERS_MAX};
 use crate::cell::WriterId;
+use crate::clock::Now;
 use crate::failure::OpenError;
 use crate::node::{Node, NodeSettings};
 use crate::outlet::listen_at;
-use crate::running::{Phase, Running};
+use crate::running::Running;
 use crate::seal::Secret;
 use crate::tally::Tally;
 
-/// How far the clocks of two nodes may be apart so that they count together what they should.
-/// Clocks that are kept by NTP are within some milliseconds; more would make each node look at
-/// stretches of time that nobody is in.
-pub const CLOCKS_APART_MAX: MicroSpan = MicroSpan::from_secs(1);
 /// How long saying goodbye may take: some datagrams. Whoever is not heard to leave is noticed to be
 /// gone.
 const GOODBYE: Duration = Duration::from_secs(1);
-
-/// What time it is by the node's own clock.
-pub type Now = Arc<dyn Fn() -> Micros + Send + Sync>;
 
 /// Where a node listens, and whom it tells.
 #[derive(Clone, Debug)]
@@ -72,9 +66,9 @@ pub struct GossipSettings {
 ///   goes on telling what it counts ([`GossipCounts::close`]), and hears nothing meanwhile. If all
 ///   nodes are stopped at once all is forgotten.
 /// - The nodes' clocks say what time it is. While they are apart by no more than
-///   [`CLOCKS_APART_MAX`], what was said holds by a clock on the wall for windows that are shorter
-///   by as much. Further apart, nodes count in different stretches of time, and each may let
-///   through a whole limit; `clock_apart` among the events, and the log, tell it.
+///   [`CLOCKS_APART_MAX`](crate::CLOCKS_APART_MAX), what was said holds by a clock on the wall for
+///   windows that are shorter by as much. Further apart, nodes count in different stretches of time,
+///   and each may let through a whole limit; `clock_apart` among the events, and the log, tell it.
 /// - A refund gives back what this very node has counted, and nothing else.
 /// - Memory is bounded by [`COUNTERS_MAX`]; what a flood of clients does stands in
 ///   [`crate::Board`]'s module.
@@ -238,6 +232,14 @@ impl SharedCounts for GossipCounts {
 
     fn events(&self) -> Vec<(&'static str, u64)> {
         self.tally.words()
+    }
+
+    fn release(&self) -> BoxFuture<'_, ()> {
+        Box::pin(self.close())
+    }
+
+    fn finish(&self, has_successor: bool) -> BoxFuture<'_, ()> {
+        Box::pin(Self::finish(self, has_successor))
     }
 
     fn charge<'a>(

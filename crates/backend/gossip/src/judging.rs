@@ -18,7 +18,7 @@ use smallvec::SmallVec;
 
 use crate::board::{Board, KEPT_LONGER};
 use crate::cell::{Cell, CounterId};
-use crate::counts::CLOCKS_APART_MAX;
+use crate::clock::CLOCKS_APART_MAX;
 use crate::tally::Event;
 
 /// What became of one call of several.

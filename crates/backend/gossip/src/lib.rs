@@ -16,6 +16,7 @@
 mod behind;
 mod board;
 mod cell;
+mod clock;
 mod counts;
 mod failure;
 #[doc(hidden)]
@@ -34,7 +35,8 @@ mod telling;
 
 pub use board::{Board, COUNTERS_MAX};
 pub use cell::WriterId;
-pub use counts::{CLOCKS_APART_MAX, GossipCounts, GossipSettings, Now};
+pub use clock::{CLOCKS_APART_MAX, Now};
+pub use counts::{GossipCounts, GossipSettings};
 pub use failure::{OpenError, SecretError, SecretFileError};
 pub use message::DATAGRAM_LARGEST;
 pub use node::{Node, NodeSettings, Outgoing};

@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 
 use crate::board::Board;
 use crate::cell::WriterId;
-use crate::counts::CLOCKS_APART_MAX;
+use crate::clock::CLOCKS_APART_MAX;
 use crate::members::{Identity, MEMBERS_MAX, Members};
 use crate::message::{self, Message};
 use crate::seal::Secret;

@@ -9,8 +9,8 @@ use tokio::net::UdpSocket;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep, sleep_until};
 
-use crate::behind::Behind;
-use crate::counts::Now;
+use crate::behind::{Behind, Phase};
+use crate::clock::Now;
 use crate::message::DATAGRAM_LARGEST;
 use crate::node::Node;
 use crate::outlet::{Outlet, listen_at};
@@ -25,17 +25,6 @@ const RECEIVE_AGAIN: Duration = Duration::from_millis(100);
 
 /// How often an address is tried that somebody else still has.
 const LISTEN_AGAIN: Duration = Duration::from_millis(50);
-
-/// How far a node has come.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Phase {
-    /// It counts with the others.
-    Here,
-    /// It has left, and counts what it still serves.
-    Left,
-    /// It counts nothing more.
-    Over { has_successor: bool },
-}
 
 /// A node with its socket.
 pub(crate) struct Running {

@@ -12,7 +12,7 @@ use rdkafka::message::DeliveryResult;
 use rdkafka::producer::ProducerContext;
 use rdkafka::types::RDKafkaErrorCode;
 
-use crate::link::Round;
+use crate::link::rounds::Round;
 use crate::message;
 
 /// Hears of errors, and counts what was not delivered.

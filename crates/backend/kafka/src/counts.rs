@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use anteroom_limit::policy::Needs;
-use anteroom_limit::time::Micros;
 use anteroom_limit::verdict::Verdict;
 use anteroom_limit_store::CallKey;
 use anteroom_limit_store::shared::{BoxFuture, CountsError, SharedCharge, SharedCounts};
@@ -14,11 +13,8 @@ use parking_lot::Mutex;
 use crate::beats::AWAY_AFTER;
 use crate::board::SLOTS_MAX;
 use crate::figures::NodeId;
-use crate::link::{self, Link};
+use crate::link::{self, Link, Now};
 use crate::settings::{KafkaSettings, KafkaSetupError};
-
-/// What time it is by the node's own clock.
-pub type Now = Arc<dyn Fn() -> Micros + Send + Sync>;
 
 /// Counts over Kafka.
 ///
@@ -83,13 +79,13 @@ impl KafkaCounts {
     /// some seconds. Calls that come meanwhile, or later, are decided by what is known here, as
     /// without brokers; nobody is told of those that come after the last was told.
     pub fn close(&self) {
+        join(self.stopped());
+    }
+
+    /// Tells the threads to end.
+    fn stopped(&self) -> Vec<JoinHandle<()>> {
         self.link.stop();
-        let threads = std::mem::take(&mut *self.threads.lock());
-        for thread in threads {
-            if thread.join().is_err() {
-                tracing::error!("a thread of the counts over kafka has panicked");
-            }
-        }
+        std::mem::take(&mut *self.threads.lock())
     }
 
     fn decide(
@@ -142,6 +138,14 @@ impl KafkaCounts {
     }
 }
 
+fn join(threads: Vec<JoinHandle<()>>) {
+    for thread in threads {
+        if thread.join().is_err() {
+            tracing::error!("a thread of the counts over kafka has panicked");
+        }
+    }
+}
+
 /// Why a call was not decided.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 enum Why {
@@ -172,6 +176,17 @@ impl SharedCounts for KafkaCounts {
         events.push(("undelivered", self.link.undelivered()));
         events.push(("thread_ended", self.link.ended()));
         events
+    }
+
+    /// As [`KafkaCounts::close`].
+    fn release(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async {
+            let threads = self.stopped();
+            let joining = tokio::task::spawn_blocking(move || join(threads));
+            if joining.await.is_err() {
+                tracing::error!("counts over kafka were not closed");
+            }
+        })
     }
 
     fn charge<'a>(

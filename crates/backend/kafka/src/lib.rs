@@ -37,5 +37,6 @@ mod node;
 mod settings;
 
 pub use beats::AWAY_AFTER;
-pub use counts::{KafkaCounts, Now};
+pub use counts::KafkaCounts;
+pub use link::Now;
 pub use settings::{KafkaSettings, KafkaSetupError, LookBack};

@@ -9,7 +9,7 @@
 mod aggregator;
 mod listener;
 mod outgoing;
-mod rounds;
+pub(crate) mod rounds;
 mod teller;
 #[cfg(test)]
 mod tests;
@@ -29,9 +29,8 @@ use rdkafka::types::RDKafkaErrorCode;
 use tokio::time::Instant;
 
 use self::outgoing::Outgoing;
-pub(crate) use self::rounds::Round;
+use self::rounds::Round;
 use crate::contact::Contact;
-use crate::counts::Now;
 use crate::figures::{NodeId, Told};
 use crate::lanes::Lanes;
 use crate::message;
@@ -48,6 +47,9 @@ const AT_ONCE: usize = 500;
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// How long the last messages may take when the node ends.
 const LAST_WORDS: Duration = Duration::from_secs(2);
+
+/// What time it is by the node's own clock.
+pub type Now = Arc<dyn Fn() -> Micros + Send + Sync>;
 
 /// What calls and the threads have in common.
 pub(crate) struct Link {

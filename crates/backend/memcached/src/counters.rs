@@ -21,13 +21,13 @@ use anteroom_limit::time::{MicroSpan, Micros};
 use anteroom_limit::verdict::Verdict;
 use anteroom_limit_store::shared::SharedCharge;
 
-use crate::counts::CLOCKS_APART_MAX;
+use crate::clock::CLOCKS_APART_MAX;
 use crate::expiry::exptime;
 use crate::failure::Failure;
 use crate::keys::ClientName;
 use crate::link::Link;
 use crate::protocol::{Command, Reply};
-use crate::undo::{Charged, Stayed, Undo};
+use crate::undo::{Charged, DueAfter, Stayed, Undo};
 
 /// What became of a call.
 #[derive(Debug)]
@@ -154,6 +154,16 @@ impl Counted<'_> {
         })
     }
 
+    /// Takes an addition back, from the very counter to which was added: another may be the newest
+    /// by then.
+    fn subtracting(&self, key: &str, by: u32) -> Undo {
+        let (link, key) = (self.link.clone(), key.to_owned());
+        Undo::new(DueAfter::Value, self.stayed, async move {
+            let subtract = Command::Subtract { key: &key, by };
+            link.ask(&[subtract]).await.map(drop)
+        })
+    }
+
     /// Adds, if there is something to add, and reads behind that. What an addition came to is what
     /// counts of its own stretch: of two calls that come at once, the first must not see the
     /// second, or both would be rejected.
@@ -176,7 +186,7 @@ impl Counted<'_> {
         };
         let gets = names.iter().map(|key| Command::Get { key });
         let commands: Vec<Command<'_>> = [first].into_iter().chain(gets).collect();
-        let undo = add.map(|by| Undo::subtract(self.link, &own_name, by, self.stayed));
+        let undo = add.map(|by| self.subtracting(&own_name, by));
         let answer = self.link.charge(&commands, undo).await?;
         let replies = answer.replies;
         let Some((first, rest)) = replies.split_first() else {

@@ -9,7 +9,7 @@ use anteroom_limit::cost::Cost;
 use anteroom_limit::policy::{Needs, Policy};
 use anteroom_limit::registry::Remembers;
 use anteroom_limit::swapping::LOG_LONGEST;
-use anteroom_limit::time::{MicroSpan, Micros};
+use anteroom_limit::time::MicroSpan;
 use anteroom_limit::verdict::Verdict;
 use anteroom_limit_store::CallKey;
 use anteroom_limit_store::shared::{
@@ -18,6 +18,7 @@ use anteroom_limit_store::shared::{
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout_at};
 
+use crate::clock::Now;
 use crate::counters::{Counted, Judged};
 use crate::keys::{ClientName, Keys};
 use crate::link::Link;
@@ -25,19 +26,12 @@ use crate::swaps::{Place, Swaps};
 use crate::turns::Turns;
 use crate::undo::{Charged, Stayed};
 
-/// How far the clocks of two nodes may be apart so that a limit holds. Clocks that are kept by NTP
-/// are within some milliseconds; a second is what is left where it has just begun to. More would
-/// make each node look at stretches of time that nobody is in.
-pub const CLOCKS_APART_MAX: MicroSpan = MicroSpan::from_secs(1);
 /// How long a call waits for all that it needs: a connection, and an answer after it. Whoever has
 /// no answer by then is not admitted, so this is also how late a node can read what others added.
 /// For two thirds of it a call may wait for others of its client; what is left is for the server.
 const CHARGE_TIMEOUT: Duration = Duration::from_millis(1_500);
 /// The same in tests, which share their machine with others.
 const TEST_TIMEOUT: Duration = Duration::from_secs(20);
-
-/// What time it is by the node's own clock.
-pub type Now = Arc<dyn Fn() -> Micros + Send + Sync>;
 
 /// Counts on memcached.
 ///
@@ -49,11 +43,12 @@ pub type Now = Arc<dyn Fn() -> Micros + Send + Sync>;
 /// # What holds, and what does not
 ///
 /// - However many nodes call at once, none of them admits what the algorithm would not, as long as
-///   their clocks are apart by no more than [`CLOCKS_APART_MAX`]. Their clocks are what there is:
-///   memcached tells no time. What holds in any window by one clock holds, where clocks are apart,
-///   in any window that is shorter by as much, by a clock on the wall. With clocks further apart
-///   nodes do not see all of each other's calls, and up to twice as much may pass; a node that is
-///   ahead also refills buckets early, once, by as much as it is ahead.
+///   their clocks are apart by no more than [`CLOCKS_APART_MAX`](crate::CLOCKS_APART_MAX). Their
+///   clocks are what there is: memcached tells no time. What holds in any window by one clock
+///   holds, where clocks are apart, in any window that is shorter by as much, by a clock on the
+///   wall. With clocks further apart nodes do not see all of each other's calls, and up to twice as
+///   much may pass; a node that is ahead also refills buckets early, once, by as much as it is
+///   ahead.
 /// - A server that is restarted has forgotten all. One whose memory is full forgets who was not
 ///   seen for longest, though their calls may still count. Neither can be noticed: whoever cannot
 ///   bear that needs another store.

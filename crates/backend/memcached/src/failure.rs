@@ -6,12 +6,11 @@ use std::time::Duration;
 
 use anteroom_config::HostPort;
 use anteroom_limit::swapping::WAITING_MAX;
+pub(crate) use anteroom_limit_store::link::CONNECT_TIMEOUT;
 use anteroom_limit_store::shared::CountsError;
 
 use crate::protocol::StrangeError;
 
-/// How long a connection may take, with the first answer over it.
-pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long a server may owe an answer before its connection is given up: longer than any call
 /// waits, so that a server that is only slow is not left by all at once.
 pub(crate) const SILENCE_MAX: Duration = Duration::from_secs(2);

@@ -13,6 +13,7 @@
 //! and leases (they need a store that forgets nothing), and a second try of what may have been
 //! charged.
 
+mod clock;
 mod connection;
 mod counters;
 mod counts;
@@ -28,4 +29,5 @@ mod turns;
 mod undo;
 mod value;
 
-pub use counts::{CLOCKS_APART_MAX, MemcachedCounts, Now};
+pub use clock::{CLOCKS_APART_MAX, Now};
+pub use counts::MemcachedCounts;

@@ -22,15 +22,15 @@ use anteroom_limit::verdict::Verdict;
 use anteroom_limit_store::shared::SharedCharge;
 use tokio::time::{Instant, sleep_until};
 
+use crate::clock::Now;
 use crate::counters::Judged;
-use crate::counts::Now;
 use crate::expiry::exptime;
 use crate::failure::Failure;
 use crate::keys::ClientName;
 use crate::link::Link;
 use crate::protocol::{Command, Reply, Seen};
 use crate::turns::{NoTurn, Turns};
-use crate::undo::{Refund, Stayed, Undo};
+use crate::undo::{DueAfter, Stayed, Undo};
 use crate::value;
 
 /// How long a refund may wait that nobody waits for.
@@ -87,13 +87,9 @@ impl Swaps {
         };
         let undo = || match cost {
             Cost::Take(back) => {
-                let refund = Refund {
-                    swaps: Arc::clone(self),
-                    place: place.clone(),
-                    policy: *policy,
-                    back,
-                };
-                Some(Undo::refund(refund, &self.stayed))
+                let (swaps, place, policy) = (Arc::clone(self), place.clone(), *policy);
+                let refund = async move { swaps.undo(&place, &policy, back).await };
+                Some(Undo::new(DueAfter::Done, &self.stayed, refund))
             }
             Cost::Peek | Cost::Refund(_) => None,
         };
@@ -101,12 +97,7 @@ impl Swaps {
     }
 
     /// Gives back what was charged.
-    pub(crate) async fn undo(
-        &self,
-        place: &Place,
-        policy: &Policy,
-        back: NonZeroU32,
-    ) -> Result<(), Failure> {
+    async fn undo(&self, place: &Place, policy: &Policy, back: NonZeroU32) -> Result<(), Failure> {
         let step = Step {
             policy,
             cost: Cost::Refund(back),

@@ -7,18 +7,17 @@
 //! Deliberately absent: a call of which nobody knows whether it was charged, because its connection
 //! broke. It is left as it is: to take back what was not charged would admit one too many.
 
-use std::num::NonZeroU32;
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use anteroom_limit::policy::Policy;
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
 use crate::failure::Failure;
-use crate::link::Link;
-use crate::protocol::{Command, Reply};
-use crate::swaps::{Place, Swaps};
+use crate::protocol::Reply;
 
 /// How often something stayed charged that should not have. Clones share it.
 #[derive(Clone, Debug, Default)]
@@ -31,57 +30,48 @@ impl Stayed {
 }
 
 /// What takes a charge back, if it was one.
-#[derive(Debug)]
 pub(crate) struct Undo {
-    step: Step,
+    due_after: DueAfter,
+    step: Pin<Box<dyn Future<Output = Result<(), Failure>> + Send>>,
     runtime: Handle,
     stayed: Stayed,
 }
 
-#[derive(Debug)]
-enum Step {
-    /// From the very counter to which was added: another may be the newest by now.
-    Subtract {
-        link: Link,
-        key: String,
-        by: u32,
-    },
-    Refund(Box<Refund>),
+/// What a server answers that has charged. After anything else there is nothing to take back.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum DueAfter {
+    /// The number to which was added.
+    Value,
+    /// That the state was written.
+    Done,
 }
 
-/// What a state was charged.
-#[derive(Debug)]
-pub(crate) struct Refund {
-    pub(crate) swaps: Arc<Swaps>,
-    pub(crate) place: Place,
-    pub(crate) policy: Policy,
-    pub(crate) back: NonZeroU32,
+impl fmt::Debug for Undo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Undo({:?})", self.due_after)
+    }
 }
 
 impl Undo {
-    pub(crate) fn subtract(link: &Link, key: &str, by: u32, stayed: &Stayed) -> Self {
-        let (link, key) = (link.clone(), key.to_owned());
-        Self::new(Step::Subtract { link, key, by }, stayed)
-    }
-
-    pub(crate) fn refund(refund: Refund, stayed: &Stayed) -> Self {
-        Self::new(Step::Refund(Box::new(refund)), stayed)
-    }
-
-    fn new(step: Step, stayed: &Stayed) -> Self {
+    /// `step` takes the charge back; it runs where this is called.
+    pub(crate) fn new(
+        due_after: DueAfter,
+        stayed: &Stayed,
+        step: impl Future<Output = Result<(), Failure>> + Send + 'static,
+    ) -> Self {
         Self {
-            step,
+            due_after,
+            step: Box::pin(step),
             runtime: Handle::current(),
             stayed: stayed.clone(),
         }
     }
 
-    /// Whether that is what a server answers that has charged. After anything else there is nothing
-    /// to take back.
+    /// Whether that is what a server answers that has charged.
     pub(crate) const fn is_due_after(&self, reply: Option<&Reply>) -> bool {
-        match self.step {
-            Step::Subtract { .. } => matches!(reply, Some(Reply::Value { .. })),
-            Step::Refund(_) => matches!(reply, Some(Reply::Done)),
+        match self.due_after {
+            DueAfter::Value => matches!(reply, Some(Reply::Value { .. })),
+            DueAfter::Done => matches!(reply, Some(Reply::Done)),
         }
     }
 
@@ -90,35 +80,16 @@ impl Undo {
             step,
             runtime,
             stayed,
+            due_after: _,
         } = self;
         runtime.spawn(async move {
-            if let Err(error) = step.run().await {
+            if let Err(error) = step.await {
                 // Callers can bring this about as often as they call, so it is counted and no line
                 // in a log.
                 stayed.0.fetch_add(1, Relaxed);
                 tracing::debug!(%error, "a call that does not go through stays charged");
             }
         })
-    }
-}
-
-impl Step {
-    async fn run(self) -> Result<(), Failure> {
-        match self {
-            Self::Subtract { link, key, by } => {
-                let subtract = Command::Subtract { key: &key, by };
-                link.ask(&[subtract]).await.map(|_| ())
-            }
-            Self::Refund(refund) => {
-                let Refund {
-                    swaps,
-                    place,
-                    policy,
-                    back,
-                } = *refund;
-                swaps.undo(&place, &policy, back).await
-            }
-        }
     }
 }
 

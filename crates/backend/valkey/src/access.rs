@@ -3,52 +3,22 @@
 //! Files are read once, at the start, so that a mistake shows there. No `Debug`: it holds a
 //! password.
 
-use std::fs;
-use std::io;
-use std::path::PathBuf;
+use std::fs::File;
+use std::path::Path;
 use std::sync::Arc;
 
-use anteroom_config::{PemError, ValkeyAddress, ValkeyTls};
+use anteroom_config::{CaFile, CaFileError, ValkeyAddress, ValkeyTls};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::crypto::aws_lc_rs;
-use tokio_rustls::rustls::pki_types::CertificateDer;
-use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tokio_rustls::rustls::{self, ClientConfig, RootCertStore};
 
 /// Why a store cannot even be asked: something on this machine is wrong.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SetupError {
-    /// The file of certificates cannot be read.
-    #[error("cannot read the certificates in {} (ca_file in [store])", path.display())]
-    CaFile {
-        /// The file.
-        path: PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
-    /// The file of certificates is no PEM file.
-    #[error("{} (ca_file in [store]) cannot be read", path.display())]
-    NoPem {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        source: PemError,
-    },
-    /// The file of certificates holds one that cannot be used.
-    #[error("{} (ca_file in [store]) holds a certificate that cannot sign others", path.display())]
-    NoAuthority {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        source: rustls::Error,
-    },
-    /// The file of certificates holds none.
-    #[error("{} (ca_file in [store]) holds no certificate", path.display())]
-    NoCertificate {
-        /// The file.
-        path: PathBuf,
-    },
+    /// The file of certificates cannot be used.
+    #[error(transparent)]
+    CaFile(#[from] CaFileError),
     /// This machine knows no certificates.
     #[error(
         "this machine trusts nobody: name the signer of the store's certificate as ca_file in \
@@ -101,27 +71,14 @@ fn connector(tls: &ValkeyTls) -> Result<TlsConnector, SetupError> {
     Ok(TlsConnector::from(Arc::new(config)))
 }
 
-fn trusted_by_file(path: &std::path::Path) -> Result<RootCertStore, SetupError> {
-    let path = || path.to_owned();
-    let text = fs::read(path()).map_err(|source| SetupError::CaFile {
-        path: path(),
-        source,
-    })?;
+fn trusted_by_file(path: &Path) -> Result<RootCertStore, CaFileError> {
+    let file = CaFile {
+        path,
+        key: "ca_file in [store]",
+    };
+    let text = file.text(File::open(path))?;
     let mut trusted = RootCertStore::empty();
-    for certificate in CertificateDer::pem_slice_iter(&text) {
-        let certificate = certificate.map_err(|error| SetupError::NoPem {
-            path: path(),
-            source: error.into(),
-        })?;
-        let added = trusted.add(certificate);
-        added.map_err(|source| SetupError::NoAuthority {
-            path: path(),
-            source,
-        })?;
-    }
-    if trusted.is_empty() {
-        return Err(SetupError::NoCertificate { path: path() });
-    }
+    file.each_certificate(&text, |certificate| trusted.add(certificate))?;
     Ok(trusted)
 }
 
@@ -140,7 +97,7 @@ fn trusted_by_machine() -> Result<RootCertStore, SetupError> {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
+    use std::fs;
 
     use anteroom_config::{HostPort, Topology};
 
@@ -186,6 +143,19 @@ mod tests {
             "holds a certificate that cannot sign others",
         );
         let missing = access(Path::new("no/such/file.pem"));
-        assert!(matches!(missing, Err(SetupError::CaFile { .. })));
+        let missing = missing.err().expect("it is not there");
+        let is_not_read = matches!(missing, SetupError::CaFile(CaFileError::Read { .. }));
+        assert!(is_not_read, "{missing}");
+    }
+
+    #[test]
+    fn a_file_of_certificates_without_end_is_an_error_and_not_read_for_ever() {
+        let endless = access(Path::new("/dev/zero")).err().expect("no file");
+        assert_eq!(
+            endless.to_string(),
+            "cannot read the certificates in /dev/zero (ca_file in [store])"
+        );
+        let source = std::error::Error::source(&endless).map(ToString::to_string);
+        assert_eq!(source.as_deref(), Some("it is larger than 4194304 bytes"));
     }
 }

@@ -11,17 +11,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anteroom_config::HostPort;
+pub(crate) use anteroom_limit_store::link::CONNECT_TIMEOUT;
 use anteroom_limit_store::shared::CountsError;
 use anteroom_store::StoreError;
 use redis::{ErrorKind, RedisError, ServerError};
 
 pub(crate) use self::reply::Reply;
+use self::reply::{REPLICA, Refusal};
 
 /// How long an answer may take. A healthy server needs less than a millisecond, one on another
 /// continent 0.3 s; what takes longer has outlived the patience of whoever asked.
 pub(crate) const CALL_TIMEOUT: Duration = Duration::from_secs(1);
-/// How long a connection may take, with TLS and password.
-pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Why there is no answer that could be used. Cheap to clone: whoever finds the circuit open gets
 /// the last one.
@@ -98,13 +98,6 @@ pub(crate) enum Failure {
     Closed,
 }
 
-/// What a server refuses, in our words, and what to do.
-pub(crate) type Refusal = (&'static str, &'static str);
-
-const REPLICA: Refusal = (
-    "is a read-only replica",
-    "write the address of the master in [store], or that of its sentinels as redis+sentinel://",
-);
 const STRANGE: Refusal = (
     "does not answer as Valkey and Redis do",
     "check host and port in [store], and whether that port wants TLS (rediss://)",

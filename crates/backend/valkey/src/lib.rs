@@ -16,7 +16,6 @@
 //! not understand.
 
 mod access;
-mod back_off;
 mod checking;
 mod cluster;
 mod connection;

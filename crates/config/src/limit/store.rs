@@ -8,7 +8,8 @@ use anteroom_limit::swapping::LOG_LONGEST;
 
 use super::keys::{ALGORITHM, BURST, LIMIT, QUEUE};
 use crate::kind::{Choice, Whole};
-use crate::model::{LimitStore, OnLimitStoreFailure};
+use crate::limit_stores::LimitStore;
+use crate::model::OnLimitStoreFailure;
 use crate::notes::Spot;
 use crate::problem::Finding;
 use crate::reader::{Key, Table};
@@ -26,14 +27,7 @@ const KEYS_MAX: Key<Whole<usize>> = Key {
 
 pub(super) const STORE: Key<Choice<LimitStore>> = Key {
     name: "store",
-    kind: Choice(&[
-        (LimitStore::Local.word(), LimitStore::Local),
-        (LimitStore::Valkey.word(), LimitStore::Valkey),
-        (LimitStore::Leases.word(), LimitStore::Leases),
-        (LimitStore::Memcached.word(), LimitStore::Memcached),
-        (LimitStore::Kafka.word(), LimitStore::Kafka),
-        (LimitStore::Gossip.word(), LimitStore::Gossip),
-    ]),
+    kind: Choice(LimitStore::CHOICES),
     default: Some("\"local\""),
 };
 const ON_STORE_FAILURE: Key<Choice<OnLimitStoreFailure>> = Key {

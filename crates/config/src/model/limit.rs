@@ -2,11 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 
-use crate::address::host::HostPort;
 use anteroom_limit::policy::Policy;
 use anteroom_room::time::Span;
 use ipnet::Ipv6Net;
@@ -14,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{RoomName, Route};
 use crate::limit::Settings;
+use crate::limit_stores::LimitStore;
 
 /// A limit's name: 1 to 64 of `A-Z a-z 0-9 - _`.
 #[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
@@ -127,47 +127,6 @@ pub enum KeyPart {
     Ticket,
 }
 
-/// `[memcached]`: where limits may be counted.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct MemcachedConfig {
-    /// Among which clients are divided; at least one.
-    pub servers: Vec<HostPort>,
-    /// What the names of all values begin with.
-    pub prefix: String,
-}
-
-/// `[kafka]`: over which log limits may be counted.
-#[derive(Clone, Eq, PartialEq)]
-pub struct KafkaConfig {
-    /// Some of the brokers; at least one.
-    pub brokers: Vec<HostPort>,
-    /// What the names of topics and groups begin with.
-    pub prefix: String,
-    /// Further properties of the client library, which may be secret.
-    pub properties: BTreeMap<String, String>,
-}
-
-impl fmt::Debug for KafkaConfig {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "KafkaConfig({:?}, {})", self.brokers, self.prefix)
-    }
-}
-
-/// `[gossip]`: how nodes tell each other what they have counted.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct GossipConfig {
-    /// Where this node listens, for UDP.
-    pub listen: SocketAddr,
-    /// Where the others reach it, if that is another address.
-    pub advertise: Option<SocketAddr>,
-    /// Some of the others; this node may be among them.
-    pub peers: Vec<HostPort>,
-    /// Where the secret stands that all nodes share.
-    pub secret_file: PathBuf,
-    /// How long news are collected before they are told.
-    pub interval: Span,
-}
-
 /// `[jwt]`: which signed tokens are good.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct JwtConfig {
@@ -229,39 +188,6 @@ pub enum OnLimit {
     },
     /// It goes into the waiting room that covers it.
     Wait,
-}
-
-/// Where the calls of a limit are counted.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum LimitStore {
-    /// In the memory of each node.
-    Local,
-    /// At the server of all nodes, which is asked about each call.
-    Valkey,
-    /// At the servers of `[memcached]`, which are asked about each call.
-    Memcached,
-    /// At each node, from what it counts and what others tell over the log of `[kafka]`.
-    Kafka,
-    /// At each node, which tells all others.
-    Gossip,
-    /// At each node, from batches that the store lends: that of all nodes, or the node's own data
-    /// folder.
-    Leases,
-}
-
-impl LimitStore {
-    /// As it is typed.
-    #[must_use]
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Local => "local",
-            Self::Valkey => "valkey",
-            Self::Memcached => "memcached",
-            Self::Kafka => "kafka",
-            Self::Gossip => "gossip",
-            Self::Leases => "leases",
-        }
-    }
 }
 
 /// What becomes of calls that cannot be counted because the store is away.

@@ -8,11 +8,12 @@ use std::time::Duration;
 use anteroom_config::LimitConfig;
 use anteroom_limit::policy::Policy;
 use anteroom_limit::time::Micros;
-use anteroom_limit_store::shared::CountsError;
+use anteroom_limit_store::shared::{CountsError, SharedCounts};
 use anteroom_proxy::forwarded::Client;
 use anteroom_proxy::path::{Decoding, Readings};
 use anteroom_proxy::request_context::KnownVisitor;
 use arc_swap::{ArcSwap, Guard};
+use futures_util::future::join_all;
 use http::HeaderMap;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -191,11 +192,22 @@ impl Meter {
     ///
     /// [`CountsError`] if their store does not do it.
     pub async fn assume_leases_empty(&self) -> Result<(), CountsError> {
-        let leases = self.stores.leases.as_ref();
-        match leases.and_then(|leases| leases.assume_empty()) {
-            Some(done) => done.await,
-            None => Ok(()),
+        for done in self.stores.each().filter_map(SharedCounts::assume_empty) {
+            done.await?;
         }
+        Ok(())
+    }
+
+    /// Lets go of what a successor on this machine waits for. Calls are still counted.
+    pub async fn release_stores(&self) {
+        join_all(self.stores.each().map(SharedCounts::release)).await;
+    }
+
+    /// Nothing more is counted: tells other nodes, and a successor on this machine if there is one,
+    /// the last calls. To be called after [`Meter::release_stores`].
+    pub async fn finish_stores(&self, has_successor: bool) {
+        let stores = self.stores.each();
+        join_all(stores.map(|store| store.finish(has_successor))).await;
     }
 
     /// Forgets clients that are as if they had never called, now and then, for ever.

@@ -205,14 +205,11 @@ fn new_counts(config: &LimitConfig) -> Kept {
     Kept {
         counts: LocalCounts::new(config.keys_max),
         contact: Contact::default(),
-        keys: match config.store {
+        keys: if config.store == LimitStore::Local {
             // Nobody else has to find the same entries.
-            LimitStore::Local => KeyMaker::new(rand::random()),
-            LimitStore::Valkey
-            | LimitStore::Leases
-            | LimitStore::Memcached
-            | LimitStore::Kafka
-            | LimitStore::Gossip => KeyMaker::shared(config.name.as_str()),
+            KeyMaker::new(rand::random())
+        } else {
+            KeyMaker::shared(config.name.as_str())
         },
         tally: Tally::default(),
     }

@@ -16,19 +16,14 @@ use tokio::time::Instant;
 /// like.
 const BUSY_TOLD_EVERY: Duration = Duration::from_secs(60);
 
-/// The stores that limits can name; those that are `None` cannot be used.
+/// The stores in which limits can be counted, beside the memory of this process.
 #[derive(Clone, Debug, Default)]
-pub struct CountStores {
-    /// `store = "valkey"`.
-    pub valkey: Option<Arc<dyn SharedCounts>>,
-    /// `store = "leases"`.
-    pub leases: Option<Arc<dyn SharedCounts>>,
-    /// `store = "memcached"`.
-    pub memcached: Option<Arc<dyn SharedCounts>>,
-    /// `store = "kafka"`.
-    pub kafka: Option<Arc<dyn SharedCounts>>,
-    /// `store = "gossip"`.
-    pub gossip: Option<Arc<dyn SharedCounts>>,
+pub struct CountStores(BTreeMap<LimitStore, Arc<dyn SharedCounts>>);
+
+impl FromIterator<(LimitStore, Arc<dyn SharedCounts>)> for CountStores {
+    fn from_iter<T: IntoIterator<Item = (LimitStore, Arc<dyn SharedCounts>)>>(stores: T) -> Self {
+        Self(stores.into_iter().collect())
+    }
 }
 
 impl CountStores {
@@ -41,29 +36,21 @@ impl CountStores {
         &self,
         store: LimitStore,
     ) -> Result<Option<Arc<dyn SharedCounts>>, &'static str> {
-        let named = match store {
-            LimitStore::Local => return Ok(None),
-            LimitStore::Valkey => &self.valkey,
-            LimitStore::Leases => &self.leases,
-            LimitStore::Memcached => &self.memcached,
-            LimitStore::Kafka => &self.kafka,
-            LimitStore::Gossip => &self.gossip,
-        };
-        named.clone().map(Some).ok_or_else(|| store.word())
+        if store == LimitStore::Local {
+            return Ok(None);
+        }
+        let named = self.0.get(&store).cloned();
+        named.map(Some).ok_or_else(|| store.word())
+    }
+
+    /// All of them.
+    pub(crate) fn each(&self) -> impl Iterator<Item = &dyn SharedCounts> {
+        self.0.values().map(Arc::as_ref)
     }
 
     /// What they have counted of themselves, by their words.
     pub(crate) fn events(&self) -> BTreeMap<(&'static str, &'static str), u64> {
-        let stores = [
-            &self.valkey,
-            &self.leases,
-            &self.memcached,
-            &self.kafka,
-            &self.gossip,
-        ]
-        .into_iter()
-        .flatten();
-        let events = stores.flat_map(|store| {
+        let events = self.each().flat_map(|store| {
             let events = store.events().into_iter();
             events.map(|(word, count)| ((store.kind(), word), count))
         });

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
-use anteroom_config::Config;
+use anteroom_config::{Config, LimitStore};
 use anteroom_limit::algorithm::Algorithm as _;
 use anteroom_limit::policy::{Needs, State};
 use anteroom_limit::time::Micros;
@@ -174,10 +174,10 @@ impl Site {
             is_away: AtomicBool::new(false),
             lends: AtomicBool::new(false),
         });
-        let stores = CountStores {
-            valkey: Some(Arc::clone(&store) as Arc<_>),
-            ..CountStores::default()
-        };
+        let stores = CountStores::from_iter([(
+            LimitStore::Valkey,
+            Arc::clone(&store) as Arc<dyn SharedCounts>,
+        )]);
         let meter = Meter::new(&config.limits, stores, Program).expect("the limit fits");
         log.0.lock().clear();
         Self {

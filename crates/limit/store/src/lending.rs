@@ -14,7 +14,6 @@
 //! Deliberately absent: what to do with a call while the store is away (the caller says that), and
 //! calls that are given back to the store.
 
-mod circuit;
 mod clients;
 mod clock;
 mod counts;

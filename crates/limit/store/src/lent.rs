@@ -41,6 +41,12 @@ pub trait LentRecords: fmt::Debug + Send + Sync + 'static {
     /// How many shelves there are: at least one, and always the same number.
     fn shelves(&self) -> u32;
 
+    /// Lets go of what a successor on this machine waits for, such as a file. Nothing is lent from
+    /// here any more where there is something of the kind.
+    fn release(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async {})
+    }
+
     /// Reads the record of a client, if one is named, and then that of the shelf's epoch. The time
     /// is that of the first read, or before.
     ///

@@ -73,6 +73,20 @@ pub trait SharedCounts: fmt::Debug + Send + Sync + 'static {
         None
     }
 
+    /// Lets go of what a successor on this machine waits for, such as an address or a file, and
+    /// tells other nodes what they do not know yet. Calls that still come are counted as far as
+    /// that can be done without it.
+    fn release(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async {})
+    }
+
+    /// Nothing more is counted here: tells other nodes, and a successor on this machine if there is
+    /// one, the last of it. To be called after [`Self::release`].
+    fn finish(&self, has_successor: bool) -> BoxFuture<'_, ()> {
+        let _ = has_successor;
+        Box::pin(async {})
+    }
+
     /// Charges several limits, or none of them: all if all admit. The verdicts come in the order of
     /// the charges. Where one rejects, those that would have admitted say how they stand without
     /// this call.

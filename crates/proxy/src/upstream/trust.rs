@@ -4,54 +4,21 @@
 //! client certificates, and no way to believe everybody.
 
 use std::fs::File;
-use std::io::{self, Read as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
-use anteroom_config::PemError;
+use anteroom_config::{CaFile, CaFileError};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::crypto::aws_lc_rs;
-use tokio_rustls::rustls::pki_types::CertificateDer;
-use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tokio_rustls::rustls::{self, ClientConfig, RootCertStore};
-
-/// Most bytes of a file of certificates. All that a machine trusts takes a quarter of a megabyte.
-const CA_FILE_BYTES_MAX: u64 = 4 << 20;
 
 /// Why origins with TLS cannot be spoken to: something on this machine is wrong.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TrustError {
-    /// The file of certificates cannot be read.
-    #[error("cannot read the certificates in {} (origin_ca_file)", path.display())]
-    CaFile {
-        /// The file.
-        path: PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
-    /// The file of certificates is no PEM file.
-    #[error("{} (origin_ca_file) cannot be read", path.display())]
-    NoPem {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        source: PemError,
-    },
-    /// The file of certificates holds one that cannot be used.
-    #[error("{} (origin_ca_file) holds a certificate that cannot sign others", path.display())]
-    NoAuthority {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        source: rustls::Error,
-    },
-    /// The file of certificates holds none.
-    #[error("{} (origin_ca_file) holds no certificate", path.display())]
-    NoCertificate {
-        /// The file.
-        path: PathBuf,
-    },
+    /// The file of certificates cannot be used.
+    #[error(transparent)]
+    CaFile(#[from] CaFileError),
     /// This machine knows no certificates.
     #[error(
         "this machine trusts nobody: name the signer of the origin's certificate as origin_ca_file"
@@ -113,48 +80,26 @@ impl Tls {
     }
 }
 
-pub(crate) fn read(path: &Path) -> Result<Arc<[u8]>, TrustError> {
-    let text = read_at_most(path).map_err(|source| TrustError::CaFile {
-        path: path.to_owned(),
-        source,
-    })?;
-    Ok(text.into())
-}
-
-/// A device without end is not read for ever.
-fn read_at_most(path: &Path) -> io::Result<Vec<u8>> {
-    let mut text = Vec::new();
-    let file = File::open(path)?;
-    file.take(CA_FILE_BYTES_MAX + 1).read_to_end(&mut text)?;
-    if text.len() as u64 > CA_FILE_BYTES_MAX {
-        let message = format!("it is larger than {CA_FILE_BYTES_MAX} bytes");
-        return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
+/// A file of signers of origins' certificates.
+const fn ca_file(path: &Path) -> CaFile<'_> {
+    CaFile {
+        path,
+        key: "origin_ca_file",
     }
-    Ok(text)
 }
 
-pub(crate) fn trusted_by_file(path: &Path, text: &[u8]) -> Result<RootCertStore, TrustError> {
-    let path = || path.to_owned();
+pub(crate) fn read(path: &Path) -> Result<Arc<[u8]>, CaFileError> {
+    Ok(ca_file(path).text(File::open(path))?.into())
+}
+
+pub(crate) fn trusted_by_file(path: &Path, text: &[u8]) -> Result<RootCertStore, CaFileError> {
     let mut trusted = RootCertStore::empty();
-    for certificate in CertificateDer::pem_slice_iter(text) {
-        let certificate = certificate.map_err(|error| TrustError::NoPem {
-            path: path(),
-            source: error.into(),
-        })?;
-        let added = trusted.add(certificate);
-        added.map_err(|source| TrustError::NoAuthority {
-            path: path(),
-            source,
-        })?;
-    }
-    if trusted.is_empty() {
-        return Err(TrustError::NoCertificate { path: path() });
-    }
+    ca_file(path).each_certificate(text, |certificate| trusted.add(certificate))?;
     Ok(trusted)
 }
 
 /// Checks that a file of certificates can be used.
-pub(crate) fn check_ca_file(path: &Path) -> Result<(), TrustError> {
+pub(crate) fn check_ca_file(path: &Path) -> Result<(), CaFileError> {
     trusted_by_file(path, &read(path)?).map(|_| ())
 }
 
@@ -177,28 +122,13 @@ mod tests {
 
     #[test]
     fn an_unusable_certificate_file_is_an_error_at_the_start() {
-        let check = |text: &str, expected: &str| {
-            let error = trusted_by_file(Path::new("ca.pem"), text.as_bytes()).unwrap_err();
-            assert_eq!(error.to_string(), expected);
-        };
-        check("", "ca.pem (origin_ca_file) holds no certificate");
-        check(
-            "what is this?",
-            "ca.pem (origin_ca_file) holds no certificate",
+        let error = trusted_by_file(
+            Path::new("ca.pem"),
+            b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
         );
-        check(
-            "-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n",
-            "ca.pem (origin_ca_file) cannot be read",
-        );
-        let cut_short = trusted_by_file(Path::new("ca.pem"), b"-----BEGIN CERTIFICATE-----\nAAAA");
-        let TrustError::NoPem { source, .. } = cut_short.unwrap_err() else {
-            panic!("it is no PEM file");
-        };
-        let said = source.to_string();
-        assert!(said.contains("cut short"), "a remedy, no bytes: {said}");
-        check(
-            "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
-            "ca.pem (origin_ca_file) holds a certificate that cannot sign others",
+        assert_eq!(
+            error.unwrap_err().to_string(),
+            "ca.pem (origin_ca_file) holds a certificate that cannot sign others"
         );
         assert!(read(Path::new("no/such/file.pem")).is_err());
         assert!(

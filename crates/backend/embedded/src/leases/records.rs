@@ -166,6 +166,10 @@ impl LentRecords for LentFile {
         1
     }
 
+    fn release(&self) -> BoxFuture<'_, ()> {
+        Box::pin(self.close())
+    }
+
     fn load<'a>(
         &'a self,
         _shelf: Shelf,

@@ -16,7 +16,7 @@ use proptest::prelude::*;
 mod places;
 
 use super::*;
-use crate::counts::CLOCKS_APART_MAX;
+use crate::clock::CLOCKS_APART_MAX;
 use crate::message::Message;
 
 const START: Micros = Micros(1_767_225_600_000_000);

@@ -4,8 +4,13 @@ use std::fmt;
 
 use redis::ServerError;
 
-use super::{REPLICA, Refusal};
+/// What a server refuses, in our words, and what to do.
+pub(super) type Refusal = (&'static str, &'static str);
 
+pub(super) const REPLICA: Refusal = (
+    "is a read-only replica",
+    "write the address of the master in [store], or that of its sentinels as redis+sentinel://",
+);
 /// An error that a server answered with, in its words.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Reply {

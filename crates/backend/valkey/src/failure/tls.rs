@@ -5,7 +5,7 @@ use std::io;
 
 use tokio_rustls::rustls;
 
-use super::Refusal;
+use super::reply::Refusal;
 
 pub(super) fn refusal(error: &rustls::Error) -> Refusal {
     use rustls::{AlertDescription, Error};

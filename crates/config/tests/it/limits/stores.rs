@@ -31,13 +31,13 @@ fn memcached_counts_where_there_is_one() {
                  algorithm = \"sliding-log\"\non_store_failure = \"open\"\n";
     let config = parse(&format!("{memcached}{ROOM}{limit}")).config;
     assert_eq!(config.limits[0].store, LimitStore::Memcached);
-    let memcached = config.memcached.unwrap();
+    let memcached = config.limit_stores.memcached.unwrap();
     let servers = memcached.servers.iter().map(ToString::to_string);
     let servers: Vec<String> = servers.collect();
     let expected = ["10.0.0.5:11211", "[::1]:11212", "cache.example:1"];
     assert_eq!(servers, expected);
     assert_eq!(memcached.prefix, "anteroom");
-    assert_eq!(parse(ROOM).config.memcached, None);
+    assert_eq!(parse(ROOM).config.limit_stores.memcached, None);
 }
 
 #[test]
@@ -48,7 +48,7 @@ fn kafka_counts_where_there_is_one_and_the_program_knows_it() {
     let text = format!("{kafka}{ROOM}{limit}");
     let config = parse(&text).config;
     assert_eq!(config.limits[0].store, LimitStore::Kafka);
-    let kafka = config.kafka.unwrap();
+    let kafka = config.limit_stores.kafka.unwrap();
     let brokers: Vec<String> = kafka.brokers.iter().map(ToString::to_string).collect();
     assert_eq!(brokers, ["10.0.0.5:9092", "[::1]:9093"]);
     assert_eq!(kafka.prefix, "anteroom");
@@ -76,10 +76,10 @@ fn nodes_tell_each_other_where_it_is_said_how() {
     let limit = "[[limit]]\nname = \"api\"\nlimit = \"100/m\"\nstore = \"gossip\"\n";
     let config = parse(&format!("{gossip}{ROOM}{limit}")).config;
     assert_eq!(config.limits[0].store, LimitStore::Gossip);
-    let gossip = config.gossip.unwrap();
+    let gossip = config.limit_stores.gossip.unwrap();
     let peers = gossip.peers.iter().map(ToString::to_string);
     let peers: Vec<String> = peers.collect();
     assert_eq!(peers, ["[::1]:7947", "anteroom.example:7946"]);
     assert_eq!(gossip.interval, Span(100));
-    assert_eq!(parse(ROOM).config.gossip, None);
+    assert_eq!(parse(ROOM).config.limit_stores.gossip, None);
 }

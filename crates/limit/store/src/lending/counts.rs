@@ -157,6 +157,11 @@ impl SharedCounts for LeasedCounts {
         self.inner.expect_calls();
     }
 
+    /// Calls that were lent are spent until they end.
+    fn release(&self) -> BoxFuture<'_, ()> {
+        self.inner.store.release()
+    }
+
     fn is_away(&self, _limit: &str, key: CallKey) -> bool {
         self.inner.is_lost(self.inner.shelf(key))
     }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::circuit::{Circuit, Pauses};
 use crate::lent::{LentRecords, Shelf, Token};
 use crate::{CallKey, KeyMaker};
 use anteroom_limit::lending::epoch::{self, Epoch, EpochId};
@@ -10,7 +11,6 @@ use anteroom_limit::time::Micros;
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 
-use crate::lending::circuit::Circuit;
 use crate::lending::clients::Clients;
 use crate::lending::clock::Clock;
 use crate::lending::draws::Draws;
@@ -41,7 +41,7 @@ pub(crate) struct Inner {
 }
 
 /// What is known of a shelf.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct ShelfState {
     circuit: Circuit,
     /// Why it failed last.
@@ -50,6 +50,17 @@ struct ShelfState {
     witnessed: Option<EpochId>,
     /// The one that was in force when its record was read last.
     in_force: Option<InForce>,
+}
+
+impl Default for ShelfState {
+    fn default() -> Self {
+        Self {
+            circuit: Circuit::new(Pauses::LENDING),
+            why: None,
+            witnessed: None,
+            in_force: None,
+        }
+    }
 }
 
 /// An epoch, and the write that made its record.

@@ -1,13 +1,15 @@
-//! One request to the store: lent in one step where the store can do that, and otherwise read,
-//! lend, write; and again if somebody else was quicker.
-
-mod step;
+//! One request to the store: lent in one step where the store can do that and the epoch is known,
+//! and otherwise read, lend, write; and again if somebody else was quicker.
+//!
+//! A step that lends nothing brings what a load would have brought, so what is unusual costs no
+//! round trip more.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::CallKey;
 use crate::lent::record::{self as client, RecordError};
+use crate::lent::step::{LentInStep, Step, Stepped};
 use crate::lent::{LentTo, Loaded, Shelf, Swapped, Token, Write};
 use crate::shared::CountsError;
 use anteroom_limit::lending::epoch::{self, Before, Epoch, EpochId, Judgement, Sight, UNKNOWN_FOR};
@@ -23,7 +25,6 @@ use crate::lending::error::AskError;
 use crate::lending::inner::{InForce, Inner};
 use crate::lending::permits::Permit;
 use crate::lending::record;
-use crate::lending::round::step::Beginning;
 
 /// How often a request is tried while others are quicker. With more it would be answered after
 /// those who asked have gone.
@@ -66,6 +67,14 @@ struct Telling {
 struct Answered {
     answer: Answer,
     read_at: Micros,
+}
+
+/// What has become of the first round trip.
+enum Beginning {
+    /// It was all.
+    Lent(Answered),
+    /// What is there, and when it was asked for.
+    Read(Loaded, Micros),
 }
 
 /// What a try came to.
@@ -153,6 +162,67 @@ impl Inner {
             }
         }
         Err(AskError::Contended { times: TRIES_MAX })
+    }
+
+    /// Lends in one step, or reads.
+    async fn begin_round(&self, asked: &Asked) -> Result<Beginning, AskError> {
+        if let Some(in_force) = self.in_force(asked.shelf)
+            && let Some(begun) = self.step(asked, &in_force).await?
+        {
+            return Ok(begun);
+        }
+        let read_at = self.clock.now();
+        let loaded = self.load(asked.shelf, Some(asked.client())).await?;
+        Ok(Beginning::Read(loaded, read_at))
+    }
+
+    /// `None` if no step could be taken.
+    async fn step(
+        &self,
+        asked: &Asked,
+        InForce { epoch, token }: &InForce,
+    ) -> Result<Option<Beginning>, AskError> {
+        let step = Step {
+            epoch,
+            epoch_token: *token,
+            token: asked.token(),
+            lending: &asked.lending,
+            request: &asked.request,
+        };
+        let read_at = self.clock.now();
+        let Some(stepped) = self.store.step(asked.shelf, asked.client(), step) else {
+            return Ok(None);
+        };
+        Ok(match self.within(stepped).await? {
+            Stepped::Lent(lent) => {
+                self.counters.steps.add(1);
+                let answer = self.answer(asked, epoch, &lent)?;
+                Some(Beginning::Lent(Answered { answer, read_at }))
+            }
+            Stepped::Not(loaded) => Some(Beginning::Read(loaded, read_at)),
+            Stepped::OtherStore => None,
+        })
+    }
+
+    /// What is told of calls that were lent in one step. If the store comes to another figure than
+    /// [`lend`] itself one of them is wrong; nobody knows which, so the smaller one holds.
+    fn answer(&self, asked: &Asked, epoch: &Epoch, lent: &LentInStep) -> Result<Answer, AskError> {
+        let record = self.read(asked, epoch, lent.record.as_deref())?;
+        let (lending, request) = (&asked.lending, &asked.request);
+        let mut answer = lend(lending, epoch, record.as_ref(), request, lent.now).answer;
+        if answer.held != lent.held {
+            self.counters.disagreements.add(1);
+            let store = self.store.place();
+            tracing::error!(
+                store,
+                limit = asked.limit,
+                lent_by_store = lent.held,
+                lent_by_rule = answer.held,
+                "the store lends otherwise; please report this"
+            );
+            answer.held = answer.held.min(lent.held);
+        }
+        Ok(answer)
     }
 
     async fn attempt(
