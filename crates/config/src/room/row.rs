@@ -1,4 +1,5 @@
-//! One row for each setting that is a field of its own: the key, and where its value goes.
+//! One row for each setting of a room that is a field of its own: the key, and where its value
+//! goes.
 //!
 //! The reader of the file follows from the rows, and so does what operators may change while the
 //! gateway runs. Keys that only mean something together are read by hand.
@@ -6,34 +7,35 @@
 use serde_json::Value;
 
 use crate::kind::{Kind, Shown};
+use crate::model::RoomConfig;
 use crate::reader::{Key, Table};
 
-/// A key, and the field of `M` that its value goes to.
-pub(crate) struct Row<M, K: Kind> {
+/// A key, and the field that its value goes to.
+pub(crate) struct Row<K: Kind> {
     pub(crate) key: Key<K>,
-    pub(crate) field: Field<M, K::Value>,
+    pub(crate) field: Field<K::Value>,
 }
 
-/// Where a value of type `V` stands in an `M`.
-pub(crate) enum Field<M, V> {
+/// Where a value of type `V` stands in a room.
+pub(crate) enum Field<V> {
     /// It always has a value: the key has a default, or must be there.
     Always {
-        get: fn(&M) -> &V,
-        get_mut: fn(&mut M) -> &mut V,
+        get: fn(&RoomConfig) -> &V,
+        get_mut: fn(&mut RoomConfig) -> &mut V,
     },
     /// It has none when the key is left out.
     OrNone {
-        get: fn(&M) -> &Option<V>,
-        get_mut: fn(&mut M) -> &mut Option<V>,
+        get: fn(&RoomConfig) -> &Option<V>,
+        get_mut: fn(&mut RoomConfig) -> &mut Option<V>,
     },
 }
 
 /// The field at this path, which always has a value.
 macro_rules! always {
     ($($name:ident).+) => {
-        $crate::row::Field::Always {
-            get: |model| &model.$($name).+,
-            get_mut: |model| &mut model.$($name).+,
+        $crate::room::row::Field::Always {
+            get: |room| &room.$($name).+,
+            get_mut: |room| &mut room.$($name).+,
         }
     };
 }
@@ -41,9 +43,9 @@ macro_rules! always {
 /// The field at this path, which has a value or none.
 macro_rules! or_none {
     ($($name:ident).+) => {
-        $crate::row::Field::OrNone {
-            get: |model| &model.$($name).+,
-            get_mut: |model| &mut model.$($name).+,
+        $crate::room::row::Field::OrNone {
+            get: |room| &room.$($name).+,
+            get_mut: |room| &mut room.$($name).+,
         }
     };
 }
@@ -51,13 +53,13 @@ macro_rules! or_none {
 pub(crate) use {always, or_none};
 
 /// A row of any kind: what the reader of a file needs.
-pub(crate) trait FileRow<M> {
+pub(crate) trait FileRow {
     /// Reads the key from a file into its field. `None` if it must be there and cannot be read.
-    fn read(&self, table: &mut Table<'_>, model: &mut M) -> Option<()>;
+    fn read(&self, table: &mut Table<'_>, room: &mut RoomConfig) -> Option<()>;
 }
 
 /// A row that operators may also change while the gateway runs.
-pub(crate) trait LiveRow<M>: FileRow<M> {
+pub(crate) trait LiveRow: FileRow {
     /// The key.
     fn name(&self) -> &'static str;
 
@@ -65,29 +67,29 @@ pub(crate) trait LiveRow<M>: FileRow<M> {
     fn may_be_none(&self) -> bool;
 
     /// Takes over a value that was typed; leaves the field alone where there is none.
-    fn change(&self, table: &mut Table<'_>, model: &mut M);
+    fn change(&self, table: &mut Table<'_>, room: &mut RoomConfig);
 
     /// Takes the value away, if the field may be without one.
-    fn clear(&self, model: &mut M);
+    fn clear(&self, room: &mut RoomConfig);
 
     /// The value as it would be typed; `null` if there is none.
-    fn shown(&self, model: &M) -> Value;
+    fn shown(&self, room: &RoomConfig) -> Value;
 }
 
-impl<M, K: Kind> FileRow<M> for Row<M, K> {
-    fn read(&self, table: &mut Table<'_>, model: &mut M) -> Option<()> {
+impl<K: Kind> FileRow for Row<K> {
+    fn read(&self, table: &mut Table<'_>, room: &mut RoomConfig) -> Option<()> {
         match &self.field {
             Field::Always { get_mut, .. } if self.key.default.is_none() => {
-                *get_mut(model) = table.required(&self.key)?;
+                *get_mut(room) = table.required(&self.key)?;
             }
-            Field::Always { get_mut, .. } => *get_mut(model) = table.defaulted(&self.key),
-            Field::OrNone { get_mut, .. } => *get_mut(model) = table.optional(&self.key),
+            Field::Always { get_mut, .. } => *get_mut(room) = table.defaulted(&self.key),
+            Field::OrNone { get_mut, .. } => *get_mut(room) = table.optional(&self.key),
         }
         Some(())
     }
 }
 
-impl<M, K: Shown> LiveRow<M> for Row<M, K> {
+impl<K: Shown> LiveRow for Row<K> {
     fn name(&self) -> &'static str {
         self.key.name
     }
@@ -96,27 +98,27 @@ impl<M, K: Shown> LiveRow<M> for Row<M, K> {
         matches!(self.field, Field::OrNone { .. })
     }
 
-    fn change(&self, table: &mut Table<'_>, model: &mut M) {
+    fn change(&self, table: &mut Table<'_>, room: &mut RoomConfig) {
         let Some(value) = table.optional(&self.key) else {
             return;
         };
         match &self.field {
-            Field::Always { get_mut, .. } => *get_mut(model) = value,
-            Field::OrNone { get_mut, .. } => *get_mut(model) = Some(value),
+            Field::Always { get_mut, .. } => *get_mut(room) = value,
+            Field::OrNone { get_mut, .. } => *get_mut(room) = Some(value),
         }
     }
 
-    fn clear(&self, model: &mut M) {
+    fn clear(&self, room: &mut RoomConfig) {
         if let Field::OrNone { get_mut, .. } = &self.field {
-            *get_mut(model) = None;
+            *get_mut(room) = None;
         }
     }
 
-    fn shown(&self, model: &M) -> Value {
+    fn shown(&self, room: &RoomConfig) -> Value {
         match &self.field {
-            Field::Always { get, .. } => self.key.kind.shown(get(model)),
+            Field::Always { get, .. } => self.key.kind.shown(get(room)),
             Field::OrNone { get, .. } => {
-                let value = get(model).as_ref();
+                let value = get(room).as_ref();
                 value.map_or(Value::Null, |value| self.key.kind.shown(value))
             }
         }
