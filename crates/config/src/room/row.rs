@@ -6,7 +6,7 @@
 
 use serde_json::Value;
 
-use crate::kind::{Kind, Shown};
+use crate::kind::{Kind, LiveKind};
 use crate::model::RoomConfig;
 use crate::reader::{Key, Table};
 
@@ -73,7 +73,7 @@ pub(crate) trait LiveRow: FileRow {
     fn clear(&self, room: &mut RoomConfig);
 
     /// The value as it would be typed; `null` if there is none.
-    fn shown(&self, room: &RoomConfig) -> Value;
+    fn value(&self, room: &RoomConfig) -> Value;
 }
 
 impl<K: Kind> FileRow for Row<K> {
@@ -89,7 +89,7 @@ impl<K: Kind> FileRow for Row<K> {
     }
 }
 
-impl<K: Shown> LiveRow for Row<K> {
+impl<K: LiveKind> LiveRow for Row<K> {
     fn name(&self) -> &'static str {
         self.key.name
     }
@@ -114,12 +114,12 @@ impl<K: Shown> LiveRow for Row<K> {
         }
     }
 
-    fn shown(&self, room: &RoomConfig) -> Value {
+    fn value(&self, room: &RoomConfig) -> Value {
         match &self.field {
-            Field::Always { get, .. } => self.key.kind.shown(get(room)),
+            Field::Always { get, .. } => self.key.kind.typed(get(room)),
             Field::OrNone { get, .. } => {
                 let value = get(room).as_ref();
-                value.map_or(Value::Null, |value| self.key.kind.shown(value))
+                value.map_or(Value::Null, |value| self.key.kind.typed(value))
             }
         }
     }
