@@ -174,10 +174,10 @@ const NAME: &str = "room.name";
 /// Text everywhere, numbers too, so that every mistake is found here, in one go and in the same
 /// words as for a file. A key that the file does not have is refused like one in a file.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct Flags(BTreeMap<&'static str, Typed>);
+pub struct Flags(BTreeMap<&'static str, FlagValue>);
 
 #[derive(Clone, Debug, Eq, PartialEq)]
-enum Typed {
+enum FlagValue {
     Text(String),
     Number(String),
     Texts(Vec<String>),
@@ -192,11 +192,11 @@ impl Flags {
     /// if it takes nothing.
     pub fn put(&mut self, flag: &Flag, mut typed: Vec<String>) {
         let value = match flag.takes {
-            Takes::Text(_) => typed.pop().map(Typed::Text),
-            Takes::Number(_) => typed.pop().map(Typed::Number),
+            Takes::Text(_) => typed.pop().map(FlagValue::Text),
+            Takes::Number(_) => typed.pop().map(FlagValue::Number),
             // One that was not given leaves the key out: an empty list says something else.
-            Takes::Texts(_) => (!typed.is_empty()).then_some(Typed::Texts(typed)),
-            Takes::Nothing => Some(Typed::True),
+            Takes::Texts(_) => (!typed.is_empty()).then_some(FlagValue::Texts(typed)),
+            Takes::Nothing => Some(FlagValue::True),
         };
         self.0.extend(value.map(|value| (flag.key, value)));
     }
@@ -204,29 +204,29 @@ impl Flags {
     /// Sets a key, such as `room.name`, to a text.
     #[must_use]
     pub fn text(self, key: &'static str, text: impl Into<String>) -> Self {
-        self.with(key, Typed::Text(text.into()))
+        self.with(key, FlagValue::Text(text.into()))
     }
 
     /// Sets a key to a number, which may be none: that is then a mistake like any other.
     #[must_use]
     pub fn number(self, key: &'static str, number: impl ToString) -> Self {
-        self.with(key, Typed::Number(number.to_string()))
+        self.with(key, FlagValue::Number(number.to_string()))
     }
 
     /// Sets a key to a list of texts.
     #[must_use]
     pub fn texts(self, key: &'static str, texts: &[&str]) -> Self {
         let texts = texts.iter().map(ToString::to_string).collect();
-        self.with(key, Typed::Texts(texts))
+        self.with(key, FlagValue::Texts(texts))
     }
 
     /// Sets a key to `true`.
     #[must_use]
     pub fn on(self, key: &'static str) -> Self {
-        self.with(key, Typed::True)
+        self.with(key, FlagValue::True)
     }
 
-    fn with(mut self, key: &'static str, value: Typed) -> Self {
+    fn with(mut self, key: &'static str, value: FlagValue) -> Self {
         self.0.insert(key, value);
         self
     }
@@ -262,7 +262,7 @@ impl Flags {
     }
 }
 
-impl Typed {
+impl FlagValue {
     fn value(&self) -> DeValue<'_> {
         match self {
             Self::Text(text) => text_value(text),

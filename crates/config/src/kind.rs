@@ -7,7 +7,7 @@ mod store;
 mod ticket_key;
 
 pub(super) use crate::toml_file::kind::{
-    Choice, Duration, Kind, Moment, OffSwitch, OneNumber, Refusal, Shown, Switch, Text, Whole,
+    Choice, Duration, Kind, LiveKind, Moment, OffSwitch, OneNumber, Refusal, Switch, Text, Whole,
     nearest,
 };
 pub(super) use address::{Address, Network};

@@ -36,7 +36,6 @@ mod pem_error;
 mod rate_limit_service;
 mod rate_text;
 mod room;
-mod row;
 mod server;
 mod shared_store;
 mod store;

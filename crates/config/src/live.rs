@@ -60,7 +60,7 @@ impl RoomConfig {
     #[must_use]
     pub fn values(&self) -> BTreeMap<&'static str, Value> {
         let rows = keys::live();
-        rows.map(|row| (row.name(), row.shown(self))).collect()
+        rows.map(|row| (row.name(), row.value(self))).collect()
     }
 }
 
@@ -75,8 +75,8 @@ pub(crate) fn read_typed<'v, T>(
     values: impl Iterator<Item = (&'v String, &'v Value)>,
     read: impl FnOnce(&mut Table<'_>) -> T,
 ) -> (T, Vec<Problem>) {
-    let typed: Vec<_> = values.map(Typed::of).collect();
-    let entries: DeTable<'_> = typed.iter().map(Typed::entry).collect();
+    let typed: Vec<_> = values.map(LiveEntry::of).collect();
+    let entries: DeTable<'_> = typed.iter().map(LiveEntry::entry).collect();
     let mut notes = Notes::new(Some(Source::new("", "")));
     let mut table = Table::root(&mut notes, &entries);
     table.name_owner(owner);
@@ -91,14 +91,14 @@ pub(crate) fn read_typed<'v, T>(
 }
 
 /// A value that was typed, and what stands for it in a table of TOML.
-struct Typed<'v> {
+struct LiveEntry<'v> {
     key: &'v str,
     value: &'v Value,
     /// A number as text, which the table borrows.
     number: Option<String>,
 }
 
-impl<'v> Typed<'v> {
+impl<'v> LiveEntry<'v> {
     fn of((key, value): (&'v String, &'v Value)) -> Self {
         let number = value.is_number().then(|| value.to_string());
         Self { key, value, number }

@@ -10,13 +10,14 @@ use super::notes::Placed;
 use super::path;
 use super::problem::{Finding, Owner};
 use super::reader::Table;
-use super::row::FileRow;
 
 pub(super) mod keys;
 mod origins;
 mod page;
+mod row;
 
 use keys::{BYPASS, COOKIE_SUFFIX, ENABLED_ORIGIN_COMMANDS, HOST, NAME, PATH, SAME_SITE, SECURE};
+use row::FileRow;
 
 /// Most bypass rules of a room: each is evaluated for every request.
 const BYPASS_RULES_MAX: usize = 64;
@@ -136,14 +137,14 @@ pub fn read_room_rules(table: &mut Table<'_>) -> Option<Rules> {
 }
 
 /// Reads each key of a table of settings; `None` after a mistake in one that must be there.
-fn read_rows<M, R: FileRow<M> + ?Sized>(
+fn read_rows<R: FileRow + ?Sized>(
     rows: &[&R],
     table: &mut Table<'_>,
-    model: &mut M,
+    room: &mut RoomConfig,
 ) -> Option<()> {
     let mut whole = Some(());
     for row in rows {
-        whole = row.read(table, model).and(whole);
+        whole = row.read(table, room).and(whole);
     }
     whole
 }

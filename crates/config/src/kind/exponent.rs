@@ -4,7 +4,7 @@ use anteroom_room::rules::CurveFactor;
 use serde_json::Value;
 use toml::de::DeValue;
 
-use crate::toml_file::kind::{Kind, Refusal, Shown};
+use crate::toml_file::kind::{Kind, LiveKind, Refusal};
 
 /// The exponent of the `curve` allocation.
 pub(crate) struct Exponent {
@@ -38,8 +38,8 @@ impl Kind for Exponent {
     }
 }
 
-impl Shown for Exponent {
-    fn shown(&self, value: &CurveFactor) -> Value {
+impl LiveKind for Exponent {
+    fn typed(&self, value: &CurveFactor) -> Value {
         (f64::from(value.millionths) / 1_000_000.0).into()
     }
 }

@@ -151,7 +151,7 @@ fn the_values_of_a_room_set_on_another_make_it_the_same() {
 }
 
 #[test]
-fn these_keys_of_a_room_can_be_changed_while_it_runs() {
+fn these_room_keys_can_be_changed_while_the_gateway_runs() {
     let live: Vec<_> = room("").values().into_keys().collect();
     let expected = [
         "allocation",

@@ -6,15 +6,15 @@
 
 use anteroom_room::time::Span;
 
+use super::row::{FileRow, LiveRow, Row, always, or_none};
 use crate::address::host::HostError;
 use crate::kind::{
     Choice, Duration, Exponent, Moment, OffSwitch, OneNumber, Refusal, Switch, Text, Whole,
 };
 use crate::language::LANGUAGES;
-use crate::model::{Host, RoomConfig, RoomName, SameSite, Secure};
+use crate::model::{Host, RoomName, SameSite, Secure};
 use crate::path::{self, PathError};
 use crate::reader::Key;
-use crate::row::{FileRow, LiveRow, Row, always, or_none};
 use crate::words::{ALLOCATIONS, ON_STORE_FAILURE, QUEUEING_METHODS, SEAT_NEEDS_COOKIE};
 
 const fn limit(name: &'static str) -> Key<Whole<u32>> {
@@ -73,22 +73,19 @@ const fn status(
     }
 }
 
-/// A key of a room that sets one field.
-type Own<K> = Row<RoomConfig, K>;
-
 /// What operators may change while the gateway runs.
-pub(crate) fn live() -> impl Iterator<Item = &'static dyn LiveRow<RoomConfig>> {
+pub(crate) fn live() -> impl Iterator<Item = &'static dyn LiveRow> {
     let tables = [LIMITS, RULES, ANSWERS].into_iter();
     tables.flatten().copied()
 }
 
 /// A room's two ceilings.
-pub(crate) const LIMITS: &[&dyn LiveRow<RoomConfig>] = &[
-    &Own {
+pub(crate) const LIMITS: &[&dyn LiveRow] = &[
+    &Row {
         key: limit("total_active_users"),
         field: always!(rules.limits.total_active_users),
     },
-    &Own {
+    &Row {
         key: limit("new_users_per_minute"),
         field: always!(rules.limits.new_users_per_minute),
     },
@@ -98,12 +95,12 @@ pub(crate) const OPENS_AT: &str = "opens_at";
 pub(crate) const DRAW: &str = "draw";
 
 /// Who goes in and who waits, besides the ceilings.
-pub(crate) const RULES: &[&dyn LiveRow<RoomConfig>] = &[
-    &Own {
+pub(crate) const RULES: &[&dyn LiveRow] = &[
+    &Row {
         key: minutes("session_duration", Span::from_secs(1), "\"5m\""),
         field: always!(rules.session_duration),
     },
-    &Own {
+    &Row {
         key: Key {
             name: "disable_session_renewal",
             kind: OffSwitch,
@@ -111,15 +108,15 @@ pub(crate) const RULES: &[&dyn LiveRow<RoomConfig>] = &[
         },
         field: always!(rules.session_renewal),
     },
-    &Own {
+    &Row {
         key: choice("queueing_method", QUEUEING_METHODS, "\"fifo\""),
         field: always!(rules.queueing_method),
     },
-    &Own {
+    &Row {
         key: switch("queue_all", "false"),
         field: always!(rules.queue_all),
     },
-    &Own {
+    &Row {
         key: Key {
             name: OPENS_AT,
             kind: Moment,
@@ -127,15 +124,15 @@ pub(crate) const RULES: &[&dyn LiveRow<RoomConfig>] = &[
         },
         field: or_none!(rules.opens_at),
     },
-    &Own {
+    &Row {
         key: switch(DRAW, "false"),
         field: always!(rules.draw),
     },
-    &Own {
+    &Row {
         key: choice("allocation", ALLOCATIONS, "\"leases\""),
         field: always!(rules.allocation),
     },
-    &Own {
+    &Row {
         key: Key {
             name: "curve_factor",
             kind: Exponent { max: 4.0 },
@@ -143,19 +140,19 @@ pub(crate) const RULES: &[&dyn LiveRow<RoomConfig>] = &[
         },
         field: always!(rules.curve_factor),
     },
-    &Own {
+    &Row {
         key: switch("pacing", "true"),
         field: always!(rules.pacing),
     },
-    &Own {
+    &Row {
         key: choice("seat_needs_cookie", SEAT_NEEDS_COOKIE, "\"near_limit\""),
         field: always!(rules.seat_needs_cookie),
     },
-    &Own {
+    &Row {
         key: minutes("place_grace", Span::from_secs(10), "\"5m\""),
         field: always!(rules.place_grace),
     },
-    &Own {
+    &Row {
         key: Key {
             name: "ask_again",
             kind: Duration {
@@ -167,31 +164,31 @@ pub(crate) const RULES: &[&dyn LiveRow<RoomConfig>] = &[
         },
         field: or_none!(rules.ask_again),
     },
-    &Own {
+    &Row {
         key: choice("on_store_failure", ON_STORE_FAILURE, "\"bounded\""),
         field: always!(rules.on_store_failure),
     },
 ];
 
 /// How requests are answered.
-pub(crate) const ANSWERS: &[&dyn LiveRow<RoomConfig>] = &[
-    &Own {
+pub(crate) const ANSWERS: &[&dyn LiveRow] = &[
+    &Row {
         key: switch("suspended", "false"),
         field: always!(suspended),
     },
-    &Own {
+    &Row {
         key: switch("json_response_enabled", "false"),
         field: always!(json_response_enabled),
     },
-    &Own {
+    &Row {
         key: status("queueing_status_code", &[200, 202, 429, 503], "200"),
         field: always!(queueing_status_code),
     },
-    &Own {
+    &Row {
         key: status("non_navigation_status_code", &[429, 503], "429"),
         field: always!(non_navigation_status_code),
     },
-    &Own {
+    &Row {
         key: Key {
             name: "max_addresses_per_ticket",
             // Fewer than two, and a phone that leaves the house starts anew; a node remembers 16.
@@ -207,7 +204,7 @@ pub(crate) const ANSWERS: &[&dyn LiveRow<RoomConfig>] = &[
 ];
 
 /// What only the file sets, each key by itself.
-pub(crate) const FIXED: &[&dyn FileRow<RoomConfig>] = &[&Own {
+pub(crate) const FIXED: &[&dyn FileRow] = &[&Row {
     key: choice("default_template_language", LANGUAGES, "\"en\""),
     field: always!(page.language),
 }];

@@ -29,10 +29,10 @@ pub trait Kind {
     }
 }
 
-/// A kind whose values can be shown as they are typed.
-pub trait Shown: Kind {
+/// A kind whose values operators may see and change while the gateway runs.
+pub trait LiveKind: Kind {
     /// The value as it would be typed.
-    fn shown(&self, value: &Self::Value) -> Value;
+    fn typed(&self, value: &Self::Value) -> Value;
 }
 
 /// Why a value was not accepted, as far as there is more to say than "not allowed".
@@ -92,12 +92,12 @@ impl<T: Copy + PartialOrd + std::fmt::Display + TryFrom<i64>> Kind for Whole<T> 
     }
 }
 
-impl<T> Shown for Whole<T>
+impl<T> LiveKind for Whole<T>
 where
     Self: Kind<Value = T>,
     T: Copy + Into<Value>,
 {
-    fn shown(&self, value: &T) -> Value {
+    fn typed(&self, value: &T) -> Value {
         (*value).into()
     }
 }
@@ -135,8 +135,8 @@ impl Kind for OneNumber {
     }
 }
 
-impl Shown for OneNumber {
-    fn shown(&self, value: &u16) -> Value {
+impl LiveKind for OneNumber {
+    fn typed(&self, value: &u16) -> Value {
         (*value).into()
     }
 }
@@ -204,8 +204,8 @@ impl Kind for Switch {
     }
 }
 
-impl Shown for Switch {
-    fn shown(&self, value: &bool) -> Value {
+impl LiveKind for Switch {
+    fn typed(&self, value: &bool) -> Value {
         (*value).into()
     }
 }
@@ -225,8 +225,8 @@ impl Kind for OffSwitch {
     }
 }
 
-impl Shown for OffSwitch {
-    fn shown(&self, value: &bool) -> Value {
+impl LiveKind for OffSwitch {
+    fn typed(&self, value: &bool) -> Value {
         (!value).into()
     }
 }
@@ -258,8 +258,8 @@ impl<T: Copy> Kind for Choice<T> {
     }
 }
 
-impl<T: Copy + PartialEq> Shown for Choice<T> {
-    fn shown(&self, value: &T) -> Value {
+impl<T: Copy + PartialEq> LiveKind for Choice<T> {
+    fn typed(&self, value: &T) -> Value {
         let mut words = self.0.iter();
         let found = words.find(|(_, known)| known == value);
         found.map_or("", |(word, _)| *word).into()
@@ -326,8 +326,8 @@ impl Kind for Duration {
     }
 }
 
-impl Shown for Duration {
-    fn shown(&self, value: &Span) -> Value {
+impl LiveKind for Duration {
+    fn typed(&self, value: &Span) -> Value {
         duration::text(*value).into()
     }
 }
@@ -363,8 +363,8 @@ impl Kind for Moment {
     }
 }
 
-impl Shown for Moment {
-    fn shown(&self, value: &Millis) -> Value {
+impl LiveKind for Moment {
+    fn typed(&self, value: &Millis) -> Value {
         rfc3339_millis(*value).into()
     }
 }
