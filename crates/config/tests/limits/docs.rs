@@ -16,7 +16,9 @@ fn bounds_in_docs() -> BTreeMap<String, String> {
     let page = fs::read_to_string(path).expect("the page is part of the project");
     let section = page.split_once("## Which algorithm\n");
     let (_, section) = section.expect("the page has this section");
-    let (section, _) = section.split_once("\n## ").expect("another section follows");
+    let (section, _) = section
+        .split_once("\n## ")
+        .expect("another section follows");
     let rows = section.lines().filter_map(|line| {
         let (name, rest) = line.strip_prefix("| `")?.split_once('`')?;
         let bound = rest.split(" | ").nth(1)?;
