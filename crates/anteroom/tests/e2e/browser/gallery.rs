@@ -6,8 +6,8 @@ mod pages;
 use std::collections::BTreeMap;
 
 use anteroom_config::language::Language;
+use anteroom_testkit::browser::{Browser, Setup};
 
-use crate::support::browser::{Browser, Setup};
 use pages::{Gallery, STATES};
 
 /// The checker: <https://github.com/dequelabs/axe-core>, unchanged.
