@@ -67,7 +67,9 @@ fn every_event_of_a_store_of_limits_is_explained_and_no_other() {
         if let Some(name) = line.strip_prefix('`') {
             store = name.trim_end_matches("`:");
         }
-        if let Some(said) = line.strip_prefix("- ") {
+        // A point of the list, and the lines in which it goes on.
+        let said = line.strip_prefix("- ").or_else(|| line.strip_prefix("  "));
+        if let Some(said) = said {
             let words = said.split('`').skip(1).step_by(2);
             explained.entry(store).or_default().extend(words);
         }
