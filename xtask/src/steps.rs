@@ -357,13 +357,48 @@ fn deny(_: &mut Run) -> anyhow::Result<Outcome> {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
+    use std::fs;
+    use std::path::Path;
 
     use super::*;
+    use crate::workspace::root;
 
     #[test]
     fn no_two_steps_share_a_name() {
         let names: BTreeSet<&str> = STEPS.iter().map(|step| step.name).collect();
         assert_eq!(names.len(), STEPS.len());
+    }
+
+    /// All source below a folder.
+    fn source(folder: &Path) -> String {
+        let entries = fs::read_dir(folder).unwrap();
+        let text = entries.map(|entry| {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                source(&path)
+            } else {
+                fs::read_to_string(path).unwrap()
+            }
+        });
+        text.collect()
+    }
+
+    #[test]
+    fn the_runs_of_clusters_that_are_not_left_out_exist() {
+        let config = fs::read_to_string(root().join(".config/nextest.toml")).unwrap();
+        let named = config.lines().filter_map(|line| {
+            let name = line.strip_prefix("or test(/^c")?.strip_suffix("$/)")?;
+            name.rsplit("::").next()
+        });
+        let named: Vec<&str> = named.collect();
+        assert!(named.len() >= 5, "{named:?}");
+        let source = source(&root().join("crates/testing/e2e/tests/it"));
+        for name in named {
+            assert!(
+                source.contains(&format!("fn {name}(")),
+                "no test is called {name}"
+            );
+        }
     }
 
     #[test]

@@ -3,6 +3,10 @@
 //! Not a simulation: every visitor sends HTTP requests through TCP and knows only what a browser
 //! would know. They share a pool of connections, as browsers behind one proxy do, because the
 //! crowd, the gateway and the origin of a demo live on one machine's file descriptors.
+//!
+//! The visitors of `anteroom-e2e` are others, because they are there to find faults: they hammer,
+//! change the node, replay old tickets, and note each valid ticket that is not honoured. These do
+//! what people and the script of the waiting page do.
 
 mod browser;
 mod route;

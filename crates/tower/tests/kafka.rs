@@ -3,7 +3,7 @@
 
 use std::net::SocketAddr;
 
-use anteroom_testkit::redis_server::eventually;
+use anteroom_testkit::eventually;
 use anteroom_tower::{Config, Layers, OpenError};
 use axum::body::Body;
 use axum::routing::get;

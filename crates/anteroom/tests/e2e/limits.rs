@@ -100,20 +100,20 @@ async fn every_allocation_keeps_both_limits_at_one_node() {
     let flags = ["--config".to_owned(), file.display().to_string()];
     let gateway = Gateway::start(&flags).await;
     for (path, limits, origin) in &rooms {
-        rush(gateway.address, path, 600, 16).await;
-        origin.assert_within_limits();
-        let verdict = origin.verdict();
-        if limits.total_active_users == 50 {
-            assert_eq!(verdict.admissions, 50, "{path}: {verdict:?}");
-        } else {
+        // A machine that is busy tells many to wait before the room has decided; others come.
+        eventually(&format!("{path} is full"), async || {
+            rush(gateway.address, path, 600, 16).await;
             let minutes = origin.minutes();
-            let most = minutes.values().max();
             // A rush that runs over the edge of a minute may fill neither of the two.
-            assert!(
-                most == Some(&40) || minutes.len() > 1,
-                "{path}: {minutes:?}"
-            );
-        }
+            let is_minute_full = minutes.values().any(|&of| of == 40) || minutes.len() > 1;
+            if limits.total_active_users == 50 {
+                origin.verdict().admissions == 50
+            } else {
+                is_minute_full
+            }
+        })
+        .await;
+        origin.assert_within_limits();
     }
 }
 

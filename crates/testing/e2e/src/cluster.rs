@@ -10,7 +10,7 @@ mod parts;
 use std::time::Duration;
 
 use anteroom_room::rules::Limits;
-use anteroom_testkit::redis_server::eventually;
+use anteroom_testkit::eventually;
 use anteroom_testkit::relay::Delays;
 use tempfile::TempDir;
 

@@ -2,7 +2,8 @@
 //!
 //! They know what a browser knows, and until when their seat lasts, which the origin tells them: so
 //! they can say when a valid ticket was not honoured. They send what browsers send (parallel
-//! requests with one ticket) and what attackers send (old tickets, tickets after a logout).
+//! requests with one ticket) and what attackers send (old tickets, tickets after a logout). The
+//! demo's crowd does none of that: it asks when the waiting page would, and loses patience.
 
 mod browser;
 mod doors;

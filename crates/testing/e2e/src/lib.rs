@@ -22,4 +22,4 @@ pub mod stepped;
 pub mod stores;
 pub mod switch;
 
-pub use anteroom_testkit::redis_server::eventually;
+pub use anteroom_testkit::eventually;

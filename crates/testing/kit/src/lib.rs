@@ -1,11 +1,12 @@
 //! What do the tests of several crates share? A fuzzer that needs no other compiler, real
 //! redis-servers and memcached servers, links that are slow or broken, ends of connections that are
-//! spoken to by hand, and a client of HTTP/2 (only with the feature of that name: most tests do
-//! without TLS).
+//! spoken to by hand; and, each with the feature of its name, a client of HTTP/2 and a browser.
 //!
 //! A dependency of tests alone (the layer check sees to it), so it knows no crate of ours.
 //! Deliberately absent: what must hold for which input; each crate says that itself.
 
+#[cfg(feature = "browser")]
+pub mod browser;
 #[cfg(feature = "http2")]
 pub mod http2;
 pub mod memcached_server;
@@ -14,6 +15,7 @@ mod process;
 pub mod redis_server;
 pub mod relay;
 pub mod seeds;
+mod waiting;
 pub mod wire;
 
 use std::fmt;
@@ -21,6 +23,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::{Duration, Instant};
 
 pub use mutate::{Field, Language, Mutator};
+pub use waiting::{LOOK_EVERY, PATIENCE, eventually};
 
 /// How long to go on, and where to begin: what a failure prints so that it can be repeated.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -9,7 +9,8 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::{interval, timeout};
 
-use crate::process::{LOOK_EVERY, PATIENCE, Process, TRIES, free_port};
+use crate::process::{Process, TRIES, free_port};
+use crate::waiting::{LOOK_EVERY, PATIENCE};
 
 /// What a server says to a command that asks for nothing: so it is known that nothing more comes.
 const END: &[u8] = b"MN\r\n";

@@ -5,16 +5,12 @@
 
 use std::net::{Ipv4Addr, TcpListener};
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
 
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use tokio::time::{Instant, interval};
 
-/// How long to look for something before it counts as never coming. Generous: build servers are
-/// slow, and a test that fails for slowness teaches nothing.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
-/// How often a condition is looked at.
-pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(20);
+use crate::waiting::{LOOK_EVERY, PATIENCE};
+
 /// How often another port is tried when somebody else was faster.
 pub(crate) const TRIES: u32 = 10;
 

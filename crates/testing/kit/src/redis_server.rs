@@ -14,36 +14,16 @@ use std::path::Path;
 use std::process::Command;
 
 use tempfile::TempDir;
-use tokio::time::{Instant, interval};
 
 pub use self::cluster::RedisCluster;
 pub use self::impostor::{Impostor, Manner};
 pub use self::resp::{Reply, ask};
 pub use self::sentinel::RedisSentinel;
-use crate::process::{self, LOOK_EVERY, PATIENCE, Process, TRIES};
+use crate::process::{self, Process, TRIES};
+use crate::waiting::eventually;
 
 /// A server of a cluster listens at its port plus this as well.
 const CLUSTER_PORT_OFFSET: u16 = 10_000;
-
-/// Waits until `holds`, looking often.
-///
-/// # Panics
-///
-/// If it still does not hold after a minute.
-pub async fn eventually<F>(what: &str, mut holds: impl FnMut() -> F)
-where
-    F: Future<Output = bool>,
-{
-    let deadline = Instant::now() + PATIENCE;
-    let mut looks = interval(LOOK_EVERY);
-    loop {
-        looks.tick().await;
-        if holds().await {
-            return;
-        }
-        assert!(Instant::now() < deadline, "still not so: {what}");
-    }
-}
 
 /// A redis-server of this test.
 #[derive(Debug)]

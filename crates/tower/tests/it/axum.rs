@@ -87,7 +87,7 @@ async fn visitors_go_in_or_wait() {
     .await;
     let page = "accept: text/html\r\nsec-fetch-dest: document\r\n";
     // Nobody is admitted before the journal is open.
-    anteroom_testkit::redis_server::eventually("somebody is inside", async || {
+    anteroom_testkit::eventually("somebody is inside", async || {
         served.get("/sale", page).await.1 == "Welcome to the sale!"
     })
     .await;

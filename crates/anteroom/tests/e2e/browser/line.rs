@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use anteroom_testkit::browser::{Browser, Setup};
+
 use super::Scene;
 use super::neighbour::Stage;
-use crate::support::browser::{Browser, Setup};
 
 const MINUTE: &str = "session_duration = \"60s\"";
 

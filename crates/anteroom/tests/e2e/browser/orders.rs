@@ -1,9 +1,10 @@
 //! An operator changes the room while a browser shows its page: the page follows by itself.
 
+use anteroom_testkit::browser::{Browser, Setup};
+
 use super::Scene;
 use super::states::in_seconds;
 use crate::night::{said, token_file};
-use crate::support::browser::{Browser, Setup};
 
 /// Says something about the room, as an operator types it.
 async fn say(scene: &Scene, words: &[&str]) {

@@ -1,8 +1,9 @@
 //! Going away and coming back: a closed tab, another page, sleep. And the language that was chosen.
 
+use anteroom_testkit::browser::{Browser, Setup};
+
 use super::Scene;
 use super::neighbour::{Neighbour, Stage};
-use crate::support::browser::{Browser, Setup};
 
 const MINUTE: &str = "session_duration = \"60s\"";
 

@@ -1,9 +1,10 @@
 //! A single-page shop with the script that `docs/apps.md` tells shops to add.
 
+use anteroom_testkit::browser::{Browser, Setup};
+
 use super::Scene;
 use super::shop::page;
 use super::unusual::takes_the_seat;
-use crate::support::browser::{Browser, Setup};
 
 /// Sessions end while the test looks on.
 const SHORT: &str = "session_duration = \"5s\"\nplace_grace = \"40s\"";

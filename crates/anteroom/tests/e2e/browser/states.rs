@@ -2,8 +2,9 @@
 
 use std::time::{Duration, SystemTime};
 
+use anteroom_testkit::browser::{Browser, Setup};
+
 use super::{ROOM, Scene};
-use crate::support::browser::{Browser, Setup};
 
 #[tokio::test]
 async fn the_page_counts_down_to_the_opening_and_then_goes_in() {

@@ -1,10 +1,10 @@
 //! What happens to those who send forms, go back, run no scripts, or keep no cookies?
 
+use anteroom_testkit::browser::{Browser, Setup};
 use http::Method;
 
 use super::Scene;
 use super::neighbour::{Neighbour, Stage};
-use crate::support::browser::{Browser, Setup};
 
 /// Sessions end while the test looks on.
 const SHORT: &str = "session_duration = \"5s\"\nplace_grace = \"40s\"";

@@ -72,7 +72,12 @@ async fn a_crowd_that_waits_locks_nobody_out() {
         .iter()
         .filter(|(_, page)| !page.contains("connection: close"));
     let kept = kept.count();
-    assert!((60..70).contains(&kept), "{kept} of them keep a connection");
+    // 66 where connections that are taken back end after the answer to whoever comes instead; more
+    // on a busy machine, where they end before it. The table's own tests hold the exact number.
+    assert!(
+        (60..=100).contains(&kept),
+        "{kept} of them keep a connection"
+    );
     pass_on_both(&site, &mut inside, &cookie).await;
     waiting(&site, machine(200)).await;
     let health = site.operators("/healthz").await;

@@ -1,5 +1,8 @@
 //! Visitors who come, wait, look around, leave and are followed by others, whatever becomes of the
 //! gateway in the meantime.
+//!
+//! A simple crowd before one door, without dice. The one that changes nodes and replays tickets
+//! is in `anteroom-e2e`, which stands above this crate, so that nothing here can use it.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

@@ -1,6 +1,6 @@
 //! Threads that end though nobody stopped them, and what is sent when the library takes no more.
 
-use anteroom_testkit::redis_server::eventually;
+use anteroom_testkit::eventually;
 use rdkafka::mocking::MockCluster;
 
 use super::*;

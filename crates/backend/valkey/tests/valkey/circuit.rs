@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anteroom_store::Store;
-use anteroom_testkit::redis_server::{Impostor, Manner, RedisServer, eventually};
+use anteroom_testkit::eventually;
+use anteroom_testkit::redis_server::{Impostor, Manner, RedisServer};
 use tokio::time::{Instant, timeout};
 
 use crate::support::{

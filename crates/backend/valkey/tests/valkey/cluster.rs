@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use anteroom_store::{RecordKey, Store, Swap};
-use anteroom_testkit::redis_server::{RedisCluster, eventually};
+use anteroom_testkit::eventually;
+use anteroom_testkit::redis_server::RedisCluster;
 use anteroom_valkey::Valkey;
 
 use crate::support::{check_unavailable, cluster, counter, key, store, swap, value};

@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use anteroom_store::{RecordKey, Store, StoreError, conformance};
+use anteroom_testkit::eventually;
 use anteroom_testkit::redis_server::{
-    Impostor, Manner, RedisCluster, RedisSentinel, RedisServer, Reply, eventually,
+    Impostor, Manner, RedisCluster, RedisSentinel, RedisServer, Reply,
 };
 
 use crate::support::{cluster, counter, here, key, sentinel, single, store, swap, write};

@@ -22,8 +22,9 @@ use anteroom_limit::verdict::Verdict;
 use anteroom_limit_store::CallKey;
 use anteroom_limit_store::conformance::{self, Stage};
 use anteroom_limit_store::shared::{BoxFuture, CountsError, SharedCharge, SharedCounts, TestTime};
+use anteroom_testkit::eventually;
 use anteroom_testkit::redis_server::{
-    Impostor, Manner, RedisCluster, RedisSentinel, RedisServer, Reply, eventually,
+    Impostor, Manner, RedisCluster, RedisSentinel, RedisServer, Reply,
 };
 use anteroom_valkey::ValkeyCounts;
 

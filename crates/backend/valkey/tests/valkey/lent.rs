@@ -9,7 +9,8 @@ use anteroom_limit::time::MicroSpan;
 use anteroom_limit_store::CallKey;
 use anteroom_limit_store::conformance::lent;
 use anteroom_limit_store::lent::{LentRecords, LentTo, Loaded, Shelf, Swapped, Token, Write};
-use anteroom_testkit::redis_server::{RedisCluster, RedisSentinel, RedisServer, Reply, eventually};
+use anteroom_testkit::eventually;
+use anteroom_testkit::redis_server::{RedisCluster, RedisSentinel, RedisServer, Reply};
 use anteroom_valkey::ValkeyLent;
 
 use crate::support::{cluster, sentinel, single};

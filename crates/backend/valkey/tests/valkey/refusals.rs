@@ -4,9 +4,8 @@ use std::fs;
 
 use anteroom_config::ValkeyAddress;
 use anteroom_store::{Store, StoreError};
-use anteroom_testkit::redis_server::{
-    Impostor, Manner, RedisCluster, RedisSentinel, RedisServer, eventually,
-};
+use anteroom_testkit::eventually;
+use anteroom_testkit::redis_server::{Impostor, Manner, RedisCluster, RedisSentinel, RedisServer};
 use anteroom_valkey::Warning;
 
 use crate::support::{

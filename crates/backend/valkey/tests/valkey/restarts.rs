@@ -1,7 +1,8 @@
 //! Servers that are restarted, replaced, or told to forget the scripts.
 
 use anteroom_store::{Store, Swap};
-use anteroom_testkit::redis_server::{RedisSentinel, RedisServer, eventually};
+use anteroom_testkit::eventually;
+use anteroom_testkit::redis_server::{RedisSentinel, RedisServer};
 
 use crate::support::{
     counter, key, load_once_it_works, sentinel, single, store, swap, value, write,

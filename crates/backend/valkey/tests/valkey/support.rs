@@ -6,7 +6,7 @@ use anteroom_config::{HostPort, Topology, ValkeyAddress};
 use anteroom_room::allocation::{CounterKey, CounterScope};
 use anteroom_room::time::Minute;
 use anteroom_store::{CounterName, Expected, Loaded, RecordKey, Store, StoreError, Swap};
-use anteroom_testkit::redis_server::eventually;
+use anteroom_testkit::eventually;
 use anteroom_valkey::Valkey;
 
 /// A server of this machine.

@@ -2,7 +2,8 @@
 //!
 //! Each asks once and never comes back. What is measured is the decision alone, from the moment a
 //! task takes it up until the answer is there; how long a busy machine takes to start that task is
-//! not part of it.
+//! not part of it. No HTTP is spoken, and no visitor has a jar, so that no other load generator of
+//! the workspace would do.
 
 use std::sync::Arc;
 use std::time::Duration;

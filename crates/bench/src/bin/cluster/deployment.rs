@@ -13,7 +13,8 @@ use anteroom_node::{Node, NodeClock, NodeSettings, RoomClock, RoomHandle, Stores
 use anteroom_room::hash::LotteryKey;
 use anteroom_room::id::BirthId;
 use anteroom_store::{Membership, Store, join};
-use anteroom_testkit::redis_server::{RedisServer, Reply, eventually};
+use anteroom_testkit::eventually;
+use anteroom_testkit::redis_server::{RedisServer, Reply};
 use anteroom_testkit::relay::{Delays, Relay};
 use anteroom_valkey::Valkey;
 use anyhow::Context as _;

@@ -1,4 +1,7 @@
 //! One burst of load by wrk, and what it says about it.
+//!
+//! Not by the visitors of the demo: they take more of a processor than the gateway does, and would
+//! measure themselves.
 
 use std::fs;
 use std::net::SocketAddr;

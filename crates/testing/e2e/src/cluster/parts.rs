@@ -3,7 +3,8 @@
 use std::str::FromStr;
 use std::time::Duration;
 
-use anteroom_testkit::redis_server::{RedisServer, eventually};
+use anteroom_testkit::eventually;
+use anteroom_testkit::redis_server::RedisServer;
 use anteroom_testkit::relay::Relay;
 use serde_json::Value;
 use tokio::task::JoinSet;

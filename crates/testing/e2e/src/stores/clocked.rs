@@ -3,7 +3,8 @@
 use std::net::TcpListener;
 use std::process::Stdio;
 
-use anteroom_testkit::redis_server::{Reply, ask, eventually};
+use anteroom_testkit::eventually;
+use anteroom_testkit::redis_server::{Reply, ask};
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
 

@@ -2,7 +2,8 @@
 
 use std::net::SocketAddr;
 
-use anteroom_testkit::redis_server::{RedisServer, eventually};
+use anteroom_testkit::eventually;
+use anteroom_testkit::redis_server::RedisServer;
 use anteroom_testkit::relay::{Delays, Relay};
 
 use super::{SENDS_AT_ONCE, at};

@@ -1,6 +1,7 @@
 //! A master that a sentinel watches, with a replica to take its place.
 
-use anteroom_testkit::redis_server::{RedisSentinel, RedisServer, eventually};
+use anteroom_testkit::eventually;
+use anteroom_testkit::redis_server::{RedisSentinel, RedisServer};
 
 use super::{SENDS_AT_ONCE, at};
 

@@ -1,6 +1,7 @@
 //! A cluster of three masters.
 
-use super::{RedisServer, Reply, eventually};
+use super::{RedisServer, Reply};
+use crate::waiting::eventually;
 
 /// How many slots every cluster has.
 const SLOTS: u16 = 16_384;

@@ -3,7 +3,7 @@
 use anteroom_limit::cost::Cost;
 use anteroom_limit_store::CallKey;
 use anteroom_limit_store::shared::{CountsError, SharedCounts as _, chain};
-use anteroom_testkit::redis_server::eventually;
+use anteroom_testkit::eventually;
 use rdkafka::ClientConfig;
 use rdkafka::producer::{BaseProducer, BaseRecord, Producer as _};
 

@@ -13,7 +13,7 @@ use anteroom_limit_store::CallKey;
 use anteroom_limit_store::conformance::apart::{self, Apart};
 use anteroom_limit_store::conformance::{self, Stage};
 use anteroom_limit_store::shared::{BoxFuture, CountsError, SharedCharge, SharedCounts, TestTime};
-use anteroom_testkit::redis_server::eventually;
+use anteroom_testkit::eventually;
 
 use crate::kafka::support::{Cluster, a_minute};
 

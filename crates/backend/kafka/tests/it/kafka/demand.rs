@@ -3,7 +3,7 @@
 use anteroom_kafka::KafkaCounts;
 use anteroom_limit::cost::Cost;
 use anteroom_limit::policy::Policy;
-use anteroom_testkit::redis_server::eventually;
+use anteroom_testkit::eventually;
 
 use crate::kafka::support::{Cluster, a_minute, call, left};
 

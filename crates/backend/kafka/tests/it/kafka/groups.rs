@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anteroom_kafka::LookBack;
 use anteroom_limit::cost::Cost;
-use anteroom_testkit::redis_server::eventually;
+use anteroom_testkit::eventually;
 
 use crate::kafka::support::{Cluster, a_minute, call, event, left, policy};
 

@@ -4,7 +4,7 @@ use anteroom_kafka::KafkaCounts;
 use anteroom_limit::cost::Cost;
 use anteroom_limit_store::CallKey;
 use anteroom_limit_store::shared::SharedCounts as _;
-use anteroom_testkit::redis_server::eventually;
+use anteroom_testkit::eventually;
 
 use crate::kafka::support::{Cluster, PARTITIONS, a_minute, call, event, left};
 

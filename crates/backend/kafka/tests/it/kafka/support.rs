@@ -13,7 +13,7 @@ use anteroom_limit::time::{MicroSpan, Micros};
 use anteroom_limit::verdict::Verdict;
 use anteroom_limit_store::CallKey;
 use anteroom_limit_store::shared::{CountsError, SharedCharge, SharedCounts as _, TestTime};
-use anteroom_testkit::redis_server::eventually;
+use anteroom_testkit::eventually;
 use rdkafka::mocking::{MockCluster, MockCoordinator};
 use rdkafka::producer::DefaultProducerContext;
 

@@ -8,8 +8,9 @@ use anteroom_limit::sliding_log::SlidingLog;
 use anteroom_limit::swapping::LOG_LONGEST;
 use anteroom_limit_store::CallKey;
 use anteroom_limit_store::shared::{CountsError, SharedCharge, SharedCounts as _};
+use anteroom_testkit::eventually;
 use anteroom_testkit::memcached_server::MemcachedServer;
-use anteroom_testkit::redis_server::{Impostor, Manner, eventually};
+use anteroom_testkit::redis_server::{Impostor, Manner};
 
 use crate::memcached::support::{a_minute, call, counts, gcra, patient_for, rate};
 

@@ -12,8 +12,8 @@ use anteroom_limit::time::MicroSpan;
 use anteroom_limit_store::CallKey;
 use anteroom_limit_store::shared::{CountsError, SharedCharge, SharedCounts as _, TestTime};
 use anteroom_memcached::MemcachedCounts;
+use anteroom_testkit::eventually;
 use anteroom_testkit::memcached_server::MemcachedServer;
-use anteroom_testkit::redis_server::eventually;
 use anteroom_testkit::relay::{Delays, Relay};
 use futures_util::FutureExt as _;
 

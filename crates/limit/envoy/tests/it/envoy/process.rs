@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use anteroom_testkit::redis_server::eventually;
+use anteroom_testkit::eventually;
 use tempfile::TempDir;
 use tokio::net::TcpStream;
 

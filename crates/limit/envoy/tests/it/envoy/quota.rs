@@ -9,7 +9,7 @@ use anteroom_config::{OnStoreFailure, RateLimitHeaders, RateLimitServiceConfig, 
 use anteroom_envoy::{Counts, Doors, RateLimitService};
 use anteroom_limit::time::Micros;
 use anteroom_limit_store::mixed::MixedCounts;
-use anteroom_testkit::redis_server::eventually;
+use anteroom_testkit::eventually;
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 

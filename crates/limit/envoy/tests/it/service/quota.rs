@@ -6,7 +6,8 @@ use std::sync::Arc;
 use anteroom_config::OnStoreFailure;
 use anteroom_envoy::Counts;
 use anteroom_envoy::wire::quota::RateLimitQuotaUsageReports;
-use anteroom_testkit::redis_server::{RedisServer, eventually};
+use anteroom_testkit::eventually;
+use anteroom_testkit::redis_server::RedisServer;
 
 use crate::service::quota_client::{Quotas, Told, usage};
 use crate::service::store::{Away, node_with};

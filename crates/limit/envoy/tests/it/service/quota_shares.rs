@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use anteroom_testkit::redis_server::eventually;
+use anteroom_testkit::eventually;
 
 use crate::service::quota::{left, open};
 use crate::service::quota_client::{Reports, Told};

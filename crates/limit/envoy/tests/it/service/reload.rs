@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use anteroom_testkit::redis_server::eventually;
+use anteroom_testkit::eventually;
 
 use crate::service::support::{Grpc, Stage, hits, question};
 

@@ -106,7 +106,7 @@ async fn a_limit_that_the_store_cannot_keep_is_a_files_mistake() {
     let stage = Stage::with(ONE, Counts::Shared(Arc::new(Away::default())), |_| {}).await;
     let file = stage.folder.path().join("limits.yaml");
     std::fs::write(&file, FILE).unwrap();
-    anteroom_testkit::redis_server::eventually("it is told", async || {
+    anteroom_testkit::eventually("it is told", async || {
         stage.service.figures().failed_loads == 1
     })
     .await;

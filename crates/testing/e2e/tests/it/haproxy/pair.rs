@@ -1,6 +1,6 @@
 //! Two HAProxies that tell each other: what they let through together, and how far off that may be.
 
-use anteroom_testkit::redis_server::eventually;
+use anteroom_testkit::eventually;
 use anteroom_testkit::relay::{Delays, Relay};
 use tokio::join;
 

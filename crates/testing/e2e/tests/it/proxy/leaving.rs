@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anteroom::gateway::Gateway;
 use anteroom_config::{BypassRule, TlsConfig};
+use anteroom_e2e::eventually;
 use anteroom_room::time::Span;
 use anteroom_testkit::http2::connect;
 use http::Request;
@@ -13,7 +14,7 @@ use http_body_util::Empty;
 use rcgen::{CertifiedKey, generate_simple_self_signed};
 use tokio::task::JoinSet;
 
-use crate::proxy::whole::{Origin, Site, config, eventually};
+use crate::proxy::whole::{Origin, Site, config};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn admissions_stop_at_a_hanging_origin_before_any_time_out() {

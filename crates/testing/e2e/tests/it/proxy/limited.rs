@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
+use anteroom_e2e::eventually;
 use tokio::task::JoinSet;
 
 use crate::proxy::support::header;
-use crate::proxy::whole::{Origin, Site, config, eventually};
+use crate::proxy::whole::{Origin, Site, config};
 
 /// Counts by a header, so that whoever sends none is not concerned. An hour, so that no test sees
 /// its end.

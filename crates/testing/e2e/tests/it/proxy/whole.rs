@@ -1,14 +1,15 @@
 //! A whole gateway in this process: several origins, their health checks, and a change of them
 //! while requests are on their way.
 
+use std::cell::RefCell;
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::time::Duration;
 
 use anteroom::gateway::Gateway;
 use anteroom_config::{Config, Origin as OriginConfig, RoomName};
+use anteroom_e2e::eventually;
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::Full;
@@ -139,21 +140,19 @@ impl Site {
 
     /// The cookie of somebody who is inside.
     pub(crate) async fn insider(&self) -> String {
-        let mut cookie = String::new();
+        let cookie = RefCell::new(String::new());
         eventually("somebody is inside", async || {
             let (head, _) = self.ask("/", "").await;
             let is_inside = head.starts_with("HTTP/1.1 200 ") && !head.contains("anteroom-verdict");
             let set = head
                 .lines()
                 .find_map(|line| line.strip_prefix("set-cookie: "));
-            cookie = set
-                .and_then(|set| set.split(';').next())
-                .unwrap_or("")
-                .to_owned();
+            let pair = set.and_then(|set| set.split(';').next());
+            cookie.replace(pair.unwrap_or("").to_owned());
             is_inside
         })
         .await;
-        cookie
+        cookie.into_inner()
     }
 
     pub(crate) async fn operators(&self, path: &str) -> String {
@@ -167,17 +166,6 @@ impl Site {
     pub(crate) async fn state(&self) -> Value {
         serde_json::from_str(&self.operators("/rooms/shop/state").await).unwrap()
     }
-}
-
-pub(crate) async fn eventually(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
-    let mut looks = tokio::time::interval(Duration::from_millis(20));
-    let wait = async {
-        while !is_so().await {
-            looks.tick().await;
-        }
-    };
-    let waited = tokio::time::timeout(Duration::from_secs(30), wait).await;
-    assert!(waited.is_ok(), "not in time: {what}");
 }
 
 const CHECK: &str = "[room.health_check]\npath = \"/check\"\nevery = \"100ms\"\nhealthy_after = 1";

@@ -7,6 +7,10 @@
 //! ```text
 //! ANTEROOM_SCREENSHOTS=/some/folder cargo nextest run -p anteroom --test e2e browser
 //! ```
+#![expect(
+    clippy::missing_panics_doc,
+    reason = "all of it panics where the browser does not obey: that fails the test"
+)]
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -23,8 +27,10 @@ use tokio::process::{Child, Command};
 use tokio::time::{Instant, interval};
 use url::{ParseError, Url};
 
-use super::{LOOK_EVERY, PATIENCE};
+use crate::waiting::{LOOK_EVERY, PATIENCE};
 
+/// Why nothing here returns an error.
+const OBEYS: &str = "the browser does what it is told";
 /// Where pictures go, if anybody wants them.
 const SCREENSHOTS: &str = "ANTEROOM_SCREENSHOTS";
 
@@ -51,7 +57,7 @@ const DRIVER_STARTS_MAX: usize = 20;
 
 /// How its owner has set the browser up.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Setup {
+pub enum Setup {
     /// As it comes.
     Usual,
     /// Runs no script.
@@ -61,7 +67,8 @@ pub(crate) enum Setup {
 }
 
 /// A browser. Killed when dropped; [`Browser::close`] is the polite way.
-pub(crate) struct Browser {
+#[derive(Debug)]
+pub struct Browser {
     page: Client,
     main_process: Option<u64>,
     driver: Child,
@@ -70,9 +77,9 @@ pub(crate) struct Browser {
 
 impl Browser {
     /// Starts a browser that has never been anywhere.
-    pub(crate) async fn start(setup: Setup) -> Self {
+    pub async fn start(setup: Setup) -> Self {
         let (chromium, chromedriver) = programs();
-        let profile = tempfile::tempdir().unwrap();
+        let profile = tempfile::tempdir().expect(OBEYS);
         let (driver, port) = start_driver(&chromedriver).await;
         let page = ClientBuilder::new(HttpConnector::new())
             .capabilities(capabilities(&chromium, profile.path(), setup))
@@ -89,118 +96,118 @@ impl Browser {
     }
 
     /// Closes all tabs, then ends the processes.
-    pub(crate) async fn close(mut self) {
-        self.page.clone().close().await.unwrap();
+    pub async fn close(mut self) {
+        self.page.clone().close().await.expect(OBEYS);
         self.main_process = None;
-        self.driver.kill().await.unwrap();
+        self.driver.kill().await.expect(OBEYS);
     }
 
     /// Types an address; returns when its page has loaded.
-    pub(crate) async fn open(&self, url: &str) {
-        self.page.goto(url).await.unwrap();
+    pub async fn open(&self, url: &str) {
+        self.page.goto(url).await.expect(OBEYS);
     }
 
     /// Presses "reload".
-    pub(crate) async fn reload(&self) {
-        self.page.refresh().await.unwrap();
+    pub async fn reload(&self) {
+        self.page.refresh().await.expect(OBEYS);
     }
 
     /// Presses "back".
-    pub(crate) async fn back(&self) {
-        self.page.back().await.unwrap();
+    pub async fn back(&self) {
+        self.page.back().await.expect(OBEYS);
     }
 
     /// Clicks the first element that `css` finds.
-    pub(crate) async fn click(&self, css: &str) {
+    pub async fn click(&self, css: &str) {
         let element = self.page.find(Locator::Css(css)).await;
-        element.unwrap().click().await.unwrap();
+        element.expect(OBEYS).click().await.expect(OBEYS);
     }
 
     /// Opens a tab and looks at it from now on.
-    pub(crate) async fn open_tab(&self) {
-        let tab = self.page.new_window(true).await.unwrap();
-        self.page.switch_to_window(tab.handle).await.unwrap();
+    pub async fn open_tab(&self) {
+        let tab = self.page.new_window(true).await.expect(OBEYS);
+        self.page.switch_to_window(tab.handle).await.expect(OBEYS);
     }
 
     /// Closes tab `number`, from 0, and looks at the last one.
-    pub(crate) async fn close_tab(&self, number: usize) {
+    pub async fn close_tab(&self, number: usize) {
         self.look_at_tab(number).await;
-        self.page.close_window().await.unwrap();
-        let tabs = self.page.windows().await.unwrap();
-        let last = tabs.last().unwrap().clone();
-        self.page.switch_to_window(last).await.unwrap();
+        self.page.close_window().await.expect(OBEYS);
+        let tabs = self.page.windows().await.expect(OBEYS);
+        let last = tabs.last().expect(OBEYS).clone();
+        self.page.switch_to_window(last).await.expect(OBEYS);
     }
 
     /// Puts the page to sleep as a phone does with what is in the background, or wakes it.
-    pub(crate) async fn set_frozen(&self, is_frozen: bool) {
+    pub async fn set_frozen(&self, is_frozen: bool) {
         let state = if is_frozen { "frozen" } else { "active" };
         let parameters = json!({"state": state});
         self.command("Page.setWebLifecycleState", parameters).await;
     }
 
     /// Prefers `light` or `dark`.
-    pub(crate) async fn set_light(&self, light: &str) {
+    pub async fn set_light(&self, light: &str) {
         let media = json!([{"name": "prefers-color-scheme", "value": light}]);
         self.command("Emulation.setEmulatedMedia", json!({"features": media}))
             .await;
     }
 
     /// How many tabs there are.
-    pub(crate) async fn tabs(&self) -> usize {
-        self.page.windows().await.unwrap().len()
+    pub async fn tabs(&self) -> usize {
+        self.page.windows().await.expect(OBEYS).len()
     }
 
     /// Looks at tab `number`, from 0.
-    pub(crate) async fn look_at_tab(&self, number: usize) {
-        let tabs = self.page.windows().await.unwrap();
+    pub async fn look_at_tab(&self, number: usize) {
+        let tabs = self.page.windows().await.expect(OBEYS);
         let tab = tabs[number].clone();
-        self.page.switch_to_window(tab).await.unwrap();
+        self.page.switch_to_window(tab).await.expect(OBEYS);
     }
 
     /// What stands in the address bar.
-    pub(crate) async fn address(&self) -> String {
-        self.page.current_url().await.unwrap().into()
+    pub async fn address(&self) -> String {
+        self.page.current_url().await.expect(OBEYS).into()
     }
 
     /// The text that can be seen in the first element that `css` finds; `None` if there is no such
     /// element, or the page is just being left.
-    pub(crate) async fn text(&self, css: &str) -> Option<String> {
+    pub async fn text(&self, css: &str) -> Option<String> {
         let element = self.page.find(Locator::Css(css)).await.ok()?;
         element.text().await.ok()
     }
 
     /// An attribute of the first element that `css` finds.
-    pub(crate) async fn attribute(&self, css: &str, name: &str) -> Option<String> {
+    pub async fn attribute(&self, css: &str, name: &str) -> Option<String> {
         let element = self.page.find(Locator::Css(css)).await.ok()?;
         element.attr(name).await.ok()?
     }
 
     /// The title of the tab; empty while a page is being left.
-    pub(crate) async fn title(&self) -> String {
+    pub async fn title(&self) -> String {
         self.page.title().await.unwrap_or_default()
     }
 
     /// Runs a script in the page as the page's own, and returns its value.
-    pub(crate) async fn run(&self, script: &str) -> Value {
-        self.page.execute(script, Vec::new()).await.unwrap()
+    pub async fn run(&self, script: &str) -> Value {
+        self.page.execute(script, Vec::new()).await.expect(OBEYS)
     }
 
     /// Waits until `css` finds something with exactly this text to be seen.
-    pub(crate) async fn until_shows(&self, css: &str, text: &str) {
+    pub async fn until_shows(&self, css: &str, text: &str) {
         let what = format!("{css} shows {text:?}");
         let shows = async || self.text(css).await.as_deref() == Some(text);
         self.until(&what, shows).await;
     }
 
     /// Waits until the tab has this title.
-    pub(crate) async fn until_called(&self, title: &str) {
+    pub async fn until_called(&self, title: &str) {
         let what = format!("the tab is called {title:?}");
         self.until(&what, async || self.title().await == title)
             .await;
     }
 
     /// Waits until `holds` says so; otherwise fails with what the page shows instead.
-    pub(crate) async fn until(&self, what: &str, mut holds: impl AsyncFnMut() -> bool) {
+    pub async fn until(&self, what: &str, mut holds: impl AsyncFnMut() -> bool) {
         let deadline = Instant::now() + PATIENCE;
         let mut looks = interval(LOOK_EVERY);
         while !holds().await {
@@ -213,26 +220,27 @@ impl Browser {
     }
 
     /// Whether somebody wants pictures (see the module).
-    pub(crate) fn takes_pictures() -> bool {
+    #[must_use]
+    pub fn takes_pictures() -> bool {
         std::env::var_os(SCREENSHOTS).is_some()
     }
 
     /// Takes pictures of the whole page, if somebody wants them (see the module).
-    pub(crate) async fn photograph(&self, name: &str) {
+    pub async fn photograph(&self, name: &str) {
         let Some(folder) = std::env::var_os(SCREENSHOTS).map(PathBuf::from) else {
             return;
         };
-        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::create_dir_all(&folder).expect(OBEYS);
         for (screen, width, height, is_phone) in SCREENS {
             for light in ["light", "dark"] {
                 self.set_light(light).await;
                 self.set_screen(width, height, is_phone).await;
                 let layout = self.command("Page.getLayoutMetrics", json!({})).await;
-                let needed = layout["cssContentSize"]["height"].as_u64().unwrap();
+                let needed = layout["cssContentSize"]["height"].as_u64().expect(OBEYS);
                 self.set_screen(width, height.max(needed), is_phone).await;
-                let picture = self.page.screenshot().await.unwrap();
+                let picture = self.page.screenshot().await.expect(OBEYS);
                 let file = folder.join(format!("{name}-{screen}-{light}.png"));
-                std::fs::write(file, picture).unwrap();
+                std::fs::write(file, picture).expect(OBEYS);
             }
         }
         self.command("Emulation.clearDeviceMetricsOverride", json!({}))
@@ -242,7 +250,7 @@ impl Browser {
     }
 
     /// Gives the page a screen of so many CSS pixels.
-    pub(crate) async fn set_screen(&self, width: u64, height: u64, is_phone: bool) {
+    pub async fn set_screen(&self, width: u64, height: u64, is_phone: bool) {
         let screen = json!({
             "width": width, "height": height, "deviceScaleFactor": 1, "mobile": is_phone,
         });
@@ -254,7 +262,7 @@ impl Browser {
     async fn command(&self, name: &'static str, parameters: Value) -> Value {
         let command = DevToolsCommand { name, parameters };
         let answer: Result<Value, CmdError> = self.page.issue_cmd(command).await;
-        answer.unwrap()
+        answer.expect(OBEYS)
     }
 }
 
@@ -329,13 +337,13 @@ async fn try_start_driver(program: &Path) -> Result<(Child, u16), String> {
         .stderr(Stdio::null())
         .kill_on_drop(true)
         .spawn()
-        .unwrap();
-    let mut lines = BufReader::new(driver.stdout.take().unwrap()).lines();
+        .expect(OBEYS);
+    let mut lines = BufReader::new(driver.stdout.take().expect(OBEYS)).lines();
     let mut said = String::new();
     let port = async {
-        while let Some(line) = lines.next_line().await.unwrap() {
+        while let Some(line) = lines.next_line().await.expect(OBEYS) {
             if let Some((_, rest)) = line.split_once("started successfully on port ") {
-                return Some(rest.trim_end_matches('.').parse().unwrap());
+                return Some(rest.trim_end_matches('.').parse().expect(OBEYS));
             }
             said += &line;
             said.push('\n');
