@@ -5,7 +5,8 @@
 //! [`upstream`](crate::upstream). Bodies stream.
 //!
 //! Deliberately absent: which room (a layer above puts [`Upstream`] into the [`RequestContext`]),
-//! whether the request may pass at all. Interim answers other than `100 Continue` (103) are dropped.
+//! whether the request may pass at all. Interim answers other than `100 Continue` (103) are
+//! dropped.
 
 pub mod expect;
 pub(crate) mod hop;

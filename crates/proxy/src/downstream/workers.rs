@@ -5,8 +5,8 @@
 //! from thread to thread, and nobody is woken on another one. What a request costs that way is
 //! written in `docs/speed.md`.
 //!
-//! Connections go where the fewest are open. A worker that is busy is not helped by the others: what
-//! takes long does not belong into a request.
+//! Connections go where the fewest are open. A worker that is busy is not helped by the others:
+//! what takes long does not belong into a request.
 
 use std::future::Future;
 use std::io::Error as IoError;
