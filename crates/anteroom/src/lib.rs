@@ -6,10 +6,10 @@ mod admin_tokens;
 pub mod check;
 mod descriptors;
 mod extras;
-mod front;
 pub mod gateway;
-mod limits;
+mod listeners;
 pub mod logging;
+mod rate_limit_service;
 pub mod serve;
 pub mod simulate;
 
