@@ -16,7 +16,7 @@ use anteroom_room_http::layer::WaitingRoomLayer;
 use anteroom_tower::Layers;
 use parking_lot::Mutex;
 
-use crate::limits;
+use crate::rate_limit_service;
 
 /// Counts connections.
 #[derive(Debug)]
@@ -189,10 +189,10 @@ impl anteroom_admin::Extras for Extras {
                 .meter
                 .figures()
                 .into_iter()
-                .map(limits::shown)
+                .map(rate_limit_service::shown)
                 .collect(),
             limit_stores: self.meter.store_events(),
-            rate_limits: self.rate_limits.as_deref().map(limits::service_shown),
+            rate_limits: self.rate_limits.as_deref().map(rate_limit_service::service_shown),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A whole gateway in this process: store, node, front door and admin address, started and stopped
+//! A whole gateway in this process: store, node, listeners and admin address, started and stopped
 //! in order.
 
 use std::net::SocketAddr;
@@ -25,8 +25,8 @@ use tokio::task::JoinHandle;
 use crate::admin_tokens;
 use crate::descriptors;
 use crate::extras::{Connections, Extras};
-use crate::front::Front;
-use crate::limits;
+use crate::listeners::Listeners;
+use crate::rate_limit_service;
 
 /// How long a gateway with a successor answers what comes by connections that are open, before it
 /// closes those by which nothing comes.
@@ -42,7 +42,7 @@ pub struct Gateway {
     admin: SocketAddr,
     legacy: Legacy,
     tls: Option<Tls>,
-    front: JoinHandle<()>,
+    listeners: JoinHandle<()>,
     control: JoinHandle<()>,
     stop_control: watch::Sender<bool>,
     server: ServerConfig,
@@ -138,12 +138,12 @@ impl Gateway {
             grpc: sockets.rate_limits_grpc,
             http: sockets.rate_limits_http,
         };
-        let rate_limits = limits::start_service(config, doors, layers.clock()).await?;
+        let rate_limits = rate_limit_service::start_service(config, doors, layers.clock()).await?;
         let service = rate_limits.clone();
         let extras = Extras::new(&layers, Arc::clone(&connections), tls.clone(), service);
         let address = sockets.visitors.local_addr()?;
         let admin = sockets.operators.local_addr()?;
-        let front = Front {
+        let listeners = Listeners {
             visitors: sockets.visitors,
             redirect: sockets.redirect,
             tls: tls.clone(),
@@ -154,7 +154,7 @@ impl Gateway {
             clock: Arc::clone(layers.clock()),
             workers,
         };
-        let front = front.serve(server, address, layers.draining());
+        let listeners = listeners.serve(server, address, layers.draining());
         let control = Control::new(
             Arc::clone(layers.node()),
             Arc::clone(layers.limits()),
@@ -167,7 +167,7 @@ impl Gateway {
             admin,
             legacy,
             tls,
-            front,
+            listeners,
             control,
             layers,
             rate_limits,
@@ -276,9 +276,9 @@ impl Gateway {
         self.layers.drain().leave();
         // Operators ask the successor.
         self.stop_control.send_replace(true);
-        let rate_limits = limits::stop_service(self.rate_limits.as_ref());
+        let rate_limits = rate_limit_service::stop_service(self.rate_limits.as_ref());
         self.layers.close().await;
-        if tokio::time::timeout(LEAVE_FOR, &mut self.front)
+        if tokio::time::timeout(LEAVE_FOR, &mut self.listeners)
             .await
             .is_err()
         {
@@ -291,9 +291,9 @@ impl Gateway {
 
     async fn end(&mut self) {
         self.layers.drain().start();
-        let rate_limits = limits::stop_service(self.rate_limits.as_ref());
+        let rate_limits = rate_limit_service::stop_service(self.rate_limits.as_ref());
         // Tasks that panicked have said so already.
-        let _ = tokio::join!(&mut self.front, rate_limits);
+        let _ = tokio::join!(&mut self.listeners, rate_limits);
         self.stop_control.send_replace(true);
         let _ = (&mut self.control).await;
     }

@@ -8,10 +8,10 @@ pub mod command_line;
 mod demo_gateways;
 mod descriptors;
 mod extras;
-mod front;
 pub mod gateway;
-mod limits;
+mod listeners;
 pub mod logging;
+mod rate_limit_service;
 pub mod serve;
 pub mod simulate;
 

@@ -119,7 +119,7 @@ impl Body {
 
     /// A body from a connection, which fails when nothing comes for `idle`.
     #[must_use]
-    pub fn incoming(incoming: Incoming, idle: Duration) -> Self {
+    pub(crate) fn incoming(incoming: Incoming, idle: Duration) -> Self {
         if http_body::Body::is_end_stream(&incoming) {
             return Self::empty();
         }
@@ -160,7 +160,7 @@ impl Body {
 
     /// Lets a stream fail once it is slower than this, while it is waited for; 0 = no limit.
     #[must_use]
-    pub fn paced(mut self, bytes_per_second_min: u64) -> Self {
+    pub(crate) fn paced(mut self, bytes_per_second_min: u64) -> Self {
         if let Kind::Stream(stream) = &mut self.kind {
             stream.pace = Some(Box::new(Pace::new(bytes_per_second_min)));
         }
@@ -294,7 +294,7 @@ impl Stream {
         };
         let result = match polled {
             Poll::Ready(Some(Ok(frame))) => {
-                // Nothing comes after trailers, and not everybody asks whether something does.
+                // Nothing comes after trailers, and hyper 1.12 does not ask whether something does.
                 let is_last = frame.is_trailers();
                 let taken = self.take(frame);
                 if taken.is_ok() && (is_last || self.is_over()) {

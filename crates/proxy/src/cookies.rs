@@ -23,7 +23,7 @@ pub const PREFIX: &str = "__anteroom_";
 /// Honest clients send one; two when a cookie's attributes were changed in the config. Each one
 /// more costs the opening of a ticket. Too few, and cookies that another site of the same domain
 /// has planted can stand in front of ours; browsers send older ones first.
-pub const VALUES_MAX: usize = 8;
+pub(crate) const VALUES_MAX: usize = 8;
 
 /// The values of one cookie, in the order in which they were sent; at most [`VALUES_MAX`].
 ///
@@ -97,7 +97,7 @@ pub fn without(headers: &mut HeaderMap, prefix: &str) {
 
 /// Removes from an answer every cookie whose name begins with `prefix`: only the gateway hands
 /// those out. Without one, nothing is touched and nothing allocated.
-pub fn without_set(headers: &mut HeaderMap, prefix: &str) {
+pub(crate) fn without_set(headers: &mut HeaderMap, prefix: &str) {
     let is_clean = |line: &HeaderValue| !sets(line.as_bytes(), prefix);
     let lines = headers.get_all(SET_COOKIE);
     if lines.iter().all(is_clean) {

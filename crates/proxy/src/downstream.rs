@@ -9,7 +9,7 @@
 //!   [`hold`] keeps it counted, [`observer`] is told what happens to it;
 //! - [`tls`]; below it `timed_io`, which breaks off clients that do not read;
 //! - HTTP/1.1: `http1` has its settings, `screen` is a strict reader of where requests end,
-//!   `screened` has the time-outs of heads, [`pace`] breaks off bodies that come too slowly;
+//!   `screened` has the time-outs of heads, `pace` breaks off bodies that come too slowly;
 //! - HTTP/2: `http2` has its settings and limits, `http2::stall` watches streams that are not read;
 //! - `activity` is what goes on on one connection, [`redirect`] sends visitors to https, [`drain`]
 //!   ends all of it.
@@ -27,7 +27,7 @@ mod http1;
 mod http2;
 pub mod listener;
 pub mod observer;
-pub mod pace;
+pub(crate) mod pace;
 pub mod redirect;
 pub(crate) mod screen;
 mod screened;

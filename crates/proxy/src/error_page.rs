@@ -22,7 +22,7 @@ use texts::Texts;
 
 /// How a refusal is written down.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub enum Format {
+pub(crate) enum Format {
     /// For people.
     #[default]
     Html,
@@ -36,13 +36,13 @@ impl Format {
     /// Weights are not looked at: browsers name HTML first, and programs that want JSON name
     /// nothing else.
     #[must_use]
-    pub fn asked_for(headers: &HeaderMap) -> Self {
+    pub(crate) fn asked_for(headers: &HeaderMap) -> Self {
         Self::of(headers.get(ACCEPT))
     }
 
     /// The same, of the header itself.
     #[must_use]
-    pub fn of(accept: Option<&HeaderValue>) -> Self {
+    pub(crate) fn of(accept: Option<&HeaderValue>) -> Self {
         let Some(accept) = accept.and_then(|accept| accept.to_str().ok()) else {
             return Self::Html;
         };
@@ -70,15 +70,10 @@ pub fn answer_to(headers: &HeaderMap, refusal: Refusal) -> Response<Body> {
     answer_in(language, refusal, Format::asked_for(headers))
 }
 
-/// The answer that tells of `refusal`, in English. Its body is shared, not built.
+/// The answer that tells of `refusal`, in a language if the refusal has texts in it, and in
+/// English otherwise. What is the same for everybody is shared, not built.
 #[must_use]
-pub fn answer(refusal: Refusal, format: Format) -> Response<Body> {
-    answer_in(Language::English, refusal, format)
-}
-
-/// The answer that tells of `refusal`, in a language if the refusal has texts in it.
-#[must_use]
-pub fn answer_in(language: Language, refusal: Refusal, format: Format) -> Response<Body> {
+pub(crate) fn answer_in(language: Language, refusal: Refusal, format: Format) -> Response<Body> {
     static ENGLISH: LazyLock<Vec<Bytes>> = LazyLock::new(|| all(html_in_english));
     static JSON: LazyLock<Vec<Bytes>> = LazyLock::new(|| all(json));
     let position = Refusal::ALL.iter().position(|each| *each == refusal);
@@ -243,7 +238,7 @@ mod tests {
 
     #[test]
     fn the_answer_is_not_stored_and_says_what_it_is() {
-        let response = answer(Refusal::BadGateway, Format::Json);
+        let response = answer_in(Language::English, Refusal::BadGateway, Format::Json);
         assert_eq!(response.status(), 502);
         assert_eq!(response.headers()[CONTENT_TYPE], "application/json");
         assert_eq!(response.headers()[CACHE_CONTROL], "no-store");

@@ -12,8 +12,8 @@ mod names;
 mod trust;
 
 pub use client::{Client, Scheme};
-pub use headers::{strip_hearsay, strip_own, write};
-pub use names::{X_FORWARDED_FOR, X_FORWARDED_HOST, X_FORWARDED_PROTO, is_same};
+pub(crate) use headers::{strip_hearsay, strip_own, write};
+pub use names::is_same;
 pub use trust::TrustedProxies;
 
 #[cfg(test)]

@@ -32,7 +32,10 @@ pub fn chosen(headers: &HeaderMap) -> Option<Language> {
 
 /// A choice, or else what `Accept-Language` wishes for, if that is one of ours.
 #[must_use]
-pub fn of_wishes(chosen: Option<Language>, wishes: Option<&HeaderValue>) -> Option<Language> {
+pub(crate) fn of_wishes(
+    chosen: Option<Language>,
+    wishes: Option<&HeaderValue>,
+) -> Option<Language> {
     chosen.or_else(|| language_of(wishes?.to_str().ok()?))
 }
 

@@ -43,7 +43,7 @@ pub use error::BadPathError;
 /// An ordinary path has one reading (none is made), one with `%XX` two or three. An attacker who
 /// uses every disguise at once gets about a hundred, so this bounds what one request costs to
 /// tens of microseconds. Too small, and long paths with honest oddities are refused.
-pub const READING_BYTES_MAX: usize = 64 * 1024;
+pub(crate) const READING_BYTES_MAX: usize = 64 * 1024;
 
 /// How often origins are taken to decode a path.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -155,7 +155,7 @@ impl<'a> Readings<'a> {
     /// readings can end up anywhere, and two that lead to different rooms must not be resolved in
     /// the client's favour.
     #[must_use]
-    pub const fn leads_anywhere(&self) -> bool {
+    pub(crate) const fn leads_anywhere(&self) -> bool {
         self.leads_anywhere
     }
 }

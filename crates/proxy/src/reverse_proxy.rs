@@ -116,8 +116,8 @@ impl ReverseProxy {
             return reader.tell(Refusal::BadRequest);
         };
         let permission = match expected {
-            // What an origin says in between is not told over HTTP/2; the client is not kept
-            // waiting.
+            // What an origin says in between is not told over HTTP/2 (hyper 1.12,
+            // `ext::on_informational`); the client is not kept waiting.
             Some(_) if group.may_speak_http2() => None,
             Some(expected) => Some(expected.ask(&mut request)),
             None => None,

@@ -83,7 +83,7 @@ impl Refusal {
 
     /// After how many seconds it is worth while to try again, where that is known.
     #[must_use]
-    pub const fn retry_after_secs(self) -> Option<u16> {
+    pub(crate) const fn retry_after_secs(self) -> Option<u16> {
         match self {
             Self::Unavailable | Self::TooManyConnections => Some(RETRY_AFTER_SECS),
             _ => None,
@@ -112,7 +112,7 @@ impl Refusal {
 
     /// Headline, for people.
     #[must_use]
-    pub const fn title(self) -> &'static str {
+    pub(crate) const fn title(self) -> &'static str {
         match self {
             Self::BadRequest => "This request could not be understood",
             Self::NotFound => "There is nothing here",

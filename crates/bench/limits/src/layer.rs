@@ -7,12 +7,12 @@ use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
 use anteroom_config::Config;
-use anteroom_proxy::body::Body;
-use anteroom_proxy::forwarded::{Client, Scheme, TrustedProxies};
-use anteroom_room_http::layer::KnownVisitor;
-use anteroom_proxy::path::Readings;
 use anteroom_limit::time::Micros;
 use anteroom_limit_http::{CountStores, Meter, RateLimitLayer, Surroundings};
+use anteroom_proxy::body::Body;
+use anteroom_proxy::forwarded::{Client, Scheme, TrustedProxies};
+use anteroom_proxy::path::Readings;
+use anteroom_proxy::request_context::{KnownVisitor, RequestContext};
 use http::header::ACCEPT;
 use http::{HeaderMap, HeaderValue, Request, Response};
 use tower::Layer as _;
@@ -80,7 +80,7 @@ fn request(number: u32) -> Request<Body> {
         request.headers(),
         &TrustedProxies::new([]),
     );
-    request.extensions_mut().insert(client);
+    request.extensions_mut().insert(RequestContext::new(client));
     request
 }
 

@@ -1,7 +1,8 @@
 //! A connection whose client must say its first words within a time.
 //!
-//! HTTP/2 asks a silent client whether it is there only after it has begun. One that never begins
-//! would keep its place for ever, and as many as there are places would keep everybody else out.
+//! hyper asks a silent client whether it is there only after it has begun to speak HTTP/2 (hyper
+//! 1.12, `State::Handshaking` of `proto/h2/server.rs` has no ping). One that never begins would
+//! keep its place for ever, and as many as there are places would keep everybody else out.
 
 use std::future::Future;
 use std::io;

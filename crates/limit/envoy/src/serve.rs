@@ -93,7 +93,7 @@ pub(crate) async fn http<F, B>(
             let mut connection = pin!(http.serve_connection(stream, service_fn(call)));
             tokio::select! {
                 // First, so that it has read something: told to end before that it would not
-                // answer.
+                // answer (hyper 1.12, `Dispatcher::disable_keep_alive`).
                 biased;
                 served = connection.as_mut() => return served.map_err(Into::into),
                 // An error is a sender that is gone, which means the same.

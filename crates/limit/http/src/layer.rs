@@ -271,7 +271,7 @@ fn refuse(call: &Call<'_>, meter: &Meter, accept: Option<&HeaderValue>) -> Respo
     response
 }
 
-/// An answer of the limits; to HEAD without its body, which HTTP/2 would send.
+/// An answer of the limits; to HEAD without its body, which hyper 1.12 would send over HTTP/2.
 fn own<R: AnswerBody>(response: Response<Bytes>, is_head: bool) -> Response<R> {
     let body = |bytes| {
         if is_head {

@@ -2,7 +2,7 @@
 //!
 //! While the client is slow to send, the origin is not to blame; when the body fails, neither. And
 //! what nobody waits for any more is let go here: a connection that cannot write does not let go of
-//! it.
+//! it (hyper 1.12, `Dispatcher::poll_write` waits for room before it looks).
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::Relaxed};
 

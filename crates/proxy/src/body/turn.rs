@@ -28,7 +28,7 @@ pub(super) enum Turn {
 }
 
 /// Ends when the runtime wakes it. A task may ask before that as often as it likes, as hyper does
-/// in a loop.
+/// in a loop (hyper 1.12, `Dispatcher::poll_loop`).
 #[derive(Debug, Default)]
 pub(super) struct Pause {
     is_over: AtomicBool,

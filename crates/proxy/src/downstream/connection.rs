@@ -249,7 +249,8 @@ struct Forgotten {
 
 impl Forgotten {
     /// Resolves when all was answered, and the client does not take the last bytes of it; or when
-    /// nothing was ever asked: it may not even have begun to speak HTTP/2.
+    /// nothing was ever asked: it may not even have begun to speak HTTP/2, for which hyper 1.12
+    /// waits without end (`State::Handshaking`).
     async fn is_so(&self) {
         let activity = &self.activity;
         if activity.is_new() {

@@ -164,7 +164,7 @@ impl Inherited {
     }
 
     /// Names of sockets that nobody has asked for.
-    pub fn unused(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn unused(&self) -> impl Iterator<Item = &str> {
         self.sockets.keys().map(String::as_str)
     }
 
@@ -205,12 +205,12 @@ pub const VISITORS: &str = "visitors";
 /// The socket to which operators connect.
 pub const OPERATORS: &str = "operators";
 /// The socket to which visitors of http connect who are sent to https.
-pub const REDIRECT: &str = "redirect";
+pub(crate) const REDIRECT: &str = "redirect";
 
 /// The sockets to which Envoy connects, by gRPC and with JSON.
-pub const RATE_LIMITS_GRPC: &str = "rate_limits_grpc";
+pub(crate) const RATE_LIMITS_GRPC: &str = "rate_limits_grpc";
 /// See [`RATE_LIMITS_GRPC`].
-pub const RATE_LIMITS_HTTP: &str = "rate_limits_http";
+pub(crate) const RATE_LIMITS_HTTP: &str = "rate_limits_http";
 
 const NAMES: [&str; 5] = [
     VISITORS,

@@ -9,8 +9,8 @@ use hyper::server::conn::http1::Builder;
 /// The smallest buffer that hyper works with (hyper 1.12, `MINIMUM_MAX_BUFFER_SIZE`).
 const BUFFER_MIN: usize = 8192;
 
-/// Headers that hyper parses without an allocation (hyper 1.12, `DEFAULT_MAX_HEADERS`): a limit
-/// that was set costs one for each request, even where it is the same.
+/// hyper's own limit of headers (hyper 1.12, `DEFAULT_MAX_HEADERS`). A higher one costs an
+/// allocation for each request; whether there are more than a lower one is counted by the intake.
 const HEADERS_CHEAP: usize = 100;
 
 /// Settings of HTTP/1.1 connections.

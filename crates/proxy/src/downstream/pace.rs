@@ -13,7 +13,7 @@ const LOOK_AFTER: Duration = Duration::from_secs(10);
 
 /// Bytes, and the time that was waited for them.
 #[derive(Clone, Debug)]
-pub struct Pace {
+pub(crate) struct Pace {
     bytes_per_second_min: u64,
     waited: Duration,
     bytes: u64,
@@ -23,7 +23,7 @@ pub struct Pace {
 impl Pace {
     /// Asks for so many bytes a second; 0 = none.
     #[must_use]
-    pub const fn new(bytes_per_second_min: u64) -> Self {
+    pub(crate) const fn new(bytes_per_second_min: u64) -> Self {
         Self {
             bytes_per_second_min,
             waited: Duration::ZERO,
@@ -34,22 +34,22 @@ impl Pace {
 
     /// What it asks for.
     #[must_use]
-    pub const fn bytes_per_second_min(&self) -> u64 {
+    pub(crate) const fn bytes_per_second_min(&self) -> u64 {
         self.bytes_per_second_min
     }
 
     /// From now on we wait, if we did not before.
-    pub fn wait(&mut self, now: Instant) {
+    pub(crate) fn wait(&mut self, now: Instant) {
         self.waiting_since.get_or_insert(now);
     }
 
     /// So many bytes went on without a wait.
-    pub fn note(&mut self, bytes: usize) {
+    pub(crate) fn note(&mut self, bytes: usize) {
         self.bytes = self.bytes.saturating_add(bytes as u64);
     }
 
     /// So many bytes went on; whether that is too slow.
-    pub fn went_on(&mut self, bytes: usize, now: Instant) -> bool {
+    pub(crate) fn went_on(&mut self, bytes: usize, now: Instant) -> bool {
         if let Some(since) = self.waiting_since.take() {
             self.waited += now.duration_since(since);
         }

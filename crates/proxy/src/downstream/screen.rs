@@ -127,8 +127,8 @@ impl Screen {
     }
 
     /// Where `"`, `<` and `>` stand in queries of what was looked at last. They do not change where
-    /// a request ends, but the parser refuses them. Browsers write them encoded, so they are passed
-    /// on so.
+    /// a request ends, but the parser refuses them (http 1.5, `PathAndQuery`). Browsers write them
+    /// encoded, so they are passed on so.
     pub(crate) fn raw(&self) -> &[usize] {
         &self.raw
     }

@@ -19,18 +19,18 @@ use super::names::{
 /// Removes every header that begins with `anteroom-`: a client that sends one wants to be taken
 /// for this gateway. In every spelling that an origin may take for it, see `begins`; and doubles of
 /// headers that mean something.
-pub fn strip_own(headers: &mut HeaderMap) {
+pub(crate) fn strip_own(headers: &mut HeaderMap) {
     remove_where(headers, |name| is_own(name) || is_double(name));
 }
 
 /// Removes what somebody who is not trusted says about who they are: `Forwarded`, `X-Forwarded-*`,
 /// in every spelling. Further headers of that kind are a setting, see `claims`.
-pub fn strip_hearsay(headers: &mut HeaderMap) {
+pub(crate) fn strip_hearsay(headers: &mut HeaderMap) {
     remove_where(headers, is_hearsay);
 }
 
 /// Tells the origin who the client is.
-pub fn write(headers: &mut HeaderMap, client: &Client) {
+pub(crate) fn write(headers: &mut HeaderMap, client: &Client) {
     if client.has_trusted_peer {
         remove_where(headers, is_disguised);
         continue_chain(headers, client);

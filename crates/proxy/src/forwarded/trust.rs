@@ -45,7 +45,7 @@ impl TrustedProxies {
 
     /// The same proxies, which alone may send the headers of these names, given in lower case.
     #[must_use]
-    pub fn believing(mut self, names: impl IntoIterator<Item = impl AsRef<str>>) -> Self {
+    pub(crate) fn believing(mut self, names: impl IntoIterator<Item = impl AsRef<str>>) -> Self {
         self.headers = ProxyHeaders::new(names);
         self
     }

@@ -84,7 +84,9 @@ pub(crate) fn closing(error: &hyper::Error) -> Option<Closing> {
 /// The same for a request over HTTP/2.
 pub(crate) fn closing_under_stream(error: &hyper::Error) -> Option<Closing> {
     // What hyper calls its user's mistake is that it let go of a request for which a stream was
-    // ready, or has just been opened. Bodies that break are not told here.
+    // ready, or has just been opened: the request does not come back (hyper 1.12,
+    // `ClientTask::poll` in `proto/h2/client.rs` and the `Drop` of `Callback`). Bodies that break
+    // are not told here.
     if error.is_user() {
         return Some(Closing::Unknown);
     }

@@ -120,7 +120,7 @@ impl<B: RequestBody> Group<B> {
 
     /// Whether requests may go by HTTP/2.
     #[must_use]
-    pub fn may_speak_http2(&self) -> bool {
+    pub(crate) fn may_speak_http2(&self) -> bool {
         self.origins
             .iter()
             .any(|origin| origin.pool.may_speak_http2())

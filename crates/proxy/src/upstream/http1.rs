@@ -23,7 +23,8 @@ use crate::upstream::request::RequestBody;
 
 /// How many idle connections to one origin each runtime keeps. A burst above that reconnects.
 const IDLE_MAX: usize = 1024;
-/// hyper's own limit of headers; one that was set costs an allocation for each answer.
+/// hyper's own limit of headers. Where one was set, even the same, hyper fills a table of so many
+/// entries for each response (hyper 1.12, `Client::parse` in `proto/h1/role.rs`).
 const USUAL_HEADERS: usize = 100;
 /// Bytes read at once at most; more gains nothing that could be measured, and is there for each
 /// connection whose reader is slow.

@@ -35,19 +35,19 @@ use http::{HeaderMap, Method};
 use tracing::warn;
 
 use anteroom_proxy::path::Readings;
-pub use values::BypassRequest;
+pub(crate) use values::BypassRequest;
 use values::Variables;
 
 /// What is wrong with a rule.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("bypass rule `{expression}`: {message}")]
-pub struct BypassError {
+pub(crate) struct BypassError {
     /// Line in the config file; 0 = not from a file.
-    pub line: usize,
+    pub(crate) line: usize,
     /// The rule as written.
-    pub expression: String,
+    pub(crate) expression: String,
     /// What is wrong, in words for the operator.
-    pub message: String,
+    pub(crate) message: String,
 }
 
 /// A room's bypass rules. Clones share their counters.
@@ -80,7 +80,7 @@ impl BypassRules {
     /// # Errors
     ///
     /// Everything that is wrong with any of them.
-    pub fn compile(rules: &[BypassRule]) -> Result<Self, Vec<BypassError>> {
+    pub(crate) fn compile(rules: &[BypassRule]) -> Result<Self, Vec<BypassError>> {
         if rules.is_empty() {
             return Ok(Self::none());
         }
@@ -147,7 +147,7 @@ impl BypassRules {
 
     /// Whether some rule lets this request pass, in every decoded reading of its path.
     #[must_use]
-    pub fn allow(&self, readings: &Readings<'_>, request: &BypassRequest<'_>) -> bool {
+    pub(crate) fn allow(&self, readings: &Readings<'_>, request: &BypassRequest<'_>) -> bool {
         let Some(compiled) = &self.compiled else {
             return false;
         };
@@ -157,7 +157,7 @@ impl BypassRules {
 
     /// How often a rule failed for another reason than a header that is not there.
     #[must_use]
-    pub fn failures(&self) -> u64 {
+    pub(crate) fn failures(&self) -> u64 {
         let rules = self.compiled.iter().flat_map(|compiled| &compiled.rules);
         rules
             .map(|rule| rule.failures.load(Ordering::Relaxed))

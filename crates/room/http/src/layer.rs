@@ -2,7 +2,13 @@
 //!
 //! A `tower` layer: what stands behind it is any service that answers requests, in the product the
 //! [`ReverseProxy`](anteroom_proxy::reverse_proxy::ReverseProxy). Who goes in is decided by the
-//! node's rooms; this file carries the question there and the answer back.
+//! node's rooms; this file carries the question there and the answer back:
+//!
+//! - `route_table` finds the room, `decision` asks it, `shared_tickets` counts who shares a ticket;
+//! - `headers` adds tickets and what the origin is told;
+//! - `own_paths` answers what waiting pages ask, `event_streams` tells them to ask;
+//! - `origins` tells rooms how their origins are;
+//! - `verdict`, `access_log`, `queued_lines`, `counters` and `metrics` say what was decided.
 
 mod access_log;
 mod counters;

@@ -9,13 +9,13 @@ mod fields;
 mod grammar;
 mod html;
 #[cfg(test)]
-pub mod samples;
+pub(crate) mod samples;
 mod texts;
 mod time_words;
 mod view;
 mod words;
 
 pub use custom::{BYTES_MAX as CUSTOM_PAGE_BYTES_MAX, CustomPage, Mistake};
-pub use html::{Links, SCRIPT, STYLE, html, prepare, reload_secs};
+pub(crate) use html::{Links, SCRIPT, STYLE, html, prepare, reload_secs};
 pub use view::WaitingView;
-pub use words::Words;
+pub(crate) use words::Words;

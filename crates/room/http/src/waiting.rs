@@ -7,11 +7,12 @@
 
 mod json;
 mod kind;
-pub mod language_form;
+pub(crate) mod language_form;
 pub mod place_endpoint;
-pub mod push;
+pub(crate) mod push;
 mod response;
 
 pub use crate::page::WaitingView;
 pub use kind::RequestKind;
-pub use response::{Answer, Look, prepare, respond};
+pub(crate) use response::prepare;
+pub use response::{Answer, Look, respond};

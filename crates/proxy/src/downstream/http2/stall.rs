@@ -10,9 +10,10 @@
 //! may as well take everything but this one. The piece's own bytes count, too: alone it may have
 //! twice the time.
 //!
-//! "Asked for" is when there is room for a byte behind all that was given. So nobody asks on behalf
-//! of the last piece: it is handed over as a whole where there is room for its first byte, and the
-//! stream's task has ended. That is why pieces are cut, and the last cut is small.
+//! "Asked for" is when there was room for the first byte of what was given: then it is handed over
+//! as a whole, and the next piece is asked for. Nobody asks behind the last piece, for the stream's
+//! task has ended. That is why pieces are cut, and the last cut is small (hyper 1.12,
+//! `PipeToSendStream::poll`; it has no time-out of a stream).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

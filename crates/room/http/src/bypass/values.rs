@@ -58,17 +58,17 @@ fn in_network<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, 
 
 /// What a rule may look at, besides the path.
 #[derive(Clone, Copy, Debug)]
-pub struct BypassRequest<'a> {
+pub(crate) struct BypassRequest<'a> {
     /// The request's method.
-    pub method: &'a Method,
+    pub(crate) method: &'a Method,
     /// Its host; port and case do not matter.
-    pub host: &'a str,
+    pub(crate) host: &'a str,
     /// The visitor.
-    pub address: IpAddr,
+    pub(crate) address: IpAddr,
     /// What follows `?`, without it.
-    pub query: &'a str,
+    pub(crate) query: &'a str,
     /// The request's headers.
-    pub headers: &'a HeaderMap,
+    pub(crate) headers: &'a HeaderMap,
 }
 
 /// One request in one reading of its path.

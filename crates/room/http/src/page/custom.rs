@@ -65,7 +65,12 @@ impl CustomPage {
 
     /// The page of one visitor.
     #[must_use]
-    pub fn html(&self, view: &WaitingView<'_>, links: Links<'_>, after_post: bool) -> String {
+    pub(crate) fn html(
+        &self,
+        view: &WaitingView<'_>,
+        links: Links<'_>,
+        after_post: bool,
+    ) -> String {
         let variables = Variables::new(view, links, after_post);
         self.template.render(&ByName(variables))
     }

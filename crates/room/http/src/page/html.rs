@@ -24,11 +24,11 @@ use crate::page::view::WaitingView;
 use crate::page::words::Words;
 
 /// The style, exactly as it stands in the page.
-pub static STYLE: LazyLock<String> =
+pub(crate) static STYLE: LazyLock<String> =
     LazyLock::new(|| pack::style(include_str!("../../templates/waiting.css")));
 
 /// The script, exactly as it stands in the page.
-pub static SCRIPT: LazyLock<String> =
+pub(crate) static SCRIPT: LazyLock<String> =
     LazyLock::new(|| pack::script(include_str!("../../templates/waiting.js")));
 
 static TEMPLATES: LazyLock<BTreeMap<Language, Template<'static>>> = LazyLock::new(|| {
@@ -41,21 +41,21 @@ static TEMPLATES: LazyLock<BTreeMap<Language, Template<'static>>> = LazyLock::ne
 });
 
 /// Makes what all pages share. Otherwise the first visitor of a rush would wait for it.
-pub fn prepare() {
+pub(crate) fn prepare() {
     LazyLock::force(&TEMPLATES);
 }
 
 /// Where a page asks, and where its form goes; our own paths, with their queries.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Links<'a> {
+pub(crate) struct Links<'a> {
     /// Answers where the visitor stands; ends with `/place?` and a query. The same with `/events?`
     /// says when to ask.
-    pub place: &'a str,
+    pub(crate) place: &'a str,
     /// Remembers a language.
-    pub language: &'a str,
+    pub(crate) language: &'a str,
     /// The page that was asked for: path and query, for the way back from there; on this site and
     /// without quotes, as whoever asks chooses it. Empty if it would make the page too large.
-    pub back: &'a str,
+    pub(crate) back: &'a str,
 }
 
 /// Shortest reload of a page without script. The page must not pull itself away under a reader or
@@ -77,7 +77,7 @@ struct Values<'a> {
 /// The whole page as HTML in UTF-8; at most 15,000 bytes, unless a message of many is long in
 /// bytes.
 #[must_use]
-pub fn html(view: &WaitingView<'_>, links: Links<'_>, after_post: bool) -> String {
+pub(crate) fn html(view: &WaitingView<'_>, links: Links<'_>, after_post: bool) -> String {
     let values = Values {
         view,
         links,
@@ -212,7 +212,7 @@ fn number(n: Option<u64>) -> Cow<'static, str> {
 /// Seconds after which a page has to be loaded again where no script of it asks; `None` where that
 /// is of no use. At most half the time for which the place is kept, or reloading would lose it.
 #[must_use]
-pub fn reload_secs(view: &WaitingView<'_>, after_post: bool) -> Option<u64> {
+pub(crate) fn reload_secs(view: &WaitingView<'_>, after_post: bool) -> Option<u64> {
     let usual = if after_post {
         RELOAD_SECS_AFTER_POST
     } else {

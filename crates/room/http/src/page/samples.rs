@@ -8,10 +8,10 @@ use crate::page::html::Links;
 use crate::page::view::WaitingView;
 
 /// Saturday, 1 August 2026, 10:00 UTC.
-pub const OPENING: Millis = Millis(1_785_578_400_000);
+pub(crate) const OPENING: Millis = Millis(1_785_578_400_000);
 
 /// Every reason there is.
-pub const REASONS: [QueueReason; 8] = [
+pub(crate) const REASONS: [QueueReason; 8] = [
     QueueReason::Full,
     QueueReason::NotYourTurn,
     QueueReason::QueueAll,
@@ -25,7 +25,7 @@ pub const REASONS: [QueueReason; 8] = [
 ];
 
 /// Where its page asks, and the way back to it.
-pub const LINKS: Links<'static> = Links {
+pub(crate) const LINKS: Links<'static> = Links {
     place: "/.well-known/anteroom/place?room=shop&lang=en",
     language: "/.well-known/anteroom/language",
     back: "/lamps?colour=red",
@@ -33,7 +33,7 @@ pub const LINKS: Links<'static> = Links {
 
 /// Somebody in the middle of a line of 1,204, a good 18 minutes before [`OPENING`].
 #[must_use]
-pub fn view(reason: QueueReason) -> WaitingView<'static> {
+pub(crate) fn view(reason: QueueReason) -> WaitingView<'static> {
     let now = OPENING - Span::from_secs(18 * 60 + 12);
     let is_rejected = reason == QueueReason::Rejecting;
     let place = Place {

@@ -56,7 +56,7 @@ impl<'a> WaitingView<'a> {
 
     /// The same with what operators said while the room runs.
     #[must_use]
-    pub fn with_orders(mut self, orders: &'a Orders) -> Self {
+    pub(crate) fn with_orders(mut self, orders: &'a Orders) -> Self {
         self.is_paused = orders.pause.is_some();
         self.message = orders.message();
         self
@@ -97,7 +97,7 @@ impl<'a> WaitingView<'a> {
 
     /// Whether people are let in at all.
     #[must_use]
-    pub const fn is_moving(&self) -> bool {
+    pub(crate) const fn is_moving(&self) -> bool {
         matches!(
             self.place.reason,
             QueueReason::Full | QueueReason::NotYourTurn

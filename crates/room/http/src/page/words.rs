@@ -16,7 +16,7 @@ use crate::page::view::WaitingView;
 /// What the page says; `None` = that line is not there.
 #[derive(Clone, Debug, Eq, PartialEq, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Words {
+pub(crate) struct Words {
     /// What the tab is called.
     pub(crate) title: String,
     /// What this is, in a few words.
@@ -60,7 +60,7 @@ pub(crate) struct Until {
 impl Words {
     /// The words for these facts, in their language.
     #[must_use]
-    pub fn of(view: &WaitingView<'_>) -> Self {
+    pub(crate) fn of(view: &WaitingView<'_>) -> Self {
         let texts = Texts::of(view.language);
         Self {
             title: title(view, texts),

@@ -62,14 +62,14 @@ impl RequestKind {
 
     /// Whether the waiting page is the answer.
     #[must_use]
-    pub const fn is_page(self) -> bool {
+    pub(crate) const fn is_page(self) -> bool {
         matches!(self, Self::Page | Self::PageAfterPost | Self::ScriptPage)
     }
 
     /// Whether the answer has the status of the waiting page: it goes into a window, or to a
     /// program that knows that the body decides.
     #[must_use]
-    pub const fn has_queueing_status(self) -> bool {
+    pub(crate) const fn has_queueing_status(self) -> bool {
         matches!(self, Self::Page | Self::PageAfterPost | Self::Json)
     }
 }

@@ -13,10 +13,10 @@ use http::{HeaderMap, Response, StatusCode, Uri};
 use percent_encoding::{AsciiSet, percent_decode_str, utf8_percent_encode};
 
 /// Where the page's form goes.
-pub const PATH: &str = "/.well-known/anteroom/language";
+pub(crate) const PATH: &str = "/.well-known/anteroom/language";
 
 /// How long a choice is remembered: beyond the sale, and not for ever.
-pub const COOKIE_AGE_SECONDS: u64 = 30 * 86_400;
+pub(crate) const COOKIE_AGE_SECONDS: u64 = 30 * 86_400;
 
 /// Longest way back that is followed. Pages name shorter ones; a longer one comes from browsers
 /// that say where they were.
@@ -36,18 +36,18 @@ const QUOTES: &AsciiSet = &AsciiSet::EMPTY
 
 /// What a form says: which language, and where its page was.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Choice {
+pub(crate) struct Choice {
     /// The language.
-    pub language: Language,
+    pub(crate) language: Language,
     /// Path and query of the page; on this site, whatever stood in the form.
-    pub back: String,
+    pub(crate) back: String,
 }
 
 impl Choice {
     /// Reads the query of a form (without `?`). Where it does not say where the page was, the
     /// browser may: `host` is the one that was asked. `None` if it names no language of ours.
     #[must_use]
-    pub fn of(query: &str, headers: &HeaderMap, host: &str) -> Option<Self> {
+    pub(crate) fn of(query: &str, headers: &HeaderMap, host: &str) -> Option<Self> {
         let field = |name: &str| {
             let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
             pairs
@@ -100,7 +100,7 @@ fn is_on_this_site(back: &str) -> bool {
 
 /// Sends the browser back to where the form was, by GET. The caller adds the cookie.
 #[must_use]
-pub fn go_back(choice: &Choice) -> Response<Bytes> {
+pub(crate) fn go_back(choice: &Choice) -> Response<Bytes> {
     let mut answer = Response::new(Bytes::new());
     *answer.status_mut() = StatusCode::SEE_OTHER;
     let back = HeaderValue::from_str(&choice.back);

@@ -99,7 +99,7 @@ pub fn not_waiting() -> Response<Bytes> {
 
 /// The answer to a question without a valid `room=`.
 #[must_use]
-pub fn bad_question() -> Response<Bytes> {
+pub(crate) fn bad_question() -> Response<Bytes> {
     let body = concat!(
         r#"{"error":{"code":"bad_request","#,
         r#""message":"exactly one room= with a room's name is needed"}}"#,

@@ -14,30 +14,30 @@ use http::{Response, StatusCode};
 use super::WaitingView;
 
 /// Path of the endpoint, on every host that has a room.
-pub const PATH: &str = "/.well-known/anteroom/events";
+pub(crate) const PATH: &str = "/.well-known/anteroom/events";
 
 /// How many stand near the front. They ask every few seconds anyway; behind them a turn is too far
 /// off for a fraction of a second to count.
 const NEAR: u32 = 64;
 
 /// Begins a stream; whoever loses it waits this long before trying again.
-pub const HELLO: Bytes = Bytes::from_static(b"retry: 30000\n\n");
+pub(crate) const HELLO: Bytes = Bytes::from_static(b"retry: 30000\n\n");
 /// Ask now.
-pub const ASK: Bytes = Bytes::from_static(b"event: ask\ndata: 1\n\n");
+pub(crate) const ASK: Bytes = Bytes::from_static(b"event: ask\ndata: 1\n\n");
 /// Nothing; tells both sides, and what stands between them, that the other one is there.
-pub const STILL_HERE: Bytes = Bytes::from_static(b":\n\n");
+pub(crate) const STILL_HERE: Bytes = Bytes::from_static(b":\n\n");
 /// No more will come.
-pub const END: Bytes = Bytes::from_static(b"event: end\ndata: 1\n\n");
+pub(crate) const END: Bytes = Bytes::from_static(b"event: end\ndata: 1\n\n");
 
 /// Whether this visitor should listen: near the front of a line that moves.
 #[must_use]
-pub fn is_near(view: &WaitingView<'_>) -> bool {
+pub(crate) fn is_near(view: &WaitingView<'_>) -> bool {
     view.is_moving() && view.place.people_ahead.is_some_and(|ahead| ahead < NEAR)
 }
 
 /// The head of a stream.
 #[must_use]
-pub fn stream<B>(body: B) -> Response<B> {
+pub(crate) fn stream<B>(body: B) -> Response<B> {
     let mut answer = Response::new(body);
     let headers = answer.headers_mut();
     let kind = HeaderValue::from_static("text/event-stream");
@@ -53,7 +53,7 @@ pub fn stream<B>(body: B) -> Response<B> {
 /// The answer to somebody who has nothing to listen for: no place, or a room that is gone or off.
 /// By this status browsers do not come back.
 #[must_use]
-pub fn nothing_to_say() -> Response<Bytes> {
+pub(crate) fn nothing_to_say() -> Response<Bytes> {
     let mut answer = Response::new(Bytes::new());
     *answer.status_mut() = StatusCode::NO_CONTENT;
     let no_store = HeaderValue::from_static("no-store");
@@ -63,7 +63,7 @@ pub fn nothing_to_say() -> Response<Bytes> {
 
 /// The answer when as many listen as may.
 #[must_use]
-pub fn too_many() -> Response<Bytes> {
+pub(crate) fn too_many() -> Response<Bytes> {
     let mut answer = nothing_to_say();
     *answer.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
     let seconds = HeaderValue::from_static("30");

@@ -72,7 +72,7 @@ pub struct Look<'a> {
 }
 
 /// Makes what all answers share. Otherwise the first visitor of a rush would wait for it.
-pub fn prepare() {
+pub(crate) fn prepare() {
     LazyLock::force(&POLICY);
     crate::page::prepare();
 }

@@ -1,4 +1,4 @@
-//! What stands between visitors' sockets and the rooms, put together.
+//! The listeners of visitors, and what stands behind them, put together.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use tower::Layer as _;
 use crate::extras::Connections;
 
 /// Everything that visitors meet.
-pub(crate) struct Front {
+pub(crate) struct Listeners {
     pub(crate) visitors: TcpListener,
     /// Where those connect who are sent to https.
     pub(crate) redirect: Option<TcpListener>,
@@ -37,7 +37,7 @@ pub(crate) struct Front {
     pub(crate) workers: Workers,
 }
 
-impl Front {
+impl Listeners {
     /// Serves visitors until they are drained.
     pub(crate) fn serve(
         self,
