@@ -24,7 +24,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 
 use anteroom_config::Config;
-use anteroom_node::{Node, Outcome, Pass};
+use anteroom_node::{Intent, Node, Outcome, Pass};
 use anteroom_proxy::downstream::drain::DrainSignal;
 use anteroom_proxy::downstream::table::Claim;
 use anteroom_proxy::upstream::{Origins, Plan};
@@ -45,7 +45,6 @@ use anteroom_proxy::proxy::{Upstream, expect};
 use anteroom_proxy::status::Refusal;
 use doors::{Door, Doors};
 pub use doors::{DoorsError, RoomProblem};
-use known::Wish;
 pub use own_paths::is_own_path;
 use queued_lines::QueuedLines;
 use shared_tickets::SharedTickets;
@@ -375,7 +374,7 @@ where
     S: tower::Service<Request<B>, Response = Response<R>, Error = Infallible>,
     R: AnswerBody,
 {
-    if Wish::of(&request) == Wish::Wait {
+    if known::intent_of(&request) == Intent::Wait {
         return known::cannot_wait();
     }
     upstream.speech.chosen = language::chosen(request.headers());

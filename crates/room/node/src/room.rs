@@ -198,8 +198,7 @@ impl RoomHandle {
             fresh: Random::visitor(),
             is_navigation: arrival.is_navigation,
             gets_page: arrival.is_navigation,
-            is_look: arrival.is_look,
-            is_held: arrival.is_held,
+            intent: arrival.intent,
         });
         self.go_through(passage).await
     }

@@ -1,7 +1,7 @@
 //! What do limits of calls and waiting rooms say to each other? Who it is that calls, and who has
 //! to wait.
 
-use anteroom_node::{Arrival, Outcome};
+use anteroom_node::{Arrival, Intent, Outcome};
 use http::{HeaderMap, Request, Response, StatusCode};
 
 use super::WaitingRoomLayer;
@@ -12,23 +12,11 @@ use anteroom_proxy::forwarded::Client;
 use anteroom_proxy::path::Readings;
 use anteroom_proxy::visitor::{CannotWait, KnownVisitor, OverLimit};
 
-/// Why somebody asks who is not inside.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Wish {
-    /// To go in.
-    Enter,
-    /// To know where it would stand, if it is new.
-    Look,
-    /// To have a place, as it has to wait.
-    Wait,
-}
-
-impl Wish {
-    pub(super) fn of<B>(request: &Request<B>) -> Self {
-        match request.extensions().get::<OverLimit>() {
-            Some(OverLimit) => Self::Wait,
-            None => Self::Enter,
-        }
+/// What the sender of a request to the site is after: one that is over a limit has to wait.
+pub(super) fn intent_of<B>(request: &Request<B>) -> Intent {
+    match request.extensions().get::<OverLimit>() {
+        Some(OverLimit) => Intent::Wait,
+        None => Intent::Enter,
     }
 }
 
@@ -44,23 +32,26 @@ pub(super) async fn ask(
     door: &Door,
     headers: &HeaderMap,
     is_navigation: bool,
-    wish: Wish,
+    intent: Intent,
 ) -> Outcome {
     let tickets = cookies::values(headers, &door.cookie_name);
-    decide(door, &tickets, is_navigation, wish).await
+    decide(door, &tickets, is_navigation, intent).await
 }
 
 /// The same as if no ticket had come along.
-pub(super) async fn ask_without_ticket(door: &Door, is_navigation: bool, wish: Wish) -> Outcome {
-    decide(door, &[], is_navigation, wish).await
+pub(super) async fn ask_without_ticket(
+    door: &Door,
+    is_navigation: bool,
+    intent: Intent,
+) -> Outcome {
+    decide(door, &[], is_navigation, intent).await
 }
 
-async fn decide(door: &Door, tickets: &[&str], is_navigation: bool, wish: Wish) -> Outcome {
+async fn decide(door: &Door, tickets: &[&str], is_navigation: bool, intent: Intent) -> Outcome {
     let arrival = Arrival {
         tickets,
         is_navigation,
-        is_look: wish == Wish::Look,
-        is_held: wish == Wish::Wait,
+        intent,
     };
     door.room.decide(arrival).await
 }

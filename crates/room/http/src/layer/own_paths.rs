@@ -3,12 +3,12 @@
 
 use std::sync::Arc;
 
-use anteroom_node::Outcome;
+use anteroom_node::{Intent, Outcome};
 use http::{Method, Request, Response};
 
 use super::access::{Access, Verdict};
 use super::doors::{Door, Doors};
-use super::known::{Wish, ask};
+use super::known::ask;
 use super::{Gate, answer, hand_out, note_ticket, refuse};
 use crate::waiting::{language_form, place_endpoint, push};
 use anteroom_proxy::body::Body;
@@ -98,7 +98,7 @@ impl Gate {
         };
         // Whoever waits may come in by asking here. Whoever has no place only looks: an image on
         // another site must not take seats.
-        match ask(door, request.headers(), false, Wish::Look).await {
+        match ask(door, request.headers(), false, Intent::Look).await {
             Outcome::MayCome => {
                 access.say(Verdict::Look);
                 place_endpoint::not_waiting().map(Body::full)

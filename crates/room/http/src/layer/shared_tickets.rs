@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 
 use super::Gate;
 use super::doors::Door;
-use super::known::{Wish, ask, ask_without_ticket};
+use super::known::{ask, ask_without_ticket, intent_of};
 
 /// Tickets that are remembered, of all rooms: 13.5 MiB if there are so many.
 const TICKETS_MAX: usize = 65_536;
@@ -79,15 +79,15 @@ impl Gate {
         is_navigation: bool,
     ) -> Outcome {
         let max_addresses = door.room.config().max_addresses_per_ticket;
-        let wish = Wish::of(request);
-        let outcome = ask(door, request.headers(), is_navigation, wish).await;
+        let intent = intent_of(request);
+        let outcome = ask(door, request.headers(), is_navigation, intent).await;
         match &outcome {
             Outcome::Pass(pass)
                 if self
                     .shared_tickets
                     .is_above(door, pass, address, max_addresses) =>
             {
-                ask_without_ticket(door, is_navigation, wish).await
+                ask_without_ticket(door, is_navigation, intent).await
             }
             _ => outcome,
         }

@@ -7,7 +7,7 @@ use anteroom_room::allocation::CounterKey;
 use anteroom_room::decision::Place;
 use anteroom_room::id::{NodeId, VisitorId};
 pub(crate) use anteroom_room::room::passage::MetAs;
-use anteroom_room::room::passage::{Arriving, Passage, Step};
+use anteroom_room::room::passage::{Arriving, Intent, Passage, Step};
 use anteroom_room::room::syncing::SYNC_PERIOD;
 use anteroom_room::room::view::View;
 use anteroom_room::room::{Capacity, Predecessors, Room, RoomIdentity};
@@ -137,8 +137,7 @@ impl Request {
             gets_page: sent
                 .ticket
                 .is_none_or(|ticket| ticket.accepted_at.is_some()),
-            is_look: false,
-            is_held: false,
+            intent: Intent::Enter,
         });
         Self {
             role: sent.role,
