@@ -14,6 +14,7 @@ mod moving;
 pub mod passage;
 mod place;
 mod revoke;
+pub mod revoked_visitors;
 pub mod syncing;
 pub mod view;
 mod visit;

@@ -1,7 +1,7 @@
 //! Which sessions did the origin end? A bounded list, shared by all nodes, until no ticket of
 //! theirs can run any more.
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
 use super::Ledger;
@@ -181,10 +181,9 @@ impl Logouts {
     }
 
     /// The root has these entries, in this version of its list.
-    pub(super) fn note_listed(&mut self, entries: &[Revocation], version: u64) {
-        let is_among = |visitor| entries.iter().any(|entry| entry.visitor == visitor);
+    pub(super) fn note_listed(&mut self, entries: &BTreeSet<VisitorId>, version: u64) {
         let unlisted = self.unfreed.iter_mut().filter(|seat| seat.listed_at == 0);
-        for seat in unlisted.filter(|seat| is_among(seat.visitor)) {
+        for seat in unlisted.filter(|seat| entries.contains(&seat.visitor)) {
             seat.listed_at = version;
         }
     }

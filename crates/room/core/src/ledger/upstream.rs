@@ -6,6 +6,7 @@
 //! answer to the newest request is applied.
 
 use alloc::boxed::Box;
+use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
 use super::children::{LATEST_ASK, QUIET_AFTER};
@@ -287,10 +288,11 @@ impl Ledger {
         self.longest_seat = self.longest_seat.max(upstream.outlook.longest_known);
         if let Some((version, entries)) = answer.revoked {
             upstream.revoked_version = version;
-            self.logouts.note_listed(&entries, version);
+            let listed: BTreeSet<_> = entries.iter().map(|entry| entry.visitor).collect();
+            self.logouts.note_listed(&listed, version);
             upstream
                 .unconfirmed
-                .retain(|own| !entries.iter().any(|entry| entry.visitor == own.visitor));
+                .retain(|own| !listed.contains(&own.visitor));
             for entry in entries {
                 self.revoked.insert(entry.without_seat());
             }

@@ -8,6 +8,7 @@ use anteroom_room::decision::Place;
 use anteroom_room::id::{NodeId, VisitorId};
 pub(crate) use anteroom_room::room::passage::MetAs;
 use anteroom_room::room::passage::{Arriving, Intent, Passage, Step};
+use anteroom_room::room::revoked_visitors::RevokedVisitors;
 use anteroom_room::room::syncing::SYNC_PERIOD;
 use anteroom_room::room::view::View;
 use anteroom_room::room::{Capacity, Predecessors, Room, RoomIdentity};
@@ -62,7 +63,7 @@ struct Folder {
     /// The same of the process that runs now.
     own_in_touch_until: Option<Millis>,
     /// Which tickets that one refuses.
-    own_revoked: Vec<Revocation>,
+    own_revoked: RevokedVisitors,
 }
 
 /// A clock that may be wrong, and never goes back.
@@ -238,7 +239,7 @@ impl Node {
         if let Some(until) = self.folder.own_in_touch_until {
             self.folder.in_touch_until = self.folder.in_touch_until.max(Some(until));
             let own = std::mem::take(&mut self.folder.own_revoked);
-            self.folder.revoked.extend(own);
+            self.folder.revoked.extend(own.iter());
         }
     }
 
@@ -257,7 +258,7 @@ impl Node {
         if self.room.has_heard_from_parent() {
             self.folder = Folder {
                 own_in_touch_until: Some(self.room.in_touch_until()),
-                own_revoked: self.room.revocations(),
+                own_revoked: self.room.revoked(),
                 ..Folder::default()
             };
         }
