@@ -246,9 +246,8 @@ impl RoomHandle {
                     passage.set_may_ask_parent(may_ask_again);
                     None
                 }
-                // Without a number nobody goes in by it.
                 Step::TakeNumber(key) => {
-                    let number = self.take_number(key).await.unwrap_or(u64::MAX);
+                    let number = self.take_number(key).await;
                     Some((key, number))
                 }
             };

@@ -151,10 +151,10 @@ impl Passage {
         step
     }
 
-    /// Goes on after a number was taken.
+    /// Goes on after a number was taken; `None`: the counter did not answer.
     pub fn handle_number(
         &mut self,
-        number: (CounterKey, u64),
+        number: (CounterKey, Option<u64>),
         room: &mut Room,
         now: Millis,
     ) -> Step {

@@ -101,9 +101,9 @@ impl Room {
         // A seat in another data center is not counted here: the ticket is refused everywhere, and
         // that seat runs out by itself.
         let seat = ticket.seats.of(self.identity.data_center);
-        let own_end = seat.map_or(Millis::ZERO, |seat| seat.ends_at);
+        let own_end = seat.map(|seat| seat.ends_at);
         let newest = self.newest_seat(ticket.visitor, now);
-        let newest = newest.map_or(Millis::ZERO, |seat| seat.ends_at);
+        let newest = newest.map(|seat| seat.ends_at);
         let longest = self
             .longest_known
             .max(self.seat_terms.longest_seat())
@@ -111,7 +111,7 @@ impl Room {
         let is_new = self.revoked.insert(Revocation {
             visitor: ticket.visitor,
             seat_ends_at: own_end.max(newest),
-            until: ends_at.max(newest).max(now + longest),
+            until: ends_at.max(newest.unwrap_or(ends_at)).max(now + longest),
         });
         if is_new {
             self.newest.forget(ticket.visitor);

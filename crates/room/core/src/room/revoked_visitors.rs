@@ -82,7 +82,7 @@ impl RevokedVisitors {
     pub fn iter(&self) -> impl Iterator<Item = Revocation> + '_ {
         self.entries().map(|entry| Revocation {
             visitor: entry.visitor,
-            seat_ends_at: Millis::ZERO,
+            seat_ends_at: None,
             until: entry.until,
         })
     }
@@ -154,7 +154,7 @@ impl RevokedVisitors {
         }
         let freeing_no_seat = confirmed.into_iter().map(|entry| Revocation {
             visitor: entry.visitor,
-            seat_ends_at: Millis::ZERO,
+            seat_ends_at: None,
             until: entry.until,
         });
         freeing_no_seat.collect()

@@ -33,9 +33,7 @@ pub(crate) struct Node {
     pub(crate) data_center: u32,
     /// Rises with every start; what was meant for a former life is dropped.
     pub(crate) life: u32,
-    pub(crate) is_alive: bool,
-    /// It has been told to stop.
-    pub(crate) is_draining: bool,
+    pub(crate) state: NodeState,
     /// It stands still until then.
     pub(crate) paused_until: Millis,
     /// The link between it and its store.
@@ -50,6 +48,17 @@ pub(crate) struct Node {
     process: NodeId,
     /// For the judge.
     pub(crate) uses: Uses,
+}
+
+/// Whether a node runs.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum NodeState {
+    /// It does.
+    Running,
+    /// It was told to stop, and ends what it began.
+    Draining,
+    /// It does not.
+    Stopped,
 }
 
 /// The data folder: names of processes that ran on it and are dead, until their ledger knows.
@@ -114,7 +123,7 @@ pub(crate) struct Request {
     pub(crate) patience: Patience,
     pub(crate) asked: u8,
     /// A number that it waits for or has taken.
-    pub(crate) number: Option<(CounterKey, u64)>,
+    pub(crate) number: Option<(CounterKey, Option<u64>)>,
 }
 
 /// What a browser sends.
@@ -196,8 +205,7 @@ impl Node {
             rules,
             data_center,
             life: 0,
-            is_alive: true,
-            is_draining: false,
+            state: NodeState::Running,
             paused_until: Millis::ZERO,
             cuts: Cuts::default(),
             clock: Clock::default(),
@@ -224,14 +232,12 @@ impl Node {
         self.sync_loop = SyncLoop::new(self.is_paced, now);
         self.process = identity.process;
         self.folder.own_in_touch_until = None;
-        self.is_alive = true;
-        self.is_draining = false;
+        self.state = NodeState::Running;
     }
 
     /// Ends this life. Who waited for an answer gets none.
     pub(crate) fn stop(&mut self) {
-        self.is_alive = false;
-        self.is_draining = false;
+        self.state = NodeState::Stopped;
         self.life += 1;
         self.looked_at = None;
         self.waiting.clear();
@@ -243,9 +249,17 @@ impl Node {
         }
     }
 
+    /// Whether it runs, be it that it was told to stop.
+    pub(crate) fn is_alive(&self) -> bool {
+        match self.state {
+            NodeState::Running | NodeState::Draining => true,
+            NodeState::Stopped => false,
+        }
+    }
+
     /// Whether visitors may be sent here: it runs, and tickets are worth something to it.
     pub(crate) fn is_open(&self) -> bool {
-        self.is_alive && self.room.is_joined()
+        self.is_alive() && self.room.is_joined()
     }
 
     /// The room has changed in what lets visitors pass.
