@@ -11,7 +11,7 @@ use std::time::Duration;
 use anteroom_config::Config;
 use anteroom_embedded::{DataDir, Embedded};
 use anteroom_node::{
-    Arrival, Node, NodeClock, NodeSettings, Outcome, RoomClock, RoomHandle, Stores,
+    Arrival, Intent, Node, NodeClock, NodeSettings, Outcome, RoomClock, RoomHandle, Stores,
 };
 use anteroom_store::{Clock, Identity};
 use divan::{AllocProfiler, Bencher};
@@ -112,8 +112,7 @@ const fn arrival<'a>(tickets: &'a [&'a str]) -> Arrival<'a> {
     Arrival {
         tickets,
         is_navigation: true,
-        is_look: false,
-        is_held: false,
+        intent: Intent::Enter,
     }
 }
 

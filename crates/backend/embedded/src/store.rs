@@ -281,15 +281,15 @@ impl Inner {
         let mut ledgers: Vec<_> = ledgers.filter(|(key, _)| !is_orders(key)).collect();
         let times = ledgers.iter();
         let times = times.filter_map(|(_, found)| record::decode(&found.value).ok());
-        let newest = times.map(|ledger| ledger.as_of).max().unwrap_or_default();
+        let newest = times.map(|ledger| ledger.as_of()).max().unwrap_or_default();
         self.clock.never_before(newest);
         let now = self.clock.now();
         for (key, found) in &mut ledgers {
             match record::decode(&found.value) {
                 Ok(mut ledger) => {
-                    let now = now.max(ledger.as_of);
+                    let now = now.max(ledger.as_of());
                     ledger.presume_children_dead(now);
-                    journal.note_longest_seat(ledger.longest_seat);
+                    journal.note_longest_seat(ledger.longest_seat());
                     found.value = record::encode(&ledger);
                     found.version.0 += 1;
                 }
@@ -316,7 +316,7 @@ impl Inner {
     fn first_record(&self, key: &RecordKey) -> Option<Record> {
         let loss = self.loss.lock().filter(|_| !is_orders(key))?;
         Some(Record {
-            version: RecordVersion(0),
+            version: RecordVersion::ABSENT,
             value: record::encode(&loss.first_ledger()),
         })
     }
@@ -335,7 +335,7 @@ impl Inner {
         let present = state
             .records
             .get(key)
-            .map_or(RecordVersion(0), |r| r.version);
+            .map_or(RecordVersion::ABSENT, |r| r.version);
         if present != expected.version {
             return Ok(Swap::Conflict(self.loaded(state, key)));
         }
@@ -348,7 +348,7 @@ impl Inner {
         let journal = self.open(state)?;
         if let Some(ledger) = &ledger {
             // Known outside of the journal before such a seat is given.
-            journal.note_longest_seat(ledger.longest_seat);
+            journal.note_longest_seat(ledger.longest_seat());
         }
         if let Err(error) = journal.write(key, &record) {
             // Whether it was written is unknown; the journal is opened anew before the next use.
@@ -356,8 +356,8 @@ impl Inner {
             return Err(error);
         }
         state.records.insert(key.clone(), record);
-        let reserve = ledger.and_then(|ledger| ledger.reserve);
-        if let Some(reserve) = reserve.filter(|_| present == RecordVersion(0)) {
+        let reserve = ledger.and_then(|ledger| ledger.reserve());
+        if let Some(reserve) = reserve.filter(|_| present == RecordVersion::ABSENT) {
             tracing::warn!(
                 room = %key.0,
                 until = %rfc3339_secs(reserve.ends_at),

@@ -29,6 +29,11 @@ pub struct Life(pub u64);
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct Epoch(pub u32);
 
+impl Epoch {
+    /// That of [`Life::ALONE`].
+    pub const ALONE: Self = Life::ALONE.epoch();
+}
+
 impl Life {
     /// Of a ledger in the journal of one process: it has never known, and will never know, a child
     /// that runs beside another one.

@@ -20,7 +20,7 @@ const DRIFT_PER_MILLE: u64 = 5;
 /// - It allows no longer seat than the parent was told with the newest request, until it answers.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Lease {
-    generation: u32,
+    generation: Option<u32>,
     held: Held,
     ends_at: Millis,
     longest_seat: Span,
@@ -41,7 +41,7 @@ pub struct Pending {
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct LeaseParts {
     /// See [`Lease::generation`].
-    pub generation: u32,
+    pub generation: Option<u32>,
     /// See [`Lease::held`].
     pub held: Held,
     /// See [`Lease::ends_at`].
@@ -174,7 +174,7 @@ impl Lease {
     /// Whether it may be used at `now`.
     #[must_use]
     pub fn is_live(&self, now: Millis) -> bool {
-        self.generation != 0 && now < self.ends_at
+        self.generation.is_some() && now < self.ends_at
     }
 
     /// Whether the answer to the newest request still counts, and is not here yet.
@@ -201,9 +201,9 @@ impl Lease {
         self.longest_seat
     }
 
-    /// The lease's generation; 0 = none yet.
+    /// The lease's generation; `None` if there never was one.
     #[must_use]
-    pub fn generation(&self) -> u32 {
+    pub fn generation(&self) -> Option<u32> {
         self.generation
     }
 
@@ -266,17 +266,19 @@ impl Lease {
         true
     }
 
-    /// Panics in a debug build if this is a lease that no sequence of requests and answers makes.
-    pub(crate) fn assert_sound(&self) {
-        debug_assert!(
-            self.pending
-                .is_none_or(|pending| pending.number == self.newest),
-            "only the newest request is waited for"
-        );
-        debug_assert!(
-            self.generation != 0 || (self.held.seats == 0 && self.held.credits == 0),
-            "nothing is held of a parent that has lent nothing"
-        );
+    /// Whether this is a lease that a sequence of requests and answers makes; otherwise which rule
+    /// it breaks.
+    pub(crate) fn check(&self) -> Result<(), &'static str> {
+        if self
+            .pending
+            .is_some_and(|pending| pending.number != self.newest)
+        {
+            return Err("only the newest request is waited for");
+        }
+        if self.generation.is_none() && (self.held.seats > 0 || self.held.credits > 0) {
+            return Err("nothing is held of a parent that has lent nothing");
+        }
+        Ok(())
     }
 
     fn check_live(&self, now: Millis) -> Result<(), TakeError> {
@@ -299,7 +301,7 @@ mod tests {
             child: crate::id::NodeId(1),
             number,
             life: crate::id::Life(0),
-            generation: 1,
+            generation: Some(1),
             granted: Held {
                 seats,
                 admissions: seats,

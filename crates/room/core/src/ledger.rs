@@ -3,8 +3,7 @@
 //!
 //! Every store runs this same code on a record that it loads, compares and swaps; nothing is
 //! decided in a store. What a child does in between is bounded by what it was lent
-//! ([`crate::lease`]). A ledger is plain data so that it can be written down; its fields are
-//! changed here only.
+//! ([`crate::lease`]). It is written down as [`LedgerParts`].
 //!
 //! There is one ledger at the root, which lends what the limits allow, and one below it for each
 //! data center, which lends what it was lent itself ([`Upstream`]).
@@ -31,6 +30,7 @@ mod due;
 mod lend;
 mod lending_terms;
 mod outlook;
+mod parts;
 mod reserve;
 mod revoked;
 mod sums;
@@ -48,53 +48,54 @@ use crate::watermark::WaitingCounts;
 use children::{LATEST_ASK, QUIET_AFTER};
 pub use due::{UPSTREAM_PERIOD, UPSTREAM_TIME_OUT_MAX};
 pub use lending_terms::{LEASE_TTL, LendingTerms};
+pub use parts::{LedgerParts, UnsoundLedger};
 pub use reserve::Reserve;
 pub use revoked::{FORGOTTEN_AFTER, Logouts, REVOKED_MAX, RevokedList, Unfreed};
-pub use sums::Sums;
+use sums::Sums;
 pub use upstream::{Upstream, UpstreamDemand};
 
 /// The record of one room at one level.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Ledger {
     /// This life of the record.
-    pub life: Life,
+    life: Life,
     /// Where it gets what it lends; `None` for the root, which lends what the limits allow.
-    pub upstream: Option<Box<Upstream>>,
+    upstream: Option<Box<Upstream>>,
     /// Nothing is lent while this lasts: the ledger may have lost its memory.
-    pub reserve: Option<Reserve>,
+    reserve: Option<Reserve>,
     /// Whether a reserve was held in this life; another witness of the same loss begins no second.
-    pub has_reserved: bool,
+    has_reserved: bool,
     /// The facts of the room; `None` before the first request.
-    pub terms: Option<Terms>,
+    terms: Option<Terms>,
     /// How often they have changed.
-    pub terms_version: u32,
+    terms_version: u32,
     /// The longest seat that was ever asked for; a reserve waits that long.
-    pub longest_seat: Span,
+    longest_seat: Span,
     /// Number of the newest lease given.
-    pub generation: u32,
+    generation: u32,
     /// Children with a lease.
-    pub children: BTreeMap<NodeId, Child>,
+    children: BTreeMap<NodeId, Child>,
     /// Children whose lease ended without a word, or who said goodbye with visitors inside.
-    pub departed: Vec<Departed>,
+    departed: Vec<Departed>,
     /// The data centers whose seats are counted here.
-    pub groups: BTreeMap<DataCenterId, Group>,
+    groups: BTreeMap<DataCenterId, Group>,
     /// Admissions of recent minutes by children that are forgotten.
-    pub settled_minutes: BTreeMap<Minute, u32>,
+    settled_minutes: BTreeMap<Minute, u32>,
     /// Sessions that were ended early.
-    pub revoked: RevokedList,
+    revoked: RevokedList,
     /// Who knows of them, and whose seats are to be freed then.
-    pub logouts: Logouts,
+    logouts: Logouts,
     /// Waiting visitors of children that are gone, until those visitors have asked elsewhere.
-    pub left_waiting: LeftWaiting,
+    left_waiting: LeftWaiting,
     /// The latest time that the children's clocks have shown. Never falls.
-    pub heard_at: Millis,
-    /// What it showed when a child first spoke to this life; [`Millis::ZERO`] before.
-    pub began_at: Millis,
+    heard_at: Millis,
+    /// What it showed when a child first spoke to this life.
+    began_at: Option<Millis>,
     /// The time of the newest request by the ledger's own clock. A journal's clock never falls
     /// behind it; a store's may be stepped back.
-    pub as_of: Millis,
+    as_of: Millis,
     /// What follows from the rest.
-    pub sums: Sums,
+    sums: Sums,
 }
 
 /// A child with a lease, as its parent sees it.
@@ -210,7 +211,7 @@ impl Ledger {
             logouts: Logouts::default(),
             left_waiting: LeftWaiting::default(),
             heard_at: Millis::ZERO,
-            began_at: Millis::ZERO,
+            began_at: None,
             as_of: Millis::ZERO,
             sums: Sums::default(),
         }
@@ -232,6 +233,60 @@ impl Ledger {
             Some(upstream) => upstream.outlook.epoch,
             None => self.life.epoch(),
         }
+    }
+
+    /// This life of the record.
+    #[must_use]
+    pub fn life(&self) -> Life {
+        self.life
+    }
+
+    /// Where it gets what it lends; `None` for the root.
+    #[must_use]
+    pub fn upstream(&self) -> Option<&Upstream> {
+        self.upstream.as_deref()
+    }
+
+    /// The reserve, while nothing is lent because of it.
+    #[must_use]
+    pub fn reserve(&self) -> Option<Reserve> {
+        self.reserve
+    }
+
+    /// The facts of the room; `None` before the first request.
+    #[must_use]
+    pub fn terms(&self) -> Option<Terms> {
+        self.terms
+    }
+
+    /// The longest seat that was ever asked for.
+    #[must_use]
+    pub fn longest_seat(&self) -> Span {
+        self.longest_seat
+    }
+
+    /// Children with a lease.
+    #[must_use]
+    pub fn children(&self) -> &BTreeMap<NodeId, Child> {
+        &self.children
+    }
+
+    /// Children that are gone while what they may have done still counts.
+    #[must_use]
+    pub fn departed(&self) -> &[Departed] {
+        &self.departed
+    }
+
+    /// The latest time that the children's clocks have shown.
+    #[must_use]
+    pub fn heard_at(&self) -> Millis {
+        self.heard_at
+    }
+
+    /// The time of the newest request by the ledger's own clock.
+    #[must_use]
+    pub fn as_of(&self) -> Millis {
+        self.as_of
     }
 
     /// Answers one request at `now` by the ledger's clock: for those who may have to do it again
@@ -286,7 +341,7 @@ impl Ledger {
         if newest.is_some_and(|newest| number <= newest) {
             return Reply::Stale;
         }
-        let is_void = known.map_or(0, |child| child.generation) != request.generation;
+        let is_void = known.map(|child| child.generation) != request.generation;
         if is_void && !request.is_final {
             return void;
         }
@@ -407,7 +462,7 @@ impl Ledger {
             child: request.child,
             number: request.number,
             life: self.life,
-            generation: child.map_or(0, |child| child.generation),
+            generation: child.map(|child| child.generation),
             granted,
             ttl,
             longest_seat: self.longest_to_lend(),

@@ -42,9 +42,14 @@ impl LedgerRole {
     }
 }
 
-/// Rises with every write of a record; 0 = there is none yet.
+/// Rises with every write of a record, from [`RecordVersion::ABSENT`] on.
 #[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
 pub struct RecordVersion(pub u64);
+
+impl RecordVersion {
+    /// Of a record that is not there.
+    pub const ABSENT: Self = Self(0);
+}
 
 /// Who a store is: another value after it may have lost writes.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -53,7 +58,7 @@ pub struct Identity(pub u64);
 /// What a write must find, or else nothing is written.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Expected {
-    /// The record's version; 0 = there is none yet.
+    /// The record's version; [`RecordVersion::ABSENT`] if there is none yet.
     pub version: RecordVersion,
     /// The store's identity. Another one may have lost what was read, and what others did since:
     /// two children would be lent the same.
@@ -270,7 +275,7 @@ impl Deed {
                 let reply = ledger.handle_sync(SyncRequest::clone(request), lending, now);
                 let is_due = ledger.is_upstream_due(*is_wanted, now);
                 let errand = is_due.then(|| ledger.poll_upstream(now)).flatten();
-                let upstream = ledger.upstream.as_deref().filter(|_| errand.is_none());
+                let upstream = ledger.upstream().filter(|_| errand.is_none());
                 Some(Exchange {
                     reply,
                     others_back_after: upstream.and_then(|upstream| upstream.back_after(now)),

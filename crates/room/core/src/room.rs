@@ -14,6 +14,7 @@ mod moving;
 pub mod passage;
 mod place;
 mod revoke;
+pub mod revoked_visitors;
 pub mod syncing;
 pub mod view;
 mod visit;
@@ -175,7 +176,7 @@ pub struct Room {
     outlook: Outlook,
     /// Newcomers who may still go in under this outlook, ahead of those who wait.
     newcomer_slots: u32,
-    answered: u64,
+    answered: Option<u64>,
     /// The life of the ledger to which the row belongs.
     parent: Option<Life>,
     used: Used,
@@ -226,7 +227,7 @@ impl Room {
             origin: OriginHealth::default(),
             outlook: Outlook::default(),
             newcomer_slots: 0,
-            answered: 0,
+            answered: None,
             parent: None,
             used: Used::default(),
             witnessed: None,
@@ -272,7 +273,7 @@ impl Room {
     /// sessions were ended.
     #[must_use]
     pub fn has_heard_from_parent(&self) -> bool {
-        self.answered != 0
+        self.answered.is_some()
     }
 
     /// The seat given last to a visitor, if it still runs.
@@ -387,14 +388,14 @@ impl Room {
 
     /// Panics in a debug build if this is a room that no sequence of transitions makes.
     fn assert_sound(&self) {
-        self.lease.assert_sound();
+        debug_assert_eq!(self.lease.check(), Ok(()));
         debug_assert!(
             self.seat_terms.longest_seat()
                 <= self.lease.longest_seat().max(SHORTEST_INTERVAL.times(2)),
             "the parent knows of seats as long as any that is given here"
         );
         debug_assert!(
-            self.answered <= self.lease.to_parts().newest,
+            self.answered <= Some(self.lease.to_parts().newest),
             "nobody answers what was not asked"
         );
         let held = self.lease.held();

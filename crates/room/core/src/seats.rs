@@ -129,7 +129,8 @@ impl SeatRow {
     fn change(&mut self, end: Millis, by: i64) {
         match self.counts.binary_search_by_key(&end, |(end, _)| *end) {
             Ok(at) => {
-                self.counts[at].1 += by;
+                // A damaged record may say anything; it is refused when all of it is read.
+                self.counts[at].1 = self.counts[at].1.saturating_add(by);
                 if self.counts[at].1 == 0 {
                     self.counts.remove(at);
                 }

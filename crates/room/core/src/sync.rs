@@ -36,10 +36,10 @@ pub struct SyncRequest {
     pub witnessed: Option<Epoch>,
     /// Rises with every request; an answer counts only for the newest.
     pub number: u64,
-    /// The newest request whose answer was applied; 0 = none yet.
-    pub answered: u64,
-    /// The lease to which `held` and the row belong; 0 = the child has none yet.
-    pub generation: u32,
+    /// The newest request whose answer was applied; `None` before the first.
+    pub answered: Option<u64>,
+    /// The lease to which `held` and the row belong; `None` if the child has none yet.
+    pub generation: Option<u32>,
     /// That lease has ended by the child's clock: it has done nothing under it that is not
     /// reported here, and never will.
     pub is_final: bool,
@@ -181,9 +181,9 @@ pub struct Used {
 pub struct Revocation {
     /// Whose.
     pub visitor: VisitorId,
-    /// The newest seat end known; this seat is freed. [`Millis::ZERO`]: none is, because it was
-    /// freed elsewhere or may have been.
-    pub seat_ends_at: Millis,
+    /// The newest seat end known; this seat is freed. `None`: none is, because it was freed
+    /// elsewhere or may have been.
+    pub seat_ends_at: Option<Millis>,
     /// Until when tickets of this visitor must be refused: none can end later.
     pub until: Millis,
 }
@@ -193,7 +193,7 @@ impl Revocation {
     #[must_use]
     pub fn without_seat(self) -> Self {
         Self {
-            seat_ends_at: Millis::ZERO,
+            seat_ends_at: None,
             ..self
         }
     }
@@ -262,8 +262,8 @@ pub struct Answer {
     pub number: u64,
     /// Who lends.
     pub life: Life,
-    /// The lease.
-    pub generation: u32,
+    /// The lease; `None` if the child has none.
+    pub generation: Option<u32>,
     /// What is lent on top of what the request said was held.
     pub granted: Held,
     /// How long the lease runs, counted by the child from the moment it *sent* the request.

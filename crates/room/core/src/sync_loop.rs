@@ -90,8 +90,7 @@ pub struct SyncLoop {
     /// What the root said, for the parent.
     news: Option<Reply>,
     is_news_fresh: bool,
-    is_stopping: bool,
-    has_said_goodbye: bool,
+    stop: Stop,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -106,6 +105,17 @@ enum Phase {
     Delivering { fails_at: Millis },
     /// It has said goodbye, and nothing is left to do.
     Finished,
+}
+
+/// How far the loop is on its way out.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Stop {
+    /// The node runs.
+    No,
+    /// The node stops: the room is to say goodbye.
+    Asked,
+    /// It has.
+    SaidGoodbye,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -135,8 +145,7 @@ impl SyncLoop {
             to_carry: None,
             news: None,
             is_news_fresh: false,
-            is_stopping: false,
-            has_said_goodbye: false,
+            stop: Stop::No,
         }
     }
 
@@ -193,7 +202,9 @@ impl SyncLoop {
 
     /// The node stops: what is under way ends, then the room says goodbye.
     pub fn stop(&mut self) {
-        self.is_stopping = true;
+        if self.stop == Stop::No {
+            self.stop = Stop::Asked;
+        }
     }
 
     /// When to call [`SyncLoop::poll_action`] at the latest; `None` once all is done.
@@ -204,7 +215,7 @@ impl SyncLoop {
             return Some(now);
         }
         let own = match self.phase {
-            Phase::Idle { .. } | Phase::Failed { .. } if self.is_stopping => {
+            Phase::Idle { .. } | Phase::Failed { .. } if self.stop != Stop::No => {
                 // Whoever carries a request brings its answer first.
                 self.errand.is_none().then_some(now)
             }
@@ -247,7 +258,7 @@ impl SyncLoop {
             Phase::Failed { until } => until <= now,
             Phase::Syncing { .. } | Phase::Delivering { .. } | Phase::Finished => return None,
         };
-        if self.is_stopping {
+        if self.stop != Stop::No {
             return self.poll_leaving(now);
         }
         is_due.then(|| Action::Sync(self.begin(is_awaited, now)))
@@ -408,8 +419,8 @@ impl SyncLoop {
             self.phase = Phase::Finished;
             return None;
         }
-        if !self.has_said_goodbye {
-            self.has_said_goodbye = true;
+        if self.stop != Stop::SaidGoodbye {
+            self.stop = Stop::SaidGoodbye;
             return Some(Action::Goodbye(self.begin(false, now)));
         }
         // Only to let a successor know; it would find out by itself.

@@ -31,7 +31,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 
 use anteroom_config::Config;
-use anteroom_node::{Node, Outcome, Pass};
+use anteroom_node::{Intent, Node, Outcome, Pass};
 use anteroom_proxy::downstream::connection_table::Claim;
 use anteroom_proxy::downstream::drain::DrainSignal;
 use anteroom_proxy::upstream::{Origins, Plan};
@@ -53,7 +53,7 @@ use anteroom_proxy::reverse_proxy::expect;
 use anteroom_proxy::status::Refusal;
 use counters::Counters;
 pub use counters::{CountsByRoom, SharedTicketCounts};
-use decision::{Wish, note_ticket};
+use decision::{intent_of, note_ticket};
 use event_streams::EventStreams;
 use own_paths::OwnPaths;
 pub use own_paths::is_own_path;
@@ -418,7 +418,7 @@ where
     S: tower::Service<Request<B>, Response = Response<R>, Error = Infallible>,
     R: AnswerBody,
 {
-    if Wish::of(&request) == Wish::Wait {
+    if intent_of(&request) == Intent::Wait {
         return cannot_wait();
     }
     upstream.speech.chosen = language::chosen(request.headers());

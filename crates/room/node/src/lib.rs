@@ -13,6 +13,7 @@ mod random;
 mod room;
 mod stores;
 
+pub use anteroom_room::room::passage::Intent;
 pub use clock::{HandClock, NodeClock, RoomClock, SystemWallClock, WallClock};
 pub use node::{Node, NodeSettings, StartError};
 pub use outcome::{Arrival, Outcome, Pass};

@@ -1,6 +1,7 @@
 //! What a front door asks a room, and what it is told.
 
 use anteroom_room::decision::Place;
+use anteroom_room::room::passage::Intent;
 use anteroom_room::ticket::Ticket;
 use anteroom_room::time::Millis;
 
@@ -12,10 +13,8 @@ pub struct Arrival<'a> {
     pub tickets: &'a [&'a str],
     /// Whether a page is asked for, and not something that a page loads.
     pub is_navigation: bool,
-    /// Whether somebody new only wants to know where it would stand.
-    pub is_look: bool,
-    /// Whether somebody who is not inside has to wait, whatever is free.
-    pub is_held: bool,
+    /// What its sender is after if it is not inside.
+    pub intent: Intent,
 }
 
 /// What becomes of a request.

@@ -212,7 +212,7 @@ fn written<'a>(rooms: impl IntoIterator<Item = (&'a String, &'a Joined)>) -> Str
 fn refusal(visitor: VisitorId, until: Millis) -> Revocation {
     Revocation {
         visitor,
-        seat_ends_at: Millis::ZERO,
+        seat_ends_at: None,
         until,
     }
 }

@@ -198,8 +198,7 @@ impl RoomHandle {
             fresh: Random::visitor(),
             is_navigation: arrival.is_navigation,
             gets_page: arrival.is_navigation,
-            is_look: arrival.is_look,
-            is_held: arrival.is_held,
+            intent: arrival.intent,
         });
         self.go_through(passage).await
     }
@@ -247,9 +246,8 @@ impl RoomHandle {
                     passage.set_may_ask_parent(may_ask_again);
                     None
                 }
-                // Without a number nobody goes in by it.
                 Step::TakeNumber(key) => {
-                    let number = self.take_number(key).await.unwrap_or(u64::MAX);
+                    let number = self.take_number(key).await;
                     Some((key, number))
                 }
             };

@@ -134,7 +134,7 @@ async fn a_record_is_absent_until_it_is_written(store: &dyn Store) -> Result<(),
     assert_eq!(swap.await?, Swap::Swapped);
     let record = store.load(&key).await?.record.expect("it was written");
     assert_eq!(record.value, b"one");
-    assert_ne!(record.version, RecordVersion(0));
+    assert_ne!(record.version, RecordVersion::ABSENT);
     Ok(())
 }
 

@@ -135,7 +135,7 @@ impl Store for Memory {
                 return Swap::OtherStore;
             }
             let present = state.records.get(key);
-            let version = present.map_or(RecordVersion(0), |record| record.version);
+            let version = present.map_or(RecordVersion::ABSENT, |record| record.version);
             if version != expected.version {
                 return Swap::Conflict(self.loaded(state, key));
             }

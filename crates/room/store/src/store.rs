@@ -72,7 +72,7 @@ impl Loaded {
     pub fn expected(&self) -> Expected {
         let record = self.record.as_ref();
         Expected {
-            version: record.map_or(RecordVersion(0), |record| record.version),
+            version: record.map_or(RecordVersion::ABSENT, |record| record.version),
             identity: self.identity,
         }
     }

@@ -22,7 +22,7 @@ pub(crate) enum Purpose {
 }
 
 /// Draws of all kinds from a stream of random words.
-pub(crate) trait Draw {
+pub trait Draw {
     /// The next word: all values are equally likely.
     fn word(&mut self) -> u64;
 
@@ -78,13 +78,14 @@ pub(crate) trait Draw {
     clippy::cast_possible_truncation,
     reason = "conversions of floats saturate; fractions are meant to be cut off"
 )]
-pub(crate) fn whole(figure: f64) -> u64 {
+#[must_use]
+pub fn whole(figure: f64) -> u64 {
     figure as u64
 }
 
 /// A long stream for one purpose.
 #[derive(Clone, Debug)]
-pub(crate) struct Dice(Pcg64Mcg);
+pub struct Dice(Pcg64Mcg);
 
 impl Dice {
     pub(crate) fn new(seed: u64, purpose: Purpose) -> Self {
@@ -94,6 +95,12 @@ impl Dice {
             Purpose::World => 3,
             Purpose::Arrivals(stream) => 16 + u64::from(stream),
         };
+        Self::salted(seed, salt)
+    }
+
+    /// The stream of a seed that has this number: each is for one purpose.
+    #[must_use]
+    pub fn salted(seed: u64, salt: u64) -> Self {
         let [seed, salt] = [seed, salt].map(|word| SplitMix(word).word());
         Self(Pcg64Mcg::seed_from_u64(seed ^ salt))
     }

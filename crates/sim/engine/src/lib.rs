@@ -6,7 +6,7 @@
 
 mod crowd;
 mod deployment;
-mod dice;
+pub mod dice;
 pub mod judge;
 mod measure;
 pub mod outcome;

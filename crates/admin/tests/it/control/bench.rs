@@ -11,7 +11,7 @@ use anteroom_embedded::{DataDir, Embedded, faults::Faults};
 use anteroom_limit::time::Micros;
 use anteroom_limit_http::{Meter, Surroundings};
 use anteroom_node::{
-    Arrival, HandClock, Node, NodeClock, NodeSettings, Outcome, RoomHandle, Stores,
+    Arrival, HandClock, Intent, Node, NodeClock, NodeSettings, Outcome, RoomHandle, Stores,
 };
 use anteroom_room::hash::LotteryKey;
 use anteroom_room::id::BirthId;
@@ -166,8 +166,7 @@ impl Bench {
     /// One request of somebody new.
     pub(crate) async fn visit(&self, room: &str) -> Outcome {
         let arrival = Arrival {
-            is_look: false,
-            is_held: false,
+            intent: Intent::Enter,
             tickets: &[],
             is_navigation: true,
         };

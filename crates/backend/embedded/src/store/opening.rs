@@ -151,7 +151,7 @@ impl Place<'_> {
     fn loss(&self, kind: LossKind, found: &Found, left: &Records) -> JournalLoss {
         let ledgers = left.iter().filter(|(key, _)| !is_orders(key));
         let seats = ledgers.filter_map(|(_, found)| record::decode(&found.value).ok());
-        let longest = seats.map(|ledger| ledger.longest_seat).max();
+        let longest = seats.map(|ledger| ledger.longest_seat()).max();
         let noted = match found {
             Found::Good(progress) => progress.says.longest_seat,
             Found::Absent | Found::Damaged => Span::ZERO,

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use anteroom_node::{Arrival, Outcome, RoomHandle};
+use anteroom_node::{Arrival, Intent, Outcome, RoomHandle};
 use parking_lot::Mutex;
 use rand_core::{Rng as _, SeedableRng as _};
 use rand_pcg::Pcg64Mcg;
@@ -109,8 +109,7 @@ async fn visit(room: Arc<RoomHandle>, sheet: Arc<Mutex<Sheet>>, is_early: bool) 
     let arrival = Arrival {
         tickets: &[],
         is_navigation: true,
-        is_look: false,
-        is_held: false,
+        intent: Intent::Enter,
     };
     let began = Instant::now();
     let outcome = room.decide(arrival).await;

@@ -15,11 +15,12 @@ mod report;
 mod runs;
 mod verdict;
 
+use anteroom_bench::Machine;
 use anyhow::Context as _;
 use clap::Parser;
 use tokio::runtime::{Builder, Handle};
 
-use report::{Machine, Report};
+use report::Report;
 use runs::{Effort, calls, capacity, cpu, newcomers, waiting};
 
 /// Measure nodes on real stores.

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use anteroom_bench::Machine;
 use serde::Serialize;
 
 use crate::latency::Quantiles;
@@ -19,26 +20,6 @@ pub(crate) struct Report {
     pub(crate) cpu: Cpu,
     pub(crate) calls: Vec<calls::Row>,
     pub(crate) capacity: Vec<Capacity>,
-}
-
-/// What it was measured on.
-#[derive(Clone, Debug, Serialize)]
-pub(crate) struct Machine {
-    pub(crate) cores: usize,
-    /// Load average of the last minute, before anything was measured; `None` where the system does
-    /// not say.
-    pub(crate) load_before: Option<f64>,
-}
-
-impl Machine {
-    pub(crate) fn look() -> Self {
-        let load = std::fs::read_to_string("/proc/loadavg").ok();
-        let load = load.and_then(|text| text.split(' ').next()?.parse().ok());
-        Self {
-            cores: std::thread::available_parallelism().map_or(1, usize::from),
-            load_before: load,
-        }
-    }
 }
 
 /// The report and what follows from it.

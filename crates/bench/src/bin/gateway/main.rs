@@ -22,6 +22,7 @@ mod waiting;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use anteroom_bench::Machine;
 use anyhow::Context as _;
 use clap::{Parser, Subcommand};
 
@@ -105,7 +106,7 @@ async fn measure(options: &Options) -> anyhow::Result<()> {
         rounds: options.rounds,
         time: Duration::from_secs(options.seconds),
     };
-    let machine = report::Machine::look();
+    let machine = Machine::look();
     let stage = peers::Stage::start(&options.anteroom, &options.also).await?;
     let races = races::run(&stage, &effort).await?;
     drop(stage);

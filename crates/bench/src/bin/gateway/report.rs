@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use anteroom_bench::Machine;
 use serde::Serialize;
 
 use crate::races::{Race, Result};
@@ -21,24 +22,6 @@ pub(crate) struct Report {
     pub(crate) machine: Machine,
     pub(crate) races: Vec<Race>,
     pub(crate) waiting: Option<Waiting>,
-}
-
-/// What it was measured on.
-#[derive(Clone, Debug, Serialize)]
-pub(crate) struct Machine {
-    pub(crate) cores: usize,
-    /// Load average of the last minute before; `None` where the system does not say.
-    pub(crate) load_before: Option<f64>,
-}
-
-impl Machine {
-    pub(crate) fn look() -> Self {
-        let load = std::fs::read_to_string("/proc/loadavg").ok();
-        Self {
-            cores: std::thread::available_parallelism().map_or(1, usize::from),
-            load_before: load.and_then(|text| text.split(' ').next()?.parse().ok()),
-        }
-    }
 }
 
 impl Race {

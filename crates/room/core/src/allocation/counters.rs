@@ -14,8 +14,8 @@ pub struct CounterTill {
 
 impl CounterTill {
     /// Compares a number that was received with the slots of its counter. `false` means that this
-    /// counter has no more; the next [`Till::take`] asks the next one.
-    pub fn handle_number(&mut self, key: CounterKey, number: u64) -> bool {
+    /// counter has no more, or gave no number; the next [`Till::take`] asks the next one.
+    pub fn handle_number(&mut self, key: CounterKey, number: Option<u64>) -> bool {
         let Some(budget) = self.budget.fixed.as_ref() else {
             return false;
         };
@@ -26,7 +26,7 @@ impl CounterTill {
             CounterScope::DataCenter(id) => (budget.share_of(id), &mut self.is_data_center_dry),
             CounterScope::Anywhere => (budget.anywhere, &mut self.is_anywhere_dry),
         };
-        let is_slot = number < u64::from(slots);
+        let is_slot = number.is_some_and(|number| number < u64::from(slots));
         *is_dry |= !is_slot;
         is_slot
     }

@@ -1,65 +1,110 @@
-//! What is true of every ledger between two transitions, asserted after each of them in debug
-//! builds.
+//! What is true of every ledger between two transitions: checked when one is read from a record,
+//! and asserted after each transition in debug builds.
 
-use super::{Child, Ledger};
+use super::{Child, Ledger, UnsoundLedger};
+use crate::seats::SeatRow;
 
 /// Sums are compared with the records up to so many children: that costs a walk over all of them.
 const CHILDREN_COMPARED: usize = 32;
+
+/// No seat row has a greater figure: as many seats as a limit can allow.
+const SEATS_MAX: u64 = u32::MAX as u64;
+
+fn ensure(is_true: bool, rule: &'static str) -> Result<(), UnsoundLedger> {
+    if is_true {
+        Ok(())
+    } else {
+        Err(UnsoundLedger { rule })
+    }
+}
 
 impl Ledger {
     /// Panics in a debug build if the record is one that no sequence of transitions makes.
     pub(super) fn assert_sound(&self) {
         if cfg!(debug_assertions) {
-            for child in self.children.values() {
-                self.assert_child(child);
-            }
-            for gone in &self.departed {
-                assert!(
-                    !self.children.contains_key(&gone.node),
-                    "a child that is here is not gone"
-                );
-                assert!(
-                    gone.generation <= self.generation,
-                    "a lease that was given up was given"
-                );
-            }
-            if let Some(upstream) = &self.upstream {
-                assert!(
-                    self.reserve.is_none(),
-                    "only the root holds a reserve: below it all is lent by somebody who remembers"
-                );
-                upstream.lease.assert_sound();
-                assert!(
-                    upstream.answered <= upstream.lease.to_parts().newest,
-                    "nobody answers what was not asked"
-                );
-            } else {
-                for group in self.groups.values() {
-                    assert!(
-                        group.closed_through <= group.ready_through.max(self.agreed_now()),
-                        "an interval gives its seats back when all children treat it as over"
-                    );
-                }
-            }
-            assert!(
-                self.began_at <= self.heard_at,
-                "it began when the first child spoke"
-            );
+            let checked = self.check();
+            assert!(checked.is_ok(), "{checked:?}");
             if self.children.len() <= CHILDREN_COMPARED {
                 self.assert_sums();
             }
         }
     }
 
-    fn assert_child(&self, child: &Child) {
-        assert!(
+    pub(super) fn check(&self) -> Result<(), UnsoundLedger> {
+        for child in self.children.values() {
+            self.check_child(child)?;
+        }
+        for gone in &self.departed {
+            ensure(
+                !self.children.contains_key(&gone.node),
+                "a child that is here is not gone",
+            )?;
+            ensure(
+                gone.generation <= self.generation,
+                "a lease that was given up was given",
+            )?;
+        }
+        ensure(
+            self.began_at
+                .is_none_or(|began_at| began_at <= self.heard_at),
+            "it began when the first child spoke",
+        )?;
+        let Some(upstream) = &self.upstream else {
+            let is_ready = self
+                .groups
+                .values()
+                .all(|group| group.closed_through <= group.ready_through.max(self.agreed_now()));
+            return ensure(
+                is_ready,
+                "an interval gives its seats back when all children treat it as over",
+            );
+        };
+        ensure(
+            self.reserve.is_none(),
+            "only the root holds a reserve: below it all is lent by somebody who remembers",
+        )?;
+        if let Err(rule) = upstream.lease.check() {
+            return Err(UnsoundLedger { rule });
+        }
+        ensure(
+            upstream.answered <= Some(upstream.lease.to_parts().newest),
+            "nobody answers what was not asked",
+        )
+    }
+
+    fn check_child(&self, child: &Child) -> Result<(), UnsoundLedger> {
+        ensure(
             (1..=self.generation).contains(&child.generation),
-            "a lease has a number that was given"
-        );
-        assert!(
+            "a lease has a number that was given",
+        )?;
+        ensure(
             child.longest_seat <= self.longest_seat,
-            "a child gives no longer seat than this ledger knows of"
-        );
+            "a child gives no longer seat than this ledger knows of",
+        )
+    }
+
+    /// Whether its figures can be added up.
+    pub(super) fn check_figures(&self) -> Result<(), UnsoundLedger> {
+        let children = self.children.values();
+        let rows = children.clone().map(|child| &child.row);
+        let rows = rows.chain(self.departed.iter().map(|gone| &gone.row));
+        let mut rows = rows.chain(self.groups.values().map(|group| &group.settled));
+        let is_small = |row: &SeatRow| {
+            row.iter()
+                .all(|(_, seats)| seats.unsigned_abs() <= SEATS_MAX)
+        };
+        ensure(
+            rows.all(is_small),
+            "no row has more seats than a limit allows",
+        )?;
+        let admitted = children.map(|child| &child.admitted);
+        let admitted = admitted.chain(self.departed.iter().map(|gone| &gone.admitted));
+        let admitted = admitted.flatten().map(|&(_, count)| u64::from(count));
+        let settled = self.settled_minutes.values().map(|&count| count.into());
+        ensure(
+            admitted.chain(settled).sum::<u64>() <= u32::MAX.into(),
+            "no more are admitted in a few minutes than a limit allows",
+        )
     }
 
     fn assert_sums(&self) {

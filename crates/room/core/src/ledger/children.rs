@@ -36,9 +36,7 @@ impl Ledger {
         if is_trusted {
             self.heard_at = self.heard_at.max(request.sent_at);
         }
-        if self.began_at == Millis::ZERO {
-            self.began_at = self.heard_at;
-        }
+        self.began_at.get_or_insert(self.heard_at);
         is_trusted
     }
 
@@ -135,7 +133,7 @@ impl Ledger {
     /// Waiting visitors who were handed over with an answer that never arrived.
     fn take_back_handed(&mut self, request: &SyncRequest) {
         let old = self.children.get(&request.child);
-        let lost = old.filter(|old| request.answered != old.number && !old.handed.is_empty());
+        let lost = old.filter(|old| request.answered != Some(old.number) && !old.handed.is_empty());
         if let Some(handed) = lost.map(|old| old.handed.clone()) {
             let until = self.left_waiting.until;
             self.add_left_waiting(&handed, until);
@@ -185,10 +183,10 @@ impl Ledger {
     /// Whether no seat runs of which this life of the ledger was never told: those that were given
     /// before it are counted above it, or in a reserve.
     fn knows_all_seats(&self) -> bool {
-        let last_before = self.began_at + LEASE_TTL + self.longest_seat;
+        let is_over = |began_at| self.agreed_now() >= began_at + LEASE_TTL + self.longest_seat;
         match self.upstream {
             None => self.reserve.is_none(),
-            Some(_) => self.began_at != Millis::ZERO && self.agreed_now() >= last_before,
+            Some(_) => self.began_at.is_some_and(is_over),
         }
     }
 
@@ -289,11 +287,9 @@ impl Ledger {
         if self.left_waiting.counts.is_empty() {
             return;
         }
-        let until = self.left_waiting.until;
         let mut left = self.take_left_waiting();
         left.subtract(waiting);
-        self.left_waiting.until = Millis::ZERO;
-        self.add_left_waiting(&left, until);
+        self.add_left_waiting(&left, self.left_waiting.until);
     }
 
     fn leave_waiting(&mut self, child: &Child, now: Millis) {

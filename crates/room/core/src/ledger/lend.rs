@@ -27,10 +27,9 @@ impl Ledger {
     ) -> Reply {
         let ttl = self.ttl(request, lending);
         let granted = self.grant(request);
-        let until = self.left_waiting.until;
         let inherited = self.take_left_waiting();
         let longest_seat = self.longest_to_lend();
-        let is_known = self.lend_to_child(request.child, &inherited, |child| {
+        self.lend_to_child(request.child, &inherited, |child| {
             // Its record may outlive its lease: what it wants is to be known all the same.
             child.ends_at = now + lending.ttl;
             child.ends_there_at = request.sent_at + ttl;
@@ -45,9 +44,6 @@ impl Ledger {
             child.held.add_admissions(&granted);
             child.longest_seat = child.longest_seat.max(longest_seat);
         });
-        if is_known {
-            self.left_waiting.until = until;
-        }
         self.sums.next_end = self.sums.next_end.min(now + lending.ttl);
         self.sums.next_quiet = self.sums.next_quiet.min(now + QUIET_AFTER);
         if let Some(upstream) = &mut self.upstream {

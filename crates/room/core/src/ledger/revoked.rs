@@ -1,7 +1,7 @@
 //! Which sessions did the origin end? A bounded list, shared by all nodes, until no ticket of
 //! theirs can run any more.
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
 use super::Ledger;
@@ -144,8 +144,8 @@ pub struct Unfreed {
     pub data_center: DataCenterId,
     /// Its end.
     pub seat_ends_at: Millis,
-    /// The version of the root's list in which it is; 0 = the root does not know of it yet.
-    pub listed_at: u64,
+    /// The version of the root's list in which it is; `None` if the root does not know of it yet.
+    pub listed_at: Option<u64>,
 }
 
 impl Logouts {
@@ -181,11 +181,13 @@ impl Logouts {
     }
 
     /// The root has these entries, in this version of its list.
-    pub(super) fn note_listed(&mut self, entries: &[Revocation], version: u64) {
-        let is_among = |visitor| entries.iter().any(|entry| entry.visitor == visitor);
-        let unlisted = self.unfreed.iter_mut().filter(|seat| seat.listed_at == 0);
-        for seat in unlisted.filter(|seat| is_among(seat.visitor)) {
-            seat.listed_at = version;
+    pub(super) fn note_listed(&mut self, entries: &BTreeSet<VisitorId>, version: u64) {
+        let unlisted = self
+            .unfreed
+            .iter_mut()
+            .filter(|seat| seat.listed_at.is_none());
+        for seat in unlisted.filter(|seat| entries.contains(&seat.visitor)) {
+            seat.listed_at = Some(version);
         }
     }
 }
@@ -221,7 +223,7 @@ impl Ledger {
         let agreed = self.agreed_now();
         let unfreed = core::mem::take(&mut self.logouts.unfreed);
         for seat in unfreed {
-            if seat.listed_at != 0 && seat.listed_at <= refused {
+            if seat.listed_at.is_some_and(|version| version <= refused) {
                 self.free_seat(seat.data_center, seat.seat_ends_at);
                 if let Some(upstream) = &mut self.upstream {
                     upstream.has_freed = true;
@@ -244,19 +246,21 @@ impl Ledger {
             .iter()
             .filter(|entry| entry.until > agreed);
         let may_free = self.is_known_to_all();
+        let is_root = self.upstream.is_none();
         for &entry in running {
             let until = entry.until.max(self.heard_at + self.longest_seat);
             let is_new = self.revoked.insert(Revocation { until, ..entry });
-            if is_new && may_free {
-                self.free_seat(request.data_center, entry.seat_ends_at);
-            } else if is_new && entry.seat_ends_at > agreed {
-                let is_root = self.upstream.is_none();
-                self.logouts.unfreed.push(Unfreed {
-                    visitor: entry.visitor,
-                    data_center: request.data_center,
-                    seat_ends_at: entry.seat_ends_at,
-                    listed_at: if is_root { self.revoked.version() } else { 0 },
-                });
+            if let Some(seat_ends_at) = entry.seat_ends_at.filter(|_| is_new) {
+                if may_free {
+                    self.free_seat(request.data_center, seat_ends_at);
+                } else if seat_ends_at > agreed {
+                    self.logouts.unfreed.push(Unfreed {
+                        visitor: entry.visitor,
+                        data_center: request.data_center,
+                        seat_ends_at,
+                        listed_at: is_root.then_some(self.revoked.version()),
+                    });
+                }
             }
             if let Some(upstream) = self.upstream.as_deref_mut().filter(|_| is_new) {
                 // Its seat is freed here, and the row says so.

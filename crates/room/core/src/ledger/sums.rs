@@ -1,8 +1,6 @@
 //! What follows from a ledger's records, kept up to date so that an answer does not cost a walk
 //! over all children.
 
-mod members;
-
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -14,14 +12,11 @@ use crate::seats::SeatRow;
 use crate::sync::Held;
 use crate::time::{Millis, Minute};
 use crate::watermark::{WaitingCounts, compact};
-use members::Members;
 
-/// Sums over children, departed children and what is settled.
-///
-/// Compares equal to any other: it says nothing that the records do not say. Not written down;
-/// [`Ledger::rebuild_sums`] restores it.
+/// Sums over children, departed children and what is settled. Not written down;
+/// [`Ledger::rebuild_sums`] restores them.
 #[derive(Clone, Debug, Default)]
-pub struct Sums {
+pub(super) struct Sums {
     pub(super) row: SeatRow,
     pub(super) waiting: WaitingCounts,
     pub(super) waiting_total: u32,
@@ -109,19 +104,37 @@ impl Unmet {
     }
 }
 
+/// The children in a data center.
+#[derive(Clone, Debug, Default)]
+struct Members {
+    list: Vec<Member>,
+    /// No interval in a row of this data center ends before this.
+    next_end: Millis,
+}
+
+/// What is asked of all children of a data center with every answer.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Member {
+    pub(super) node: NodeId,
+    pub(super) closed_through: Millis,
+    pub(super) nodes: u32,
+}
+
+impl Member {
+    fn of(node: NodeId, child: &Child) -> Self {
+        Self {
+            node,
+            closed_through: child.closed_through,
+            nodes: child.nodes,
+        }
+    }
+}
+
 /// The admissions in it, by minute, where there are any.
 fn lent_out(held: Held) -> impl Iterator<Item = (Minute, u64)> {
     let by_minute = held.by_minute().into_iter();
     by_minute.filter_map(|(minute, count)| (count > 0).then_some((minute, count.into())))
 }
-
-impl PartialEq for Sums {
-    fn eq(&self, _other: &Self) -> bool {
-        true
-    }
-}
-
-impl Eq for Sums {}
 
 impl Sums {
     fn add_child(&mut self, child: &Child) {
@@ -280,6 +293,104 @@ impl Sums {
     }
 }
 
+impl Sums {
+    /// The children in a data center.
+    pub(super) fn members(&self, data_center: DataCenterId) -> &[Member] {
+        let group = self.groups.get(&data_center);
+        group.map_or(&[], |group| group.list.as_slice())
+    }
+
+    /// Whether there are children in this data center.
+    pub(super) fn has_members(&self, data_center: DataCenterId) -> bool {
+        self.groups.contains_key(&data_center)
+    }
+
+    /// The data centers that have children.
+    fn with_members(&self) -> Vec<DataCenterId> {
+        self.groups.keys().copied().collect()
+    }
+
+    /// Panics if another one says something else of the same children.
+    pub(super) fn assert_same_members(&self, rebuilt: &Self) {
+        let sorted = |sums: &Self| {
+            let groups = sums.groups.iter();
+            let members = groups.flat_map(|(&id, group)| {
+                let list = group.list.iter();
+                list.map(move |member| (id, member.node, member.closed_through, member.nodes))
+            });
+            let mut members: Vec<_> = members.collect();
+            members.sort_unstable();
+            members
+        };
+        assert_eq!(sorted(self), sorted(rebuilt), "members of data centers");
+        for (id, group) in &self.groups {
+            assert!(
+                group.next_end <= rebuilt.next_end_in(*id),
+                "no interval ends earlier than is known"
+            );
+        }
+    }
+
+    /// How many data centers have children.
+    pub(super) fn data_centers(&self) -> usize {
+        self.groups.len()
+    }
+
+    /// Whether an interval in a row of this data center may end by then.
+    pub(super) fn may_end_by(&self, data_center: DataCenterId, closed: Millis) -> bool {
+        let group = self.groups.get(&data_center);
+        group.is_none_or(|group| group.next_end <= closed)
+    }
+
+    /// No interval in a row of this data center ends before this.
+    pub(super) fn next_end_in(&self, data_center: DataCenterId) -> Millis {
+        let group = self.groups.get(&data_center);
+        group.map_or(Millis::NEVER, |group| group.next_end)
+    }
+
+    /// The rows of this data center have been looked through: no interval ends before `next`.
+    pub(super) fn note_next_end(&mut self, data_center: DataCenterId, next: Millis) {
+        if let Some(group) = self.groups.get_mut(&data_center) {
+            group.next_end = next;
+        }
+    }
+
+    /// A row of this data center has a new interval.
+    fn note_end(&mut self, data_center: DataCenterId, end: Millis) {
+        if let Some(group) = self.groups.get_mut(&data_center) {
+            group.next_end = group.next_end.min(end);
+        }
+    }
+
+    fn join(&mut self, node: NodeId, child: &Child) {
+        // What rows there are of those who were here before is not known.
+        let group = self.groups.entry(child.data_center).or_default();
+        group.next_end = group.next_end.min(child.row.first_end());
+        group.list.push(Member::of(node, child));
+        self.are_terms_old = true;
+    }
+
+    fn note_report(&mut self, node: NodeId, child: &Child) {
+        let Some(group) = self.groups.get_mut(&child.data_center) else {
+            return;
+        };
+        group.next_end = group.next_end.min(child.row.first_end());
+        if let Some(member) = group.list.iter_mut().find(|member| member.node == node) {
+            *member = Member::of(node, child);
+        }
+    }
+
+    fn part(&mut self, node: NodeId, data_center: DataCenterId) {
+        if let Some(group) = self.groups.get_mut(&data_center) {
+            group.list.retain(|member| member.node != node);
+            if group.list.is_empty() {
+                self.groups.remove(&data_center);
+            }
+        }
+        self.are_terms_old = true;
+    }
+}
+
 impl Ledger {
     /// Computes what follows from the records: for a ledger that was read from a store.
     pub fn rebuild_sums(&mut self) {
@@ -346,9 +457,9 @@ impl Ledger {
         node: NodeId,
         inherited: &WaitingCounts,
         change: impl FnOnce(&mut Child),
-    ) -> bool {
+    ) {
         let Some(child) = self.children.get_mut(&node) else {
-            return false;
+            return;
         };
         let (held, unmet) = (child.held, Unmet::of(child));
         change(child);
@@ -359,7 +470,6 @@ impl Ledger {
             self.sums.add_waiting(inherited);
         }
         child.handed.clone_from(inherited);
-        true
     }
 
     pub(super) fn remove_child(&mut self, node: NodeId) -> Option<Child> {

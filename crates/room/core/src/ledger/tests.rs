@@ -24,8 +24,8 @@ pub(super) fn request(child: u64, number: u64, generation: u32) -> SyncRequest {
         parent: (generation != 0).then_some(Life(0)),
         witnessed: None,
         number,
-        answered: number - 1,
-        generation,
+        answered: (number > 1).then_some(number - 1),
+        generation: (generation != 0).then_some(generation),
         is_final: generation == 0,
         held: Held::default(),
         wants: Wants::default(),
@@ -174,7 +174,7 @@ fn an_interval_returns_its_seats_when_the_slowest_child_closed_it() {
     let (ledger, _) = lent(ledger, &request(2, 1, 0), START);
     fast = SyncRequest {
         number: 2,
-        generation: 1,
+        generation: Some(1),
         closed_through: end,
         ..fast
     };
@@ -259,7 +259,7 @@ fn while_people_wait_a_minute_is_lent_at_an_even_pace() {
         "10 s of 60, and half a second ahead"
     );
     first.number = 2;
-    first.generation = 1;
+    first.generation = Some(1);
     first.is_final = false;
     first.held = answer.granted;
     first.terms.pacing = false;
@@ -272,7 +272,7 @@ fn a_revocation_frees_one_seat_once_whoever_reports_it() {
     let end = START + Span(100_000);
     let revocation = Revocation {
         visitor: VisitorId([5; 16]),
-        seat_ends_at: end,
+        seat_ends_at: Some(end),
         until: START + LONGEST,
     };
     let mut first = request(1, 1, 0);
@@ -296,7 +296,7 @@ fn a_late_revocation_does_not_free_a_second_seat() {
     first.row.add(late + Span(5_000));
     first.revocations = vec![Revocation {
         visitor: VisitorId([5; 16]),
-        seat_ends_at: late + Span(5_000),
+        seat_ends_at: Some(late + Span(5_000)),
         until: late - closing::CLOCKS_APART,
     }];
     let (ledger, _) = lent(Ledger::new(), &first, late);
@@ -389,10 +389,10 @@ fn waiting_visitors_handed_over_with_a_lost_answer_are_handed_over_again() {
     let (ledger, lost) = lent(ledger, &request(2, 1, 0), START);
     assert_eq!(lost.inherited, [(START, 7)].into());
     let mut again = request(2, 2, 0);
-    again.answered = 0;
+    again.answered = None;
     let (ledger, answer) = lent(ledger, &again, START);
     assert_eq!(answer.inherited, [(START, 7)].into());
-    let mut next = request(2, 3, answer.generation);
+    let mut next = request(2, 3, answer.generation.unwrap());
     next.waiting = answer.inherited;
     let (_, answer) = lent(ledger, &next, START);
     assert!(answer.inherited.is_empty());

@@ -6,6 +6,7 @@
 //! answer to the newest request is applied.
 
 use alloc::boxed::Box;
+use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
 use super::children::{LATEST_ASK, QUIET_AFTER};
@@ -30,8 +31,8 @@ pub struct Upstream {
     pub lease: Lease,
     /// The life of the world's ledger that lent it.
     pub parent: Option<Life>,
-    /// The newest request whose answer was applied.
-    pub answered: u64,
+    /// The newest request whose answer was applied; `None` before the first.
+    pub answered: Option<u64>,
     /// What was used of all that was ever lent in this life.
     pub used: Used,
     /// The world as it was seen last.
@@ -112,7 +113,7 @@ impl Upstream {
             data_center,
             lease: Lease::default(),
             parent: None,
-            answered: 0,
+            answered: None,
             used: Used::default(),
             outlook: Outlook::default(),
             outlook_at: Millis::ZERO,
@@ -222,7 +223,9 @@ impl Upstream {
     /// Whether what the world said is recent, by the ledger's own clock.
     pub(super) fn is_outlook_fresh(&self, now: Millis) -> bool {
         // By a clock that was stepped back since, nothing is known of its age.
-        self.answered != 0 && now >= self.outlook_at && now.since(self.outlook_at) < QUIET_AFTER
+        self.answered.is_some()
+            && now >= self.outlook_at
+            && now.since(self.outlook_at) < QUIET_AFTER
     }
 }
 
@@ -277,7 +280,7 @@ impl Ledger {
             return;
         };
         upstream.parent = Some(answer.life);
-        upstream.answered = answer.number;
+        upstream.answered = Some(answer.number);
         upstream.witnessed = None;
         upstream.outlook = answer.outlook;
         upstream.outlook_at = now;
@@ -287,10 +290,11 @@ impl Ledger {
         self.longest_seat = self.longest_seat.max(upstream.outlook.longest_known);
         if let Some((version, entries)) = answer.revoked {
             upstream.revoked_version = version;
-            self.logouts.note_listed(&entries, version);
+            let listed: BTreeSet<_> = entries.iter().map(|entry| entry.visitor).collect();
+            self.logouts.note_listed(&listed, version);
             upstream
                 .unconfirmed
-                .retain(|own| !entries.iter().any(|entry| entry.visitor == own.visitor));
+                .retain(|own| !listed.contains(&own.visitor));
             for entry in entries {
                 self.revoked.insert(entry.without_seat());
             }

@@ -68,7 +68,7 @@ impl Room {
 
     /// A seat that runs and was given in another epoch shows that a ledger has lost its memory.
     fn note_epoch(&mut self, seat: Seat, now: Millis) {
-        let is_known = seat.epoch == self.outlook.epoch || seat.epoch == Epoch(0);
+        let is_known = seat.epoch == self.outlook.epoch || seat.epoch == Epoch::ALONE;
         if !is_known && self.has_heard_from_parent() && seat.ends_at > now {
             self.witnessed = Some(seat.epoch);
         }

@@ -23,10 +23,19 @@ pub struct Arriving {
     pub is_navigation: bool,
     /// Whether somebody who waits is answered with a page.
     pub gets_page: bool,
-    /// Whether somebody new only wants to know where it would stand.
-    pub is_look: bool,
-    /// Whether somebody who is not inside has to wait, whatever is free.
-    pub is_held: bool,
+    /// What its sender is after if it is not inside.
+    pub intent: Intent,
+}
+
+/// What the sender of a request is after if it is not inside.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Intent {
+    /// To be admitted.
+    Enter,
+    /// To know where it would stand if it is new. With a waiting ticket it may be admitted.
+    Look,
+    /// To get a position in the queue: it has to wait, whatever is free.
+    Wait,
 }
 
 /// What is to be done next.
@@ -113,7 +122,7 @@ impl Passage {
     /// Whether somebody new only wants to know where it would stand.
     #[must_use]
     pub fn is_look(&self) -> bool {
-        self.arriving.is_look && self.met_as() == MetAs::New
+        self.arriving.intent == Intent::Look && self.met_as() == MetAs::New
     }
 
     /// As whom the sender is met, as far as that is known.
@@ -142,10 +151,10 @@ impl Passage {
         step
     }
 
-    /// Goes on after a number was taken.
+    /// Goes on after a number was taken; `None`: the counter did not answer.
     pub fn handle_number(
         &mut self,
-        number: (CounterKey, u64),
+        number: (CounterKey, Option<u64>),
         room: &mut Room,
         now: Millis,
     ) -> Step {
@@ -215,10 +224,9 @@ impl Passage {
         if self.is_look() {
             return room.handle_look(visit, now).map_or(Step::MayCome, step_of);
         }
-        step_of(if self.arriving.is_held {
-            room.handle_held(visit, now)
-        } else {
-            room.handle_visit(visit, now)
+        step_of(match self.arriving.intent {
+            Intent::Wait => room.handle_held(visit, now),
+            Intent::Enter | Intent::Look => room.handle_visit(visit, now),
         })
     }
 }

@@ -3,8 +3,9 @@
 use alloc::vec::Vec;
 
 use super::Room;
+use super::revoked_visitors::{Origin, RevokedVisitors};
 use crate::id::VisitorId;
-use crate::ledger::{REVOKED_MAX, RevokedList};
+use crate::ledger::REVOKED_MAX;
 use crate::sync::Revocation;
 use crate::ticket::{Standing, Ticket};
 use crate::time::Millis;
@@ -12,11 +13,11 @@ use crate::time::Millis;
 /// What this node knows of sessions that were ended.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Revoked {
-    /// The parent's list, as far as it was received.
-    shared: RevokedList,
-    /// Up to which version that is.
+    /// All of them.
+    visitors: RevokedVisitors,
+    /// Up to which version the parent's list was received.
     version: u64,
-    /// Ended here, and not yet confirmed by the parent.
+    /// Ended here, and not yet confirmed by the parent; oldest first.
     unconfirmed: Vec<Revocation>,
 }
 
@@ -24,14 +25,12 @@ impl Revoked {
     /// What dead processes refused, of which the parent has told this one nothing yet.
     pub(super) fn inherited(entries: Vec<Revocation>) -> Self {
         let mut revoked = Self::default();
-        for entry in entries {
-            revoked.shared.insert(entry);
-        }
+        revoked.note_listed(entries);
         revoked
     }
 
     pub(super) fn contains(&self, visitor: VisitorId) -> bool {
-        self.shared.contains(visitor) || self.unconfirmed.iter().any(|r| r.visitor == visitor)
+        self.visitors.contains(visitor)
     }
 
     pub(super) fn unconfirmed(&self) -> &[Revocation] {
@@ -45,18 +44,27 @@ impl Revoked {
     /// Takes over what the parent has and this node lacks. That contains everything that was sent
     /// with the request; what was added since then stays unconfirmed.
     pub(super) fn handle_news(&mut self, (version, entries): (u64, Vec<Revocation>)) {
-        for entry in entries {
-            self.shared.insert(entry);
-        }
+        self.note_listed(entries);
         self.version = version;
-        let shared = &self.shared;
+        let visitors = &self.visitors;
         self.unconfirmed
-            .retain(|entry| !shared.contains(entry.visitor));
+            .retain(|entry| visitors.origin_of(entry.visitor) != Some(Origin::Parent));
+    }
+
+    /// Takes over entries of the parent's list, as many as there is room for.
+    fn note_listed(&mut self, entries: Vec<Revocation>) {
+        for entry in entries {
+            let is_known = self.visitors.origin_of(entry.visitor) == Some(Origin::Parent);
+            if !is_known && self.visitors.confirmed() < REVOKED_MAX {
+                self.visitors
+                    .put(entry.visitor, entry.until, Origin::Parent);
+            }
+        }
     }
 
     /// Forgets those of whom no ticket can run any more.
     pub(super) fn drop_through(&mut self, now: Millis) {
-        self.shared.drop_through(now);
+        self.visitors.drop_through(now);
         self.unconfirmed.retain(|entry| entry.until > now);
     }
 
@@ -64,18 +72,18 @@ impl Revoked {
     /// were freed there are not freed once more.
     pub(super) fn begin_row(&mut self) {
         self.version = 0;
-        let shared = core::mem::take(&mut self.shared).to_vec();
-        self.unconfirmed.extend(shared);
+        self.unconfirmed.extend(self.visitors.forget_parent());
         for entry in &mut self.unconfirmed {
             *entry = entry.without_seat();
         }
     }
 
     fn insert(&mut self, entry: Revocation) -> bool {
-        let is_full = self.shared.len() + self.unconfirmed.len() >= REVOKED_MAX;
+        let is_full = self.visitors.len() >= REVOKED_MAX;
         if is_full || self.contains(entry.visitor) {
             return false;
         }
+        self.visitors.put(entry.visitor, entry.until, Origin::Here);
         self.unconfirmed.push(entry);
         true
     }
@@ -93,9 +101,9 @@ impl Room {
         // A seat in another data center is not counted here: the ticket is refused everywhere, and
         // that seat runs out by itself.
         let seat = ticket.seats.of(self.identity.data_center);
-        let own_end = seat.map_or(Millis::ZERO, |seat| seat.ends_at);
+        let own_end = seat.map(|seat| seat.ends_at);
         let newest = self.newest_seat(ticket.visitor, now);
-        let newest = newest.map_or(Millis::ZERO, |seat| seat.ends_at);
+        let newest = newest.map(|seat| seat.ends_at);
         let longest = self
             .longest_known
             .max(self.seat_terms.longest_seat())
@@ -103,7 +111,7 @@ impl Room {
         let is_new = self.revoked.insert(Revocation {
             visitor: ticket.visitor,
             seat_ends_at: own_end.max(newest),
-            until: ends_at.max(newest).max(now + longest),
+            until: ends_at.max(newest.unwrap_or(ends_at)).max(now + longest),
         });
         if is_new {
             self.newest.forget(ticket.visitor);
@@ -120,23 +128,10 @@ impl Room {
         self.revoked.contains(visitor)
     }
 
-    /// All that is refused here: for a successor that starts while the parent cannot be reached.
+    /// All visitors whose sessions were ended: for a copy that is read without asking the room, and
+    /// for a successor that starts while the parent cannot be reached.
     #[must_use]
-    pub fn revocations(&self) -> Vec<Revocation> {
-        let mut all = self.revoked.shared.to_vec();
-        all.extend_from_slice(&self.revoked.unconfirmed);
-        all
-    }
-
-    /// All visitors whose sessions were ended: for a copy that is read without asking the room.
-    #[must_use]
-    pub fn revoked(&self) -> Vec<VisitorId> {
-        let shared = self.revoked.shared.to_vec();
-        let unconfirmed = self.revoked.unconfirmed.iter();
-        shared
-            .iter()
-            .chain(unconfirmed)
-            .map(|r| r.visitor)
-            .collect()
+    pub fn revoked(&self) -> RevokedVisitors {
+        self.revoked.visitors.clone()
     }
 }

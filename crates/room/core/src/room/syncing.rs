@@ -172,7 +172,7 @@ impl Room {
                 self.moving.handle_granted(answer.granted.seats);
                 self.replaces.clear();
                 self.in_touch_until = self.lease.ends_at();
-                self.answered = answer.number;
+                self.answered = Some(answer.number);
                 self.parent = Some(answer.life);
                 if let Some(list) = answer.revoked {
                     self.revoked.handle_news(list);
@@ -181,7 +181,7 @@ impl Room {
                 self.told_waiting.clone_from(&self.telling_waiting);
                 self.note_admissions(&outlook, now);
                 self.longest_known = self.longest_known.max(outlook.longest_known);
-                self.witnessed = Some(outlook.epoch).filter(|epoch| *epoch != Epoch(0));
+                self.witnessed = Some(outlook.epoch).filter(|epoch| *epoch != Epoch::ALONE);
                 self.lottery
                     .advance(outlook.slots_in_round, outlook.waiting, now);
                 self.newcomer_slots = outlook.slots_to_spare;
@@ -225,7 +225,7 @@ impl Room {
     /// or covered by its reserve. From here on everything is counted anew.
     fn begin_row(&mut self) {
         self.parent = None;
-        self.answered = 0;
+        self.answered = None;
         self.lease.begin_anew();
         self.adopt_seat_terms();
         self.used = Used::default();

@@ -1,9 +1,7 @@
 //! What is needed to let a visitor pass who is inside, without asking the room.
 
-use hashbrown::HashSet;
-
 use super::Room;
-use crate::hash::FixedState;
+use super::revoked_visitors::RevokedVisitors;
 use crate::id::{DataCenterId, Epoch, VisitorId};
 use crate::rules::Rules;
 use crate::seats::SeatTerms;
@@ -20,7 +18,7 @@ pub struct View {
     closed_through: Millis,
     data_center: DataCenterId,
     epoch: Epoch,
-    revoked: HashSet<VisitorId, FixedState>,
+    revoked: RevokedVisitors,
     believes_until: Millis,
 }
 
@@ -34,7 +32,7 @@ impl View {
             closed_through: room.outlook.closed_through,
             data_center: room.identity.data_center,
             epoch: room.outlook.epoch,
-            revoked: room.revoked().into_iter().collect(),
+            revoked: room.revoked(),
             believes_until: room.believes_until(),
         }
     }
@@ -42,7 +40,7 @@ impl View {
     /// Whether the session of this visitor was ended, as far as it is known here.
     #[must_use]
     pub fn is_revoked(&self, visitor: VisitorId) -> bool {
-        !self.revoked.is_empty() && self.revoked.contains(&visitor)
+        self.revoked.contains(visitor)
     }
 
     /// What a ticket is worth at `now`.

@@ -133,11 +133,12 @@ impl Room {
         Some(self.queue(visit, reason, now))
     }
 
-    /// Goes on with a visit after the number that it asked for has been taken.
+    /// Goes on with a visit after the number that it asked for has been taken; `None`: the counter
+    /// did not answer.
     pub fn handle_number(
         &mut self,
         visit: Visit,
-        (key, number): (CounterKey, u64),
+        (key, number): (CounterKey, Option<u64>),
         now: Millis,
     ) -> Verdict {
         let is_slot = match &mut self.till {

@@ -1,30 +1,19 @@
 //! A room is asked what becomes of a request, and its connection is told.
 
-use anteroom_node::{Arrival, Outcome};
+use anteroom_node::{Arrival, Intent, Outcome};
 use http::{HeaderMap, Request};
 
 use super::route_table::RoomRoute;
 use anteroom_proxy::cookies;
 use anteroom_proxy::request_context::RequestContext;
 
-/// Why somebody asks who is not inside.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Wish {
-    /// To go in.
-    Enter,
-    /// To know where it would stand, if it is new.
-    Look,
-    /// To have a place, as it has to wait.
-    Wait,
-}
-
-impl Wish {
-    pub(super) fn of<B>(request: &Request<B>) -> Self {
-        if RequestContext::of(request).is_some_and(|context| context.is_over_limit) {
-            Self::Wait
-        } else {
-            Self::Enter
-        }
+/// What the sender of a request to the site is after: one that is over a limit has to wait.
+pub(super) fn intent_of<B>(request: &Request<B>) -> Intent {
+    let context = RequestContext::of(request);
+    if context.is_some_and(|context| context.is_over_limit) {
+        Intent::Wait
+    } else {
+        Intent::Enter
     }
 }
 
@@ -32,27 +21,31 @@ pub(super) async fn ask(
     route: &RoomRoute,
     headers: &HeaderMap,
     is_navigation: bool,
-    wish: Wish,
+    intent: Intent,
 ) -> Outcome {
     let tickets = cookies::values(headers, &route.cookie_name);
-    decide(route, &tickets, is_navigation, wish).await
+    decide(route, &tickets, is_navigation, intent).await
 }
 
-/// The same as if no ticket had come along.
+/// Asks as if no ticket had come along.
 pub(super) async fn ask_without_ticket(
     route: &RoomRoute,
     is_navigation: bool,
-    wish: Wish,
+    intent: Intent,
 ) -> Outcome {
-    decide(route, &[], is_navigation, wish).await
+    decide(route, &[], is_navigation, intent).await
 }
 
-async fn decide(route: &RoomRoute, tickets: &[&str], is_navigation: bool, wish: Wish) -> Outcome {
+async fn decide(
+    route: &RoomRoute,
+    tickets: &[&str],
+    is_navigation: bool,
+    intent: Intent,
+) -> Outcome {
     let arrival = Arrival {
         tickets,
         is_navigation,
-        is_look: wish == Wish::Look,
-        is_held: wish == Wish::Wait,
+        intent,
     };
     route.room.decide(arrival).await
 }

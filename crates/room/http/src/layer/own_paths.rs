@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
-use anteroom_node::Outcome;
+use anteroom_node::{Intent, Outcome};
 use http::{Method, Request, Response};
 
 use super::access_log::AccessEntry;
-use super::decision::{Wish, ask, note_ticket};
+use super::decision::{ask, note_ticket};
 use super::event_streams::EventStreams;
 use super::headers;
 use super::route_table::{RoomRoute, RouteTable};
@@ -112,7 +112,7 @@ impl OwnPaths {
         };
         // Whoever waits may come in by asking here. Whoever has no place only looks: an image on
         // another site must not take seats.
-        match ask(route, request.headers(), false, Wish::Look).await {
+        match ask(route, request.headers(), false, Intent::Look).await {
             Outcome::MayCome => {
                 access.say(Verdict::Look);
                 place_endpoint::not_waiting().map(Body::full)

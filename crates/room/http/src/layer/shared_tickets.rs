@@ -7,7 +7,7 @@ use anteroom_room::ticket_addresses::{Network, Seen, TicketAddresses};
 use http::Request;
 use parking_lot::Mutex;
 
-use super::decision::{Wish, ask, ask_without_ticket};
+use super::decision::{ask, ask_without_ticket, intent_of};
 use super::route_table::RoomRoute;
 
 /// Tickets that are remembered, of all rooms: 13.5 MiB if there are so many.
@@ -76,11 +76,11 @@ impl SharedTickets {
         is_navigation: bool,
     ) -> Outcome {
         let max_addresses = route.room.config().max_addresses_per_ticket;
-        let wish = Wish::of(request);
-        let outcome = ask(route, request.headers(), is_navigation, wish).await;
+        let intent = intent_of(request);
+        let outcome = ask(route, request.headers(), is_navigation, intent).await;
         match &outcome {
             Outcome::Pass(pass) if self.is_above(route, pass, address, max_addresses) => {
-                ask_without_ticket(route, is_navigation, wish).await
+                ask_without_ticket(route, is_navigation, intent).await
             }
             _ => outcome,
         }

@@ -215,9 +215,10 @@ impl RoomHandle {
             self.view.store(Arc::new(View::of(room)));
             self.movement.lock().note(room.outlook(), room_now);
             let is_joined = room.has_heard_from_parent() && !request.is_leaving;
-            is_joined.then(|| (room.in_touch_until(), room.revocations()))
+            is_joined.then(|| (room.in_touch_until(), room.revoked()))
         });
         if let Some((in_touch_until, refused)) = joined {
+            let refused: Vec<_> = refused.iter().collect();
             self.note_joined(in_touch_until, &refused);
         }
     }

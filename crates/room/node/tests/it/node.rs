@@ -7,7 +7,9 @@ use anteroom_config::orders::{Actor, Order};
 use anteroom_config::{Config, RoomConfig};
 use anteroom_embedded::faults::Faults;
 use anteroom_embedded::{DataDir, Embedded};
-use anteroom_node::{Arrival, HandClock, Node, NodeSettings, Outcome, Pass, RoomHandle, Stores};
+use anteroom_node::{
+    Arrival, HandClock, Intent, Node, NodeSettings, Outcome, Pass, RoomHandle, Stores,
+};
 use anteroom_room::decision::QueueReason;
 use anteroom_room::origin::OriginOutcome;
 use anteroom_room::time::{Millis, Span};
@@ -76,8 +78,7 @@ async fn ask(room: &RoomHandle, ticket: Option<&str>) -> Outcome {
     let arrival = Arrival {
         tickets: &tickets,
         is_navigation: true,
-        is_look: false,
-        is_held: false,
+        intent: Intent::Enter,
     };
     room.decide(arrival).await
 }
@@ -159,15 +160,13 @@ async fn of_several_cookies_the_one_that_is_worth_most_counts() {
     let arrival = Arrival {
         tickets: &[&waiting, &ticket],
         is_navigation: true,
-        is_look: false,
-        is_held: false,
+        intent: Intent::Enter,
     };
     assert!(matches!(room.decide(arrival).await, Outcome::Pass(_)));
     let arrival = Arrival {
         tickets: &["planted", &ticket],
         is_navigation: true,
-        is_look: false,
-        is_held: false,
+        intent: Intent::Enter,
     };
     assert!(matches!(room.decide(arrival).await, Outcome::Pass(_)));
     node.stop().await;

@@ -4,6 +4,7 @@
 //! lent already is the one thing that must not happen by accident.
 
 mod children;
+mod parts;
 mod record;
 mod upstream;
 
@@ -35,7 +36,7 @@ pub enum LedgerRecordError {
 /// Never: a ledger has no form that cannot be written into memory.
 #[must_use]
 pub fn encode(ledger: &Ledger) -> Vec<u8> {
-    let record = LedgerRecord::from(ledger);
+    let record = LedgerRecord::from(ledger.to_parts());
     let start = vec![VERSION];
     postcard::to_extend(&record, start).expect("writing into memory cannot fail")
 }
@@ -51,7 +52,7 @@ pub fn decode(bytes: &[u8]) -> Result<Ledger, LedgerRecordError> {
             let (record, left): (LedgerRecord, _) =
                 postcard::take_from_bytes(rest).map_err(|_| LedgerRecordError::Damaged)?;
             if left.is_empty() {
-                Ok(record.into())
+                Ledger::from_parts(record.into()).map_err(|_| LedgerRecordError::Damaged)
             } else {
                 Err(LedgerRecordError::Damaged)
             }

@@ -215,7 +215,7 @@ impl World {
 
     /// The world's store comes back empty; somebody who knew it is in touch.
     fn wipe_world(&mut self) {
-        let knows = |ledger: &Ledger| ledger.upstream.as_ref().is_some_and(|up| up.answered > 0);
+        let knows = |ledger: &Ledger| ledger.upstream().is_some_and(|up| up.answered.is_some());
         let Some(witness) = self.local.iter().position(knows) else {
             return;
         };
@@ -374,7 +374,7 @@ impl World {
 
     fn apply_up(&mut self, dc: usize, life: Life, reply: Reply) {
         // Whoever carries the reply knows for which record it is.
-        if self.local[dc].life == life {
+        if self.local[dc].life() == life {
             let now = self.local_now(dc);
             self.local[dc].handle_upstream(reply, now);
             self.local[dc] = read(&self.local[dc]);

@@ -169,7 +169,7 @@ impl Stores {
     pub(crate) fn kept_for_movers(&self) -> u32 {
         let kept = self.locals.iter().filter_map(|local| {
             let ledger = local.ledger();
-            let held = ledger.upstream.as_deref()?.lease.held().seats;
+            let held = ledger.upstream()?.lease.held().seats;
             let wants = ledger.unmet();
             Some(held.min(wants.first.saturating_add(wants.later)))
         });
@@ -404,7 +404,7 @@ impl Store {
     fn kept_now(&mut self, now: Millis) -> Option<(u32, u32)> {
         let used = self.uses.tell(now);
         let ledger = self.ledger();
-        let upstream = ledger.upstream.as_deref()?;
+        let upstream = ledger.upstream()?;
         let world = &upstream.outlook;
         let is_scarce = world.waiting > 0 || world.seats_free.min(world.admissions_free) == 0;
         let wants = ledger.unmet();
@@ -471,7 +471,7 @@ impl Store {
     /// Whether it has a seat and an admission to lend, at a time by the clocks that write tickets.
     fn is_free(&self, at: Millis) -> bool {
         let ledger = self.ledger();
-        let upstream = ledger.upstream.as_ref();
+        let upstream = ledger.upstream();
         upstream.is_none_or(|upstream| upstream.lease.is_live(at))
             && ledger.seats_to_admit() > 0
             && ledger.admissions_free(at, at.minute()) > 0

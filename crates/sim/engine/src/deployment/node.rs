@@ -7,7 +7,8 @@ use anteroom_room::allocation::CounterKey;
 use anteroom_room::decision::Place;
 use anteroom_room::id::{NodeId, VisitorId};
 pub(crate) use anteroom_room::room::passage::MetAs;
-use anteroom_room::room::passage::{Arriving, Passage, Step};
+use anteroom_room::room::passage::{Arriving, Intent, Passage, Step};
+use anteroom_room::room::revoked_visitors::RevokedVisitors;
 use anteroom_room::room::syncing::SYNC_PERIOD;
 use anteroom_room::room::view::View;
 use anteroom_room::room::{Capacity, Predecessors, Room, RoomIdentity};
@@ -32,9 +33,7 @@ pub(crate) struct Node {
     pub(crate) data_center: u32,
     /// Rises with every start; what was meant for a former life is dropped.
     pub(crate) life: u32,
-    pub(crate) is_alive: bool,
-    /// It has been told to stop.
-    pub(crate) is_draining: bool,
+    pub(crate) state: NodeState,
     /// It stands still until then.
     pub(crate) paused_until: Millis,
     /// The link between it and its store.
@@ -51,6 +50,17 @@ pub(crate) struct Node {
     pub(crate) uses: Uses,
 }
 
+/// Whether a node runs.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum NodeState {
+    /// It does.
+    Running,
+    /// It was told to stop, and ends what it began.
+    Draining,
+    /// It does not.
+    Stopped,
+}
+
 /// The data folder: names of processes that ran on it and are dead, until their ledger knows.
 #[derive(Debug, Default)]
 struct Folder {
@@ -62,7 +72,7 @@ struct Folder {
     /// The same of the process that runs now.
     own_in_touch_until: Option<Millis>,
     /// Which tickets that one refuses.
-    own_revoked: Vec<Revocation>,
+    own_revoked: RevokedVisitors,
 }
 
 /// A clock that may be wrong, and never goes back.
@@ -113,7 +123,7 @@ pub(crate) struct Request {
     pub(crate) patience: Patience,
     pub(crate) asked: u8,
     /// A number that it waits for or has taken.
-    pub(crate) number: Option<(CounterKey, u64)>,
+    pub(crate) number: Option<(CounterKey, Option<u64>)>,
 }
 
 /// What a browser sends.
@@ -137,8 +147,7 @@ impl Request {
             gets_page: sent
                 .ticket
                 .is_none_or(|ticket| ticket.accepted_at.is_some()),
-            is_look: false,
-            is_held: false,
+            intent: Intent::Enter,
         });
         Self {
             role: sent.role,
@@ -196,8 +205,7 @@ impl Node {
             rules,
             data_center,
             life: 0,
-            is_alive: true,
-            is_draining: false,
+            state: NodeState::Running,
             paused_until: Millis::ZERO,
             cuts: Cuts::default(),
             clock: Clock::default(),
@@ -224,14 +232,12 @@ impl Node {
         self.sync_loop = SyncLoop::new(self.is_paced, now);
         self.process = identity.process;
         self.folder.own_in_touch_until = None;
-        self.is_alive = true;
-        self.is_draining = false;
+        self.state = NodeState::Running;
     }
 
     /// Ends this life. Who waited for an answer gets none.
     pub(crate) fn stop(&mut self) {
-        self.is_alive = false;
-        self.is_draining = false;
+        self.state = NodeState::Stopped;
         self.life += 1;
         self.looked_at = None;
         self.waiting.clear();
@@ -239,13 +245,21 @@ impl Node {
         if let Some(until) = self.folder.own_in_touch_until {
             self.folder.in_touch_until = self.folder.in_touch_until.max(Some(until));
             let own = std::mem::take(&mut self.folder.own_revoked);
-            self.folder.revoked.extend(own);
+            self.folder.revoked.extend(own.iter());
+        }
+    }
+
+    /// Whether it runs, be it that it was told to stop.
+    pub(crate) fn is_alive(&self) -> bool {
+        match self.state {
+            NodeState::Running | NodeState::Draining => true,
+            NodeState::Stopped => false,
         }
     }
 
     /// Whether visitors may be sent here: it runs, and tickets are worth something to it.
     pub(crate) fn is_open(&self) -> bool {
-        self.is_alive && self.room.is_joined()
+        self.is_alive() && self.room.is_joined()
     }
 
     /// The room has changed in what lets visitors pass.
@@ -258,7 +272,7 @@ impl Node {
         if self.room.has_heard_from_parent() {
             self.folder = Folder {
                 own_in_touch_until: Some(self.room.in_touch_until()),
-                own_revoked: self.room.revocations(),
+                own_revoked: self.room.revoked(),
                 ..Folder::default()
             };
         }

@@ -106,12 +106,12 @@ impl Judge {
         let taken = taken.saturating_add(glance.kept_for_movers);
         let admitted = root.admitted_in(now.minute());
         // While files differ the lowest limits hold.
-        let Some(limits) = root.terms.map(|terms| terms.limits) else {
+        let Some(limits) = root.terms().map(|terms| terms.limits) else {
             return false;
         };
         let seats = limits.total_active_users.min(self.seats.limit());
         let rate = limits.new_users_per_minute.min(self.rate.limit());
-        root.reserve.is_none() && taken < seats && admitted < rate
+        root.reserve().is_none() && taken < seats && admitted < rate
     }
 
     /// Compares the ledger with what is really inside, when a run is over and calm.
@@ -120,7 +120,7 @@ impl Judge {
             return;
         }
         let root = glance.root;
-        if root.reserve.is_some() || root.phantoms() > 0 {
+        if root.reserve().is_some() || root.phantoms() > 0 {
             let phantoms = root.phantoms();
             self.report(Promise::Recovery, now, || {
                 format!("{phantoms} seats are still counted for nobody")
@@ -131,7 +131,7 @@ impl Judge {
     /// Compares what the root counts with who is inside: at every step, for a seat that it does not
     /// count it will grant to somebody else.
     pub(crate) fn check_root(&mut self, root: &Ledger, now: Millis) {
-        if !self.has_promised_limits || root.reserve.is_some() || root.terms.is_none() {
+        if !self.has_promised_limits || root.reserve().is_some() || root.terms().is_none() {
             return;
         }
         let inside = u64::from(self.seats.inside(now));
@@ -170,7 +170,7 @@ impl Judge {
 
     fn watch_unused_slots(&mut self, glance: Glance<'_>, now: Millis) {
         let root = glance.root;
-        let at = root.heard_at;
+        let at = root.heard_at();
         let has_slot = root.seats_to_admit() > 0 && root.admissions_free(at, at.minute()) > 0;
         // Where nobody asks, a slot is kept for nobody.
         let may_go_on = glance.is_open && glance.asking > 0 && self.is_calm(now);

@@ -7,6 +7,7 @@ use anteroom_room::time::{Millis, Span};
 use super::Simulation;
 use super::event::Event;
 use crate::deployment::network::Bad;
+use crate::deployment::node::NodeState;
 use crate::scenario::model::{FaultKind, LinkPlace, NodePlace, StorePlace};
 
 /// How long a node goes on answering after its goodbye.
@@ -141,10 +142,10 @@ impl Simulation {
             return;
         };
         let node = &mut self.deployment.nodes[index as usize];
-        if !node.is_alive {
+        if !node.is_alive() {
             return;
         }
-        node.is_draining = true;
+        node.state = NodeState::Draining;
         node.sync_loop.stop();
         let life = node.life;
         self.drive(index);
@@ -157,7 +158,7 @@ impl Simulation {
     /// said.
     pub(super) fn handle_stop(&mut self, index: u32, life: u32) {
         let node = &mut self.deployment.nodes[index as usize];
-        if !node.is_alive || node.life != life {
+        if !node.is_alive() || node.life != life {
             return;
         }
         if node.sync_loop.is_finished() {
@@ -170,11 +171,13 @@ impl Simulation {
     pub(super) fn handle_start(&mut self, index: u32) {
         let node = &self.deployment.nodes[index as usize];
         let data_center = node.data_center;
-        if node.is_alive {
-            if node.is_draining {
+        match node.state {
+            NodeState::Running => return,
+            NodeState::Draining => {
                 self.plan(self.now + LOOK_AGAIN, Event::Starts { node: index });
+                return;
             }
-            return;
+            NodeState::Stopped => {}
         }
         let identity = self.deployment.new_life(data_center);
         self.deployment.nodes[index as usize].start(identity, self.now);
@@ -242,7 +245,7 @@ impl Simulation {
         }
         node.room.handle_rules(node.rules);
         node.renew_view();
-        let is_alive = node.is_alive;
+        let is_alive = node.is_alive();
         let highest = self.deployment.highest_limits();
         self.judge.handle_limits(highest, self.now);
         if is_alive {

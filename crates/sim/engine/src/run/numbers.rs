@@ -10,12 +10,9 @@ use crate::deployment::network::{Copies, joined};
 use crate::deployment::node::Request;
 use crate::scenario::model::{Delay, StorePlace};
 
-/// What a request gets that waited in vain: a number that admits nobody.
-const NO_NUMBER: u64 = u64::MAX;
-
 impl Simulation {
     pub(super) fn take_number(&mut self, mut request: Request, key: CounterKey) {
-        request.number = Some((key, NO_NUMBER));
+        request.number = Some((key, None));
         let node = request.node;
         match key.scope {
             CounterScope::DataCenter(_) => self.measure.local_calls += 1,
@@ -54,7 +51,7 @@ impl Simulation {
         let given_up_at = request.arrived_at.max(now) + PATIENCE;
         let returns_at = back.map_or(given_up_at, |after| now + after);
         if let Some(number) = taken.filter(|_| returns_at < given_up_at) {
-            request.number = Some((counter, number));
+            request.number = Some((counter, Some(number)));
         }
         self.plan(
             returns_at.min(given_up_at),

@@ -109,7 +109,7 @@ impl Simulation {
 
     pub(super) fn handle_loop_due(&mut self, index: u32, at: Millis) {
         let node = &mut self.deployment.nodes[index as usize];
-        if node.is_alive && node.looked_at == Some(at) {
+        if node.is_alive() && node.looked_at == Some(at) {
             node.looked_at = None;
             self.drive(index);
         }
@@ -118,7 +118,7 @@ impl Simulation {
     /// Does all that a node's loop wants done now, and plans when to look at it again.
     pub(super) fn drive(&mut self, index: u32) {
         let node = &self.deployment.nodes[index as usize];
-        if !node.is_alive {
+        if !node.is_alive() {
             return;
         }
         if node.paused_until > self.now {
@@ -277,7 +277,7 @@ impl Simulation {
             return;
         }
         let node = &self.deployment.nodes[message.node as usize];
-        let is_for_this_life = node.is_alive && node.life == message.life;
+        let is_for_this_life = node.is_alive() && node.life == message.life;
         if is_for_this_life && node.paused_until > self.now {
             let at = node.paused_until;
             self.plan(at, Event::Message { message: key });

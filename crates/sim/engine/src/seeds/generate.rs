@@ -3,6 +3,7 @@
 //! faults out, so that those it has meet often.
 
 mod faults;
+mod shape;
 
 use anteroom_room::rules::{Limits, QueueingMethod, Rules, SeatNeedsCookie};
 use anteroom_room::time::{Millis, Span};
@@ -11,6 +12,7 @@ use crate::dice::{Dice, Draw, Purpose, whole};
 use crate::scenario::model::{
     Arrivals, Behaviour, DataCenterPlan, Delay, FaultKind, FaultPlan, RatePoint, RoomPlan, Scenario,
 };
+use shape::{Pace, Shape, limits, short_session};
 
 /// The worlds begin half a minute before a full one, so that minutes change early.
 const STARTS_AT: Millis = Millis(1_694_432_730_000);
@@ -171,33 +173,6 @@ fn rushes(limits: Limits, length: Span) -> Arrivals {
     }
 }
 
-/// How many of what there is.
-#[derive(Clone, Copy)]
-struct Shape {
-    world_lease: Span,
-    data_centers: usize,
-    nodes: usize,
-    has_world: bool,
-    pace: Pace,
-}
-
-/// How fast things happen: faults of a world with long sessions last longer and are further apart.
-#[derive(Clone, Copy, Eq, PartialEq)]
-enum Pace {
-    Short,
-    Long,
-}
-
-impl Pace {
-    fn of(session: Span) -> Self {
-        if session <= Span::from_secs(20) {
-            Self::Short
-        } else {
-            Self::Long
-        }
-    }
-}
-
 fn data_centers(dice: &mut Dice) -> Vec<DataCenterPlan> {
     let count = 1 + dice.below(3);
     let nodes = 1 + dice.below(if count == 1 { 4 } else { 3 });
@@ -261,37 +236,6 @@ fn rules(dice: &mut Dice) -> Rules {
         ask_again: (!dice.chance(0.3)).then_some(Span::from_secs(1)),
         ..Rules::default()
     }
-}
-
-fn limits(dice: &mut Dice) -> Limits {
-    if dice.chance(0.1) {
-        return Limits {
-            total_active_users: 20 + dice.below(181),
-            new_users_per_minute: 20 + dice.below(400),
-        };
-    }
-    Limits {
-        total_active_users: 1 + dice.below(12),
-        new_users_per_minute: 1 + dice.below(60),
-    }
-}
-
-fn short_session(dice: &mut Dice) -> Span {
-    Span::from_secs(u64::from(1 + dice.below(20)))
-}
-
-/// Another length of the session: anything short, or up to a hundred times as long or as short.
-fn new_session(dice: &mut Dice, rules: Rules) -> Span {
-    if dice.chance(0.5) {
-        return short_session(dice);
-    }
-    let factor = u64::from(2 + dice.below(99));
-    let session = if dice.chance(0.6) {
-        rules.session_duration.times(factor)
-    } else {
-        Span(rules.session_duration.0 / factor)
-    };
-    session.clamp(Span::from_secs(1), Span::from_secs(3_600))
 }
 
 /// A figure in some worlds, nothing in the others.

@@ -81,7 +81,7 @@ fn admitted(
                     let AnyTill::Counters(till) = till else {
                         unreachable!("only counters take numbers")
                     };
-                    if !till.handle_number(key, number) {
+                    if !till.handle_number(key, Some(number)) {
                         continue;
                     }
                     got += 1;
@@ -238,8 +238,8 @@ fn a_number_is_received_and_then_compared() {
     let Take::TakeNumber(key) = till.take(&mut context) else {
         panic!("counters ask for a number")
     };
-    assert!(till.handle_number(key, 9));
-    assert!(!till.handle_number(key, 10));
+    assert!(till.handle_number(key, Some(9)));
+    assert!(!till.handle_number(key, Some(10)));
 }
 
 #[test]
@@ -268,7 +268,7 @@ fn lease_request(child: u64, lease: &mut Lease, slots: u32) -> SyncRequest {
         parent: None,
         witnessed: None,
         number: lease.begin_request(NOW),
-        answered: 0,
+        answered: None,
         generation: lease.generation(),
         is_final: !lease.is_live(NOW),
         held: lease.held(),

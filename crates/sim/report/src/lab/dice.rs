@@ -1,12 +1,9 @@
-//! Chance that can be repeated: the same seed gives the same numbers on every platform.
-//!
-//! Each purpose has a stream of its own, so that the same calls come whatever the network does.
-//! Logarithms come from `libm`: the standard library's differ between platforms.
+//! Chance in the lab: the simulator's streams of numbers, one for each purpose, so that the same
+//! calls come whatever the network does.
 
 use anteroom_limit::time::MicroSpan;
 use anteroom_room::split_mix::SplitMix;
-use rand_core::{Rng as _, SeedableRng as _};
-use rand_pcg::Pcg64Mcg;
+use anteroom_sim::dice::{self, Draw as _, whole};
 
 /// What a stream of numbers is for.
 #[derive(Clone, Copy, Debug)]
@@ -27,7 +24,7 @@ pub(crate) enum Purpose {
 
 /// A stream of numbers for one purpose.
 #[derive(Clone, Debug)]
-pub(crate) struct Dice(Pcg64Mcg);
+pub(crate) struct Dice(dice::Dice);
 
 impl Dice {
     pub(crate) fn new(seed: u64, purpose: Purpose) -> Self {
@@ -39,23 +36,16 @@ impl Dice {
             Purpose::Rounds => 5,
             Purpose::Pauses => 6,
         };
-        Self(Pcg64Mcg::seed_from_u64(mixed(seed) ^ mixed(salt)))
+        Self(dice::Dice::salted(seed, salt))
     }
 
     pub(crate) fn word(&mut self) -> u64 {
-        self.0.next_u64()
-    }
-
-    /// Uniform in 0..1.
-    fn unit(&mut self) -> f64 {
-        const STEP: f64 = 1.0 / (1u64 << 53) as f64;
-        (self.word() >> 11) as f64 * STEP
+        self.0.word()
     }
 
     /// Uniform in 0..`bound`; 0 if that is empty.
     pub(crate) fn below(&mut self, bound: u32) -> u32 {
-        // The upper half of a product of two halves is below the second of them.
-        u32::try_from(((self.word() >> 32) * u64::from(bound)) >> 32).unwrap_or(0)
+        self.0.below(bound)
     }
 
     /// Between half of a length and all of it.
@@ -75,13 +65,8 @@ impl Dice {
     }
 
     /// Exponential with this mean, in whole numbers of whatever it is.
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "conversions of floats saturate; fractions are meant to be cut off"
-    )]
     pub(crate) fn whole_exponential(&mut self, mean: u64) -> u64 {
-        (-(mean as f64) * libm::log(1.0 - self.unit())) as u64
+        whole(self.0.exponential(mean as f64))
     }
 
     fn whole_below(&mut self, bound: u64) -> u64 {

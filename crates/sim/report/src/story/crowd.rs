@@ -156,7 +156,7 @@ fn takes_slot(
         let AnyTill::Counters(till) = till else {
             return false;
         };
-        if till.handle_number(key, number) {
+        if till.handle_number(key, Some(number)) {
             return true;
         }
     }
@@ -186,7 +186,7 @@ pub(super) fn ask_counter(slots: u32, number: u64) -> bool {
         now: START,
     };
     match till.take(&mut context) {
-        Take::TakeNumber(key) => till.handle_number(key, number),
+        Take::TakeNumber(key) => till.handle_number(key, Some(number)),
         _ => false,
     }
 }

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex};
 
 use anteroom_e2e::replay::{PlayError, Rig, play};
 use anteroom_room::id::Life;
+use anteroom_room::ledger::Ledger;
 use anteroom_room::sync::Reply;
 use anteroom_sim::recording::{Found, Recording};
 use anteroom_sim::scenario::model::{FaultKind, Scenario};
@@ -151,7 +152,10 @@ async fn an_answer_that_was_another_one_is_noticed() {
 #[tokio::test]
 async fn a_record_that_was_another_one_is_noticed() {
     check_noticed("ledger", |recording| {
-        recording.operations.last_mut().unwrap().ledger.generation += 1;
+        let operation = recording.operations.last_mut().unwrap();
+        let mut parts = operation.ledger.to_parts();
+        parts.generation += 1;
+        operation.ledger = Ledger::from_parts(parts).unwrap();
     })
     .await;
 }

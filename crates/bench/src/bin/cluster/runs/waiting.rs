@@ -11,7 +11,7 @@ use std::time::Duration;
 use anteroom_config::Config;
 use anteroom_embedded::{DataDir, Embedded};
 use anteroom_node::{
-    Arrival, Node, NodeClock, NodeSettings, Outcome, RoomClock, RoomHandle, Stores,
+    Arrival, Intent, Node, NodeClock, NodeSettings, Outcome, RoomClock, RoomHandle, Stores,
 };
 use anteroom_store::{Clock, Identity};
 use anyhow::Context as _;
@@ -208,8 +208,7 @@ const fn arrival<'a>(tickets: &'a [&'a str]) -> Arrival<'a> {
     Arrival {
         tickets,
         is_navigation: false,
-        is_look: false,
-        is_held: false,
+        intent: Intent::Enter,
     }
 }
 

@@ -41,7 +41,11 @@ impl Far {
     fn node(&mut self, slots: u32, ahead: u32, change: impl FnOnce(&mut SyncRequest)) -> Held {
         self.number += 1;
         let known = self.answer.as_ref();
-        let mut asks = request(1, self.number, known.map_or(0, |known| known.generation));
+        let mut asks = request(
+            1,
+            self.number,
+            known.and_then(|known| known.generation).unwrap_or(0),
+        );
         asks.parent = known.map(|_| Life(7));
         asks.is_final = false;
         asks.wants.slots = slots;
@@ -189,7 +193,7 @@ fn logouts_are_hurried_along_while_somebody_waits_for_their_seats() {
     far.node(0, 0, |asks| {
         asks.revocations = vec![Revocation {
             visitor: VisitorId([1; 16]),
-            seat_ends_at: START + Span(9_000),
+            seat_ends_at: Some(START + Span(9_000)),
             until: START + LONGEST,
         }];
     });

@@ -7,7 +7,7 @@ const END: Millis = Millis(START.0 + 100_000);
 fn logout() -> Revocation {
     Revocation {
         visitor: VisitorId([5; 16]),
-        seat_ends_at: END,
+        seat_ends_at: Some(END),
         until: START + LONGEST,
     }
 }
@@ -44,7 +44,7 @@ impl Two {
         let (ledger, answer) = lent(ledger, node, self.now);
         self.ledger = ledger;
         node.number += 1;
-        node.answered = answer.number;
+        node.answered = Some(answer.number);
         node.generation = answer.generation;
         node.parent = Some(answer.life);
         node.is_final = false;
@@ -76,7 +76,7 @@ fn a_seat_is_kept_while_a_silent_node_may_accept_its_ticket() {
     two.speak(0);
     two.now = START + LEASE_TTL + Span(1_000);
     two.nodes[0].is_final = true;
-    two.nodes[0].generation = 0;
+    two.nodes[0].generation = None;
     for _ in 0..3 {
         two.speak(0);
     }
@@ -86,7 +86,7 @@ fn a_seat_is_kept_while_a_silent_node_may_accept_its_ticket() {
     // Somebody else says what he will, and time passes: the other one is still missed.
     two.now = two.now + LONGEST.times(2);
     two.nodes[0].is_final = true;
-    two.nodes[0].generation = 0;
+    two.nodes[0].generation = None;
     two.nodes[0].revocations = vec![Revocation {
         until: two.now + LONGEST,
         ..logout()

@@ -11,7 +11,7 @@ fn a_silent_child_counts_as_full_until_its_longest_seat_ends() {
     assert_eq!(ledger.phantoms(), 0, "the lease still runs");
     other = SyncRequest {
         number: 2,
-        generation: 2,
+        generation: Some(2),
         ..other
     };
     let (ledger, answer) = lent(ledger, &other, lease_end);
@@ -23,7 +23,7 @@ fn a_silent_child_counts_as_full_until_its_longest_seat_ends() {
     let (ledger, _) = lent(ledger, &other, phantoms_end - Span(1));
     assert_eq!(ledger.phantoms(), 10);
     other.number = 4;
-    other.generation = 3;
+    other.generation = Some(3);
     other.closed_through = phantoms_end;
     let (ledger, answer) = lent(ledger, &other, phantoms_end);
     assert_eq!(ledger.phantoms(), 0);
@@ -72,7 +72,7 @@ fn a_quiet_childs_queue_holds_nobody_longer_than_the_next_request() {
     assert_eq!((answer.outlook.waiting, ledger.unmet().later), (40, 2));
     assert!(answer.inherited.is_empty());
     other.number = 2;
-    other.generation = 2;
+    other.generation = Some(2);
     let (mut ledger, answer) = lent(ledger, &other, START + Span(5_000));
     // Eight slots were lent to those at its front.
     let left = 40 - ledger.children[&NodeId(1)].held.seats;
@@ -96,7 +96,7 @@ fn a_child_that_speaks_again_does_not_inherit_from_itself() {
         let (ledger, _) = lent(Ledger::new(), &asks, START);
         let at = START + silence;
         asks.number = 2;
-        asks.generation = 1;
+        asks.generation = Some(1);
         asks.sent_at = at;
         let mut ledger = ledger;
         ledger.advance(at);
@@ -104,7 +104,7 @@ fn a_child_that_speaks_again_does_not_inherit_from_itself() {
         let mut voided = asks.clone();
         if silence == LEASE_TTL {
             // It is told that its lease is over, and asks anew.
-            voided.generation = 0;
+            voided.generation = None;
         }
         voided.waiting.add(START + Span(1_000), 2);
         let (mut ledger, answer) = lent(ledger, &voided, at);
@@ -153,7 +153,7 @@ fn credits_count_in_full_while_unreported_seats_may_run() {
     let young = Ledger::below_world(Life(7), DataCenterId(1));
     assert_eq!(phantoms_of(young.clone(), START), 100);
     let old = Ledger {
-        began_at: START - LEASE_TTL - LONGEST - Span(2_000),
+        began_at: Some(START - LEASE_TTL - LONGEST - Span(2_000)),
         longest_seat: LONGEST,
         ..young
     };

@@ -59,9 +59,9 @@ impl RoomHandle {
 }
 
 fn by_name(ledger: &Ledger, names: &BTreeMap<DataCenterId, String>) -> Vec<MinuteTraffic> {
-    let live = ledger.children.values();
+    let live = ledger.children().values();
     let live = live.map(|child| (child.data_center, &child.admitted));
-    let gone = ledger.departed.iter();
+    let gone = ledger.departed().iter();
     let gone = gone.map(|gone| (gone.data_center, &gone.admitted));
     let mut minutes: BTreeMap<Minute, BTreeMap<String, u32>> = BTreeMap::new();
     for (id, admitted) in live.chain(gone) {

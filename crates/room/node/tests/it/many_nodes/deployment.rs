@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anteroom_config::Config;
-use anteroom_node::{Arrival, Node, NodeClock, NodeSettings, Outcome, RoomHandle, Stores};
+use anteroom_node::{Arrival, Intent, Node, NodeClock, NodeSettings, Outcome, RoomHandle, Stores};
 use anteroom_room::hash::LotteryKey;
 use anteroom_room::id::{BirthId, VisitorId};
 use anteroom_room::time::{Millis, Minute};
@@ -199,8 +199,7 @@ pub(crate) async fn ask(room: &RoomHandle, cookie: Option<&str>) -> Outcome {
     let arrival = Arrival {
         tickets: &tickets,
         is_navigation: true,
-        is_look: false,
-        is_held: false,
+        intent: Intent::Enter,
     };
     room.decide(arrival).await
 }

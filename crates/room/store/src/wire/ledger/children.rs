@@ -8,7 +8,7 @@ use anteroom_room::sync::{Held, Used, Wants};
 use anteroom_room::time::{Millis, Minute, Span};
 use serde::{Deserialize, Serialize};
 
-use super::record::{
+use super::parts::{
     TermsRecord, minutes_in, minutes_out, row_in, row_out, waiting_in, waiting_out,
 };
 

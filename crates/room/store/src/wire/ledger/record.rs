@@ -1,22 +1,24 @@
-//! The structs that are written down, and the conversions to and from the core's.
+//! How is written down what a ledger knows of itself, and the conversions to and from the core's
+//! types.
 //!
 //! Those of the ledger's children are in [`children`](super::children), those of its parent in
-//! [`upstream`](super::upstream).
+//! [`upstream`](super::upstream), what all of them are made of in [`parts`](super::parts).
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use anteroom_room::id::{DataCenterId, Life, NodeId, VisitorId};
 use anteroom_room::ledger::{
-    Child, Departed, Group, Ledger, LeftWaiting, Logouts, Reserve, RevokedList, Unfreed,
+    Child, Departed, Group, LedgerParts, LeftWaiting, Logouts, Reserve, RevokedList, Unfreed,
 };
-use anteroom_room::rules::Limits;
-use anteroom_room::seats::SeatRow;
 use anteroom_room::sync::{Revocation, Terms};
-use anteroom_room::time::{Millis, Minute, Span};
-use anteroom_room::watermark::WaitingCounts;
+use anteroom_room::time::{Millis, Span};
 use serde::{Deserialize, Serialize};
 
 use super::children::{ChildRecord, DepartedRecord};
+use super::parts::{
+    NONE, RevocationRecord, TermsRecord, minutes_in, row_in, row_out, waiting_in, waiting_out,
+};
 use super::upstream::UpstreamRecord;
 
 #[derive(Serialize, Deserialize)]
@@ -64,48 +66,11 @@ struct GroupRecord {
 }
 
 #[derive(Serialize, Deserialize)]
-pub(super) struct TermsRecord {
-    total_active_users: u32,
-    new_users_per_minute: u32,
-    longest_seat: u64,
-    pacing: bool,
-    needs_traffic: bool,
-}
-
-#[derive(Serialize, Deserialize)]
-pub(super) struct RevocationRecord {
-    visitor: [u8; 16],
-    seat_ends_at: u64,
-    until: u64,
-}
-
-#[derive(Serialize, Deserialize)]
 struct UnfreedRecord {
     visitor: [u8; 16],
     data_center: u32,
     seat_ends_at: u64,
     listed_at: u64,
-}
-
-pub(super) fn row_out(row: &SeatRow) -> Vec<(u64, i64)> {
-    row.iter().map(|(end, count)| (end.0, count)).collect()
-}
-
-pub(super) fn row_in(row: Vec<(u64, i64)>) -> SeatRow {
-    row.into_iter()
-        .map(|(end, count)| (Millis(end), count))
-        .collect()
-}
-
-pub(super) fn waiting_out(counts: &WaitingCounts) -> Vec<(u64, u32)> {
-    counts.iter().map(|(rank, count)| (rank.0, count)).collect()
-}
-
-pub(super) fn waiting_in(counts: Vec<(u64, u32)>) -> WaitingCounts {
-    counts
-        .into_iter()
-        .map(|(rank, count)| (Millis(rank), count))
-        .collect()
 }
 
 fn missing_out(logouts: &Logouts) -> Vec<(u64, u64)> {
@@ -120,104 +85,80 @@ fn missing_in(missing: Vec<(u64, u64)>) -> BTreeMap<NodeId, Millis> {
         .collect()
 }
 
-pub(super) fn minutes_out(minutes: &[(Minute, u32)]) -> Vec<(u64, u32)> {
-    minutes
-        .iter()
-        .map(|&(minute, count)| (minute.0, count))
-        .collect()
-}
-
-pub(super) fn minutes_in(minutes: Vec<(u64, u32)>) -> Vec<(Minute, u32)> {
-    minutes
-        .into_iter()
-        .map(|(minute, count)| (Minute(minute), count))
-        .collect()
-}
-
-impl From<&Ledger> for LedgerRecord {
-    fn from(ledger: &Ledger) -> Self {
-        let settled_minutes: Vec<_> = ledger
-            .settled_minutes
-            .iter()
-            .map(|(&m, &n)| (m, n))
-            .collect();
+impl From<LedgerParts<'_>> for LedgerRecord {
+    fn from(parts: LedgerParts<'_>) -> Self {
+        let settled_minutes = parts.settled_minutes.iter();
+        let revoked = parts.revoked.iter();
+        let unfreed = parts.logouts.unfreed.iter();
         Self {
-            life: ledger.life.0,
-            upstream: ledger.upstream.as_deref().map(UpstreamRecord::from),
-            reserve: ledger.reserve.map(ReserveRecord::from),
-            has_reserved: ledger.has_reserved,
-            terms: ledger.terms.map(TermsRecord::from),
-            terms_version: ledger.terms_version,
-            longest_seat: ledger.longest_seat.0,
-            generation: ledger.generation,
-            children: ledger.children.iter().map(ChildRecord::from).collect(),
-            departed: ledger.departed.iter().map(DepartedRecord::from).collect(),
-            groups: ledger.groups.iter().map(GroupRecord::from).collect(),
-            settled_minutes: minutes_out(&settled_minutes),
-            revoked_version: ledger.revoked.version(),
-            revoked: ledger
-                .revoked
-                .iter()
+            life: parts.life.0,
+            upstream: parts.upstream.as_deref().map(UpstreamRecord::from),
+            reserve: parts.reserve.map(ReserveRecord::from),
+            has_reserved: parts.has_reserved,
+            terms: parts.terms.map(TermsRecord::from),
+            terms_version: parts.terms_version,
+            longest_seat: parts.longest_seat.0,
+            generation: parts.generation,
+            children: parts.children.iter().map(ChildRecord::from).collect(),
+            departed: parts.departed.iter().map(DepartedRecord::from).collect(),
+            groups: parts.groups.iter().map(GroupRecord::from).collect(),
+            settled_minutes: settled_minutes.map(|(m, &n)| (m.0, n)).collect(),
+            revoked_version: parts.revoked.version(),
+            revoked: revoked
                 .map(|(entry, came_at)| (RevocationRecord::from(entry), came_at))
                 .collect(),
-            unfreed: ledger
-                .logouts
-                .unfreed
-                .iter()
-                .map(UnfreedRecord::from)
-                .collect(),
-            refused_through: ledger.logouts.refused_through,
-            heed_until: ledger.logouts.heed_until.0,
-            missing: missing_out(&ledger.logouts),
-            left_waiting: waiting_out(&ledger.left_waiting.counts),
-            left_waiting_until: ledger.left_waiting.until.0,
-            heard_at: ledger.heard_at.0,
-            began_at: ledger.began_at.0,
-            as_of: ledger.as_of.0,
+            unfreed: unfreed.map(UnfreedRecord::from).collect(),
+            refused_through: parts.logouts.refused_through,
+            heed_until: parts.logouts.heed_until.0,
+            missing: missing_out(&parts.logouts),
+            left_waiting: waiting_out(&parts.left_waiting.counts),
+            left_waiting_until: parts.left_waiting.until.0,
+            heard_at: parts.heard_at.0,
+            began_at: parts.began_at.unwrap_or(Millis(NONE)).0,
+            as_of: parts.as_of.0,
         }
     }
 }
 
-impl From<LedgerRecord> for Ledger {
+impl From<LedgerRecord> for LedgerParts<'static> {
     fn from(record: LedgerRecord) -> Self {
-        let mut ledger = Self::new();
-        ledger.life = Life(record.life);
-        ledger.upstream = record.upstream.map(|upstream| Box::new(upstream.into()));
-        ledger.reserve = record.reserve.map(Reserve::from);
-        ledger.has_reserved = record.has_reserved;
-        ledger.terms = record.terms.map(Terms::from);
-        ledger.terms_version = record.terms_version;
-        ledger.longest_seat = Span(record.longest_seat);
-        ledger.generation = record.generation;
         let children = record.children.into_iter();
-        ledger.children = children
-            .map(|child| (NodeId(child.node), Child::from(child)))
-            .collect();
-        ledger.departed = record.departed.into_iter().map(Departed::from).collect();
+        let children = children.map(|child| (NodeId(child.node), Child::from(child)));
         let groups = record.groups.into_iter();
-        ledger.groups = groups
-            .map(|group| (DataCenterId(group.data_center), Group::from(group)))
-            .collect();
-        ledger.settled_minutes = minutes_in(record.settled_minutes).into_iter().collect();
+        let groups = groups.map(|group| (DataCenterId(group.data_center), Group::from(group)));
+        let settled_minutes = minutes_in(record.settled_minutes).into_iter();
+        let departed = record.departed.into_iter().map(Departed::from);
         let revoked = record.revoked.into_iter();
         let revoked = revoked.map(|(entry, came_at)| (Revocation::from(entry), came_at));
-        ledger.revoked = RevokedList::from_parts(record.revoked_version, revoked);
-        let unfreed = record.unfreed.into_iter();
-        ledger.logouts = Logouts {
-            unfreed: unfreed.map(Unfreed::from).collect(),
-            refused_through: record.refused_through,
-            heed_until: Millis(record.heed_until),
-            missing: missing_in(record.missing),
-        };
-        ledger.left_waiting = LeftWaiting {
-            counts: waiting_in(record.left_waiting),
-            until: Millis(record.left_waiting_until),
-        };
-        ledger.heard_at = Millis(record.heard_at);
-        ledger.began_at = Millis(record.began_at);
-        ledger.as_of = Millis(record.as_of);
-        ledger.rebuild_sums();
-        ledger
+        let unfreed = record.unfreed.into_iter().map(Unfreed::from);
+        Self {
+            life: Life(record.life),
+            upstream: record.upstream.map(|upstream| Cow::Owned(upstream.into())),
+            reserve: record.reserve.map(Reserve::from),
+            has_reserved: record.has_reserved,
+            terms: record.terms.map(Terms::from),
+            terms_version: record.terms_version,
+            longest_seat: Span(record.longest_seat),
+            generation: record.generation,
+            children: Cow::Owned(children.collect()),
+            departed: Cow::Owned(departed.collect()),
+            groups: Cow::Owned(groups.collect()),
+            settled_minutes: Cow::Owned(settled_minutes.collect()),
+            revoked: Cow::Owned(RevokedList::from_parts(record.revoked_version, revoked)),
+            logouts: Cow::Owned(Logouts {
+                unfreed: unfreed.collect(),
+                refused_through: record.refused_through,
+                heed_until: Millis(record.heed_until),
+                missing: missing_in(record.missing),
+            }),
+            left_waiting: Cow::Owned(LeftWaiting {
+                counts: waiting_in(record.left_waiting),
+                until: Millis(record.left_waiting_until),
+            }),
+            heard_at: Millis(record.heard_at),
+            began_at: Some(Millis(record.began_at)).filter(|at| *at != Millis(NONE)),
+            as_of: Millis(record.as_of),
+        }
     }
 }
 
@@ -227,7 +168,7 @@ impl From<&Unfreed> for UnfreedRecord {
             visitor: seat.visitor.0,
             data_center: seat.data_center.0,
             seat_ends_at: seat.seat_ends_at.0,
-            listed_at: seat.listed_at,
+            listed_at: seat.listed_at.unwrap_or(NONE),
         }
     }
 }
@@ -238,7 +179,7 @@ impl From<UnfreedRecord> for Unfreed {
             visitor: VisitorId(record.visitor),
             data_center: DataCenterId(record.data_center),
             seat_ends_at: Millis(record.seat_ends_at),
-            listed_at: record.listed_at,
+            listed_at: Some(record.listed_at).filter(|version| *version != NONE),
         }
     }
 }
@@ -284,52 +225,6 @@ impl From<GroupRecord> for Group {
             ready_through: Millis(record.ready_through),
             closed_through: Millis(record.closed_through),
             settled: row_in(record.settled),
-        }
-    }
-}
-
-impl From<Terms> for TermsRecord {
-    fn from(terms: Terms) -> Self {
-        Self {
-            total_active_users: terms.limits.total_active_users,
-            new_users_per_minute: terms.limits.new_users_per_minute,
-            longest_seat: terms.longest_seat.0,
-            pacing: terms.pacing,
-            needs_traffic: terms.needs_traffic,
-        }
-    }
-}
-
-impl From<TermsRecord> for Terms {
-    fn from(record: TermsRecord) -> Self {
-        Self {
-            limits: Limits {
-                total_active_users: record.total_active_users,
-                new_users_per_minute: record.new_users_per_minute,
-            },
-            longest_seat: Span(record.longest_seat),
-            pacing: record.pacing,
-            needs_traffic: record.needs_traffic,
-        }
-    }
-}
-
-impl From<Revocation> for RevocationRecord {
-    fn from(entry: Revocation) -> Self {
-        Self {
-            visitor: entry.visitor.0,
-            seat_ends_at: entry.seat_ends_at.0,
-            until: entry.until.0,
-        }
-    }
-}
-
-impl From<RevocationRecord> for Revocation {
-    fn from(record: RevocationRecord) -> Self {
-        Self {
-            visitor: VisitorId(record.visitor),
-            seat_ends_at: Millis(record.seat_ends_at),
-            until: Millis(record.until),
         }
     }
 }

@@ -1,9 +1,11 @@
 //! Does a ledger survive being written and read, and is damage noticed?
 
+use std::borrow::Cow;
+
 use anteroom_room::id::{DataCenterId, Epoch, Life, NodeId, VisitorId};
 use anteroom_room::lease::{Lease, LeaseParts, Pending};
 use anteroom_room::ledger::{
-    Child, Departed, Group, Logouts, Reserve, RevokedList, Unfreed, UpstreamDemand,
+    Child, Departed, Group, LedgerParts, Logouts, Reserve, RevokedList, Unfreed, UpstreamDemand,
 };
 use anteroom_room::rules::Limits;
 use anteroom_room::seats::SeatRow;
@@ -89,62 +91,63 @@ fn departed() -> Departed {
 
 /// A ledger in which no field has its default.
 fn full() -> Ledger {
-    let mut ledger = Ledger::new();
-    ledger.life = Life(1 << 40);
-    ledger.reserve = Some(Reserve {
+    let empty = Ledger::new();
+    let mut parts = empty.to_parts();
+    parts.life = Life(1 << 40);
+    parts.reserve = Some(Reserve {
         began_at: Millis(8),
         is_timed: true,
         ttl: Span(10_000),
         is_certain: true,
         ends_at: Millis(9),
     });
-    ledger.has_reserved = true;
-    ledger.heard_at = Millis(64_000);
-    ledger.terms = Some(terms());
-    ledger.terms_version = 3;
-    ledger.longest_seat = Span(310_000);
-    ledger.generation = 5;
-    ledger.children.insert(NodeId(u64::MAX), child());
-    ledger.departed.push(departed());
+    parts.has_reserved = true;
+    parts.heard_at = Millis(64_000);
+    parts.terms = Some(terms());
+    parts.terms_version = 3;
+    parts.longest_seat = Span(310_000);
+    parts.generation = 5;
+    parts.children.to_mut().insert(NodeId(u64::MAX), child());
+    parts.departed.to_mut().push(departed());
     let group = Group {
         ready_through: Millis(61_000),
         closed_through: Millis(60_000),
         settled: row(),
     };
-    ledger.groups.insert(DataCenterId(7), group);
-    ledger.settled_minutes.insert(Minute(1), 11);
+    parts.groups.to_mut().insert(DataCenterId(7), group);
+    parts.settled_minutes.to_mut().insert(Minute(1), 11);
     let entry = Revocation {
         visitor: VisitorId([3; 16]),
-        seat_ends_at: Millis(70_000),
+        seat_ends_at: Some(Millis(70_000)),
         until: Millis(90_000),
     };
-    ledger.revoked = RevokedList::from_parts(8, [(entry, 7)]);
-    ledger.logouts = Logouts {
+    parts.revoked = Cow::Owned(RevokedList::from_parts(8, [(entry, 7)]));
+    parts.logouts = Cow::Owned(Logouts {
         unfreed: vec![Unfreed {
             visitor: VisitorId([3; 16]),
             data_center: DataCenterId(7),
             seat_ends_at: Millis(70_000),
-            listed_at: 8,
+            listed_at: Some(8),
         }],
         refused_through: 6,
         missing: [(NodeId(8), Millis(9))].into(),
         heed_until: Millis(66_000),
-    };
-    ledger.left_waiting.counts.add(Millis(2_000), 5);
-    ledger.left_waiting.until = Millis(120_000);
-    ledger.as_of = Millis(65_000);
-    ledger.rebuild_sums();
-    ledger
+    });
+    let left_waiting = parts.left_waiting.to_mut();
+    left_waiting.counts.add(Millis(2_000), 5);
+    left_waiting.until = Millis(120_000);
+    parts.as_of = Millis(65_000);
+    Ledger::from_parts(parts).unwrap()
 }
 
-/// The ledger of a data center in which no field has its default.
+/// The ledger of a data center in which no field has its default but the reserve, which only the
+/// root holds.
 fn below_world() -> Ledger {
-    let mut ledger = full();
-    let mut upstream = Ledger::below_world(Life(1 << 40), DataCenterId(7))
-        .upstream
-        .unwrap();
+    let ledger = full();
+    let empty = Ledger::below_world(Life(1 << 40), DataCenterId(7));
+    let mut upstream = empty.upstream().unwrap().clone();
     upstream.lease = Lease::from_parts(LeaseParts {
-        generation: 3,
+        generation: Some(3),
         held: Held {
             seats: 5,
             admissions: 6,
@@ -161,7 +164,7 @@ fn below_world() -> Ledger {
         }),
     });
     upstream.parent = Some(Life(1 << 50));
-    upstream.answered = 43;
+    upstream.answered = Some(43);
     upstream.used = Used {
         seats: 100,
         credits: 200,
@@ -183,7 +186,7 @@ fn below_world() -> Ledger {
     upstream.has_wished = true;
     upstream.told_nodes = 3;
     upstream.witnessed = Some(Epoch(3));
-    upstream.unconfirmed = ledger.revoked.to_vec();
+    upstream.unconfirmed = ledger.to_parts().revoked.to_vec();
     upstream.revoked_version = 5;
     (upstream.telling, upstream.told) = ((5, 8), 4);
     upstream.demand = UpstreamDemand {
@@ -200,8 +203,12 @@ fn below_world() -> Ledger {
         },
         height: 7,
     };
-    ledger.upstream = Some(upstream);
-    ledger
+    let parts = LedgerParts {
+        upstream: Some(Cow::Owned(upstream)),
+        reserve: None,
+        ..ledger.to_parts()
+    };
+    Ledger::from_parts(parts).unwrap()
 }
 
 #[test]
@@ -225,4 +232,52 @@ fn a_damaged_record_is_an_error_and_no_empty_ledger() {
         decode(&[9, 9]),
         Err(LedgerRecordError::Version { found: 9 })
     );
+}
+
+/// What parts of a ledger are written down as, whatever they are.
+fn written(parts: LedgerParts<'_>) -> Vec<u8> {
+    postcard::to_extend(&LedgerRecord::from(parts), vec![VERSION]).unwrap()
+}
+
+#[test]
+fn a_record_that_no_ledger_writes_is_damaged() {
+    let check = |break_it: fn(&mut LedgerParts<'_>)| {
+        let ledger = full();
+        let mut parts = ledger.to_parts();
+        break_it(&mut parts);
+        assert_eq!(decode(&written(parts)), Err(LedgerRecordError::Damaged));
+    };
+    check(|parts| parts.generation = 4);
+    check(|parts| parts.longest_seat = Span(1));
+    check(|parts| parts.began_at = Some(parts.heard_at + Span(1)));
+    check(|parts| parts.departed.to_mut()[0].node = NodeId(u64::MAX));
+    check(|parts| {
+        parts.upstream = below_world()
+            .to_parts()
+            .upstream
+            .map(Cow::into_owned)
+            .map(Cow::Owned)
+    });
+    check(|parts| parts.departed.to_mut()[0].admitted = vec![(Minute(3), u32::MAX)]);
+    check(|parts| {
+        let group = parts.groups.to_mut().get_mut(&DataCenterId(7)).unwrap();
+        group.closed_through = Millis(65_000);
+    });
+    check(|parts| {
+        let row = [(Millis(70_000), i64::MAX)];
+        parts.departed.to_mut()[0].row = row.into_iter().collect();
+    });
+}
+
+#[test]
+fn no_damage_of_one_byte_ends_in_a_panic() {
+    let bytes = encode(&below_world());
+    for at in 1..bytes.len() {
+        for flipped in [0x01, 0x80, 0xff] {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= flipped;
+            // Most of them are other ledgers.
+            let _ = decode(&damaged);
+        }
+    }
 }

@@ -12,7 +12,7 @@ use anteroom_room::watermark::Watermark;
 use serde::{Deserialize, Serialize};
 
 use super::children::HeldRecord;
-use super::record::{RevocationRecord, minutes_in, minutes_out, waiting_in, waiting_out};
+use super::parts::{NONE, RevocationRecord, minutes_in, minutes_out, waiting_in, waiting_out};
 
 #[derive(Serialize, Deserialize)]
 pub(super) struct UpstreamRecord {
@@ -92,7 +92,7 @@ impl From<&Upstream> for UpstreamRecord {
             data_center: upstream.data_center.0,
             lease: upstream.lease.to_parts().into(),
             parent: upstream.parent.map(|life| life.0),
-            answered: upstream.answered,
+            answered: upstream.answered.unwrap_or(NONE),
             used: (upstream.used.seats, upstream.used.credits),
             outlook: OutlookRecord::from(&upstream.outlook),
             outlook_at: upstream.outlook_at.0,
@@ -130,7 +130,7 @@ impl From<UpstreamRecord> for Upstream {
             data_center: DataCenterId(record.data_center),
             lease: Lease::from_parts(record.lease.into()),
             parent: record.parent.map(Life),
-            answered: record.answered,
+            answered: Some(record.answered).filter(|number| *number != NONE),
             used: Used {
                 seats: record.used.0,
                 credits: record.used.1,
@@ -161,7 +161,7 @@ impl From<UpstreamRecord> for Upstream {
 impl From<LeaseParts> for LeaseRecord {
     fn from(parts: LeaseParts) -> Self {
         Self {
-            generation: parts.generation,
+            generation: parts.generation.unwrap_or(0),
             held: parts.held.into(),
             ends_at: parts.ends_at.0,
             longest_seat: parts.longest_seat.0,
@@ -178,7 +178,7 @@ impl From<LeaseRecord> for LeaseParts {
             sent_at: Millis(sent_at),
         };
         Self {
-            generation: record.generation,
+            generation: Some(record.generation).filter(|generation| *generation != 0),
             held: record.held.into(),
             ends_at: Millis(record.ends_at),
             longest_seat: Span(record.longest_seat),

@@ -4,7 +4,7 @@ use crate::scenario::model::{Behaviour, FaultKind, FaultPlan, LinkPlace, NodePla
 use anteroom_room::rules::{Limits, Rules};
 use anteroom_room::time::Span;
 
-use super::{Pace, Shape, limits, new_session};
+use super::shape::{Pace, Shape, limits, new_session};
 use crate::dice::{Dice, Draw};
 
 pub(super) fn faults(

@@ -1,0 +1,5 @@
+//! What the benchmarks share.
+
+mod machine;
+
+pub use machine::Machine;

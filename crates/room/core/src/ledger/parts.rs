@@ -1,0 +1,114 @@
+//! A ledger taken apart, for a record: all of it but what follows from the rest.
+
+use alloc::borrow::Cow;
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+
+use super::sums::Sums;
+use super::{Child, Departed, Group, Ledger, LeftWaiting, Logouts, Reserve, RevokedList, Upstream};
+use crate::id::{DataCenterId, Life, NodeId};
+use crate::sync::Terms;
+use crate::time::{Millis, Minute, Span};
+
+/// The parts of a [`Ledger`], whose fields of the same names say what they are. Borrowed from a
+/// ledger that is written down, owned where one is read.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[expect(missing_docs, reason = "said by the fields of the ledger")]
+pub struct LedgerParts<'a> {
+    pub life: Life,
+    pub upstream: Option<Cow<'a, Upstream>>,
+    pub reserve: Option<Reserve>,
+    pub has_reserved: bool,
+    pub terms: Option<Terms>,
+    pub terms_version: u32,
+    pub longest_seat: Span,
+    pub generation: u32,
+    pub children: Cow<'a, BTreeMap<NodeId, Child>>,
+    pub departed: Cow<'a, [Departed]>,
+    pub groups: Cow<'a, BTreeMap<DataCenterId, Group>>,
+    pub settled_minutes: Cow<'a, BTreeMap<Minute, u32>>,
+    pub revoked: Cow<'a, RevokedList>,
+    pub logouts: Cow<'a, Logouts>,
+    pub left_waiting: Cow<'a, LeftWaiting>,
+    pub heard_at: Millis,
+    pub began_at: Option<Millis>,
+    pub as_of: Millis,
+}
+
+/// Why parts are no ledger: no sequence of transitions makes one like it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+#[error("not a ledger: it is broken that {rule}")]
+pub struct UnsoundLedger {
+    /// What is true of every ledger and not of this one.
+    pub rule: &'static str,
+}
+
+impl Ledger {
+    /// Takes it apart, to write it down.
+    #[must_use]
+    pub fn to_parts(&self) -> LedgerParts<'_> {
+        LedgerParts {
+            life: self.life,
+            upstream: self.upstream.as_deref().map(Cow::Borrowed),
+            reserve: self.reserve,
+            has_reserved: self.has_reserved,
+            terms: self.terms,
+            terms_version: self.terms_version,
+            longest_seat: self.longest_seat,
+            generation: self.generation,
+            children: Cow::Borrowed(&self.children),
+            departed: Cow::Borrowed(&self.departed),
+            groups: Cow::Borrowed(&self.groups),
+            settled_minutes: Cow::Borrowed(&self.settled_minutes),
+            revoked: Cow::Borrowed(&self.revoked),
+            logouts: Cow::Borrowed(&self.logouts),
+            left_waiting: Cow::Borrowed(&self.left_waiting),
+            heard_at: self.heard_at,
+            began_at: self.began_at,
+            as_of: self.as_of,
+        }
+    }
+
+    /// A ledger as it was written down.
+    ///
+    /// # Errors
+    ///
+    /// [`UnsoundLedger`] if no sequence of transitions makes such a ledger.
+    pub fn from_parts(parts: LedgerParts<'_>) -> Result<Self, UnsoundLedger> {
+        let upstream = parts.upstream.map(Cow::into_owned);
+        let mut ledger = Self {
+            life: parts.life,
+            upstream: upstream.map(Box::new),
+            reserve: parts.reserve,
+            has_reserved: parts.has_reserved,
+            terms: parts.terms,
+            terms_version: parts.terms_version,
+            longest_seat: parts.longest_seat,
+            generation: parts.generation,
+            children: parts.children.into_owned(),
+            departed: parts.departed.into_owned(),
+            groups: parts.groups.into_owned(),
+            settled_minutes: parts.settled_minutes.into_owned(),
+            revoked: parts.revoked.into_owned(),
+            logouts: parts.logouts.into_owned(),
+            left_waiting: parts.left_waiting.into_owned(),
+            heard_at: parts.heard_at,
+            began_at: parts.began_at,
+            as_of: parts.as_of,
+            sums: Sums::default(),
+        };
+        ledger.check()?;
+        ledger.check_figures()?;
+        ledger.rebuild_sums();
+        Ok(ledger)
+    }
+}
+
+impl PartialEq for Ledger {
+    /// Whether their records are the same; sums follow from those.
+    fn eq(&self, other: &Self) -> bool {
+        self.to_parts() == other.to_parts()
+    }
+}
+
+impl Eq for Ledger {}

@@ -1,0 +1,109 @@
+//! What records of a ledger, of its children and of its parent are made of.
+
+use anteroom_room::id::VisitorId;
+use anteroom_room::rules::Limits;
+use anteroom_room::seats::SeatRow;
+use anteroom_room::sync::{Revocation, Terms};
+use anteroom_room::time::{Millis, Minute, Span};
+use anteroom_room::watermark::WaitingCounts;
+use serde::{Deserialize, Serialize};
+
+/// Stands in a record for what is not there, where its format is older than the `Option`.
+pub(super) const NONE: u64 = 0;
+
+#[derive(Serialize, Deserialize)]
+pub(super) struct TermsRecord {
+    total_active_users: u32,
+    new_users_per_minute: u32,
+    longest_seat: u64,
+    pacing: bool,
+    needs_traffic: bool,
+}
+
+#[derive(Serialize, Deserialize)]
+pub(super) struct RevocationRecord {
+    visitor: [u8; 16],
+    seat_ends_at: u64,
+    until: u64,
+}
+
+pub(super) fn row_out(row: &SeatRow) -> Vec<(u64, i64)> {
+    row.iter().map(|(end, count)| (end.0, count)).collect()
+}
+
+pub(super) fn row_in(row: Vec<(u64, i64)>) -> SeatRow {
+    row.into_iter()
+        .map(|(end, count)| (Millis(end), count))
+        .collect()
+}
+
+pub(super) fn waiting_out(counts: &WaitingCounts) -> Vec<(u64, u32)> {
+    counts.iter().map(|(rank, count)| (rank.0, count)).collect()
+}
+
+pub(super) fn waiting_in(counts: Vec<(u64, u32)>) -> WaitingCounts {
+    counts
+        .into_iter()
+        .map(|(rank, count)| (Millis(rank), count))
+        .collect()
+}
+
+pub(super) fn minutes_out(minutes: &[(Minute, u32)]) -> Vec<(u64, u32)> {
+    minutes
+        .iter()
+        .map(|&(minute, count)| (minute.0, count))
+        .collect()
+}
+
+pub(super) fn minutes_in(minutes: Vec<(u64, u32)>) -> Vec<(Minute, u32)> {
+    minutes
+        .into_iter()
+        .map(|(minute, count)| (Minute(minute), count))
+        .collect()
+}
+
+impl From<Terms> for TermsRecord {
+    fn from(terms: Terms) -> Self {
+        Self {
+            total_active_users: terms.limits.total_active_users,
+            new_users_per_minute: terms.limits.new_users_per_minute,
+            longest_seat: terms.longest_seat.0,
+            pacing: terms.pacing,
+            needs_traffic: terms.needs_traffic,
+        }
+    }
+}
+
+impl From<TermsRecord> for Terms {
+    fn from(record: TermsRecord) -> Self {
+        Self {
+            limits: Limits {
+                total_active_users: record.total_active_users,
+                new_users_per_minute: record.new_users_per_minute,
+            },
+            longest_seat: Span(record.longest_seat),
+            pacing: record.pacing,
+            needs_traffic: record.needs_traffic,
+        }
+    }
+}
+
+impl From<Revocation> for RevocationRecord {
+    fn from(entry: Revocation) -> Self {
+        Self {
+            visitor: entry.visitor.0,
+            seat_ends_at: entry.seat_ends_at.unwrap_or(Millis(NONE)).0,
+            until: entry.until.0,
+        }
+    }
+}
+
+impl From<RevocationRecord> for Revocation {
+    fn from(record: RevocationRecord) -> Self {
+        Self {
+            visitor: VisitorId(record.visitor),
+            seat_ends_at: Some(Millis(record.seat_ends_at)).filter(|end| *end != Millis(NONE)),
+            until: Millis(record.until),
+        }
+    }
+}
