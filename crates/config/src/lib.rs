@@ -61,12 +61,12 @@ pub use limit_stores::{LimitStore, LimitStores};
 pub use live::{Changed, LiveValues, check_live_key};
 pub use memcached::MemcachedConfig;
 pub use model::{
-    BypassRule, Client, ClientKey, Config, CookieSettings, HealthCheck, Host, Http2,
-    JwtConfig, JwtKeys, KeyPart, LegacyReset, LimitConfig, LimitHeaders, LimitName,
-    LimitRoute, OnLimit, OnLimitStoreFailure, OnStoreFailure, Origin,
-    OriginCommands, OriginLimits, PageConfig, PageTemplate, RateLimitHeaders,
-    RateLimitServiceConfig, RateLimitStore, RoomConfig, RoomName, RoomOrigins, Route, SameSite,
-    Secure, ServerConfig, SizeLimits, Statuses, TimeOuts, TlsConfig, TokenPlace, WithoutKey,
+    BypassRule, Client, ClientKey, Config, CookieSettings, HealthCheck, Host, Http2, JwtConfig,
+    JwtKeys, KeyPart, LegacyReset, LimitConfig, LimitHeaders, LimitName, LimitRoute, OnLimit,
+    OnLimitStoreFailure, OnStoreFailure, Origin, OriginCommands, OriginLimits, PageConfig,
+    PageTemplate, RateLimitHeaders, RateLimitServiceConfig, RateLimitStore, RoomConfig, RoomName,
+    RoomOrigins, Route, SameSite, Secure, ServerConfig, SizeLimits, Statuses, TimeOuts, TlsConfig,
+    TokenPlace, WithoutKey,
 };
 pub use notes::KnownKey;
 pub use pem_error::PemError;

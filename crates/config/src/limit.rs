@@ -5,9 +5,7 @@ use std::num::NonZeroU32;
 use anteroom_limit::policy::Policy;
 
 use super::limit_stores::LimitStore;
-use super::model::{
-    ClientKey, KeyPart, LimitConfig, LimitHeaders, LimitName, LimitRoute, OnLimit,
-};
+use super::model::{ClientKey, KeyPart, LimitConfig, LimitHeaders, LimitName, LimitRoute, OnLimit};
 use super::need::Need;
 use super::notes::{Placed, Spot};
 use super::problem::{Finding, Owner};

@@ -112,7 +112,11 @@ pub(crate) const fn needed_by(store: LimitStore) -> Option<Need> {
 
 /// Reads all tables. `needs` are those that limits need, and where they say so; `lacks_kafka` says
 /// that this program was built without Kafka.
-pub(crate) fn read(root: &mut Table<'_>, needs: &[&(Need, Spot)], lacks_kafka: bool) -> LimitStores {
+pub(crate) fn read(
+    root: &mut Table<'_>,
+    needs: &[&(Need, Spot)],
+    lacks_kafka: bool,
+) -> LimitStores {
     let memcached = MEMCACHED.read(root, needs, memcached::read);
     let kafka = KAFKA.read(root, needs, kafka::read);
     if root.has(KAFKA.table) && lacks_kafka {

@@ -18,9 +18,8 @@ mod origin;
 mod rate_limit_service;
 
 pub use limit::{
-    Client, ClientKey, JwtConfig, JwtKeys, KeyPart, LegacyReset,
-    LimitConfig, LimitHeaders, LimitName, LimitRoute, OnLimit,
-    OnLimitStoreFailure, TokenPlace, WithoutKey,
+    Client, ClientKey, JwtConfig, JwtKeys, KeyPart, LegacyReset, LimitConfig, LimitHeaders,
+    LimitName, LimitRoute, OnLimit, OnLimitStoreFailure, TokenPlace, WithoutKey,
 };
 pub use origin::{HealthCheck, Http2, Origin, RoomOrigins, Statuses};
 pub use rate_limit_service::{

@@ -66,7 +66,8 @@ fn on_valkey(config: &Config) -> Result<Option<Counts>, OpenError> {
     let StoreConfig::Valkey(valkey) = &config.store else {
         return Ok(None);
     };
-    let counts = ValkeyCounts::new(&valkey.world, &valkey.prefix).map_err(OpenError::setup("world"))?;
+    let counts =
+        ValkeyCounts::new(&valkey.world, &valkey.prefix).map_err(OpenError::setup("world"))?;
     Ok(Some(Arc::new(counts)))
 }
 
@@ -130,6 +131,7 @@ pub fn near_counts(config: &Config) -> Result<Option<Arc<dyn SharedCounts>>, Ope
     let StoreConfig::Valkey(valkey) = &config.store else {
         return Ok(None);
     };
-    let near = ValkeyCounts::new(&valkey.local, &valkey.prefix).map_err(OpenError::setup("local"))?;
+    let near =
+        ValkeyCounts::new(&valkey.local, &valkey.prefix).map_err(OpenError::setup("local"))?;
     Ok(Some(Arc::new(near)))
 }

@@ -13,10 +13,7 @@ pub(crate) type Now = Arc<dyn Fn() -> Micros + Send + Sync>;
 
 /// Starts to connect, if the configuration has brokers. Brokers that are away are no error.
 #[cfg(feature = "kafka")]
-pub(crate) fn open(
-    config: &Config,
-    now: Now,
-) -> Result<Option<Arc<dyn SharedCounts>>, OpenError> {
+pub(crate) fn open(config: &Config, now: Now) -> Result<Option<Arc<dyn SharedCounts>>, OpenError> {
     let Some(kafka) = &config.limit_stores.kafka else {
         return Ok(None);
     };
@@ -46,10 +43,7 @@ fn look_back(config: &Config) -> std::time::Duration {
 
 /// Refuses a configuration that has brokers.
 #[cfg(not(feature = "kafka"))]
-pub(crate) fn open(
-    config: &Config,
-    _: Now,
-) -> Result<Option<Arc<dyn SharedCounts>>, OpenError> {
+pub(crate) fn open(config: &Config, _: Now) -> Result<Option<Arc<dyn SharedCounts>>, OpenError> {
     match config.limit_stores.kafka {
         Some(_) => Err(OpenError::NoKafka),
         None => Ok(None),

@@ -22,8 +22,8 @@ use anteroom_limit::verdict::Verdict;
 use anteroom_limit_store::shared::SharedCharge;
 use tokio::time::{Instant, sleep_until};
 
-use crate::counters::Judged;
 use crate::clock::Now;
+use crate::counters::Judged;
 use crate::expiry::exptime;
 use crate::failure::Failure;
 use crate::keys::ClientName;
@@ -107,12 +107,7 @@ impl Swaps {
     }
 
     /// Gives back what was charged.
-    async fn undo(
-        &self,
-        place: &Place,
-        policy: &Policy,
-        back: NonZeroU32,
-    ) -> Result<(), Failure> {
+    async fn undo(&self, place: &Place, policy: &Policy, back: NonZeroU32) -> Result<(), Failure> {
         let step = Step {
             policy,
             cost: Cost::Refund(back),
