@@ -139,7 +139,7 @@ mod tests {
         }
     }
 
-    /// What is said about a text, where `Nonsense` is how a certificate is found to be no authority.
+    /// What is said about a text whose certificates of three bytes are no authorities.
     fn told(text: &[u8]) -> CaFileError {
         #[derive(Debug, thiserror::Error)]
         #[error("nonsense")]
