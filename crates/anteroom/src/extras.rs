@@ -192,7 +192,10 @@ impl anteroom_admin::Extras for Extras {
                 .map(rate_limit_service::shown)
                 .collect(),
             limit_stores: self.meter.store_events(),
-            rate_limits: self.rate_limits.as_deref().map(rate_limit_service::service_shown),
+            rate_limits: self
+                .rate_limits
+                .as_deref()
+                .map(rate_limit_service::service_shown),
         }
     }
 }
