@@ -25,7 +25,7 @@ pub const PREFIX: &str = "__anteroom_";
 /// has planted can stand in front of ours; browsers send older ones first.
 pub(crate) const VALUES_MAX: usize = 8;
 
-/// The values of one cookie, in the order in which they were sent; at most [`VALUES_MAX`].
+/// The values of one cookie, in the order in which they were sent; at most `VALUES_MAX`.
 ///
 /// Held in place: looking for a ticket allocates nothing.
 #[derive(Clone, Copy, Debug, Default)]
@@ -43,7 +43,7 @@ impl<'a> Deref for Values<'a> {
 }
 
 /// The values of the cookie of exactly this name (capitals count), without the quotes around
-/// them. Values that are not UTF-8 are skipped, and do not count towards [`VALUES_MAX`].
+/// them. Values that are not UTF-8 are skipped, and do not count towards `VALUES_MAX`.
 #[must_use]
 pub fn values<'a>(headers: &'a HeaderMap, name: &str) -> Values<'a> {
     let mut values = Values::default();

@@ -26,7 +26,7 @@
 //! Upper and lower case are not readings: [`route`](crate::route) compares without case. Refused
 //! outright, because no honest client sends them and origins disagree the most: control bytes (raw
 //! or encoded, `%00` among them), overlong UTF-8 (`%c0%af`), and paths so disguised that listing
-//! their readings would cost more than [`READING_BYTES_MAX`]. Control bytes that are encoded twice
+//! their readings would cost more than `READING_BYTES_MAX`. Control bytes that are encoded twice
 //! end the path in a reading and are not refused: clients that encode text twice do send them.
 //!
 //! Deliberately absent: a third decoding, Unicode normalisation, 8.3 file names.

@@ -13,7 +13,7 @@ pub enum BadPathError {
     /// A character spelled with more UTF-8 bytes than it needs.
     #[error("the path holds overlong UTF-8")]
     Overlong,
-    /// More readings than [`READING_BYTES_MAX`](super::READING_BYTES_MAX) pays for.
+    /// More readings than `READING_BYTES_MAX` pays for.
     #[error("the path has too many readings")]
     TooManyReadings,
 }
