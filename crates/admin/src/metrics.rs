@@ -3,12 +3,12 @@
 //! One collector reads everything at the moment of the scrape: nothing is kept here. What a room's
 //! figures mean is in `rooms`, those of the rest of the program in `others`.
 
-mod families;
 mod limits;
 mod origins;
 mod others;
 mod rate_limits;
 mod rooms;
+mod writer;
 
 use std::fmt;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use prometheus_client::registry::{Registry, Unit};
 
 use crate::clocks::{Clocks, timestamp};
 use crate::extras::Extras;
-use families::Families;
+use writer::Families;
 
 /// What [`Metrics::text`] is.
 pub(crate) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";

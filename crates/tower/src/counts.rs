@@ -19,7 +19,7 @@ use anteroom_store::Clock;
 use anteroom_valkey::{ValkeyCounts, ValkeyLent};
 
 use crate::kafka::{self, Now};
-use crate::open::OpenError;
+use crate::open_error::OpenError;
 
 type Counts = Arc<dyn SharedCounts>;
 

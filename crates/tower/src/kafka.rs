@@ -6,7 +6,7 @@ use anteroom_config::Config;
 use anteroom_limit::time::Micros;
 use anteroom_limit_store::shared::SharedCounts;
 
-use crate::open::OpenError;
+use crate::open_error::OpenError;
 
 /// What time it is by the node's own clock.
 pub(crate) type Now = Arc<dyn Fn() -> Micros + Send + Sync>;

@@ -16,7 +16,7 @@ use tokio::task::JoinHandle;
 
 use crate::around::Around;
 use crate::clients::ClientLayer;
-use crate::open::OpenError;
+use crate::open_error::OpenError;
 use crate::stores::{FIRST_CONTACT, Opened};
 
 /// A store that has not answered by then is worth a line in the log.

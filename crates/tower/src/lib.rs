@@ -18,7 +18,7 @@ mod clients;
 mod counts;
 mod kafka;
 mod layers;
-mod open;
+mod open_error;
 mod stores;
 
 pub use anteroom_config::Config;
@@ -27,5 +27,5 @@ pub use anteroom_room_http::layer::WaitingRoomLayer;
 pub use clients::{ClientLayer, OfKnown};
 pub use counts::near_counts;
 pub use layers::{Layers, NextLayers};
-pub use open::OpenError;
+pub use open_error::OpenError;
 pub use stores::Opened;

@@ -15,7 +15,7 @@ use anteroom_valkey::Valkey;
 use tokio::task::JoinHandle;
 
 use crate::counts;
-use crate::open::OpenError;
+use crate::open_error::OpenError;
 
 /// How long a node of which no store knows waits for its store.
 pub(crate) const FIRST_CONTACT: Duration = Duration::from_secs(30);

@@ -54,7 +54,7 @@ pub(super) const LAYERS: &[Layer] = &[
     Layer {
         name: "anteroom-ticket",
         folder: "crates/room/ticket",
-        boundary: "the only crate that seals and opens tickets: the cryptography library",
+        boundary: "keys of tickets and what they seal stay in one place",
         uses: &["anteroom-room"],
         tests_use: &["anteroom-testkit"],
         ships: Ships::Yes,
@@ -152,7 +152,7 @@ pub(super) const LAYERS: &[Layer] = &[
     Layer {
         name: "anteroom-proxy",
         folder: "crates/proxy",
-        boundary: "HTTP, sockets and TLS; of rooms it knows times, of limits nothing",
+        boundary: "HTTP, sockets and TLS; decides about no room and no limit",
         uses: &["anteroom-room", "anteroom-config"],
         tests_use: &["anteroom-testkit"],
         ships: Ships::Yes,

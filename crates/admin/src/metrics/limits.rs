@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::families::{Families, Title};
+use super::writer::{Families, Title};
 use crate::extras::{ExtraFigures, LimitFigures};
 
 /// Writes the families of limits; none without limits.

@@ -4,7 +4,7 @@ use std::fmt;
 
 use anteroom_proxy::upstream::{Condition, OriginFigures};
 
-use super::families::{Distribution, Families, Title};
+use super::writer::{Distribution, Families, Title};
 use crate::extras::ExtraFigures;
 
 /// The labels of an origin's samples.

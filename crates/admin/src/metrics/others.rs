@@ -5,7 +5,7 @@ use std::fmt;
 
 use anteroom_config::RoomName;
 
-use super::families::{Families, Title};
+use super::writer::{Families, Title};
 use super::{limits, origins, rate_limits};
 use crate::extras::{ConnectionFigures, ExtraFigures};
 

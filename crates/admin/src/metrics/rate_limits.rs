@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::families::{Families, Title};
+use super::writer::{Families, Title};
 use crate::extras::{QuotaFigures, RateLimitFigures};
 
 /// Writes the families of the service; none where there is no service.

@@ -12,7 +12,7 @@ use anteroom_room::decision::QueueReason;
 use anteroom_room::rules::Limits;
 use anteroom_room::time::{Millis, Span};
 
-use super::families::{Distribution, Families, Title};
+use super::writer::{Distribution, Families, Title};
 use crate::clocks::{Clocks, seconds, timestamp};
 
 /// A room at the moment of a scrape.

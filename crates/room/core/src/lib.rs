@@ -1,4 +1,4 @@
-//! Decides who goes in, who waits, and who is over the limit.
+//! Decides who is admitted and who waits.
 //!
 //! Nothing here reads a clock, draws a random number, waits or moves bytes: facts come in through
 //! `handle_*`, actions go out through `poll_*`, and `now` is an argument everywhere. What the

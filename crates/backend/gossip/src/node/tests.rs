@@ -1,4 +1,4 @@
-//! What a node says of itself. Whole networks of nodes are in `tests/gossip`.
+//! What a node says of itself. Whole networks of nodes are in `tests/it/gossip`.
 
 use super::*;
 

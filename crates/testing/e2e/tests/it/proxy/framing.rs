@@ -1,5 +1,5 @@
 //! Where a message ends, and how large it may be. What requests may not look like is listed in
-//! `tests/doorway`.
+//! `tests/it/doorway`.
 
 use crate::proxy::support::{Setup, all, header};
 
