@@ -265,14 +265,6 @@ fn doc(_: &mut Run) -> anyhow::Result<Outcome> {
     cargo::run_with("RUSTDOCFLAGS", "-D warnings", &arguments).map(|()| Outcome::Passed)
 }
 
-/// Slots of a processor, of which each test takes as many as `.config/nextest.toml` says: a quarter
-/// for what mostly waits.
-const SLOTS_OF_A_PROCESSOR: usize = 4;
-
-fn processors() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
-}
-
 /// Runs the tests; the program that end-to-end tests start is built by Cargo along with them.
 ///
 /// What is left out unless everything was asked for stands in `.config/nextest.toml`.
@@ -280,8 +272,7 @@ fn tests(run: &mut Run) -> anyhow::Result<Outcome> {
     if !cargo::has("nextest") {
         return tests_without_nextest(run);
     }
-    let slots = (SLOTS_OF_A_PROCESSOR * processors()).to_string();
-    let nextest = ["nextest", "run", "--workspace", "--test-threads", &slots];
+    let nextest = ["nextest", "run", "--workspace"];
     match run.scope {
         Scope::All => test_step(&[&nextest[..], &["--profile", "all"]].concat(), run),
         Scope::Usual => {
