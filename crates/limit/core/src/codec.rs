@@ -2,12 +2,11 @@
 //!
 //! A letter and whole numbers with spaces between them, nothing for a client who never called:
 //!
-//! | letter | of | numbers |
-//! | --- | --- | --- |
-//! | `f` `s` `w` | fixed windows, sliding windows, sub-windows of both kinds | how many counters, where the newest begins, counters from the newest on; zeros at the end are left out |
-//! | `g` `l` | generic cell rate, leaky bucket | the moment, and the part of a microsecond |
-//! | `t` | token bucket | when it was counted, the part of the next token, tokens |
-//! | `d` | sliding log | for each entry how long after the one before, and how many calls |
+//! - `f`, `s`, `w` (fixed windows, sliding windows, sub-windows of both kinds): how many counters,
+//!   where the newest begins, counters from the newest on. Zeros at the end are left out.
+//! - `g`, `l` (generic cell rate, leaky bucket): the moment, and the part of a microsecond.
+//! - `t` (token bucket): when it was counted, the part of the next token, tokens.
+//! - `d` (sliding log): for each entry how long after the one before, and how many calls.
 
 use alloc::string::{String, ToString as _};
 use alloc::vec::Vec;

@@ -39,7 +39,7 @@ pub(super) fn push(page: &mut Page) {
          The article calls this very accurate, and it is, for a rate. For a limit in any minute \
          it is not: a client spends {LIMIT} tokens in an instant, and\n\
          then those that come back. That makes **{highest}** in one minute. `gcra` is the same in \
-         one number. Whoever wants {LIMIT} in any minute\n\
+         one number. Anyone who wants {LIMIT} in any minute\n\
          and no more needs a small burst, or windows.\n\
          \n\
          Both read, decide and write back, so the store must do that in one piece. On this the \

@@ -46,7 +46,8 @@ pub(super) fn push_choice(page: &mut Page) {
     page.text.push_str(
         "## Which one to choose\n\
          \n\
-         The article ends by saying that nothing is best: accuracy costs speed, and whoever only \
+         The article ends by saying that nothing is best: accuracy costs speed, and anyone who \
+         only \
          wants to be protected may be content with fixed\n\
          windows. How near a count comes to the truth is a matter of how many counters are read. \
          Whether the limit is exceeded is not: one that never is\n\

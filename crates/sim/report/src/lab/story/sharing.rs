@@ -305,7 +305,7 @@ fn push_one_place(page: &mut Page) {
          \"valkey\"` is that.\n\
          \n\
          Anteroom has one more. `store = \"leases\"` lends calls to nodes ahead of demand, and \
-         whoever holds some decides by itself. What is lent counts as\n\
+         anyone who holds some decides by itself. What is lent counts as\n\
          used, so nothing is exceeded, whatever becomes of the node; what a node does not use in \
          time is stranded, so a little less than the limit gets through.\n\
          \n\

@@ -108,7 +108,7 @@ pub(super) fn push_counters(text: &mut String, facts: &Facts) {
             "## Third try: ask a counter (`counters`)\n\
              \n\
              The nodes of a data center share a counter, which works like a ticket dispenser: \
-             whoever asks gets the next number, and nobody gets\n\
+             anyone who asks gets the next number, and nobody gets\n\
              the same one. There is one counter for each data center and minute, and one for \
              Anywhere. With 10 slots the visitor with the number 9 {nine}, and\n\
              the one with the number 10 {ten}, because numbers start at 0.\n\
