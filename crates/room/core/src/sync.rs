@@ -28,6 +28,9 @@ pub struct SyncRequest {
     pub data_center: DataCenterId,
     /// When it speaks, by the clocks that write tickets.
     pub sent_at: Millis,
+    /// Whether the clock was read after the child had heard of `parent`. A data center has no clock
+    /// of its own: where none of its nodes has spoken for long, it tells a time of long ago.
+    pub is_read_under_parent: bool,
     /// The life of the parent to which all that is said here belongs; `None` before the first
     /// answer.
     pub parent: Option<Life>,

@@ -72,6 +72,7 @@ fn request(child: u64, number: u64, generation: u32, now: Millis) -> SyncRequest
         child: NodeId(child),
         data_center: DataCenterId(1),
         sent_at: now,
+        is_read_under_parent: true,
         parent: None,
         witnessed: None,
         number,

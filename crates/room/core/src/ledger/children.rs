@@ -5,7 +5,7 @@ use core::mem::take;
 
 use super::{Child, Departed, LEASE_TTL, Ledger, LendingTerms};
 use crate::estimate::ASK_AFTER_LAST;
-use crate::id::{DataCenterId, NodeId};
+use crate::id::{DataCenterId, Life, NodeId};
 use crate::seats::SeatRow;
 use crate::sync::{Held, MINUTES_KEPT, SyncRequest, Wants};
 use crate::time::{Millis, Minute, Span};
@@ -36,7 +36,15 @@ impl Ledger {
         if is_trusted {
             self.heard_at = self.heard_at.max(request.sent_at);
         }
-        self.began_at.get_or_insert(self.heard_at);
+        // What does not name this life may have been written long before it, and be late.
+        if is_trusted && request.parent == Some(self.life) {
+            self.began_at.get_or_insert(self.heard_at);
+        }
+        if let Some(upstream) = self.upstream.as_deref_mut() {
+            let epoch = upstream.parent.map(Life::epoch);
+            upstream.is_read_under_parent |=
+                is_trusted && epoch.is_some() && request.witnessed == epoch;
+        }
         is_trusted
     }
 

@@ -123,7 +123,8 @@ impl Ledger {
     pub(super) fn handle_witness(&mut self, request: &SyncRequest, lending: LendingTerms) {
         self.longest_seat = self.longest_seat.max(request.longest_known);
         let at = self.heard_at.max(request.sent_at);
-        self.time_reserve(at, request.parent == Some(self.life));
+        let names_this_life = request.parent == Some(self.life);
+        self.time_reserve(at, names_this_life && request.is_read_under_parent);
         let Some(epoch) = request.witnessed else {
             return;
         };

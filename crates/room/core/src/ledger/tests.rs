@@ -21,6 +21,7 @@ pub(super) fn request(child: u64, number: u64, generation: u32) -> SyncRequest {
         replaces: Vec::new(),
         data_center: DataCenterId(1),
         sent_at: START,
+        is_read_under_parent: true,
         parent: (generation != 0).then_some(Life(0)),
         witnessed: None,
         number,

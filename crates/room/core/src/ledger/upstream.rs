@@ -31,6 +31,8 @@ pub struct Upstream {
     pub lease: Lease,
     /// The life of the world's ledger that lent it.
     pub parent: Option<Life>,
+    /// Whether a child's clock was read since that is known: one that has heard of the epoch.
+    pub is_read_under_parent: bool,
     /// The newest request whose answer was applied; `None` before the first.
     pub answered: Option<u64>,
     /// What was used of all that was ever lent in this life.
@@ -113,6 +115,7 @@ impl Upstream {
             data_center,
             lease: Lease::default(),
             parent: None,
+            is_read_under_parent: false,
             answered: None,
             used: Used::default(),
             outlook: Outlook::default(),
@@ -279,6 +282,7 @@ impl Ledger {
         let Some(upstream) = self.upstream.as_deref_mut() else {
             return;
         };
+        upstream.is_read_under_parent &= upstream.parent == Some(answer.life);
         upstream.parent = Some(answer.life);
         upstream.answered = Some(answer.number);
         upstream.witnessed = None;

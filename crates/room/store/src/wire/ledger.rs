@@ -8,11 +8,11 @@ mod parts;
 mod record;
 mod upstream;
 
-use anteroom_room::ledger::Ledger;
+use anteroom_room::ledger::{Ledger, UnsoundLedger};
 
 use record::LedgerRecord;
 
-const VERSION: u8 = 6;
+const VERSION: u8 = 7;
 
 /// Why a record is no ledger.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
@@ -27,6 +27,9 @@ pub enum LedgerRecordError {
     /// Damaged.
     #[error("ledger record is damaged")]
     Damaged,
+    /// It can be read, and breaks a rule of ledgers.
+    #[error("ledger record is damaged")]
+    Unsound(#[source] UnsoundLedger),
 }
 
 /// Writes a ledger down.
@@ -52,7 +55,7 @@ pub fn decode(bytes: &[u8]) -> Result<Ledger, LedgerRecordError> {
             let (record, left): (LedgerRecord, _) =
                 postcard::take_from_bytes(rest).map_err(|_| LedgerRecordError::Damaged)?;
             if left.is_empty() {
-                Ledger::from_parts(record.into()).map_err(|_| LedgerRecordError::Damaged)
+                Ledger::from_parts(record.into()).map_err(LedgerRecordError::Unsound)
             } else {
                 Err(LedgerRecordError::Damaged)
             }

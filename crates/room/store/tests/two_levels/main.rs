@@ -57,3 +57,24 @@ proptest! {
         }
     }
 }
+
+/// While nobody speaks in a data center its time stands still, and a root that has lost its memory
+/// must not take that for the present.
+#[test]
+fn a_time_of_long_ago_ends_no_reserve() {
+    let mut world = World::new(1, 1, Span::from_secs(5));
+    let steps = [
+        Step::Sync(0),
+        Step::Uplink(0),
+        Step::TimePasses(Span::from_secs(608)),
+        // The other data center uses the one admission of this minute.
+        Step::Visit(2),
+        Step::WipeWorld,
+        Step::Uplink(0),
+        Step::Visit(0),
+    ];
+    for step in steps {
+        world.perform(step);
+        assert_eq!(world.problem, None);
+    }
+}

@@ -265,6 +265,7 @@ fn lease_request(child: u64, lease: &mut Lease, slots: u32) -> SyncRequest {
         replaces: Vec::new(),
         data_center: SAN_JOSE,
         sent_at: NOW,
+        is_read_under_parent: true,
         parent: None,
         witnessed: None,
         number: lease.begin_request(NOW),

@@ -19,6 +19,7 @@ pub(super) struct UpstreamRecord {
     data_center: u32,
     lease: LeaseRecord,
     parent: Option<u64>,
+    is_read_under_parent: bool,
     answered: u64,
     used: (u64, u64),
     outlook: OutlookRecord,
@@ -92,6 +93,7 @@ impl From<&Upstream> for UpstreamRecord {
             data_center: upstream.data_center.0,
             lease: upstream.lease.to_parts().into(),
             parent: upstream.parent.map(|life| life.0),
+            is_read_under_parent: upstream.is_read_under_parent,
             answered: upstream.answered.unwrap_or(NONE),
             used: (upstream.used.seats, upstream.used.credits),
             outlook: OutlookRecord::from(&upstream.outlook),
@@ -130,6 +132,7 @@ impl From<UpstreamRecord> for Upstream {
             data_center: DataCenterId(record.data_center),
             lease: Lease::from_parts(record.lease.into()),
             parent: record.parent.map(Life),
+            is_read_under_parent: record.is_read_under_parent,
             answered: Some(record.answered).filter(|number| *number != NONE),
             used: Used {
                 seats: record.used.0,
