@@ -48,7 +48,8 @@ limit_stores! {
     Memcached = "memcached",
     /// At each node, from what it counts and what others tell over the log of `[kafka]`.
     Kafka = "kafka",
-    /// At each node, which tells all others.
+    /// At each node, which tells all others. The last row, for stores open in this order, and this
+    /// one is told to other nodes.
     Gossip = "gossip",
 }
 

@@ -140,11 +140,15 @@ impl JudgingOrigin {
     }
 
     /// Breaks all connections and accepts no more; the judge counts on.
+    ///
+    /// # Panics
+    ///
+    /// If it had stopped by itself.
     pub async fn stop(&mut self) {
         if let Some(serving) = self.serving.take() {
             serving.abort();
-            // It was aborted, and says so.
-            let _ = serving.await;
+            let ended = serving.await.expect_err("it serves until it is aborted");
+            assert!(ended.is_cancelled(), "serving failed: {ended}");
         }
     }
 
@@ -309,14 +313,18 @@ impl Book {
             return;
         }
         self.note_clock(sighting, headers, now);
-        let most = after.most_admissions_in_a_minute;
-        if most > before.most_admissions_in_a_minute && after.is_over_new_users_per_minute() {
-            self.note(
-                now,
-                &format!("admission {most} of its minute"),
-                headers,
-                &who,
-            );
+        if after.is_over_new_users_per_minute() {
+            let minute = sighting.accepted_at.minute();
+            let admitted = self.admissions.keys().map(|(at, _)| at.minute());
+            let count = admitted.filter(|of| *of == minute).count() + 1;
+            if count > limits.new_users_per_minute as usize {
+                self.note(
+                    now,
+                    &format!("admission {count} of its minute"),
+                    headers,
+                    &who,
+                );
+            }
         }
     }
 
@@ -348,9 +356,9 @@ async fn serve(listener: TcpListener, court: Arc<Court>) {
     loop {
         tokio::select! {
             accepted = listener.accept() => {
-                if let Ok((stream, _)) = accepted {
-                    connections.spawn(serve_connection(stream, Arc::clone(&court)));
-                }
+                // An origin that cannot accept is no judge: the test that asks it must fail.
+                let (stream, _) = accepted.expect("a test has files enough for its sockets");
+                connections.spawn(serve_connection(stream, Arc::clone(&court)));
             }
             Some(_) = connections.join_next() => {}
         }

@@ -10,7 +10,6 @@ use anteroom_embedded::DataDir;
 use anteroom_embedded::leases::LentFile;
 use anteroom_gossip::{GossipCounts, GossipSettings, Secret};
 use anteroom_limit::time::Micros;
-use anteroom_limit_http::CountStores;
 use anteroom_limit_store::lending::{LeasedCounts, Settings};
 use anteroom_limit_store::lent::LentRecords;
 use anteroom_limit_store::shared::{SharedCounts, chain};
@@ -23,14 +22,38 @@ use crate::open_error::OpenError;
 
 type Counts = Arc<dyn SharedCounts>;
 
-/// Opens all stores that this configuration has. They connect when the first limit needs them, or
-/// beside the calls. Requests for leases run on the runtime in which this is called.
+/// When a store of limits opens, beside the store of rooms, which may be waited for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Turn {
+    /// Before it: a mistake in the settings is told at once, and nothing has been written.
+    BeforeRooms,
+    /// After it.
+    AfterRooms,
+}
+
+impl Turn {
+    const fn of(store: LimitStore) -> Self {
+        match store {
+            LimitStore::Memcached | LimitStore::Kafka => Self::BeforeRooms,
+            LimitStore::Local | LimitStore::Valkey | LimitStore::Leases | LimitStore::Gossip => {
+                Self::AfterRooms
+            }
+        }
+    }
+}
+
+/// Opens the stores of this configuration whose turn it is. They connect when the first limit needs
+/// them, or beside the requests. Requests for leases run on the runtime in which this is called.
 pub(crate) fn open(
+    turn: Turn,
     config: &Config,
     dir: &DataDir,
     clock: &Arc<dyn Clock>,
-) -> Result<CountStores, OpenError> {
-    let opened = LimitStore::ALL.iter().filter_map(|store| {
+) -> Result<Vec<(LimitStore, Counts)>, OpenError> {
+    let whose_turn = LimitStore::ALL
+        .iter()
+        .filter(|store| Turn::of(**store) == turn);
+    let opened = whose_turn.filter_map(|store| {
         let opened = open_one(*store, config, dir, clock).transpose()?;
         Some(opened.map(|counts| (*store, counts)))
     });

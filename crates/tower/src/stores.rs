@@ -14,7 +14,7 @@ use anteroom_store::{
 use anteroom_valkey::Valkey;
 use tokio::task::JoinHandle;
 
-use crate::counts;
+use crate::counts::{self, Turn};
 use crate::open_error::OpenError;
 
 /// How long a node of which no store knows waits for its store.
@@ -49,8 +49,10 @@ impl Opened {
         dir: &DataDir,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, OpenError> {
+        let mut counts = counts::open(Turn::BeforeRooms, config, dir, &clock)?;
         let mut opened = open_store(config, dir, Arc::clone(&clock)).await?;
-        opened.counts = counts::open(config, dir, &clock)?;
+        counts.extend(counts::open(Turn::AfterRooms, config, dir, &clock)?);
+        opened.counts = counts.into_iter().collect();
         Ok(opened)
     }
 

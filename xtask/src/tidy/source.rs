@@ -1,8 +1,5 @@
 //! A text file of the workspace, as the rules see it: its path and its lines.
 
-/// How the tests at the end of a Rust file begin.
-const BEGIN_OF_TESTS: [&str; 2] = ["#[cfg(test)]", "mod tests {"];
-
 /// A text file of the workspace.
 #[derive(Clone, Debug)]
 pub(super) struct SourceFile {
@@ -33,7 +30,7 @@ impl SourceFile {
         let lines: Vec<&str> = text.lines().collect();
         let mut is_test = file.is_test_file();
         for (index, &text) in lines.iter().enumerate() {
-            is_test |= lines[index..].starts_with(&BEGIN_OF_TESTS);
+            is_test |= file.is_rust() && begins_tests(&lines[index..]);
             file.lines.push(Line {
                 number: index + 1,
                 text: text.to_owned(),
@@ -73,6 +70,16 @@ impl SourceFile {
     }
 }
 
+/// Whether the tests at the end of a Rust file begin here: an attribute for tests alone, and behind
+/// it and other attributes an item with a body. `mod tests;` and `mod samples;` have none.
+fn begins_tests(lines: &[&str]) -> bool {
+    let is_for_tests = lines
+        .first()
+        .is_some_and(|line| line.starts_with("#[cfg(test)]") || line.starts_with("#[cfg(all(test"));
+    let mut items = lines.iter().skip_while(|line| line.starts_with("#["));
+    is_for_tests && items.next().is_some_and(|item| item.ends_with('{'))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -83,6 +90,9 @@ mod tests {
         let file = SourceFile::new("crates/a/src/lib.rs", text);
         let is_test: Vec<bool> = file.lines.iter().map(|line| line.is_test).collect();
         assert_eq!(is_test, [false, false, false, true, true, true]);
+        let text = "fn a() {}\n#[cfg(all(test, unix))]\n#[expect(b)]\nmod tests {\n}\n";
+        let file = SourceFile::new("crates/a/src/lib.rs", text);
+        assert!(file.lines.iter().skip(1).all(|line| line.is_test));
     }
 
     #[test]

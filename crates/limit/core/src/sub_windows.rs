@@ -191,6 +191,7 @@ impl State {
         }
         Self { starts_at, counts }
     }
+
     pub(crate) fn numbers(&self) -> Vec<u64> {
         if self.counts.is_empty() {
             return Vec::new();

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::error::Error as _;
 use std::sync::Arc;
-use std::{fmt, iter, mem};
+use std::{fmt, iter};
 
 use anteroom_config::{KeyPart, LimitConfig, LimitStore};
 use anteroom_limit::cost::Cost;
@@ -168,7 +168,7 @@ fn limit(config: &LimitConfig, known: &KeptByName<'_>) -> Result<Limit, Problem>
     let kept = known.get(name).filter(|(store, policy, _)| {
         // Another algorithm does not understand what this one has counted, and keys are others
         // elsewhere.
-        let is_same = mem::discriminant(policy) == mem::discriminant(&config.policy);
+        let is_same = policy.kind() == config.policy.kind();
         is_same && *store == config.store
     });
     let kept = kept.map_or_else(

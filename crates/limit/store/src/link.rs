@@ -70,8 +70,8 @@ struct Shared<D: Dial> {
 
 struct State<D: Dial> {
     link: LinkState<Arc<D::Connection>, D::Failure>,
-    /// Of the attempt that is under way, if there is one.
-    outcome: watch::Receiver<Option<Outcome<D>>>,
+    /// Of the attempt that is under way.
+    outcome: Option<watch::Receiver<Option<Outcome<D>>>>,
 }
 
 /// How a call for a connection begins.
@@ -102,7 +102,7 @@ impl<D: Dial> Link<D> {
     pub fn new(dial: D) -> Self {
         let state = State {
             link: LinkState::new(Pauses::CONNECTING),
-            outcome: watch::channel(None).1,
+            outcome: None,
         };
         Self(Arc::new(Shared {
             dial,
@@ -144,10 +144,9 @@ impl<D: Dial> Link<D> {
     /// Takes note that a call failed in a way that makes its connection useless.
     pub fn handle_lost(&self, connection: &Arc<D::Connection>, failure: D::Failure) {
         let is_it = |held: &Arc<D::Connection>| Arc::ptr_eq(held, connection);
-        let told = failure.clone();
+        let (told, now, random) = (failure.clone(), self.0.now(), random());
         let mut state = self.0.state.lock();
-        let now = self.0.now();
-        let left_alone = state.link.handle_lost(now, is_it, failure, random());
+        let left_alone = state.link.handle_lost(now, is_it, failure, random);
         drop(state);
         tell(&told, left_alone);
     }
@@ -169,10 +168,13 @@ impl<D: Dial> Link<D> {
 
     /// Tells the caller what is known, or lets it wait for an attempt that has begun.
     fn begin(&self) -> Begun<D> {
-        let mut state = self.0.state.lock();
         let now = self.0.now();
+        let mut state = self.0.state.lock();
         // The task that connects goes when its runtime goes.
-        if state.link.is_connecting() && state.outcome.has_changed().is_err() {
+        if let Some(outcome) = &state.outcome
+            && outcome.has_changed().is_err()
+        {
+            state.outcome = None;
             state.link.handle_abandoned();
         }
         let mut next = state.link.next(now);
@@ -186,10 +188,13 @@ impl<D: Dial> Link<D> {
             Next::Use(connection) => Begun::Told(Ok(connection)),
             Next::Fail(failure) => Begun::Told(Err(failure)),
             Next::Closed => Begun::Told(Err(self.no_connection(NoConnection::Closed))),
-            Next::Wait => Begun::Waits(state.outcome.clone()),
+            Next::Wait => match &state.outcome {
+                Some(outcome) => Begun::Waits(outcome.clone()),
+                None => Begun::Told(Err(self.no_connection(NoConnection::Abandoned))),
+            },
             Next::Connect => {
                 let (tell_all, outcome) = watch::channel(None);
-                state.outcome = outcome.clone();
+                state.outcome = Some(outcome.clone());
                 // A task of its own: a caller who gives up early must not undo the attempt, or many
                 // such callers would make many attempts.
                 tokio::spawn(self.clone().connect(tell_all));
@@ -199,13 +204,16 @@ impl<D: Dial> Link<D> {
     }
 
     async fn connect(self, tell_all: watch::Sender<Option<Outcome<D>>>) {
-        let opened = self.0.dial.dial().await.map(Arc::new);
+        let mut opened = self.0.dial.dial().await.map(Arc::new);
+        let (now, random) = (self.0.now(), random());
         let left_alone = {
             let mut state = self.0.state.lock();
             // Kept there, it would keep the connection when the link has let go of it.
-            state.outcome = watch::channel(None).1;
-            let outcome = opened.clone();
-            state.link.handle_attempt(self.0.now(), outcome, random())
+            state.outcome = None;
+            if state.link.is_closed() {
+                opened = Err(self.no_connection(NoConnection::Closed));
+            }
+            state.link.handle_attempt(now, opened.clone(), random)
         };
         if let Err(failure) = &opened {
             tell(failure, left_alone);
@@ -239,6 +247,7 @@ mod tests {
 
     use futures_util::future::join_all;
     use tokio::runtime::Builder;
+    use tokio::time::sleep;
 
     use super::*;
 
@@ -251,6 +260,8 @@ mod tests {
     enum Manner {
         /// Clones of this are connections.
         Connects(Arc<()>),
+        /// After a second.
+        ConnectsLate(Arc<()>),
         Refuses,
         Hangs,
     }
@@ -263,6 +274,10 @@ mod tests {
             self.attempts.fetch_add(1, Relaxed);
             match &self.manner {
                 Manner::Connects(connection) => Ok(Arc::clone(connection)),
+                Manner::ConnectsLate(connection) => {
+                    sleep(Duration::from_secs(1)).await;
+                    Ok(Arc::clone(connection))
+                }
                 Manner::Refuses => Err("refused"),
                 Manner::Hangs => pending().await,
             }
@@ -308,6 +323,18 @@ mod tests {
         link.close();
         assert_eq!(Arc::strong_count(&connection), alone);
         assert_eq!(link.connection().await.unwrap_err(), "closed");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_link_closed_while_it_connects_gives_no_connection() {
+        let connection = Arc::new(());
+        let link = link(Manner::ConnectsLate(Arc::clone(&connection)));
+        let alone = Arc::strong_count(&connection);
+        let caller = async { link.connection().await.map(|_| ()) };
+        let closes = async { link.close() };
+        let (told, ()) = tokio::join!(caller, closes);
+        assert_eq!((told, attempts(&link)), (Err("closed"), 1));
+        assert_eq!(Arc::strong_count(&connection), alone);
     }
 
     #[tokio::test(start_paused = true)]

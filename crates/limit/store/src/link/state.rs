@@ -68,7 +68,6 @@ impl<C: Clone, F: Clone> LinkState<C, F> {
             Phase::Down(failure) => Some(failure.clone()),
             Phase::Idle { last } => last.clone(),
         };
-        self.circuit.handle_request(now);
         self.phase = Phase::Connecting { last };
         Next::Connect
     }
@@ -140,8 +139,8 @@ impl<C: Clone, F: Clone> LinkState<C, F> {
         matches!(self.phase, Phase::Connected(_))
     }
 
-    pub(super) const fn is_connecting(&self) -> bool {
-        matches!(self.phase, Phase::Connecting { .. })
+    pub(super) const fn is_closed(&self) -> bool {
+        matches!(self.phase, Phase::Closed)
     }
 
     fn open(&mut self, now: Micros, failure: F, random: u64) -> MicroSpan {
@@ -179,7 +178,6 @@ mod tests {
     fn one_connects_and_all_others_wait_for_the_first_attempt() {
         let mut state = new();
         assert_eq!(state.next(ms(0)), Next::Connect);
-        assert!(state.is_connecting());
         assert_eq!(state.next(ms(1)), Next::Wait);
         state.handle_attempt(ms(2), Ok(1), 0);
         assert!(state.is_connected());

@@ -137,6 +137,24 @@ async fn a_changed_limit_holds_at_once_and_what_was_called_stays_counted() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn another_algorithm_begins_anew_also_the_strict_kind_of_sub_windows() {
+    let origin = Origin::start("one").await;
+    let by = |algorithm: &str| limit("3/h", &format!("algorithm = \"{algorithm}\""));
+    let site = Site::open(&[origin.address], &by("sub-windows")).await;
+    let inside = site.insider().await;
+    let (all, none) = ([(200, 3)].into(), [(429, 1)].into());
+    assert_eq!(site.calls(3, &inside, "seven").await, all);
+    assert_eq!(site.calls(1, &inside, "seven").await, none);
+    for algorithm in ["sub-windows-strict", "gcra", "sub-windows"] {
+        let next = config(&site.folder, &[origin.address], &by(algorithm));
+        site.gateway.reload(&next).unwrap();
+        let seen = site.calls(1, &inside, "seven").await;
+        assert_eq!(seen, [(200, 1)].into(), "{algorithm}");
+    }
+    site.gateway.stop_soon().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_frequent_caller_outside_waits_and_enters_later() {
     let origin = Origin::start("one").await;
     let more = "on_limit = \"wait\"";
