@@ -10,6 +10,7 @@ use anteroom_embedded::DataDir;
 use anteroom_embedded::leases::LentFile;
 use anteroom_gossip::{GossipCounts, GossipSettings, Secret};
 use anteroom_limit::time::Micros;
+use anteroom_limit_store::clock::Now;
 use anteroom_limit_store::lending::{LeasedCounts, Settings};
 use anteroom_limit_store::lent::LentRecords;
 use anteroom_limit_store::shared::{SharedCounts, chain};
@@ -17,7 +18,7 @@ use anteroom_memcached::MemcachedCounts;
 use anteroom_store::Clock;
 use anteroom_valkey::{ValkeyCounts, ValkeyLent};
 
-use crate::kafka::{self, Now};
+use crate::kafka;
 use crate::open_error::OpenError;
 
 type Counts = Arc<dyn SharedCounts>;

@@ -3,13 +3,10 @@
 use std::sync::Arc;
 
 use anteroom_config::Config;
-use anteroom_limit::time::Micros;
+use anteroom_limit_store::clock::Now;
 use anteroom_limit_store::shared::SharedCounts;
 
 use crate::open_error::OpenError;
-
-/// What time it is by the node's own clock.
-pub(crate) type Now = Arc<dyn Fn() -> Micros + Send + Sync>;
 
 /// Starts to connect, if the configuration has brokers. Brokers that are away are no error.
 #[cfg(feature = "kafka")]

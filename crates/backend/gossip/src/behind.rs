@@ -13,10 +13,10 @@ use tokio::net::UdpSocket;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
-use crate::clock::Now;
 use crate::node::Node;
 use crate::outlet::{Outlet, listen_at};
 use crate::tally::{Event, Tally};
+use anteroom_limit_store::clock::Now;
 
 /// For how long it is tried at the end to tell a successor, who listens some tenths of a second
 /// after the address is free.

@@ -27,12 +27,12 @@ use anteroom_limit::time::{MicroSpan, Micros};
 use indexmap::IndexMap;
 
 use crate::cell::{Cell, CounterId, Merged, WriterId};
-use crate::clock::CLOCKS_APART_MAX;
 use crate::message::Told;
 use crate::names::{Names, is_crowd};
 use crate::news::News;
 use crate::seal::Secret;
 use crate::tally::{Event, Tally};
+use anteroom_limit_store::clock::CLOCKS_APART_MAX;
 
 /// Counters that a node keeps at most; one takes about 150 bytes, and 24 more for each further node
 /// that counted there (three and more: 48 and more). So this is 75 to 150 MB in a flood, and

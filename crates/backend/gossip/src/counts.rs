@@ -20,13 +20,13 @@ use tokio::task::JoinHandle;
 use crate::behind::{Phase, SUCCESSOR_PATIENCE};
 use crate::board::{Board, COUNTERS_MAX};
 use crate::cell::WriterId;
-use crate::clock::Now;
 use crate::failure::OpenError;
 use crate::node::{Node, NodeSettings};
 use crate::outlet::listen_at;
 use crate::running::Running;
 use crate::seal::Secret;
 use crate::tally::Tally;
+use anteroom_limit_store::clock::Now;
 
 /// How long saying goodbye may take: some datagrams. Whoever is not heard to leave is noticed to be
 /// gone.
@@ -66,8 +66,8 @@ pub struct GossipSettings {
 ///   goes on telling what it counts ([`GossipCounts::close`]), and hears nothing meanwhile. If all
 ///   nodes are stopped at once all is forgotten.
 /// - The nodes' clocks say what time it is. While they are apart by no more than
-///   [`CLOCKS_APART_MAX`](crate::CLOCKS_APART_MAX), what was said holds by a clock on the wall for
-///   windows that are shorter by as much. Further apart, nodes count in different stretches of
+///   [`CLOCKS_APART_MAX`](anteroom_limit_store::clock::CLOCKS_APART_MAX), what was said holds by a
+///   clock on the wall for windows that are shorter by as much. Further apart, nodes count in different stretches of
 ///   time, and each may let through a whole limit; `clock_apart` among the events, and the log,
 ///   tell it.
 /// - A refund gives back what this very node has counted, and nothing else.

@@ -18,8 +18,8 @@ use smallvec::SmallVec;
 
 use crate::board::{Board, KEPT_LONGER};
 use crate::cell::{Cell, CounterId};
-use crate::clock::CLOCKS_APART_MAX;
 use crate::tally::Event;
+use anteroom_limit_store::clock::CLOCKS_APART_MAX;
 
 /// What became of one call of several.
 struct Judged {

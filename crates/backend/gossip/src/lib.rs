@@ -16,7 +16,6 @@
 mod behind;
 mod board;
 mod cell;
-mod clock;
 mod counts;
 mod failure;
 #[doc(hidden)]
@@ -35,7 +34,6 @@ mod telling;
 
 pub use board::{Board, COUNTERS_MAX};
 pub use cell::WriterId;
-pub use clock::{CLOCKS_APART_MAX, Now};
 pub use counts::{GossipCounts, GossipSettings};
 pub use failure::{OpenError, SecretError, SecretFileError};
 pub use message::DATAGRAM_LARGEST;

@@ -14,11 +14,11 @@ use parking_lot::Mutex;
 
 use crate::board::Board;
 use crate::cell::WriterId;
-use crate::clock::CLOCKS_APART_MAX;
 use crate::members::{Identity, MEMBERS_MAX, Members};
 use crate::message::{self, Message};
 use crate::seal::Secret;
 use crate::tally::{Event, Tally};
+use anteroom_limit_store::clock::CLOCKS_APART_MAX;
 
 /// News that are told when a node leaves, in datagrams to each other one. What does not fit into so
 /// many stays untold.

@@ -10,11 +10,11 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::behind::{Behind, Phase};
-use crate::clock::Now;
 use crate::message::DATAGRAM_LARGEST;
 use crate::node::Node;
 use crate::outlet::{Outlet, listen_at};
 use crate::tally::{Event, Tally};
+use anteroom_limit_store::clock::Now;
 
 /// How often the configured peers are looked up, and those are spoken to that are not there: so a
 /// node that starts finds the others within that, and parts of a network that was torn find each

@@ -7,13 +7,14 @@ use std::thread::JoinHandle;
 use anteroom_limit::policy::Needs;
 use anteroom_limit::verdict::Verdict;
 use anteroom_limit_store::CallKey;
+use anteroom_limit_store::clock::Now;
 use anteroom_limit_store::shared::{BoxFuture, CountsError, SharedCharge, SharedCounts};
 use parking_lot::Mutex;
 
 use crate::beats::AWAY_AFTER;
 use crate::board::SLOTS_MAX;
 use crate::figures::NodeId;
-use crate::link::{self, Link, Now};
+use crate::link::{self, Link};
 use crate::settings::{KafkaSettings, KafkaSetupError};
 
 /// Counts over Kafka.

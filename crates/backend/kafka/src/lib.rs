@@ -38,5 +38,4 @@ mod settings;
 
 pub use beats::AWAY_AFTER;
 pub use counts::KafkaCounts;
-pub use link::Now;
 pub use settings::{KafkaSettings, KafkaSetupError, LookBack};

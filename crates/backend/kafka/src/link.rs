@@ -21,6 +21,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use anteroom_limit::time::{MicroSpan, Micros};
+use anteroom_limit_store::clock::Now;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use rdkafka::consumer::BaseConsumer;
 use rdkafka::error::KafkaError;
@@ -47,9 +48,6 @@ const AT_ONCE: usize = 500;
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// How long the last messages may take when the node ends.
 const LAST_WORDS: Duration = Duration::from_secs(2);
-
-/// What time it is by the node's own clock.
-pub type Now = Arc<dyn Fn() -> Micros + Send + Sync>;
 
 /// What calls and the threads have in common.
 pub(crate) struct Link {

@@ -21,13 +21,13 @@ use anteroom_limit::time::{MicroSpan, Micros};
 use anteroom_limit::verdict::Verdict;
 use anteroom_limit_store::shared::SharedCharge;
 
-use crate::clock::CLOCKS_APART_MAX;
 use crate::expiry::exptime;
 use crate::failure::Failure;
 use crate::keys::ClientName;
 use crate::link::Link;
 use crate::protocol::{Command, Reply};
 use crate::undo::{Charged, DueAfter, Stayed, Undo};
+use anteroom_limit_store::clock::CLOCKS_APART_MAX;
 
 /// What became of a call.
 #[derive(Debug)]

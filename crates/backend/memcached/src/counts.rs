@@ -18,13 +18,13 @@ use anteroom_limit_store::shared::{
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout_at};
 
-use crate::clock::Now;
 use crate::counters::{Counted, Judged};
 use crate::keys::{ClientName, Keys};
 use crate::link::Link;
 use crate::swaps::{Place, Swaps};
 use crate::turns::Turns;
 use crate::undo::{Charged, Stayed};
+use anteroom_limit_store::clock::Now;
 
 /// How long a call waits for all that it needs: a connection, and an answer after it. Whoever has
 /// no answer by then is not admitted, so this is also how late a node can read what others added.
@@ -43,8 +43,9 @@ const TEST_TIMEOUT: Duration = Duration::from_secs(20);
 /// # What holds, and what does not
 ///
 /// - However many nodes call at once, none of them admits what the algorithm would not, as long as
-///   their clocks are apart by no more than [`CLOCKS_APART_MAX`](crate::CLOCKS_APART_MAX). Their
-///   clocks are what there is: memcached tells no time. What holds in any window by one clock
+///   their clocks are apart by no more than
+///   [`CLOCKS_APART_MAX`](anteroom_limit_store::clock::CLOCKS_APART_MAX). Their clocks are what there
+///   is: memcached tells no time. What holds in any window by one clock
 ///   holds, where clocks are apart, in any window that is shorter by as much, by a clock on the
 ///   wall. With clocks further apart nodes do not see all of each other's calls, and up to twice as
 ///   much may pass; a node that is ahead also refills buckets early, once, by as much as it is

@@ -13,7 +13,6 @@
 //! and leases (they need a store that forgets nothing), and a second try of what may have been
 //! charged.
 
-mod clock;
 mod connection;
 mod counters;
 mod counts;
@@ -29,5 +28,4 @@ mod turns;
 mod undo;
 mod value;
 
-pub use clock::{CLOCKS_APART_MAX, Now};
 pub use counts::MemcachedCounts;

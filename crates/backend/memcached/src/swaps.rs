@@ -22,7 +22,6 @@ use anteroom_limit::verdict::Verdict;
 use anteroom_limit_store::shared::SharedCharge;
 use tokio::time::{Instant, sleep_until};
 
-use crate::clock::Now;
 use crate::counters::Judged;
 use crate::expiry::exptime;
 use crate::failure::Failure;
@@ -32,6 +31,7 @@ use crate::protocol::{Command, Reply, Seen};
 use crate::turns::{NoTurn, Turns};
 use crate::undo::{DueAfter, Stayed, Undo};
 use crate::value;
+use anteroom_limit_store::clock::Now;
 
 /// How long a refund may wait that nobody waits for.
 const UNDO_PATIENCE: Duration = Duration::from_secs(2);

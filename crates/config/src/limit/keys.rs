@@ -22,7 +22,7 @@ pub(super) const LIMIT: Key<Text<RateText>> = Key {
 };
 /// Each algorithm by its name.
 const ALGORITHMS: [(&str, AlgorithmKind); AlgorithmKind::ALL.len()] = {
-    let mut named = [("", AlgorithmKind::SubWindowsStrict); AlgorithmKind::ALL.len()];
+    let mut named = [("", AlgorithmKind::USUAL); AlgorithmKind::ALL.len()];
     let mut at = 0;
     while at < named.len() {
         let kind = AlgorithmKind::ALL[at];
@@ -77,4 +77,19 @@ fn rate(text: &str) -> Result<RateText, Refusal> {
         }
         RateTextError::Unit | RateTextError::WindowOutOfRange => Refusal::PLAIN,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use anteroom_limit::registry::SUB_WINDOWS_USUAL;
+
+    use super::*;
+
+    #[test]
+    fn defaults_are_those_of_the_table_of_algorithms() {
+        let usual = format!("\"{}\"", AlgorithmKind::USUAL.name());
+        assert_eq!(ALGORITHM.default, Some(usual.as_str()));
+        let parts = SUB_WINDOWS_USUAL.to_string();
+        assert_eq!(SUB_WINDOWS.default, Some(parts.as_str()));
+    }
 }

@@ -35,7 +35,7 @@ impl Settings {
         let algorithm = table.optional(&ALGORITHM);
         let is_left_out = !table.has(ALGORITHM.name);
         let mut settings = Self {
-            algorithm: algorithm.or_else(|| is_left_out.then_some(AlgorithmKind::SubWindowsStrict)),
+            algorithm: algorithm.or_else(|| is_left_out.then_some(AlgorithmKind::USUAL)),
             numbers: settings::Settings::default(),
         };
         settings
@@ -144,7 +144,7 @@ impl Misfit {
                 ),
                 hint: Some(format!(
                     "{:?} is as strict and counts any number",
-                    AlgorithmKind::SubWindowsStrict.name()
+                    AlgorithmKind::USUAL.name()
                 )),
             },
             SettingsError::PartsUneven { window, parts } => Self {

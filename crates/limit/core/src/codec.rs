@@ -8,22 +8,26 @@
 //! - `t` (token bucket): when it was counted, the part of the next token, tokens.
 //! - `d` (sliding log): for each entry how long after the one before, and how many calls.
 
-use alloc::string::{String, ToString as _};
+use alloc::string::String;
 use alloc::vec::Vec;
+use core::fmt::Write as _;
 
 use crate::policy::State;
 use crate::registry::AlgorithmKind;
 
 /// Appends a state to a text.
 pub fn write(state: &State, text: &mut String) {
-    let numbers = state.numbers();
-    let Some(kind) = state.kind().filter(|_| !numbers.is_empty()) else {
+    let Some(kind) = state.kind() else {
         return;
     };
-    text.push_str(kind.row().state_letter);
-    for one in numbers {
-        text.push(' ');
-        text.push_str(&one.to_string());
+    let letter = kind.row().state_letter;
+    let begin = text.len();
+    text.push_str(letter);
+    state.write_numbers(&mut |number| {
+        write!(text, " {number}").expect("writing into memory cannot fail");
+    });
+    if text.len() == begin + letter.len() {
+        text.truncate(begin);
     }
 }
 

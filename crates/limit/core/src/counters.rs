@@ -34,7 +34,7 @@ use crate::verdict::{Standing, Verdict};
 mod clocks;
 mod numbers;
 
-pub(crate) use numbers::{from_numbers, numbers};
+pub(crate) use numbers::{from_numbers, write_numbers};
 
 /// How calls are counted: the limit, the width of a counter, and which counters matter.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

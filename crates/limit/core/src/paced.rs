@@ -4,8 +4,6 @@
 //! A call fits if that point lies no more than so many calls ahead of now. Deliberately absent:
 //! what each of the two promises, and which settings they refuse.
 
-use alloc::vec::Vec;
-
 use crate::cost::Cost;
 use crate::exact::{calls, div_floor};
 use crate::fine::{FineMicros, Pace};
@@ -122,8 +120,8 @@ impl State {
     }
 
     /// The point, and the part of a microsecond.
-    pub(crate) fn numbers(&self) -> Vec<u64> {
-        [self.free_at.micros.0, self.free_at.fraction.into()].into()
+    pub(crate) fn write_numbers(&self, put: &mut dyn FnMut(u64)) {
+        [self.free_at.micros.0, self.free_at.fraction.into()].map(put);
     }
 
     pub(crate) fn from_numbers(numbers: &[u64]) -> Option<Self> {

@@ -2,7 +2,6 @@
 //! config, which says which one it is. What each is called stands in [`crate::registry`].
 
 use alloc::boxed::Box;
-use alloc::vec::Vec;
 
 use crate::algorithm::Algorithm;
 use crate::cost::Cost;
@@ -190,15 +189,15 @@ impl Policy {
 
 impl State {
     /// The numbers that it is written down as; none for a client who never called.
-    pub(crate) fn numbers(&self) -> Vec<u64> {
+    pub(crate) fn write_numbers(&self, put: &mut dyn FnMut(u64)) {
         match self {
-            Self::New => Vec::new(),
-            Self::SlidingLog(state) => state.numbers(),
-            Self::FixedWindow(state) => state.numbers(),
-            Self::SlidingWindow(state) => state.numbers(),
-            Self::SubWindows(state) => state.numbers(),
-            Self::TokenBucket(state) => state.numbers(),
-            Self::Gcra(state) | Self::LeakyBucket(state) => state.numbers(),
+            Self::New => {}
+            Self::SlidingLog(state) => state.write_numbers(put),
+            Self::FixedWindow(state) => state.write_numbers(put),
+            Self::SlidingWindow(state) => state.write_numbers(put),
+            Self::SubWindows(state) => state.write_numbers(put),
+            Self::TokenBucket(state) => state.write_numbers(put),
+            Self::Gcra(state) | Self::LeakyBucket(state) => state.write_numbers(put),
         }
     }
 }

@@ -101,6 +101,9 @@ macro_rules! table {
             /// All of them; first the one that is usual.
             pub const ALL: &[Self] = &[$(Self::$kind,)+];
 
+            /// What limits count by where nobody says.
+            pub const USUAL: Self = Self::ALL[0];
+
             /// What is known of it.
             #[must_use]
             pub const fn row(self) -> &'static Row {

@@ -164,14 +164,13 @@ impl State {
     }
 
     /// For each entry how long after the one before, and how many calls.
-    pub(crate) fn numbers(&self) -> Vec<u64> {
+    pub(crate) fn write_numbers(&self, put: &mut dyn FnMut(u64)) {
         let mut before = Micros(0);
-        let entries = self.entries().flat_map(|entry| {
-            let after = entry.at.since(before).0;
+        for entry in self.entries() {
+            put(entry.at.since(before).0);
+            put(entry.calls.into());
             before = entry.at;
-            [after, u64::from(entry.calls)]
-        });
-        entries.collect()
+        }
     }
 
     pub(crate) fn from_numbers(numbers: &[u64]) -> Option<Self> {

@@ -13,7 +13,6 @@
 
 use alloc::boxed::Box;
 use alloc::vec;
-use alloc::vec::Vec;
 
 use crate::algorithm::Algorithm;
 use crate::cost::Cost;
@@ -192,11 +191,10 @@ impl State {
         Self { starts_at, counts }
     }
 
-    pub(crate) fn numbers(&self) -> Vec<u64> {
-        if self.counts.is_empty() {
-            return Vec::new();
+    pub(crate) fn write_numbers(&self, put: &mut dyn FnMut(u64)) {
+        if !self.counts.is_empty() {
+            counters::write_numbers(self.starts_at, &self.counts, put);
         }
-        counters::numbers(self.starts_at, &self.counts)
     }
 
     pub(crate) fn from_numbers(numbers: &[u64]) -> Option<Self> {

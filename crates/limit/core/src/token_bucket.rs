@@ -20,8 +20,6 @@
 //! Tokens are kept. A bucket that holds more than a new client's would is cut down to that, so that
 //! a lower limit acts at once; one that may hold more now fills up as the rate says.
 
-use alloc::vec::Vec;
-
 use crate::algorithm::Algorithm;
 use crate::cost::Cost;
 use crate::exact::{calls, div_ceil, div_floor, product};
@@ -227,11 +225,10 @@ impl State {
     }
 
     /// When tokens were counted, the part of the next one, and how many there were.
-    pub(crate) fn numbers(&self) -> Vec<u64> {
-        if !self.is_known {
-            return Vec::new();
+    pub(crate) fn write_numbers(&self, put: &mut dyn FnMut(u64)) {
+        if self.is_known {
+            [self.counted_at.0, self.part, self.tokens.into()].map(put);
         }
-        [self.counted_at.0, self.part, self.tokens.into()].into()
     }
 
     pub(crate) fn from_numbers(numbers: &[u64]) -> Option<Self> {

@@ -2,8 +2,6 @@
 //! [`crate::sliding_window`] have in common. The first keeps one counter, the second the one before
 //! as well.
 
-use alloc::vec::Vec;
-
 use crate::algorithm::Algorithm;
 use crate::cost::Cost;
 use crate::counters::{self, Counters, Oldest};
@@ -86,8 +84,8 @@ impl<const COUNTERS: usize> Default for State<COUNTERS> {
 }
 
 impl<const COUNTERS: usize> State<COUNTERS> {
-    pub(crate) fn numbers(&self) -> Vec<u64> {
-        counters::numbers(self.starts_at, &self.counts)
+    pub(crate) fn write_numbers(&self, put: &mut dyn FnMut(u64)) {
+        counters::write_numbers(self.starts_at, &self.counts, put);
     }
 
     pub(crate) fn from_numbers(numbers: &[u64]) -> Option<Self> {

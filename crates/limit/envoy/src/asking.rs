@@ -12,6 +12,7 @@ use anteroom_config::{OnStoreFailure, RateLimitServiceConfig};
 use anteroom_limit::cost::Cost;
 use anteroom_limit::policy::Policy;
 use anteroom_limit::settings::SettingsError;
+use anteroom_limit_store::clock::Now;
 use anteroom_limit_store::outage::Outage;
 use anteroom_limit_store::shared::CountsError;
 use anteroom_limit_store::{CallKey, KeyMaker};
@@ -20,7 +21,7 @@ use tokio::time::Instant;
 
 use crate::answer::{self, Told};
 use crate::budget::Crowded;
-use crate::counting::{Counts, Now, key_of};
+use crate::counting::{Counts, key_of};
 use crate::figures::{Answer, Tally};
 use crate::judge::{Judgement, Manner, Met, judge};
 use crate::policy::policy;

@@ -7,6 +7,7 @@ use crate::config::CounterIdentity;
 use anteroom_limit::policy::Policy;
 use anteroom_limit::time::Micros;
 use anteroom_limit::verdict::Verdict;
+use anteroom_limit_store::clock::Now;
 use anteroom_limit_store::local::Fill;
 use anteroom_limit_store::mixed::MixedCounts;
 use anteroom_limit_store::shared::{CountsError, SharedCharge, SharedCounts};
@@ -16,9 +17,6 @@ use futures_util::future::try_join_all;
 pub(crate) use anteroom_limit_store::mixed::MixedCharge as Charge;
 
 use crate::policy::{LIMIT_NAME, kind_of};
-
-/// Tells the time: microseconds since the Unix epoch, by a clock that does not leap.
-pub type Now = Arc<dyn Fn() -> Micros + Send + Sync>;
 
 /// Where calls are counted.
 #[derive(Clone)]

@@ -25,6 +25,6 @@ mod service;
 mod weighed;
 pub mod wire;
 
-pub use counting::{Counts, Now};
+pub use counting::Counts;
 pub use figures::Figures;
 pub use service::{Doors, RateLimitService, StartError};

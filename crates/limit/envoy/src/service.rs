@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anteroom_config::RateLimitServiceConfig;
+use anteroom_limit_store::clock::Now;
 use futures_util::future::join_all;
 use parking_lot::Mutex;
 use tokio::net::{TcpListener, TcpSocket};
@@ -19,7 +20,7 @@ use tonic_health::server::{HealthReporter, health_reporter};
 
 use crate::asking::Asking;
 use crate::budget::Budget;
-use crate::counting::{Counts, Now};
+use crate::counting::Counts;
 use crate::figures::Figures;
 use crate::folder::{self, FolderError, Limits, Stamp};
 use crate::grpc::{CALLS_MAX, GrpcDoor};

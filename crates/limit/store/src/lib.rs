@@ -14,6 +14,7 @@
 //! Deliberately absent: who a client is, and what it is told.
 
 pub mod circuit;
+pub mod clock;
 pub mod conformance;
 mod key;
 pub mod lending;

@@ -23,7 +23,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::{Duration, Instant};
 
 pub use mutate::{Field, Language, Mutator};
-pub use waiting::{LOOK_EVERY, PATIENCE, eventually};
+pub use waiting::{LOOK_EVERY, PATIENCE, eventually, eventually_within};
 
 /// How long to go on, and where to begin: what a failure prints so that it can be repeated.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

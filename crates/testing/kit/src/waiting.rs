@@ -15,11 +15,23 @@ pub const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// # Panics
 ///
 /// If it still does not hold after a minute.
-pub async fn eventually<F>(what: &str, mut holds: impl FnMut() -> F)
+pub async fn eventually<F>(what: &str, holds: impl FnMut() -> F)
 where
     F: Future<Output = bool>,
 {
-    let deadline = Instant::now() + PATIENCE;
+    eventually_within(PATIENCE, what, holds).await;
+}
+
+/// Waits until `holds`, looking often: for what may take longer than a minute by its own rules.
+///
+/// # Panics
+///
+/// If it still does not hold after `patience`.
+pub async fn eventually_within<F>(patience: Duration, what: &str, mut holds: impl FnMut() -> F)
+where
+    F: Future<Output = bool>,
+{
+    let deadline = Instant::now() + patience;
     let mut looks = interval(LOOK_EVERY);
     loop {
         looks.tick().await;

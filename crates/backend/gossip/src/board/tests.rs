@@ -16,8 +16,8 @@ use proptest::prelude::*;
 mod places;
 
 use super::*;
-use crate::clock::CLOCKS_APART_MAX;
 use crate::message::Message;
+use anteroom_limit_store::clock::CLOCKS_APART_MAX;
 
 const START: Micros = Micros(1_767_225_600_000_000);
 

@@ -6,12 +6,14 @@ use alloc::vec::Vec;
 use crate::time::Micros;
 
 /// Counters of which the newest begins at `starts_at`.
-pub(crate) fn numbers(starts_at: Micros, counts: &[u32]) -> Vec<u64> {
+pub(crate) fn write_numbers(starts_at: Micros, counts: &[u32], put: &mut dyn FnMut(u64)) {
     let last = counts.iter().rposition(|count| *count > 0);
     let known = counts.get(..last.map_or(0, |last| last + 1));
-    let known = known.unwrap_or_default().iter().copied().map(u64::from);
-    let head = [counts.len() as u64, starts_at.0];
-    head.into_iter().chain(known).collect()
+    put(counts.len() as u64);
+    put(starts_at.0);
+    for &count in known.unwrap_or_default() {
+        put(count.into());
+    }
 }
 
 /// Where the newest begins, and all counters: at least one, and at most so many. `None` if the

@@ -3,9 +3,9 @@
 use std::str::FromStr;
 use std::time::Duration;
 
-use anteroom_testkit::eventually;
 use anteroom_testkit::redis_server::RedisServer;
 use anteroom_testkit::relay::Relay;
+use anteroom_testkit::{PATIENCE, eventually, eventually_within};
 use serde_json::Value;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
@@ -149,15 +149,16 @@ impl Cluster {
         }
     }
 
-    /// Waits until all nodes say that their ledger lends.
+    /// Waits until all nodes say that their ledger lends. Where an epoch begins within four seconds
+    /// of a minute's end, admissions of the next one may be lent: that takes 65 seconds.
     ///
     /// # Panics
     ///
-    /// If that does not happen within a minute.
+    /// If that does not happen within two minutes.
     pub async fn lends_again(&self) {
         for at in self.all() {
             let what = format!("the ledger of {} lends", self.node(at).name());
-            eventually(&what, async || {
+            eventually_within(PATIENCE * 2, &what, async || {
                 let state = self.state(at).await;
                 state.is_some_and(|state| state.get("reopensAt").is_some_and(Value::is_null))
             })

@@ -6,8 +6,8 @@ use anteroom_limit::sliding_log::SlidingLog;
 use anteroom_limit::sliding_window::SlidingWindow;
 use anteroom_limit::sub_windows::SubWindows;
 use anteroom_limit::time::{MicroSpan, Micros};
+use anteroom_limit_store::clock::CLOCKS_APART_MAX;
 use anteroom_limit_store::shared::TestTime;
-use anteroom_memcached::CLOCKS_APART_MAX;
 use anteroom_testkit::memcached_server::MemcachedServer;
 
 use crate::memcached::support::{START, call, counts_ahead, gcra, rate};
