@@ -4,6 +4,7 @@
 
 use std::io;
 use std::process::Command;
+use std::thread;
 
 use anyhow::{Context as _, bail, ensure};
 
@@ -272,7 +273,10 @@ fn tests(run: &mut Run) -> anyhow::Result<Outcome> {
     if !cargo::has("nextest") {
         return tests_without_nextest(run);
     }
-    let nextest = ["nextest", "run", "--workspace"];
+    // The configuration says how many of these threads a test takes.
+    let threads = 2 * thread::available_parallelism()?.get();
+    let threads = format!("--test-threads={threads}");
+    let nextest = ["nextest", "run", "--workspace", &threads];
     match run.scope {
         Scope::All => test_step(&[&nextest[..], &["--profile", "all"]].concat(), run),
         Scope::Usual => {

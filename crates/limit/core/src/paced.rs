@@ -121,7 +121,9 @@ impl State {
 
     /// The point, and the part of a microsecond.
     pub(crate) fn write_numbers(&self, put: &mut dyn FnMut(u64)) {
-        [self.free_at.micros.0, self.free_at.fraction.into()].map(put);
+        [self.free_at.micros.0, self.free_at.fraction.into()]
+            .into_iter()
+            .for_each(put);
     }
 
     pub(crate) fn from_numbers(numbers: &[u64]) -> Option<Self> {

@@ -206,6 +206,8 @@ impl State {
 
 #[cfg(test)]
 mod tests {
+    use alloc::vec::Vec;
+
     use super::*;
     use crate::counters::{AddThenRead, CounterIndex};
     use crate::testing::{Client, MINUTE, a_minute, at};

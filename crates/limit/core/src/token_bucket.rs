@@ -227,7 +227,9 @@ impl State {
     /// When tokens were counted, the part of the next one, and how many there were.
     pub(crate) fn write_numbers(&self, put: &mut dyn FnMut(u64)) {
         if self.is_known {
-            [self.counted_at.0, self.part, self.tokens.into()].map(put);
+            [self.counted_at.0, self.part, self.tokens.into()]
+                .into_iter()
+                .for_each(put);
         }
     }
 

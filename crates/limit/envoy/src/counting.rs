@@ -7,7 +7,6 @@ use crate::config::CounterIdentity;
 use anteroom_limit::policy::Policy;
 use anteroom_limit::time::Micros;
 use anteroom_limit::verdict::Verdict;
-use anteroom_limit_store::clock::Now;
 use anteroom_limit_store::local::Fill;
 use anteroom_limit_store::mixed::MixedCounts;
 use anteroom_limit_store::shared::{CountsError, SharedCharge, SharedCounts};

@@ -105,6 +105,17 @@ impl Held {
         held.map_or(0, |(_, count)| count)
     }
 
+    /// Both together, of which `other` is of the same minute.
+    pub(crate) fn plus(self, other: Self) -> Self {
+        Self {
+            seats: self.seats + other.seats,
+            admissions: self.admissions + other.admissions,
+            ahead: self.ahead + other.ahead,
+            minute: self.minute,
+            credits: self.credits + other.credits,
+        }
+    }
+
     /// Whether nothing is held.
     #[must_use]
     pub fn is_nothing(&self) -> bool {

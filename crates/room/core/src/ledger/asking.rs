@@ -68,13 +68,7 @@ impl Ledger {
             answered: upstream.answered,
             generation: upstream.lease.generation(),
             is_final: is_quiet && !upstream.lease.is_live(at),
-            held: Held {
-                seats: pool.seats + lent.seats,
-                admissions: pool.admissions + lent.admissions,
-                ahead: pool.ahead + lent.ahead,
-                minute,
-                credits: pool.credits + lent.credits,
-            },
+            held: lent.plus(pool),
             wants: Wants {
                 slots: keep.admissions.saturating_add(lent.seats),
                 ahead: keep.ahead.saturating_add(lent.ahead),

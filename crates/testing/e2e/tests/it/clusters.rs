@@ -29,7 +29,7 @@ use tokio::time::sleep;
 
 /// So many runs beside each other share the processors of one machine, where all tests are one
 /// process (`cargo test`). nextest has a process for each test, and its configuration limits those.
-pub(crate) static TURNS: Semaphore = Semaphore::const_new(2);
+pub(crate) static TURNS: Semaphore = Semaphore::const_new(4);
 
 /// The nodes of the first data center.
 const FIRST: [NodeAt; 3] = [NodeAt(0, 0), NodeAt(0, 1), NodeAt(0, 2)];
