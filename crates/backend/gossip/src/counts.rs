@@ -66,13 +66,15 @@ pub struct GossipSettings {
 ///   goes on telling what it counts ([`GossipCounts::close`]), and hears nothing meanwhile. If all
 ///   nodes are stopped at once all is forgotten.
 /// - The nodes' clocks say what time it is. While they are apart by no more than
-///   [`CLOCKS_APART_MAX`](anteroom_limit_store::clock::CLOCKS_APART_MAX), what was said holds by a
-///   clock on the wall for windows that are shorter by as much. Further apart, nodes count in different stretches of
+///   [`CLOCKS_APART_MAX`], what was said holds by a clock on the wall for windows that are shorter
+///   by as much. Further apart, nodes count in different stretches of
 ///   time, and each may let through a whole limit; `clock_apart` among the events, and the log,
 ///   tell it.
 /// - A refund gives back what this very node has counted, and nothing else.
 /// - Memory is bounded by [`COUNTERS_MAX`]; what a flood of clients does stands in
 ///   [`crate::Board`]'s module.
+///
+/// [`CLOCKS_APART_MAX`]: anteroom_limit_store::clock::CLOCKS_APART_MAX
 pub struct GossipCounts {
     board: Arc<Mutex<Board>>,
     tally: Arc<Tally>,

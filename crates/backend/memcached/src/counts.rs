@@ -44,8 +44,7 @@ const TEST_TIMEOUT: Duration = Duration::from_secs(20);
 ///
 /// - However many nodes call at once, none of them admits what the algorithm would not, as long as
 ///   their clocks are apart by no more than
-///   [`CLOCKS_APART_MAX`](anteroom_limit_store::clock::CLOCKS_APART_MAX). Their clocks are what there
-///   is: memcached tells no time. What holds in any window by one clock
+///   [`CLOCKS_APART_MAX`]. Their clocks are what there is: memcached tells no time. What holds in any window by one clock
 ///   holds, where clocks are apart, in any window that is shorter by as much, by a clock on the
 ///   wall. With clocks further apart nodes do not see all of each other's calls, and up to twice as
 ///   much may pass; a node that is ahead also refills buckets early, once, by as much as it is
@@ -62,6 +61,8 @@ const TEST_TIMEOUT: Duration = Duration::from_secs(20);
 ///   that wait in vain for others of this node.
 /// - A refund that does not say how old its call is may undo newer calls; they count as older ones
 ///   then.
+///
+/// [`CLOCKS_APART_MAX`]: anteroom_limit_store::clock::CLOCKS_APART_MAX
 pub struct MemcachedCounts {
     servers: Vec<Server>,
     keys: Keys,

@@ -275,7 +275,7 @@ mod tests {
             match &self.manner {
                 Manner::Connects(connection) => Ok(Arc::clone(connection)),
                 Manner::ConnectsLate(connection) => {
-                    sleep(Duration::from_secs(1)).await;
+                    sleep(Duration::from_secs(1)).await; // tidy: paused time
                     Ok(Arc::clone(connection))
                 }
                 Manner::Refuses => Err("refused"),
