@@ -67,9 +67,8 @@ pub struct GossipSettings {
 ///   nodes are stopped at once all is forgotten.
 /// - The nodes' clocks say what time it is. While they are apart by no more than
 ///   [`CLOCKS_APART_MAX`], what was said holds by a clock on the wall for windows that are shorter
-///   by as much. Further apart, nodes count in different stretches of
-///   time, and each may let through a whole limit; `clock_apart` among the events, and the log,
-///   tell it.
+///   by as much. Further apart, nodes count in different stretches of time, and each may let
+///   through a whole limit; `clock_apart` among the events, and the log, tell it.
 /// - A refund gives back what this very node has counted, and nothing else.
 /// - Memory is bounded by [`COUNTERS_MAX`]; what a flood of clients does stands in
 ///   [`crate::Board`]'s module.

@@ -43,10 +43,9 @@ const TEST_TIMEOUT: Duration = Duration::from_secs(20);
 /// # What holds, and what does not
 ///
 /// - However many nodes call at once, none of them admits what the algorithm would not, as long as
-///   their clocks are apart by no more than
-///   [`CLOCKS_APART_MAX`]. Their clocks are what there is: memcached tells no time. What holds in any window by one clock
-///   holds, where clocks are apart, in any window that is shorter by as much, by a clock on the
-///   wall. With clocks further apart nodes do not see all of each other's calls, and up to twice as
+///   their clocks are apart by no more than [`CLOCKS_APART_MAX`]. Their clocks are what there is:
+///   memcached tells no time. What holds in any window by one clock holds, where clocks are apart,
+///   in any window that is shorter by as much, by a clock on the wall. With clocks further apart nodes do not see all of each other's calls, and up to twice as
 ///   much may pass; a node that is ahead also refills buckets early, once, by as much as it is
 ///   ahead.
 /// - A server that is restarted has forgotten all. One whose memory is full forgets who was not
