@@ -45,9 +45,9 @@ const TEST_TIMEOUT: Duration = Duration::from_secs(20);
 /// - However many nodes call at once, none of them admits what the algorithm would not, as long as
 ///   their clocks are apart by no more than [`CLOCKS_APART_MAX`]. Their clocks are what there is:
 ///   memcached tells no time. What holds in any window by one clock holds, where clocks are apart,
-///   in any window that is shorter by as much, by a clock on the wall. With clocks further apart nodes do not see all of each other's calls, and up to twice as
-///   much may pass; a node that is ahead also refills buckets early, once, by as much as it is
-///   ahead.
+///   in any window that is shorter by as much, by a clock on the wall. With clocks further apart
+///   nodes do not see all of each other's calls, and up to twice as much may pass; a node that is
+///   ahead also refills buckets early, once, by as much as it is ahead.
 /// - A server that is restarted has forgotten all. One whose memory is full forgets who was not
 ///   seen for longest, though their calls may still count. Neither can be noticed: whoever cannot
 ///   bear that needs another store.
