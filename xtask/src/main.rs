@@ -10,6 +10,7 @@
 mod bench;
 mod cargo;
 mod cluster;
+mod counters;
 mod deploy;
 mod layers;
 mod mutations;
@@ -17,7 +18,6 @@ mod requirements;
 mod sim;
 mod steps;
 mod stopwatch;
-mod tally;
 mod test;
 mod tidy;
 mod workspace;

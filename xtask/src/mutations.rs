@@ -14,9 +14,9 @@ use std::collections::BTreeSet;
 use anyhow::{bail, ensure};
 use clap::Args;
 
+use crate::counters::Tally;
 use crate::steps::{Run, Scope};
 use crate::stopwatch::Stopwatch;
-use crate::tally::Tally;
 use crate::workspace;
 use patch::Mutation;
 use tree::{Found, Tree};
@@ -85,7 +85,7 @@ pub(crate) fn check(run: &mut Run) -> anyhow::Result<()> {
     let left = left.iter().map(|mutation| &mutation.name);
     run.left_out
         .extend(left.map(|name| format!("mutation {name}")));
-    try_each(&tried, SEEDS, &mut run.tally)
+    try_each(&tried, SEEDS, &mut run.counters)
 }
 
 /// Chooses the mutations of files that have changed since the last commit, and [`FEW`] more by the
@@ -121,7 +121,7 @@ fn chosen(all: Vec<Mutation>, only: &[String]) -> anyhow::Result<Vec<Mutation>> 
     Ok(all.into_iter().filter(is_chosen).collect())
 }
 
-fn try_each(mutations: &[Mutation], seeds: u64, tally: &mut Tally) -> anyhow::Result<()> {
+fn try_each(mutations: &[Mutation], seeds: u64, counters: &mut Tally) -> anyhow::Result<()> {
     let clock = Stopwatch::start();
     let tree = Tree::open()?;
     println!("building the simulator without a mutation");
@@ -141,9 +141,9 @@ fn try_each(mutations: &[Mutation], seeds: u64, tally: &mut Tally) -> anyhow::Re
         let took = clock.elapsed().as_secs_f32();
         println!("{:<28} {words}, {took:.1} s", mutation.name);
         if is_noticed {
-            tally.passed += 1;
+            counters.passed += 1;
         } else {
-            tally.failed += 1;
+            counters.failed += 1;
             unnoticed.push(format!(" --only {}", mutation.name));
         }
     }

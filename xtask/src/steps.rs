@@ -8,11 +8,11 @@ use std::thread;
 
 use anyhow::{Context as _, bail, ensure};
 
+use crate::counters::{Tally, run_counted};
 use crate::requirements::{
     CARGO_DENY, CHROMEDRIVER, CHROMIUM, CLIPPY, CXX, ENVOY, GIT, HAPROXY, MAKE, MEMCACHED, PIP,
     REDIS_SERVER, RUSTFMT, Requirement,
 };
-use crate::tally::{Tally, run_counted};
 use crate::{bench, cargo, deploy, layers, mutations, requirements, tidy, workspace};
 
 /// How much is to run.
@@ -30,7 +30,7 @@ pub(crate) struct Run {
     /// How much is to run.
     pub(crate) scope: Scope,
     /// Counts and times of tests.
-    pub(crate) tally: Tally,
+    pub(crate) counters: Tally,
     /// What did not run because not everything was asked for, for people.
     pub(crate) left_out: Vec<String>,
 }
@@ -39,7 +39,7 @@ impl Run {
     pub(crate) fn new(scope: Scope) -> Self {
         Self {
             scope,
-            tally: Tally::default(),
+            counters: Tally::default(),
             left_out: Vec::new(),
         }
     }
@@ -229,9 +229,9 @@ fn counted_step(arguments: &[&str], run: &mut Run) -> anyhow::Result<Outcome> {
 }
 
 fn counted(command: Command, run: &mut Run) -> anyhow::Result<Outcome> {
-    let (tally, has_passed) = run_counted(command, io::stdout())?;
-    let counts = tally.to_string();
-    run.tally.add(tally);
+    let (counters, has_passed) = run_counted(command, io::stdout())?;
+    let counts = counters.to_string();
+    run.counters.add(counters);
     if !has_passed {
         bail!("tests failed ({counts})");
     }

@@ -11,10 +11,10 @@ use anyhow::bail;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 
+use crate::counters::Tally;
 use crate::requirements;
 use crate::steps::{Outcome, Run, STEPS, Scope, Step};
 use crate::stopwatch::Stopwatch;
-use crate::tally::Tally;
 
 /// How many of the slowest tests are named: those that a person would shorten first.
 const SLOWEST: usize = 10;
@@ -153,8 +153,8 @@ fn closing_words(report: &Report, took: Duration) -> String {
     for (name, took) in times {
         words.push_str(&format!("  {:>7.1} s  {name}\n", took.as_secs_f32()));
     }
-    let tally = &report.run.tally;
-    let slowest = tally.slowest(SLOWEST);
+    let counters = &report.run.counters;
+    let slowest = counters.slowest(SLOWEST);
     if !slowest.is_empty() {
         words.push_str("slowest tests:\n");
     }
@@ -172,8 +172,8 @@ fn closing_words(report: &Report, took: Duration) -> String {
             words.push_str(&format!("skipped {name}: {why}\n"));
         }
     }
-    if *tally != Tally::default() {
-        words.push_str(&format!("tests: {tally}\n"));
+    if *counters != Tally::default() {
+        words.push_str(&format!("tests: {counters}\n"));
     }
     let finished = report.finished.iter();
     let passed = finished.filter(|(_, outcome)| *outcome == Outcome::Passed);
@@ -264,7 +264,7 @@ mod tests {
     fn times_skips_omissions_and_counts_stand_at_the_end() {
         let mut report = report_of(&[
             step("first", "counted", |run| {
-                run.tally.passed = 7;
+                run.counters.passed = 7;
                 run.left_out.push("a long test".to_owned());
                 Ok(Outcome::Passed)
             }),

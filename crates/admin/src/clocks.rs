@@ -2,13 +2,13 @@
 //! wall clock.
 
 use anteroom_node::NodeClock;
-use anteroom_room::time::{Millis, Span};
+use anteroom_room::time::{DurationMs, Timestamp};
 
 /// Both clocks, read at one moment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clocks {
-    pub(crate) room: Millis,
-    pub(crate) wall: Millis,
+    pub(crate) room: Timestamp,
+    pub(crate) wall: Timestamp,
 }
 
 impl Clocks {
@@ -20,8 +20,8 @@ impl Clocks {
     }
 
     /// A point of room time, told by the wall clock.
-    pub(crate) fn to_wall(self, at: Millis) -> Millis {
-        Millis(at.0.saturating_add(self.wall.0).saturating_sub(self.room.0))
+    pub(crate) fn to_wall(self, at: Timestamp) -> Timestamp {
+        Timestamp(at.0.saturating_add(self.wall.0).saturating_sub(self.room.0))
     }
 
     /// How far room time is ahead of the wall clock; negative if it is behind.
@@ -35,14 +35,14 @@ impl Clocks {
 }
 
 /// A length of time as metrics have it. Exact up to 285 000 years.
-pub(crate) fn seconds(span: Span) -> f64 {
+pub(crate) fn seconds(span: DurationMs) -> f64 {
     // Whole milliseconds below 2^53 are exact in an f64.
     span.0 as f64 / 1_000.0
 }
 
 /// A point in time as metrics have it: seconds since the Unix epoch.
-pub(crate) fn timestamp(at: Millis) -> f64 {
-    seconds(at.since(Millis::ZERO))
+pub(crate) fn timestamp(at: Timestamp) -> f64 {
+    seconds(at.since(Timestamp::ZERO))
 }
 
 #[cfg(test)]
@@ -51,11 +51,11 @@ mod tests {
 
     fn check(room: u64, wall: u64, at: u64, expected: (u64, &str)) {
         let clocks = Clocks {
-            room: Millis(room),
-            wall: Millis(wall),
+            room: Timestamp(room),
+            wall: Timestamp(wall),
         };
         let found = (
-            clocks.to_wall(Millis(at)).0,
+            clocks.to_wall(Timestamp(at)).0,
             clocks.offset_seconds().to_string(),
         );
         assert_eq!(found, (expected.0, expected.1.to_owned()));

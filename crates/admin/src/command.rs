@@ -1,6 +1,6 @@
 //! Who sends a command of an operator, and what stands in it?
 
-use anteroom_config::orders::Actor;
+use anteroom_config::overrides::Actor;
 use axum::extract::Request;
 use axum::http::HeaderMap;
 use axum::http::header::{AUTHORIZATION, HeaderName};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::overrides::LiveLimits;
 use anteroom_config::RoomName;
 use anteroom_node::Node;
-use anteroom_proxy::upstream::{OriginFigures, RoomOriginFigures};
+use anteroom_proxy::upstream::{OriginStats, RoomOriginStats};
 use anteroom_store::wire::state::{OriginState, RoomState};
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
@@ -25,7 +25,7 @@ use crate::health;
 use crate::inner::{Inner, room_of, state_of};
 use crate::limits;
 use crate::metrics::{self, Metrics};
-use crate::orders::{self, Saying};
+use crate::orders::{self, CommandName};
 use crate::probes::{self, Ready};
 use crate::refusal::{Refusal, status_of_health};
 use crate::tokens::Tokens;
@@ -109,13 +109,13 @@ impl Control {
     /// All paths, for [`crate::serve()`] or any other server.
     pub fn router(&self) -> Router {
         let mut router = Router::new();
-        for saying in Saying::ALL {
+        for saying in CommandName::ALL {
             let handler = move |inner, name, request| async move {
                 orders::obey(saying, inner, name, request).await
             };
             router = router.route(saying.path(), post(handler));
         }
-        for saying in limits::Saying::ALL {
+        for saying in limits::CommandName::ALL {
             let handler = move |inner, name, request| async move {
                 limits::obey(saying, inner, name, request).await
             };
@@ -197,22 +197,22 @@ async fn room_state(
 ) -> Result<Json<RoomState>, Refusal> {
     let room = room_of(&inner.node, name)?;
     let mut state = state_of(&room, Clocks::read(inner.node.clock())).await;
-    let figures = inner.extras.read().origins.remove(&room.config().name);
-    state.origins = origin_states(figures);
+    let stats = inner.extras.read().origins.remove(&room.config().name);
+    state.origins = origin_states(stats);
     Ok(Json(state))
 }
 
-fn origin_states(figures: Option<RoomOriginFigures>) -> Vec<OriginState> {
-    let state = |origin: OriginFigures| OriginState {
+fn origin_states(stats: Option<RoomOriginStats>) -> Vec<OriginState> {
+    let state = |origin: OriginStats| OriginState {
         url: origin.url,
         condition: origin.condition.name().to_owned(),
         for_ms: u64::try_from(origin.since.as_millis()).unwrap_or(u64::MAX),
         in_flight: origin.in_flight as u64,
-        answer_time_ms: origin
-            .recent_answer_time
+        response_time_ms: origin
+            .recent_response_time
             .map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
         last_error: origin.last_error,
     };
-    let origins = figures.into_iter().flat_map(|room| room.origins);
+    let origins = stats.into_iter().flat_map(|room| room.origins);
     origins.map(state).collect()
 }

@@ -11,7 +11,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Why a command was not done.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum NotDone<E: Error + 'static> {
+pub(crate) enum CommandFailure<E: Error + 'static> {
     /// It failed.
     #[error(transparent)]
     Failed(E),
@@ -27,15 +27,15 @@ pub(crate) enum NotDone<E: Error + 'static> {
 /// waits any more: what was written down is to hold here too.
 pub(crate) async fn in_time<T, E>(
     work: impl Future<Output = Result<T, E>> + Send + 'static,
-) -> Result<T, NotDone<E>>
+) -> Result<T, CommandFailure<E>>
 where
     T: Send + 'static,
     E: Error + Send + 'static,
 {
     match timeout(PATIENCE, tokio::spawn(work)).await {
-        Ok(Ok(done)) => done.map_err(NotDone::Failed),
-        Ok(Err(_)) => Err(NotDone::Ended),
-        Err(_) => Err(NotDone::Late),
+        Ok(Ok(done)) => done.map_err(CommandFailure::Failed),
+        Ok(Err(_)) => Err(CommandFailure::Ended),
+        Err(_) => Err(CommandFailure::Late),
     }
 }
 

@@ -8,13 +8,13 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anteroom_config::RoomName;
-use anteroom_proxy::upstream::RoomOriginFigures;
+use anteroom_proxy::upstream::RoomOriginStats;
 
 /// Brings the figures of the rest of the program.
 pub trait Extras: Send + Sync + 'static {
     /// The figures now. Called for every scrape; must not wait for anything.
-    fn read(&self) -> ExtraFigures {
-        ExtraFigures::default()
+    fn read(&self) -> ExtraStats {
+        ExtraStats::default()
     }
 }
 
@@ -28,9 +28,9 @@ impl Extras for NoExtras {}
 ///
 /// What is counted only rises while the process runs; every figure since the start of it.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct ExtraFigures {
+pub struct ExtraStats {
     /// Connections of visitors.
-    pub connections: ConnectionFigures,
+    pub connections: ConnectionStats,
     /// How often accepting paused until connections had ended that were told to.
     pub accept_pauses: u64,
     /// How often accepting failed, most likely with too many files open.
@@ -63,21 +63,21 @@ pub struct ExtraFigures {
     /// `answered` or `timed_out`.
     pub origin_outcomes: BTreeMap<(RoomName, &'static str), u64>,
     /// The origins of each room.
-    pub origins: BTreeMap<RoomName, RoomOriginFigures>,
+    pub origins: BTreeMap<RoomName, RoomOriginStats>,
     /// Requests by what was said to them: a few fixed words, such as `admit` or `queue`.
     pub verdicts: BTreeMap<(RoomName, &'static str), u64>,
     /// How limits of calls do, by their names.
-    pub limits: BTreeMap<String, LimitFigures>,
+    pub limits: BTreeMap<String, LimitStats>,
     /// What the stores that count calls for several nodes have counted of themselves, by store and
     /// a fixed word.
     pub limit_stores: BTreeMap<(&'static str, &'static str), u64>,
     /// How Envoy's rate limit service does; `None` where there is none.
-    pub rate_limits: Option<RateLimitFigures>,
+    pub rate_limits: Option<RateLimitServiceStats>,
 }
 
 /// How many connections visitors have, and what becomes of them where they are too many.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct ConnectionFigures {
+pub struct ConnectionStats {
     /// Those that are open now.
     pub open: u64,
     /// Those of them that have a ticket.
@@ -94,7 +94,7 @@ pub struct ConnectionFigures {
 
 /// How Envoy's rate limit service does.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct RateLimitFigures {
+pub struct RateLimitServiceStats {
     /// Requests by what was answered: a few fixed words, such as `ok` or `over_limit`.
     pub answers: Vec<(&'static str, u64)>,
     /// Hits of each limit by what became of them: a few fixed words, such as `within_limit`. The
@@ -111,12 +111,12 @@ pub struct RateLimitFigures {
     /// Hits that were counted together with those of others, for want of place.
     pub crowded: u64,
     /// How calls are assigned ahead.
-    pub quota: QuotaFigures,
+    pub quota: QuotaStats,
 }
 
 /// How calls are assigned ahead to Envoys that ask for them.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct QuotaFigures {
+pub struct QuotaStats {
     /// Streams that are open.
     pub streams: u64,
     /// Limits that somebody shares.
@@ -131,7 +131,7 @@ pub struct QuotaFigures {
 
 /// How one limit of calls does.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct LimitFigures {
+pub struct LimitStats {
     /// Calls by what became of them: a few fixed words, such as `admit` or `reject`.
     pub calls: BTreeMap<&'static str, u64>,
     /// Clients that are remembered now.

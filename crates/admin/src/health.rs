@@ -8,12 +8,12 @@
 use std::collections::BTreeMap;
 
 use anteroom_config::time_text::rfc3339_secs;
-use anteroom_node::{Node, RoomFigures};
+use anteroom_node::{Node, RoomStats};
 use anteroom_room::decision::QueueReason;
 
 use crate::bodies::{ConnectionTrouble, Health, LimitTrouble, RoomTrouble};
 use crate::clocks::Clocks;
-use crate::extras::{ConnectionFigures, ExtraFigures, LimitFigures};
+use crate::extras::{ConnectionStats, ExtraStats, LimitStats};
 
 /// Most bytes that are told of why a config file was refused. A file may hold thousands of
 /// mistakes; the log has all of them.
@@ -23,14 +23,14 @@ const RELOAD_ERROR_BYTES_MAX: usize = 4_096;
 const RECOVERING: &str = "recovering";
 
 /// The health of all rooms, and of what is beside them.
-pub(crate) fn of(node: &Node, extras: ExtraFigures) -> Health {
+pub(crate) fn of(node: &Node, extras: ExtraStats) -> Health {
     let clocks = Clocks::read(node.clock());
     let rooms = node.rooms();
     let troubles: Vec<RoomTrouble> = rooms
         .iter()
         .filter_map(|room| {
             let name = room.config().name.to_string();
-            let mut trouble = trouble(&name, &room.figures(), clocks)?;
+            let mut trouble = trouble(&name, &room.stats(), clocks)?;
             if let Some(loss) = extras
                 .journal_loss
                 .as_deref()
@@ -51,17 +51,17 @@ pub(crate) fn of(node: &Node, extras: ExtraFigures) -> Health {
 }
 
 /// The limits of calls whose stores are away.
-pub(crate) fn limits_away(limits: &BTreeMap<String, LimitFigures>) -> Vec<LimitTrouble> {
-    let away = limits.iter().filter_map(|(name, figures)| {
-        let ago = figures.store_failed_ago?;
+pub(crate) fn limits_away(limits: &BTreeMap<String, LimitStats>) -> Vec<LimitTrouble> {
+    let away = limits.iter().filter_map(|(name, stats)| {
+        let ago = stats.store_failed_ago?;
         Some(LimitTrouble {
             limit: name.clone(),
-            store: figures.store.to_owned(),
+            store: stats.store.to_owned(),
             last_failure_ms: u64::try_from(ago.as_millis()).unwrap_or(u64::MAX),
             detail: format!(
                 "calls cannot be counted at {:?}, the last one {} s ago; on_store_failure says \
                  what becomes of them",
-                figures.store,
+                stats.store,
                 ago.as_secs()
             ),
         })
@@ -70,33 +70,33 @@ pub(crate) fn limits_away(limits: &BTreeMap<String, LimitFigures>) -> Vec<LimitT
 }
 
 /// That connections run short, if they do.
-pub(crate) fn connections_short(figures: &ConnectionFigures) -> Option<ConnectionTrouble> {
+pub(crate) fn connections_short(stats: &ConnectionStats) -> Option<ConnectionTrouble> {
     // Without a limit nobody has said how many there are.
-    if figures.limit == 0 || figures.open < figures.near {
+    if stats.limit == 0 || stats.open < stats.near {
         return None;
     }
     Some(ConnectionTrouble {
-        open: figures.open,
-        with_ticket: figures.with_ticket,
-        limit: figures.limit,
+        open: stats.open,
+        with_ticket: stats.with_ticket,
+        limit: stats.limit,
         detail: format!(
             "{} of {} connections are open, {} of them with a ticket: those of waiting visitors \
              are closed with each \
              answer, and the longest idle ones make room",
-            figures.open, figures.limit, figures.with_ticket
+            stats.open, stats.limit, stats.with_ticket
         ),
     })
 }
 
-fn trouble(room: &str, figures: &RoomFigures, clocks: Clocks) -> Option<RoomTrouble> {
-    let failing = !figures.has_live_lease;
-    let reason = match figures.degraded {
+fn trouble(room: &str, stats: &RoomStats, clocks: Clocks) -> Option<RoomTrouble> {
+    let failing = !stats.has_live_lease;
+    let reason = match stats.degraded {
         Some(reason) => reason,
         None if failing => QueueReason::StoreAway,
         None => return None,
     };
     let detail = match reason {
-        _ if failing && figures.syncs_total == 0 => "the store has not answered yet".to_owned(),
+        _ if failing && stats.syncs_total == 0 => "the store has not answered yet".to_owned(),
         _ if failing => "the lease has ended and the store does not answer".to_owned(),
         QueueReason::Recovering { reopens_at } => format!(
             "the ledger lost its memory and lends nothing before {}; if nobody is inside, \
@@ -121,40 +121,40 @@ fn shortened(mut text: String) -> String {
 
 #[cfg(test)]
 mod tests {
-    use anteroom_room::room::Tally;
-    use anteroom_room::sync::Outlook;
-    use anteroom_room::time::{Millis, Span};
+    use anteroom_room::room::RoomTotals;
+    use anteroom_room::sync::Snapshot;
+    use anteroom_room::time::{DurationMs, Timestamp};
 
     use super::*;
 
-    const NOW: Millis = Millis(1_694_432_754_000);
+    const NOW: Timestamp = Timestamp(1_694_432_754_000);
 
-    fn figures(syncs_total: u64, degraded: Option<QueueReason>) -> RoomFigures {
+    fn stats(syncs_total: u64, degraded: Option<QueueReason>) -> RoomStats {
         let has_live_lease = degraded != Some(QueueReason::StoreAway);
-        RoomFigures {
+        RoomStats {
             now: NOW,
-            outlook: Outlook::default(),
-            tally: Tally::default(),
+            snapshot: Snapshot::default(),
+            counters: RoomTotals::default(),
             passed_total: 0,
             waited_passes_total: 0,
             strange_tickets_total: 0,
             syncs_total,
             failed_syncs_total: 0,
-            world_syncs_total: 0,
-            failed_world_syncs_total: 0,
+            upstream_syncs_total: 0,
+            failed_upstream_syncs_total: 0,
             people_waiting: 0,
             has_live_lease,
-            lease_left: Span::ZERO,
+            lease_left: DurationMs::ZERO,
             degraded,
         }
     }
 
-    fn check(figures: &RoomFigures, expected: Option<(&str, bool, &str)>) {
+    fn check(stats: &RoomStats, expected: Option<(&str, bool, &str)>) {
         let clocks = Clocks {
             room: NOW,
-            wall: NOW + Span(60_000),
+            wall: NOW + DurationMs(60_000),
         };
-        let found = trouble("shop", figures, clocks);
+        let found = trouble("shop", stats, clocks);
         let found = found
             .as_ref()
             .map(|it| (it.reason.as_str(), it.failing, it.detail.as_str()));
@@ -163,21 +163,21 @@ mod tests {
 
     #[test]
     fn only_a_lease_that_is_not_live_fails() {
-        check(&figures(1, None), None);
+        check(&stats(1, None), None);
         check(
-            &figures(0, Some(QueueReason::StoreAway)),
-            Some(("store_away", true, "the store has not answered yet")),
+            &stats(0, Some(QueueReason::StoreAway)),
+            Some(("store_unavailable", true, "the store has not answered yet")),
         );
         check(
-            &figures(1, Some(QueueReason::StoreAway)),
+            &stats(1, Some(QueueReason::StoreAway)),
             Some((
-                "store_away",
+                "store_unavailable",
                 true,
                 "the lease has ended and the store does not answer",
             )),
         );
         check(
-            &figures(1, Some(QueueReason::OriginDown)),
+            &stats(1, Some(QueueReason::OriginDown)),
             Some((
                 "origin_down",
                 false,
@@ -188,9 +188,9 @@ mod tests {
 
     #[test]
     fn the_time_of_reopening_is_told_by_the_wall_clock() {
-        let reopens_at = NOW + Span(6_000);
+        let reopens_at = NOW + DurationMs(6_000);
         check(
-            &figures(1, Some(QueueReason::Recovering { reopens_at })),
+            &stats(1, Some(QueueReason::Recovering { reopens_at })),
             Some((
                 "recovering",
                 false,

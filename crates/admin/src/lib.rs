@@ -31,7 +31,7 @@ pub use bodies::{
 };
 pub use control::Control;
 pub use extras::{
-    ConnectionFigures, ExtraFigures, Extras, LimitFigures, NoExtras, QuotaFigures, RateLimitFigures,
+    ConnectionStats, ExtraStats, Extras, LimitStats, NoExtras, QuotaStats, RateLimitServiceStats,
 };
 pub use serve::serve;
 pub use tokens::{Token, TokenError, Tokens};

@@ -7,9 +7,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::overrides::ObeyError;
-use crate::overrides::orders::{LimitOrder, RefusedOrder, ShownLimits};
-use anteroom_config::orders::Log;
+use crate::overrides::CommandError;
+use crate::overrides::orders::{LimitCommand, RejectedCommand, ShownLimits};
+use anteroom_config::overrides::Log;
 use anteroom_config::{Client, LimitName, LiveValues};
 use axum::Json;
 use axum::body::to_bytes;
@@ -21,7 +21,7 @@ use tokio::time::timeout;
 
 use crate::bodies::{AssumedEmpty, ClientStanding};
 use crate::command::{BODY_BYTES_MAX, NoBody, actor, json, read};
-use crate::doing::{NotDone, PATIENCE, in_time, log_rejected};
+use crate::doing::{CommandFailure, PATIENCE, in_time, log_rejected};
 use crate::inner::Inner;
 use crate::refusal::Refusal;
 
@@ -32,13 +32,13 @@ const ASSUME_EMPTY: &str = "assume-empty";
 
 /// What can be said, as in paths and commands.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Saying {
+pub(crate) enum CommandName {
     Set,
     Unset,
     Show,
 }
 
-impl Saying {
+impl CommandName {
     pub(crate) const ALL: [Self; 3] = [Self::Set, Self::Unset, Self::Show];
 
     pub(crate) const fn path(self) -> &'static str {
@@ -98,7 +98,7 @@ struct SetBody {
 
 /// Does what is said.
 pub(crate) async fn obey(
-    saying: Saying,
+    saying: CommandName,
     State(inner): State<Arc<Inner>>,
     name: Result<Path<String>, PathRejection>,
     request: Request,
@@ -108,15 +108,15 @@ pub(crate) async fn obey(
     let body = to_bytes(request.into_body(), BODY_BYTES_MAX).await;
     let body = body.map_err(|_| Refusal::Body)?;
     let order = match saying {
-        Saying::Set => LimitOrder::Set {
+        CommandName::Set => LimitCommand::Set {
             limit: limit.clone(),
             typed: typed(read(&body)?),
         },
-        Saying::Unset => LimitOrder::Unset {
+        CommandName::Unset => LimitCommand::Unset {
             limit: limit.clone(),
             client: Client(read::<ClientBody>(&body)?.key.into()),
         },
-        Saying::Show => {
+        CommandName::Show => {
             let texts: Vec<String> = read::<ClientBody>(&body)?.key.into();
             return standing(&inner, &limit, &texts).await;
         }
@@ -124,7 +124,7 @@ pub(crate) async fn obey(
     let by = Arc::clone(&inner.limits);
     match in_time(async move { by.obey(&order, &who).await }).await {
         Ok(()) => Ok(Json(json(&inner.limits.shown(Some(limit.as_str())).await))),
-        Err(NotDone::Failed(ObeyError::Refused(refused))) => Err(refusal(refused)),
+        Err(CommandFailure::Failed(CommandError::Refused(refused))) => Err(refusal(refused)),
         Err(error) => {
             log_rejected(&format!("limit {limit}"), saying.command(), &error);
             Err(Refusal::StoreAway)
@@ -180,7 +180,7 @@ pub(crate) async fn assume_empty(
             );
             Ok(Json(AssumedEmpty { limits }))
         }
-        Err(NotDone::Failed(ObeyError::Refused(refused))) => Err(refusal(refused)),
+        Err(CommandFailure::Failed(CommandError::Refused(refused))) => Err(refusal(refused)),
         Err(error) => {
             log_rejected("limits that are lent", ASSUME_EMPTY, &error);
             Err(Refusal::StoreAway)
@@ -233,13 +233,13 @@ fn limit_of(
     })
 }
 
-fn refusal(refused: RefusedOrder) -> Refusal {
+fn refusal(refused: RejectedCommand) -> Refusal {
     match refused {
-        RefusedOrder::NotAllowed(problems) => Refusal::NotAllowed {
+        RejectedCommand::NotAllowed(problems) => Refusal::NotAllowed {
             problems: problems.0.iter().map(ToString::to_string).collect(),
         },
-        RefusedOrder::NoLimit { limits } => Refusal::UnknownLimit { limits },
-        RefusedOrder::StoreAway => Refusal::StoreAway,
+        RejectedCommand::NoLimit { limits } => Refusal::UnknownLimit { limits },
+        RejectedCommand::StoreAway => Refusal::StoreAway,
         other => Refusal::NotAllowed {
             problems: vec![other.to_string()],
         },

@@ -5,8 +5,8 @@
 
 use std::sync::Arc;
 
-use anteroom_config::orders::{Log, Order, Shown};
-use anteroom_node::{ObeyError, Obeyed, RoomHandle};
+use anteroom_config::overrides::{Log, OperatorCommand, Shown};
+use anteroom_node::{CommandError, CommandOutcome, RoomHandle};
 use axum::Json;
 use axum::body::to_bytes;
 use axum::extract::rejection::PathRejection;
@@ -18,13 +18,13 @@ use tokio::time::timeout;
 
 use crate::clocks::Clocks;
 use crate::command::{BODY_BYTES_MAX, NoBody, actor, json, read};
-use crate::doing::{NotDone, PATIENCE, in_time, log_rejected};
+use crate::doing::{CommandFailure, PATIENCE, in_time, log_rejected};
 use crate::inner::{Inner, room_of, state_of};
 use crate::refusal::{Refusal, status_of_command};
 
 /// What can be said, as in paths and commands.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Saying {
+pub(crate) enum CommandName {
     Set,
     Pause,
     Resume,
@@ -35,7 +35,7 @@ pub(crate) enum Saying {
     AssumeEmpty,
 }
 
-impl Saying {
+impl CommandName {
     pub(crate) const ALL: [Self; 8] = [
         Self::Set,
         Self::Pause,
@@ -66,21 +66,23 @@ impl Saying {
             this_node: false,
         };
         Ok(match self {
-            Self::Set => everywhere(Order::Set(read(body)?)),
-            Self::Pause => read::<MessageBody>(body)?.command(|message| Order::Pause { message }),
-            Self::Message => read::<MessageBody>(body)?.command(Order::Message),
-            Self::Reset => everywhere(Order::Reset(read::<ResetBody>(body)?.key)),
-            Self::Resume => read::<NodeBody>(body)?.command(Order::Resume),
-            Self::QueueAll => read::<NodeBody>(body)?.command(Order::QueueAll),
-            Self::Open => read::<NodeBody>(body)?.command(Order::Open),
-            Self::AssumeEmpty => everywhere(nothing(body, Order::AssumeEmpty)?),
+            Self::Set => everywhere(OperatorCommand::Set(read(body)?)),
+            Self::Pause => {
+                read::<MessageBody>(body)?.command(|message| OperatorCommand::Pause { message })
+            }
+            Self::Message => read::<MessageBody>(body)?.command(OperatorCommand::Message),
+            Self::Reset => everywhere(OperatorCommand::Reset(read::<ResetBody>(body)?.key)),
+            Self::Resume => read::<NodeBody>(body)?.command(OperatorCommand::Resume),
+            Self::QueueAll => read::<NodeBody>(body)?.command(OperatorCommand::QueueAll),
+            Self::Open => read::<NodeBody>(body)?.command(OperatorCommand::Open),
+            Self::AssumeEmpty => everywhere(nothing(body, OperatorCommand::AssumeEmpty)?),
         })
     }
 }
 
 /// What is said, and to whom.
 struct Command {
-    order: Order,
+    order: OperatorCommand,
     /// Whether this node obeys before the store is asked.
     this_node: bool,
 }
@@ -94,7 +96,7 @@ struct MessageBody {
 }
 
 impl MessageBody {
-    fn command(self, order: impl FnOnce(Option<String>) -> Order) -> Command {
+    fn command(self, order: impl FnOnce(Option<String>) -> OperatorCommand) -> Command {
         Command {
             order: order(self.message),
             this_node: self.this_node,
@@ -110,7 +112,7 @@ struct NodeBody {
 }
 
 impl NodeBody {
-    fn command(self, order: Order) -> Command {
+    fn command(self, order: OperatorCommand) -> Command {
         Command {
             order,
             this_node: self.this_node,
@@ -124,13 +126,13 @@ struct ResetBody {
     key: Option<String>,
 }
 
-fn nothing(body: &[u8], order: Order) -> Result<Order, Refusal> {
+fn nothing(body: &[u8], order: OperatorCommand) -> Result<OperatorCommand, Refusal> {
     read::<NoBody>(body).map(|_| order)
 }
 
 /// Does what is said.
 pub(crate) async fn obey(
-    saying: Saying,
+    saying: CommandName,
     State(inner): State<Arc<Inner>>,
     name: Result<Path<String>, PathRejection>,
     request: Request,
@@ -150,11 +152,11 @@ pub(crate) async fn obey(
     });
     let obeyed = match obeyed.await {
         Ok(obeyed) => obeyed,
-        Err(NotDone::Failed(ObeyError::Refused(problems))) => {
+        Err(CommandFailure::Failed(CommandError::Refused(problems))) => {
             let problems = problems.0.iter().map(ToString::to_string).collect();
             return Err(Refusal::NotAllowed { problems });
         }
-        Err(NotDone::Failed(error @ ObeyError::NotHere)) => {
+        Err(CommandFailure::Failed(error @ CommandError::NotHere)) => {
             let problems = vec![error.to_string()];
             return Err(Refusal::NotAllowed { problems });
         }
@@ -164,7 +166,7 @@ pub(crate) async fn obey(
             return Err(Refusal::StoreAway);
         }
     };
-    if let Order::AssumeEmpty = order {
+    if let OperatorCommand::AssumeEmpty = order {
         return assume_empty(&inner, &room).await;
     }
     let mut shown = room.shown();
@@ -173,15 +175,15 @@ pub(crate) async fn obey(
 }
 
 /// What an operator must know of a command that is not written down.
-fn note(obeyed: Obeyed, this_node: bool, is_paused: bool) -> Option<String> {
+fn note(obeyed: CommandOutcome, this_node: bool, is_paused: bool) -> Option<String> {
     let why = if this_node {
         "the store was not asked first"
     } else {
         "the store does not answer"
     };
     Some(match obeyed {
-        Obeyed::Written => return None,
-        Obeyed::Held { is_kept } => {
+        CommandOutcome::Written => return None,
+        CommandOutcome::Held { is_kept } => {
             let kept = if is_kept {
                 "A restart of this node keeps it."
             } else {
@@ -192,7 +194,7 @@ fn note(obeyed: Obeyed, this_node: bool, is_paused: bool) -> Option<String> {
                  {kept}"
             )
         }
-        Obeyed::Ended => {
+        CommandOutcome::Ended => {
             let rest = if is_paused {
                 " The room stays paused: the store says so, and one node cannot end that."
             } else {
@@ -211,7 +213,7 @@ pub(crate) async fn settings(
     name: Result<Path<String>, PathRejection>,
 ) -> Result<Json<Shown>, Refusal> {
     let room = room_of(&inner.node, name)?;
-    room.hear_orders().await;
+    room.hear_overrides().await;
     Ok(Json(room.shown()))
 }
 
@@ -223,7 +225,7 @@ pub(crate) async fn log(
 ) -> Result<Json<Log>, Refusal> {
     actor(&inner, &request)?;
     let room = room_of(&inner.node, name)?;
-    match timeout(PATIENCE, room.log_of_orders()).await {
+    match timeout(PATIENCE, room.log_of_overrides()).await {
         Ok(Ok(log)) => Ok(Json(log)),
         _ => Err(Refusal::StoreAway),
     }
@@ -236,7 +238,7 @@ async fn assume_empty(
     let by = Arc::clone(room);
     if let Err(error) = in_time(async move { by.assume_empty().await }).await {
         let about = format!("room {}", room.config().name);
-        log_rejected(&about, &Order::AssumeEmpty.command(), &error);
+        log_rejected(&about, &OperatorCommand::AssumeEmpty.command(), &error);
         return Err(Refusal::StoreAway);
     }
     tracing::warn!(

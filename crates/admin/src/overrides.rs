@@ -8,4 +8,4 @@
 mod live;
 pub mod orders;
 
-pub use live::{LiveLimits, ObeyError, Prepared};
+pub use live::{CommandError, LiveLimits, Prepared};

@@ -8,7 +8,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anteroom_node::{Node, RoomHandle};
-use anteroom_room::time::{Millis, Span};
+use anteroom_room::time::{DurationMs, Timestamp};
 
 use crate::bodies::{Liveness, Readiness};
 use crate::clocks::Clocks;
@@ -16,14 +16,14 @@ use crate::clocks::Clocks;
 /// A node that has not heard from its store for so long after its start gets visitors all the same.
 /// The store answers in milliseconds where it answers at all; in ten seconds others would have
 /// taken them.
-const STORE_PATIENCE: Span = Span(10_000);
+const STORE_PATIENCE: DurationMs = DurationMs(10_000);
 
 /// Whether the process can read its own rooms. That takes the locks that requests take: if one of
 /// them is never let go, there is no answer, and whoever asked knows.
 pub(crate) fn liveness(node: &Node) -> Liveness {
     let rooms = node.rooms();
     for room in &rooms {
-        let _ = room.figures();
+        let _ = room.stats();
     }
     Liveness {
         live: true,
@@ -34,7 +34,7 @@ pub(crate) fn liveness(node: &Node) -> Liveness {
 /// Whether visitors may be sent here: no, then yes, and no again when the process is about to end.
 #[derive(Debug)]
 pub(crate) struct Ready {
-    started_at: Millis,
+    started_at: Timestamp,
     has_been: AtomicBool,
 }
 
@@ -67,5 +67,5 @@ impl Ready {
 }
 
 fn has_heard(room: &RoomHandle) -> bool {
-    room.figures().syncs_total > 0
+    room.stats().syncs_total > 0
 }

@@ -1,6 +1,6 @@
 //! Which HTTP status goes with what? This file chooses, and only this one.
 
-use anteroom_node::Obeyed;
+use anteroom_node::CommandOutcome;
 use axum::Json;
 use axum::http::StatusCode;
 use axum::http::header::{HeaderValue, WWW_AUTHENTICATE};
@@ -18,10 +18,10 @@ pub(crate) const fn status_of_health(is_healthy: bool) -> StatusCode {
 }
 
 /// The status of a command that was obeyed: it may hold at this node only.
-pub(crate) const fn status_of_command(obeyed: Obeyed) -> StatusCode {
+pub(crate) const fn status_of_command(obeyed: CommandOutcome) -> StatusCode {
     match obeyed {
-        Obeyed::Written => StatusCode::OK,
-        Obeyed::Held { .. } | Obeyed::Ended => StatusCode::ACCEPTED,
+        CommandOutcome::Written => StatusCode::OK,
+        CommandOutcome::Held { .. } | CommandOutcome::Ended => StatusCode::ACCEPTED,
     }
 }
 
@@ -86,7 +86,7 @@ impl Refusal {
             Self::NoToken => "no_token",
             Self::NotUnderstood { .. } => "not_understood",
             Self::NotAllowed { .. } => "not_allowed",
-            Self::StoreAway => "store_away",
+            Self::StoreAway => "store_unavailable",
             Self::CrossSite => "cross_site",
             Self::Host => "host_not_allowed",
             Self::Busy => "busy",

@@ -22,7 +22,7 @@ use anteroom_config::terminal::{print, tell};
 use anteroom_config::{Checks, Config, Finding, Parsed, Problem, Problems, Refused};
 use anteroom_proxy::downstream::tls::Tls;
 use anteroom_room_http::bypass::BypassRules;
-use anteroom_room_http::layer::{DoorsError, WaitingRoomLayer};
+use anteroom_room_http::layer::{RouteTableError, WaitingRoomLayer};
 use anteroom_room_http::page::CustomPage;
 use anteroom_store::chain;
 use clap::Args;
@@ -270,7 +270,7 @@ fn room_mistakes(name: &str, config: &Config) -> Vec<String> {
     });
     let rooms = WaitingRoomLayer::check(config).err();
     let problems = rooms
-        .map(|DoorsError { problems }| problems)
+        .map(|RouteTableError { problems }| problems)
         .unwrap_or_default();
     let loops = own_origin::mistakes(config).into_iter();
     let loops = loops.map(|line| match name {

@@ -6,7 +6,7 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
-use crate::demo::{GatewayFigures, GatewayPlan, RunningGateway, RunningGateways};
+use crate::demo::{GatewayPlan, GatewayStats, RunningGateway, RunningGateways};
 use crate::gateway::Gateway;
 use anteroom_config::{Config, Flags};
 use anyhow::Context as _;
@@ -89,21 +89,21 @@ enum View {
 fn running(gateway: &Gateway, data_center: u32, view: View) -> anyhow::Result<RunningGateway> {
     let room = gateway.node().rooms().into_iter().next();
     let room = room.context("the demo has a room")?;
-    let figures = move || {
-        let figures = room.figures();
-        GatewayFigures {
-            inside: figures.outlook.inside,
+    let stats = move || {
+        let stats = room.stats();
+        GatewayStats {
+            inside: stats.snapshot.inside,
             waiting: match view {
-                View::Own => figures.people_waiting,
-                View::World => figures.outlook.waiting,
+                View::Own => stats.people_waiting,
+                View::World => stats.snapshot.waiting,
             },
-            admitted: figures.tally.admitted,
+            admitted: stats.counters.admitted,
         }
     };
     Ok(RunningGateway {
         url: format!("http://{}/", gateway.address()).parse()?,
         data_center,
-        figures: Box::new(figures),
+        stats: Box::new(stats),
     })
 }
 
@@ -132,8 +132,8 @@ fn config(plan: &GatewayPlan, member: Option<&Member>) -> anyhow::Result<Config>
         flags = flags
             .text("server.data_center", format!("dc{}", member.data_center))
             .text("store.local", &member.stores.local);
-        if let Some(world) = &member.stores.world {
-            flags = flags.text("store.world", world);
+        if let Some(global) = &member.stores.global {
+            flags = flags.text("store.global", global);
         }
     }
     let mut config = Config::single_room(&flags)?.config;
@@ -148,7 +148,7 @@ mod tests {
     use crate::demo::{Layout, ROOM};
     use anteroom_config::StoreConfig;
     use anteroom_room::rules::Limits;
-    use anteroom_room::time::Span;
+    use anteroom_room::time::DurationMs;
 
     use super::*;
 
@@ -160,7 +160,7 @@ mod tests {
                 total_active_users: 50,
                 new_users_per_minute: 300,
             },
-            session_duration: Span::from_secs(10),
+            session_duration: DurationMs::from_secs(10),
             layout,
             data_dir: PathBuf::from("demo"),
         }
@@ -181,7 +181,7 @@ mod tests {
             node: 3,
             stores: StoreAddresses {
                 local: "redis://127.0.0.1:7002".to_owned(),
-                world: Some("redis://127.0.0.1:7009".to_owned()),
+                global: Some("redis://127.0.0.1:7009".to_owned()),
             },
         };
         let layout = Layout {
@@ -194,13 +194,13 @@ mod tests {
         let StoreConfig::Valkey(valkey) = config.store else {
             panic!("{:?}", config.store)
         };
-        assert!(valkey.has_world);
+        assert!(valkey.has_global);
         assert_eq!(valkey.local.to_string(), "redis://127.0.0.1:7002");
-        assert_eq!(valkey.world.to_string(), "redis://127.0.0.1:7009");
+        assert_eq!(valkey.global.to_string(), "redis://127.0.0.1:7009");
     }
 
     #[tokio::test]
-    async fn members_are_grouped_by_data_center_and_know_the_world() {
+    async fn members_are_grouped_by_data_center_and_know_the_global_store() {
         let folder = tempfile::tempdir().unwrap();
         let stores = DemoStores::start(2, folder.path()).await.unwrap();
         let layout = Layout {
@@ -212,6 +212,6 @@ mod tests {
         assert_eq!(numbers, [(1, 1), (1, 2), (2, 1), (2, 2)]);
         assert_eq!(members[0].stores, members[1].stores);
         assert_ne!(members[1].stores.local, members[2].stores.local);
-        assert_eq!(members[1].stores.world, members[2].stores.world);
+        assert_eq!(members[1].stores.global, members[2].stores.global);
     }
 }

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use anteroom_admin::{ConnectionFigures, ExtraFigures};
+use anteroom_admin::{ConnectionStats, ExtraStats};
 use anteroom_embedded::Embedded;
 use anteroom_envoy::RateLimitService;
-use anteroom_limit_http::Meter;
+use anteroom_limit_http::Limiter;
 use anteroom_proxy::downstream::connection_table::ConnectionTable;
 use anteroom_proxy::downstream::observer::{BrokenOff, ConnectionObserver};
 use anteroom_proxy::downstream::observer::{Reclaimed, TurnedAway};
@@ -44,10 +44,10 @@ impl Connections {
         }
     }
 
-    fn figures(&self) -> ConnectionFigures {
+    fn stats(&self) -> ConnectionStats {
         let occupancy = self.table.occupancy();
         let count = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
-        ConnectionFigures {
+        ConnectionStats {
             open: count(occupancy.open),
             with_ticket: count(occupancy.with_ticket),
             limit: count(occupancy.limit),
@@ -98,7 +98,7 @@ impl ConnectionObserver for Connections {
 /// What the other crates of a running gateway count.
 pub(crate) struct Extras {
     layer: WaitingRoomLayer,
-    meter: Arc<Meter>,
+    meter: Arc<Limiter>,
     connections: Arc<Connections>,
     /// Only where the store is a journal.
     store: Option<Arc<Embedded>>,
@@ -144,14 +144,14 @@ impl Extras {
 }
 
 impl anteroom_admin::Extras for Extras {
-    fn read(&self) -> ExtraFigures {
+    fn read(&self) -> ExtraStats {
         let connections = &self.connections;
         let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
         let reloads = self.reloads.lock();
         let shared = self.layer.shared_tickets();
-        ExtraFigures {
-            origins: self.layer.origin_figures(),
-            connections: connections.figures(),
+        ExtraStats {
+            origins: self.layer.origin_stats(),
+            connections: connections.stats(),
             accept_pauses: read(&connections.accept_paused),
             accept_failures: read(&connections.accept_failed),
             handshakes_failed: read(&connections.handshakes_failed),
@@ -187,7 +187,7 @@ impl anteroom_admin::Extras for Extras {
             verdicts: self.layer.verdicts(),
             limits: self
                 .meter
-                .figures()
+                .stats()
                 .into_iter()
                 .map(rate_limit_service::shown)
                 .collect(),

@@ -8,7 +8,7 @@ use std::time::Duration;
 use anteroom_admin::{Control, Tokens};
 use anteroom_config::{Config, LimitStores, RateLimitServiceConfig, ServerConfig, StoreConfig};
 use anteroom_embedded::{DataDir, Embedded};
-use anteroom_envoy::{Doors, RateLimitService};
+use anteroom_envoy::{RateLimitService, ServiceSockets};
 use anteroom_node::{Node, NodeClock, RoomClock};
 use anteroom_proxy::downstream::connection_table::{ConnectionLimits, ConnectionTable};
 use anteroom_proxy::downstream::handover::{Inherited, Legacy};
@@ -134,7 +134,7 @@ impl Gateway {
         let layers = Layers::on(config, dir, clock, opened).await?;
         let table = table_of(server);
         let connections = Arc::new(Connections::of(table.clone()));
-        let doors = Doors {
+        let doors = ServiceSockets {
             grpc: sockets.rate_limits_grpc,
             http: sockets.rate_limits_http,
         };

@@ -46,7 +46,7 @@ impl Listeners {
         draining: DrainSignal,
     ) -> JoinHandle<()> {
         let http = Server::new(
-            &server.time_outs,
+            &server.timeouts,
             &server.size_limits,
             self.table,
             self.connections,
@@ -60,8 +60,8 @@ impl Listeners {
             plain.serve(listener, to_https, draining.clone())
         });
         let trusted = TrustedProxies::of(server);
-        let intake = Intake::new(&server.time_outs, &server.size_limits, trusted);
-        let rooms = self.rooms.layer(ReverseProxy::new(&server.time_outs));
+        let intake = Intake::new(&server.timeouts, &server.size_limits, trusted);
+        let rooms = self.rooms.layer(ReverseProxy::new(&server.timeouts));
         let limited = self.limits.layer(rooms);
         let encrypted = http.with_tls(self.tls.clone());
         let serving = encrypted.serve(self.visitors, Checked::new(intake, limited), draining);

@@ -2,24 +2,24 @@
 
 use std::sync::Arc;
 
-use anteroom_admin::{LimitFigures, QuotaFigures, RateLimitFigures};
+use anteroom_admin::{LimitStats, QuotaStats, RateLimitServiceStats};
 use anteroom_config::{Config, RateLimitStore};
-use anteroom_envoy::{Counts, Doors, RateLimitService};
-use anteroom_limit::time::Micros;
-use anteroom_limit_http::Figures;
+use anteroom_envoy::{Counts, RateLimitService, ServiceSockets};
+use anteroom_limit::time::TimestampUs;
+use anteroom_limit_http::LimiterStats;
 use anteroom_limit_store::mixed::MixedCounts;
 use anteroom_node::NodeClock;
 use anteroom_tower::near_counts;
 use tokio::task::JoinHandle;
 
-fn now(clock: &dyn NodeClock) -> Micros {
-    Micros(clock.now().0.saturating_mul(1_000))
+fn now(clock: &dyn NodeClock) -> TimestampUs {
+    TimestampUs(clock.now().0.saturating_mul(1_000))
 }
 
 /// Starts Envoy's rate limit service, if the file has one.
 pub(crate) async fn start_service(
     config: &Config,
-    doors: Doors,
+    doors: ServiceSockets,
     clock: &Arc<dyn NodeClock>,
 ) -> anyhow::Result<Option<Arc<RateLimitService>>> {
     let Some(service) = &config.rate_limit_service else {
@@ -55,39 +55,39 @@ pub(crate) fn stop_service(service: Option<&Arc<RateLimitService>>) -> JoinHandl
 }
 
 /// The figures of the rate limit service, as operators are shown them.
-pub(crate) fn service_shown(service: &RateLimitService) -> RateLimitFigures {
-    let figures = service.figures();
-    let fill = figures.fill.unwrap_or_default();
-    RateLimitFigures {
-        answers: figures.answers,
-        hits: figures.limits,
-        unknown_domains: figures.domains_unknown,
-        loads: figures.loads,
-        failed_loads: figures.failed_loads,
+pub(crate) fn service_shown(service: &RateLimitService) -> RateLimitServiceStats {
+    let stats = service.stats();
+    let fill = stats.fill.unwrap_or_default();
+    RateLimitServiceStats {
+        answers: stats.answers,
+        hits: stats.limits,
+        unknown_domains: stats.domains_unknown,
+        loads: stats.loads,
+        failed_loads: stats.failed_loads,
         keys: u64::try_from(fill.keys).unwrap_or(u64::MAX),
         crowded: fill.crowded,
-        quota: QuotaFigures {
-            streams: figures.quota.streams,
-            limits: figures.quota.limits,
-            buckets: figures.quota.buckets,
-            calls: figures.quota.calls().into(),
-            events: figures.quota.events().into(),
+        quota: QuotaStats {
+            streams: stats.quota.streams,
+            limits: stats.quota.limits,
+            buckets: stats.quota.buckets,
+            calls: stats.quota.calls().into(),
+            events: stats.quota.events().into(),
         },
     }
 }
 
 /// The figures of one limit, by its name, as operators are shown them.
-pub(crate) fn shown(figures: Figures) -> (String, LimitFigures) {
+pub(crate) fn shown(stats: LimiterStats) -> (String, LimitStats) {
     let count = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
-    let calls = figures.events.iter();
-    let shown = LimitFigures {
+    let calls = stats.events.iter();
+    let shown = LimitStats {
         calls: calls.map(|(event, count)| (event.name(), *count)).collect(),
-        keys: count(figures.keys),
-        keys_max: count(figures.keys_max),
-        crowded: figures.crowded,
-        store_failures: figures.store_failures,
-        store: figures.store,
-        store_failed_ago: figures.store_failed_ago,
+        keys: count(stats.keys),
+        keys_max: count(stats.keys_max),
+        crowded: stats.crowded,
+        store_failures: stats.store_failures,
+        store: stats.store,
+        store_failed_ago: stats.store_failed_ago,
     };
-    (figures.name, shown)
+    (stats.name, shown)
 }

@@ -8,7 +8,7 @@ use super::cookie;
 use super::limit::LimitRead;
 use super::limit_stores::LimitStore;
 use super::model::{Host, Route};
-use super::notes::{Notes, Placed};
+use super::notes::{Located, Notes};
 use super::problem::Finding;
 use super::room::RoomRead;
 use super::shared_store::StoreConfig;
@@ -28,8 +28,8 @@ pub(super) fn check_limits(notes: &mut Notes, limits: &[LimitRead], rooms: &[Roo
         if limit.of_rooms.is_empty() || meets_any(limit, rooms) {
             continue;
         }
-        for (spot, remark) in &limit.of_rooms {
-            notes.warn(spot, *remark);
+        for (location, remark) in &limit.of_rooms {
+            notes.warn(location, *remark);
         }
     }
 }
@@ -47,10 +47,10 @@ pub(super) fn check_limits_stores(notes: &mut Notes, limits: &[LimitRead], store
     if matches!(store, StoreConfig::Valkey(_)) {
         return;
     }
-    for spot in limits.iter().filter_map(|limit| limit.of_valkey.as_ref()) {
+    for location in limits.iter().filter_map(|limit| limit.of_valkey.as_ref()) {
         let found = Finding::Value(format!("{:?}", LimitStore::Valkey.word()));
         let allowed = "\"local\" or \"leases\", unless [store] has kind = \"valkey\"";
-        notes.refuse(spot, found, allowed, None);
+        notes.refuse(location, found, allowed, None);
     }
 }
 
@@ -62,17 +62,17 @@ fn check_names(notes: &mut Notes, rooms: &[RoomRead]) {
 fn refuse_same_names<'a, N: Eq + Hash + 'a>(
     notes: &mut Notes,
     what: &str,
-    names: impl Iterator<Item = &'a Placed<N>>,
+    names: impl Iterator<Item = &'a Located<N>>,
 ) {
     let mut lines = HashMap::new();
-    for Placed { value, spot } in names {
+    for Located { value, location } in names {
         match lines.entry(value) {
             Entry::Vacant(entry) => {
-                entry.insert(spot.line);
+                entry.insert(location.line);
             }
             Entry::Occupied(first) => {
                 let finding = format!("the {what} on line {} has the same name", first.get());
-                notes.refuse(spot, Finding::Remark(finding), "", None);
+                notes.refuse(location, Finding::Remark(finding), "", None);
             }
         }
     }
@@ -80,10 +80,10 @@ fn refuse_same_names<'a, N: Eq + Hash + 'a>(
 
 fn check_routes(notes: &mut Notes, rooms: &[RoomRead]) {
     let mut lines: HashMap<(&Host, &str), usize> = HashMap::new();
-    for Placed { value, spot } in rooms.iter().flat_map(|room| &room.routes) {
+    for Located { value, location } in rooms.iter().flat_map(|room| &room.routes) {
         match lines.entry((&value.host, &value.path)) {
             Entry::Vacant(entry) => {
-                entry.insert(spot.line);
+                entry.insert(location.line);
             }
             Entry::Occupied(first) => {
                 let Route { host, path } = value;
@@ -92,7 +92,7 @@ fn check_routes(notes: &mut Notes, rooms: &[RoomRead]) {
                     Host::Name(name) => name,
                 };
                 let finding = format!("line {} covers {host} {path} already", first.get());
-                notes.refuse(spot, Finding::Remark(finding), "", None);
+                notes.refuse(location, Finding::Remark(finding), "", None);
             }
         }
     }
@@ -122,9 +122,14 @@ fn check_cookies(notes: &mut Notes, rooms: &[RoomRead]) {
                 "the cookie {cookie} would be the one of the room on line {line}, on the same host"
             );
             let hint = "give each its own cookie_suffix".to_owned();
-            notes.refuse(&room.cookie.spot, Finding::Remark(finding), "", Some(hint));
+            notes.refuse(
+                &room.cookie.location,
+                Finding::Remark(finding),
+                "",
+                Some(hint),
+            );
         } else {
-            let line = name.spot.line;
+            let line = name.location.line;
             hosts.extend(own().map(|host| (host, line)));
         }
     }

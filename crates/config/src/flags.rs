@@ -101,8 +101,8 @@ pub const FLAGS: &[Flag] = &[
     Flag {
         requires: Some("store"),
         ..text(
-            "world",
-            "store.world",
+            "global",
+            "store.global",
             "ADDRESS",
             "The server behind all data centers",
         )

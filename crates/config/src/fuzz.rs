@@ -1,9 +1,9 @@
 //! What must hold for any bytes whatever; called by fuzzers and by the tests.
 
-use anteroom_room::time::Millis;
+use anteroom_room::time::Timestamp;
 use toml::de::{DeTable, DeValue};
 
-use crate::orders::{Actor, Log, Order, Orders, Record as _};
+use crate::overrides::{Actor, Log, OperatorCommand, Record as _, RoomOverrides};
 use crate::{Config, RoomConfig};
 
 /// Reads `data` as a config file.
@@ -52,7 +52,7 @@ fn secrets(text: &str) -> Vec<String> {
     };
     let keys = keys.into_iter().filter_map(DeValue::as_str);
     let password = value("store", "password").and_then(DeValue::as_str);
-    let addresses = ["local", "world"].into_iter();
+    let addresses = ["local", "global"].into_iter();
     let addresses = addresses.filter_map(|key| value("store", key).and_then(DeValue::as_str));
     let properties = value("kafka", "properties").and_then(DeValue::as_array);
     let properties = properties.into_iter().flat_map(|list| list.iter());
@@ -110,36 +110,36 @@ fn password_of(address: &str) -> Option<&str> {
 ///
 /// If a record is another one when it is written and read again, if a mistake takes more than one
 /// line, or if values are taken and refused at once. Any other panic is a mistake too.
-pub fn orders(data: &[u8]) {
+pub fn overrides(data: &[u8]) {
     if let Ok(log) = Log::decode(data) {
         assert_eq!(Log::decode(&log.encode()), Ok(log), "another log");
     }
-    let orders = match (Orders::decode(data), serde_json::from_slice(data)) {
-        (Ok(orders), _) => {
+    let overrides = match (RoomOverrides::decode(data), serde_json::from_slice(data)) {
+        (Ok(overrides), _) => {
             assert_eq!(
-                Orders::decode(&orders.encode()),
-                Ok(orders.clone()),
+                RoomOverrides::decode(&overrides.encode()),
+                Ok(overrides.clone()),
                 "another record"
             );
-            orders
+            overrides
         }
-        (Err(_), Ok(values)) => Orders {
+        (Err(_), Ok(values)) => RoomOverrides {
             values,
-            ..Orders::default()
+            ..RoomOverrides::default()
         },
         (Err(_), Err(_)) => return,
     };
     let file = room();
-    let changed = orders.applied_to(&file);
+    let changed = overrides.applied_to(&file);
     for problem in &changed.problems {
         let line = problem.to_string();
         assert!(!line.contains(['\n', '\r']), "more than one line: {line:?}");
     }
-    let order = Order::Set(orders.values.clone());
-    let set = Orders::default().after(&order, &file, &Actor::default(), Millis(1));
-    let is_right = changed.problems.is_empty() && !orders.values.is_empty();
+    let order = OperatorCommand::Set(overrides.values.clone());
+    let set = RoomOverrides::default().after(&order, &file, &Actor::default(), Timestamp(1));
+    let is_right = changed.problems.is_empty() && !overrides.values.is_empty();
     // Only the length of it all may be wrong besides.
-    let is_long = orders.encode().len() > 4_000;
+    let is_long = overrides.encode().len() > 4_000;
     assert!(set.is_ok() == is_right || is_long, "taken and refused");
     if let Ok(set) = set {
         let command = order.command();

@@ -6,7 +6,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use anteroom_room::time::Span;
+use anteroom_room::time::DurationMs;
 
 use crate::address::host::HostPort;
 
@@ -27,7 +27,7 @@ pub struct GossipConfig {
     /// Where the secret stands that all nodes share.
     pub secret_file: PathBuf,
     /// How long news are collected before they are told.
-    pub interval: Span,
+    pub interval: DurationMs,
 }
 
 /// Most peers; a few are enough, for they know the others.
@@ -53,7 +53,7 @@ const PEERS: Key<Place> = Key {
 };
 const SECRET_FILE: Key<Text<PathBuf>> = path_key("secret_file", A_FILE, None);
 /// More often costs processors, more rarely costs how exact a limit is.
-const INTERVAL: Key<Duration> = time_key("interval", 10, Span::from_secs(10), "\"100ms\"");
+const INTERVAL: Key<Duration> = time_key("interval", 10, DurationMs::from_secs(10), "\"100ms\"");
 
 /// Reads the table; `None` after a mistake in it.
 pub(super) fn read(mut table: Table<'_>) -> Option<GossipConfig> {
@@ -64,10 +64,10 @@ pub(super) fn read(mut table: Table<'_>) -> Option<GossipConfig> {
     let secret_file = table.required(&SECRET_FILE);
     let interval = table.defaulted(&INTERVAL);
     if peers.len() > PEERS_MAX {
-        let spot = table.spot(PEERS.name);
+        let location = table.location(PEERS.name);
         let found = Finding::Value(format!("{} peers", peers.len()));
         let allowed = format!("at most {PEERS_MAX}: a few are enough, for they know the others");
-        table.notes.refuse(&spot, found, allowed, None);
+        table.notes.refuse(&location, found, allowed, None);
     }
     let nowhere = |address: &SocketAddr| address.ip().is_unspecified() || address.port() == 0;
     let (key, reached) = match advertise {
@@ -75,10 +75,10 @@ pub(super) fn read(mut table: Table<'_>) -> Option<GossipConfig> {
         None => (LISTEN.name, listen),
     };
     if let Some(reached) = reached.filter(nowhere) {
-        let spot = table.spot(key);
+        let location = table.location(key);
         let found = Finding::Value(format!("\"{reached}\", which nobody can send to"));
         let allowed = "an address of this node and a port, in listen or else in advertise";
-        table.notes.refuse(&spot, found, allowed, None);
+        table.notes.refuse(&location, found, allowed, None);
     }
     let is_right = table.notes.count() == mistakes;
     table.finish();

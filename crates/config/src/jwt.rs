@@ -4,11 +4,11 @@
 
 use std::path::PathBuf;
 
-use anteroom_room::time::Span;
+use anteroom_room::time::DurationMs;
 use toml::de::DeValue;
 
 use crate::keys::{A_FILE, path_key, time_key};
-use crate::kind::{Duration, Kind, Refusal, Text};
+use crate::kind::{Duration, InvalidValue, Kind, Text};
 use crate::limit::client_key::is_token;
 use crate::model::{JwtConfig, JwtKeys, TokenPlace};
 use crate::reader::{Key, Table};
@@ -25,13 +25,13 @@ const TOKEN: Key<PlaceKind> = Key {
 const ISSUER: Key<Text<String>> = text_key("issuer");
 const AUDIENCE: Key<Text<String>> = text_key("audience");
 // Beyond a few minutes a clock is not off but wrong.
-const LEEWAY: Key<Duration> = time_key("leeway", 0, Span::from_secs(300), "\"30s\"");
+const LEEWAY: Key<Duration> = time_key("leeway", 0, DurationMs::from_secs(300), "\"30s\"");
 
 const fn text_key(name: &'static str) -> Key<Text<String>> {
     let read = |text: &str| {
         let is_plain = text.trim() == text && !text.chars().any(char::is_control);
         let is_right = (1..=TEXT_BYTES_MAX).contains(&text.len()) && is_plain;
-        is_right.then(|| text.to_owned()).ok_or(Refusal::PLAIN)
+        is_right.then(|| text.to_owned()).ok_or(InvalidValue::PLAIN)
     };
     Key {
         name,
@@ -53,16 +53,16 @@ impl Kind for PlaceKind {
         "\"header:NAME\" or \"cookie:NAME\"".to_owned()
     }
 
-    fn read(&self, value: &DeValue<'_>) -> Result<TokenPlace, Refusal> {
-        let text = value.as_str().ok_or(Refusal::PLAIN)?;
-        let (word, name) = text.split_once(':').ok_or(Refusal::PLAIN)?;
+    fn read(&self, value: &DeValue<'_>) -> Result<TokenPlace, InvalidValue> {
+        let text = value.as_str().ok_or(InvalidValue::PLAIN)?;
+        let (word, name) = text.split_once(':').ok_or(InvalidValue::PLAIN)?;
         if !is_token(name) {
-            return Err(Refusal::PLAIN);
+            return Err(InvalidValue::PLAIN);
         }
         match word.to_ascii_lowercase().as_str() {
             "header" => Ok(TokenPlace::Header(name.to_ascii_lowercase())),
             "cookie" => Ok(TokenPlace::Cookie(name.to_owned())),
-            _ => Err(Refusal::PLAIN),
+            _ => Err(InvalidValue::PLAIN),
         }
     }
 }
@@ -71,7 +71,7 @@ impl Kind for PlaceKind {
 pub(super) fn read(mut table: Table<'_>) -> Option<JwtConfig> {
     let mistakes = table.notes.count();
     let path = table.required(&KEYS_FILE);
-    let line = table.spot(KEYS_FILE.name).line;
+    let line = table.location(KEYS_FILE.name).line;
     let token = table.defaulted(&TOKEN);
     let issuer = table.optional(&ISSUER);
     let audience = table.optional(&AUDIENCE);

@@ -10,8 +10,8 @@ use toml::de::DeValue;
 
 use crate::address::host::HostPort;
 
-use super::kind::{Kind, Place, Refusal};
-use super::notes::Placed;
+use super::kind::{InvalidValue, Kind, Place};
+use super::notes::Located;
 use super::problem::{Finding, quoted};
 use super::reader::{Key, Table};
 
@@ -64,8 +64,8 @@ impl Kind for Property {
         "a text such as \"security.protocol=sasl_plaintext\"".to_owned()
     }
 
-    fn read(&self, value: &DeValue<'_>) -> Result<(String, String), Refusal> {
-        let text = value.as_str().ok_or(Refusal::PLAIN)?;
+    fn read(&self, value: &DeValue<'_>) -> Result<(String, String), InvalidValue> {
+        let text = value.as_str().ok_or(InvalidValue::PLAIN)?;
         let is_short = text.len() <= PROPERTY_BYTES_MAX && !text.contains('\0');
         let pair = text.split_once('=').filter(|_| is_short);
         let is_name = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_');
@@ -73,7 +73,7 @@ impl Kind for Property {
             Some((name, value)) if !name.is_empty() && name.bytes().all(is_name) => {
                 Ok((name.to_owned(), value.to_owned()))
             }
-            _ => Err(Refusal {
+            _ => Err(InvalidValue {
                 found: Some("a text (not shown, it may hold a password)".to_owned()),
                 hint: None,
             }),
@@ -99,12 +99,12 @@ pub(super) fn read(mut table: Table<'_>) -> Option<KafkaConfig> {
         };
         let each = BROKERS.kind.allowed();
         let allowed = format!("a list of 1 to {LISTED_MAX}, each {each}");
-        let spot = table.spot(BROKERS.name);
-        table.notes.refuse(&spot, finding, allowed, None);
+        let location = table.location(BROKERS.name);
+        table.notes.refuse(&location, finding, allowed, None);
     }
     let prefix = table.defaulted(&PREFIX);
     let properties = table.list(&PROPERTIES).unwrap_or_default();
-    for (at, Placed { value, spot }) in properties.iter().enumerate() {
+    for (at, Located { value, location }) in properties.iter().enumerate() {
         let (name, _) = value;
         let earlier = &properties[..at];
         if at >= LISTED_MAX || earlier.iter().any(|earlier| earlier.value.0 == *name) {
@@ -112,7 +112,7 @@ pub(super) fn read(mut table: Table<'_>) -> Option<KafkaConfig> {
             let allowed = format!("each property once, at most {LISTED_MAX}");
             table
                 .notes
-                .refuse(spot, Finding::Value(finding), allowed, None);
+                .refuse(location, Finding::Value(finding), allowed, None);
         }
     }
     let is_right = table.notes.count() == mistakes;

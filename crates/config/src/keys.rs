@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use anteroom_room::time::Span;
+use anteroom_room::time::DurationMs;
 
-use crate::kind::{Duration, Refusal, Text};
+use crate::kind::{Duration, InvalidValue, Text};
 use crate::reader::Key;
 
 /// The path of something that is there, or will be.
@@ -15,7 +15,7 @@ pub(crate) const fn path_key(
 ) -> Key<Text<PathBuf>> {
     let read = |text: &str| {
         if text.is_empty() || text.contains('\0') {
-            return Err(Refusal::PLAIN);
+            return Err(InvalidValue::PLAIN);
         }
         Ok(PathBuf::from(text))
     };
@@ -33,13 +33,13 @@ pub(crate) const A_FILE: &str = "the path of a file";
 pub(crate) const fn time_key(
     name: &'static str,
     min_ms: u64,
-    max: Span,
+    max: DurationMs,
     default: &'static str,
 ) -> Key<Duration> {
     Key {
         name,
         kind: Duration {
-            min: Span(min_ms),
+            min: DurationMs(min_ms),
             max,
             bare_unit: "s",
         },

@@ -7,8 +7,8 @@ mod store;
 mod ticket_key;
 
 pub(super) use crate::toml_file::kind::{
-    Choice, Duration, Kind, LiveKind, Moment, OffSwitch, OneNumber, Refusal, Switch, Text, Whole,
-    nearest,
+    Choice, Duration, InvalidValue, Kind, LiveKind, Moment, OffSwitch, OneNumber, Switch, Text,
+    Whole, nearest,
 };
 pub(super) use address::{Address, Network};
 pub(super) use exponent::Exponent;

@@ -1,6 +1,6 @@
 //! What does the operator want? The config file, read in two steps: what was typed, then what it
-//! means; and in [`orders`] what is said while a room runs. Every mistake is reported, not only the
-//! first.
+//! means; and in [`overrides`] what is said while a room runs. Every mistake is reported, not only
+//! the first.
 //!
 //! Nothing is opened, resolved or compiled here: paths stay as they were typed, hosts are names,
 //! and bypass rules are text.
@@ -30,7 +30,7 @@ mod live;
 mod memcached;
 mod model;
 mod need;
-pub mod orders;
+pub mod overrides;
 pub mod path;
 mod pem_error;
 mod rate_limit_service;
@@ -64,7 +64,7 @@ pub use model::{
     JwtKeys, KeyPart, LegacyReset, LimitConfig, LimitHeaders, LimitName, LimitRoute, OnLimit,
     OnLimitStoreFailure, OnStoreFailure, Origin, OriginCommands, OriginLimits, PageConfig,
     PageTemplate, RateLimitHeaders, RateLimitServiceConfig, RateLimitStore, RoomConfig, RoomName,
-    RoomOrigins, Route, SameSite, Secure, ServerConfig, SizeLimits, Statuses, TimeOuts, TlsConfig,
+    RoomOrigins, Route, SameSite, Secure, ServerConfig, SizeLimits, Statuses, Timeouts, TlsConfig,
     TokenPlace, WithoutKey,
 };
 pub use notes::KnownKey;
@@ -281,8 +281,9 @@ fn read_rooms(root: &mut Table<'_>, checks: Checks) -> Vec<RoomRead> {
     let mistakes = root.notes.problems.len();
     let elements = root.elements("room", allowed);
     if elements.is_empty() && root.notes.problems.len() == mistakes {
-        let spot = root.spot("room");
-        root.notes.refuse(&spot, Finding::Missing, allowed, None);
+        let location = root.location("room");
+        root.notes
+            .refuse(&location, Finding::Missing, allowed, None);
     }
     let elements = refuse_beyond(root, elements, "room", ROOMS_MAX);
     let rooms = elements.iter();
@@ -308,10 +309,10 @@ fn refuse_beyond<'n>(
     most: usize,
 ) -> Vec<Element<'n>> {
     if elements.len() > most {
-        let spot = root.spot(name);
+        let location = root.location(name);
         let found = Finding::Value(format!("{} {name}s", elements.len()));
         let allowed = format!("at most {most}");
-        root.notes.refuse(&spot, found, allowed, None);
+        root.notes.refuse(&location, found, allowed, None);
         elements.truncate(most);
     }
     elements

@@ -4,16 +4,16 @@ use std::num::NonZeroU32;
 
 use anteroom_limit::policy::Policy;
 use anteroom_limit::registry::{AlgorithmKind, Early};
-use anteroom_room::time::Span;
+use anteroom_room::time::DurationMs;
 
 use super::keys::time_key;
-use super::kind::{Choice, Duration, Refusal, Switch, Text, Whole};
+use super::kind::{Choice, Duration, InvalidValue, Switch, Text, Whole};
 use super::limit_stores::LimitStore;
 use super::model::{
     ClientKey, KeyPart, LegacyReset, LimitConfig, LimitHeaders, LimitName, LimitRoute, OnLimit,
 };
 use super::need::Need;
-use super::notes::{Placed, Spot};
+use super::notes::{Located, Location};
 use super::problem::{Finding, Owner};
 use super::reader::{Key, Table};
 
@@ -37,7 +37,7 @@ const NAME: Key<Text<LimitName>> = Key {
     name: "name",
     kind: Text {
         allowed: "1 to 64 of A-Z a-z 0-9 - _",
-        read: |text| LimitName::new(text).ok_or(Refusal::PLAIN),
+        read: |text| LimitName::new(text).ok_or(InvalidValue::PLAIN),
     },
     default: None,
 };
@@ -72,7 +72,7 @@ const ON_LIMIT: Key<Choice<OnLimitKind>> = Key {
     default: Some("\"reject\""),
 };
 // Browsers and proxies give up after a minute, and a call that is held keeps its connection.
-const DELAY_MAX: Key<Duration> = time_key("delay_max", 10, Span::from_secs(60), "\"5s\"");
+const DELAY_MAX: Key<Duration> = time_key("delay_max", 10, DurationMs::from_secs(60), "\"5s\"");
 const SHADOW: Key<Switch> = switch("shadow");
 const COUNT_POLLING: Key<Switch> = switch("count_polling");
 
@@ -107,15 +107,15 @@ const LEGACY_RESET: Key<Choice<LegacyReset>> = Key {
 /// A limit as far as it could be read; the parts outlive mistakes elsewhere in the limit, so that
 /// clashes between limits are found in the same run.
 pub(super) struct LimitRead {
-    pub(super) name: Option<Placed<LimitName>>,
+    pub(super) name: Option<Located<LimitName>>,
     /// What it covers; none: every request.
     pub(super) routes: Vec<LimitRoute>,
     /// What means nothing without a room, and what then happens.
-    pub(super) of_rooms: Vec<(Spot, &'static str)>,
+    pub(super) of_rooms: Vec<(Location, &'static str)>,
     /// Where it says that a server of all nodes counts.
-    pub(super) of_valkey: Option<Spot>,
+    pub(super) of_valkey: Option<Location>,
     /// Tables that it needs, and where it says so.
-    pub(super) needs: Vec<(Need, Spot)>,
+    pub(super) needs: Vec<(Need, Location)>,
     /// `None` after a mistake in a key that decides about calls.
     pub(super) config: Option<LimitConfig>,
 }
@@ -126,9 +126,9 @@ pub(super) fn read(mut table: Table<'_>) -> LimitRead {
     if let Some(name) = &name {
         table.name_owner(Owner::Limit(name.to_string()));
     }
-    let name = name.map(|value| Placed {
+    let name = name.map(|value| Located {
         value,
-        spot: table.spot(NAME.name),
+        location: table.location(NAME.name),
     });
     let (settings, policy) = policy::read(&mut table);
     let routes = routes::read(&mut table);
@@ -146,7 +146,7 @@ pub(super) fn read(mut table: Table<'_>) -> LimitRead {
         warn(&mut table, policy, cost, on_limit, shadow);
     }
     let of_rooms = of_rooms(&table, key.as_ref(), on_limit);
-    let of_valkey = (store == LimitStore::Valkey).then(|| table.spot(STORE.name));
+    let of_valkey = (store == LimitStore::Valkey).then(|| table.location(STORE.name));
     let needs = needs::of(&table, store, key.as_ref());
     table.finish();
 
@@ -186,7 +186,7 @@ fn read_on_limit(table: &mut Table<'_>, settings: &Settings) -> OnLimit {
     let max = table.defaulted(&DELAY_MAX);
     let waits = |algorithm: &AlgorithmKind| algorithm.row().early == Early::Waits;
     let waiting = settings.algorithm.filter(waits);
-    let spot = table.spot(ON_LIMIT.name);
+    let location = table.location(ON_LIMIT.name);
     if let Some(algorithm) = waiting.filter(|_| is_right && kind != OnLimitKind::Delay) {
         let name = algorithm.name();
         let (finding, hint) = if table.has(ON_LIMIT.name) {
@@ -199,12 +199,12 @@ fn read_on_limit(table: &mut Table<'_>, settings: &Settings) -> OnLimit {
             )
         };
         let allowed = format!("\"delay\" with algorithm {name:?}, for it holds calls");
-        table.notes.refuse(&spot, finding, allowed, hint);
+        table.notes.refuse(&location, finding, allowed, hint);
     } else if is_right && kind != OnLimitKind::Delay && table.has(DELAY_MAX.name) {
-        let spot = table.spot(DELAY_MAX.name);
+        let location = table.location(DELAY_MAX.name);
         let finding = Finding::Remark("has no effect, for no call is held".to_owned());
         let allowed = "only with on_limit \"delay\"";
-        table.notes.refuse(&spot, finding, allowed, None);
+        table.notes.refuse(&location, finding, allowed, None);
     }
     match kind {
         OnLimitKind::Reject => OnLimit::Reject,
@@ -219,10 +219,10 @@ fn read_headers(table: &mut Table<'_>) -> LimitHeaders {
     let is_right = table.notes.count() == mistakes;
     let reset = table.defaulted(&LEGACY_RESET);
     if is_right && !has_legacy && table.has(LEGACY_RESET.name) {
-        let spot = table.spot(LEGACY_RESET.name);
+        let location = table.location(LEGACY_RESET.name);
         let finding = Finding::Remark("has no effect without X-RateLimit-Reset".to_owned());
         let allowed = "only with headers \"legacy\" or \"both\"";
-        table.notes.refuse(&spot, finding, allowed, None);
+        table.notes.refuse(&location, finding, allowed, None);
     }
     LimitHeaders {
         ietf,
@@ -244,8 +244,8 @@ fn warn(table: &mut Table<'_>, policy: &Policy, cost: NonZeroU32, on_limit: OnLi
                 "one call counts more than is ever free, so none is let through",
             )
         };
-        let spot = table.spot(key);
-        table.notes.warn(&spot, remark);
+        let location = table.location(key);
+        table.notes.warn(&location, remark);
     }
     if let OnLimit::Delay { max } = on_limit {
         policy::warn_of_long_queue(table, policy, max);
@@ -256,17 +256,17 @@ fn of_rooms(
     table: &Table<'_>,
     key: Option<&ClientKey>,
     on_limit: OnLimit,
-) -> Vec<(Spot, &'static str)> {
+) -> Vec<(Location, &'static str)> {
     let mut of_rooms = Vec::new();
     if key.is_some_and(|key| key.parts.contains(&KeyPart::Ticket)) {
         of_rooms.push((
-            table.spot(KEY.name),
+            table.location(KEY.name),
             "no room covers anything of this limit, so there is never a ticket",
         ));
     }
     if on_limit == OnLimit::Wait {
         of_rooms.push((
-            table.spot(ON_LIMIT.name),
+            table.location(ON_LIMIT.name),
             "no room covers anything of this limit, so nobody can wait and all are rejected",
         ));
     }

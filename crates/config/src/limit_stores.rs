@@ -5,7 +5,7 @@ use crate::gossip::{self, GossipConfig};
 use crate::kafka::{self, KafkaConfig};
 use crate::memcached::{self, MemcachedConfig};
 use crate::need::Need;
-use crate::notes::Spot;
+use crate::notes::Location;
 use crate::problem::Finding;
 use crate::reader::Table;
 
@@ -115,16 +115,16 @@ pub(crate) const fn needed_by(store: LimitStore) -> Option<Need> {
 /// that this program was built without Kafka.
 pub(crate) fn read(
     root: &mut Table<'_>,
-    needs: &[&(Need, Spot)],
+    needs: &[&(Need, Location)],
     lacks_kafka: bool,
 ) -> LimitStores {
     let memcached = MEMCACHED.read(root, needs, memcached::read);
     let kafka = KAFKA.read(root, needs, kafka::read);
     if root.has(KAFKA.table) && lacks_kafka {
-        let spot = root.spot(KAFKA.table);
+        let location = root.location(KAFKA.table);
         let finding = Finding::Remark("this program was built without Kafka".to_owned());
         let allowed = "only in one that was built with the cargo feature \"kafka\"";
-        root.notes.refuse(&spot, finding, allowed, None);
+        root.notes.refuse(&location, finding, allowed, None);
     }
     LimitStores {
         memcached,

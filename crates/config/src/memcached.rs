@@ -5,7 +5,7 @@
 use crate::address::host::HostPort;
 
 use super::kind::{Kind as _, Place};
-use super::notes::Placed;
+use super::notes::Located;
 use super::problem::Finding;
 use super::reader::{Key, Table};
 use super::store::PREFIX;
@@ -40,7 +40,7 @@ pub(super) fn read(mut table: Table<'_>) -> Option<MemcachedConfig> {
     let is_right = table.notes.count() == mistakes;
     let prefix = table.defaulted(&PREFIX);
     if is_right && (servers.is_empty() || servers.len() > SERVERS_MAX) {
-        let spot = table.spot(SERVERS.name);
+        let location = table.location(SERVERS.name);
         let finding = if is_left_out {
             Finding::Missing
         } else {
@@ -50,7 +50,7 @@ pub(super) fn read(mut table: Table<'_>) -> Option<MemcachedConfig> {
             "a list of 1 to {SERVERS_MAX}, each {}",
             SERVERS.kind.allowed()
         );
-        table.notes.refuse(&spot, finding, allowed, None);
+        table.notes.refuse(&location, finding, allowed, None);
     }
     refuse_twice(&mut table, &servers);
     let is_right = table.notes.count() == mistakes;
@@ -61,11 +61,13 @@ pub(super) fn read(mut table: Table<'_>) -> Option<MemcachedConfig> {
     })
 }
 
-fn refuse_twice(table: &mut Table<'_>, servers: &[Placed<HostPort>]) {
-    for (at, Placed { value, spot }) in servers.iter().enumerate() {
+fn refuse_twice(table: &mut Table<'_>, servers: &[Located<HostPort>]) {
+    for (at, Located { value, location }) in servers.iter().enumerate() {
         if servers[..at].iter().any(|earlier| earlier.value == *value) {
             let finding = Finding::Value(format!("\"{value}\" a second time"));
-            table.notes.refuse(spot, finding, "each server once", None);
+            table
+                .notes
+                .refuse(location, finding, "each server once", None);
         }
     }
 }

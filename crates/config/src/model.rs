@@ -23,7 +23,7 @@ pub use origin::{HealthCheck, Http2, Origin, RoomOrigins, Statuses};
 pub use rate_limit_service::{
     OnStoreFailure, RateLimitHeaders, RateLimitServiceConfig, RateLimitStore,
 };
-pub use server::{OriginLimits, ServerConfig, SizeLimits, TimeOuts, TlsConfig};
+pub use server::{OriginLimits, ServerConfig, SizeLimits, Timeouts, TlsConfig};
 
 /// A whole configuration, checked.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,6 +1,6 @@
 //! A table without which some limits mean nothing, such as that of the servers that count them.
 
-use crate::notes::Spot;
+use crate::notes::Location;
 use crate::problem::Finding;
 use crate::reader::Table;
 
@@ -21,15 +21,15 @@ impl Need {
     pub(crate) fn read<T>(
         self,
         root: &mut Table<'_>,
-        needs: &[&(Self, Spot)],
+        needs: &[&(Self, Location)],
         read: fn(Table<'_>) -> Option<T>,
     ) -> Option<T> {
         if root.has(self.table) {
             return read(root.table(self.table));
         }
-        for (_, spot) in needs.iter().filter(|(need, _)| *need == self) {
+        for (_, location) in needs.iter().filter(|(need, _)| *need == self) {
             let finding = Finding::Remark(self.finding.to_owned());
-            root.notes.refuse(spot, finding, self.allowed, None);
+            root.notes.refuse(location, finding, self.allowed, None);
         }
         None
     }

@@ -125,9 +125,11 @@ fn check_addresses(
 ) {
     let names = [GRPC.name, HTTP.name];
     if !names.into_iter().any(|name| table.has(name)) {
-        let spot = table.spot(GRPC.name);
+        let location = table.location(GRPC.name);
         let allowed = "an address for grpc, or one for http, or both";
-        table.notes.refuse(&spot, Finding::Missing, allowed, None);
+        table
+            .notes
+            .refuse(&location, Finding::Missing, allowed, None);
     }
     let mut taken = vec![
         ("server.listen", Some(server.listen)),
@@ -138,10 +140,10 @@ fn check_addresses(
         let is_taken = |other: SocketAddr| address.is_some_and(|one| share_a_port(one, other));
         let other = taken.iter().find(|(_, other)| other.is_some_and(is_taken));
         if let (Some((other, _)), Some(address)) = (other, address) {
-            let spot = table.spot(name);
+            let location = table.location(name);
             let finding = Finding::Value(format!("{address}, a port that {other} has already"));
             let allowed = "an address that nobody else listens on";
-            table.notes.refuse(&spot, finding, allowed, None);
+            table.notes.refuse(&location, finding, allowed, None);
         }
         taken.push((name, address));
     }
@@ -149,10 +151,10 @@ fn check_addresses(
 
 fn check_store(table: &mut Table<'_>, kept_in: RateLimitStore, store: Option<&StoreConfig>) {
     if kept_in == RateLimitStore::Valkey && store == Some(&StoreConfig::Embedded) {
-        let spot = table.spot(STORE.name);
+        let location = table.location(STORE.name);
         let finding = Finding::Value("\"valkey\" without such a server".to_owned());
         let hint = "add a [store] with kind = \"valkey\" and local = \"redis://...\"".to_owned();
         let allowed = "\"local\", or \"valkey\" beside a [store] of that kind";
-        table.notes.refuse(&spot, finding, allowed, Some(hint));
+        table.notes.refuse(&location, finding, allowed, Some(hint));
     }
 }

@@ -7,7 +7,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use anteroom_limit::rate::Rate;
-use anteroom_limit::time::MicroSpan;
+use anteroom_limit::time::DurationUs;
 
 /// Longest window in seconds: a month of 31 days. What is counted for longer would have to outlive
 /// restarts and upgrades.
@@ -88,7 +88,7 @@ impl FromStr for RateText {
         if !(1..=WINDOW_SECS_MAX).contains(&secs) {
             return Err(RateTextError::WindowOutOfRange);
         }
-        Rate::new(calls, MicroSpan::from_secs(secs))
+        Rate::new(calls, DurationUs::from_secs(secs))
             .map(Self)
             .map_err(|_| RateTextError::WindowOutOfRange)
     }

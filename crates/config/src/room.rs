@@ -6,7 +6,7 @@ use super::checks::Checks;
 use super::model::{
     BypassRule, CookieSettings, Host, OriginCommands, RoomConfig, RoomName, Route, SameSite, Secure,
 };
-use super::notes::Placed;
+use super::notes::Located;
 use super::path;
 use super::problem::{Finding, Owner};
 use super::reader::Table;
@@ -27,9 +27,9 @@ const ADDITIONAL_ROUTES_MAX: usize = 100;
 /// A room as far as it could be read; the parts outlive mistakes elsewhere in the room, so that
 /// clashes between rooms are found in the same run.
 pub(super) struct RoomRead {
-    pub(super) name: Option<Placed<RoomName>>,
-    pub(super) routes: Vec<Placed<Route>>,
-    pub(super) cookie: Placed<CookieSettings>,
+    pub(super) name: Option<Located<RoomName>>,
+    pub(super) routes: Vec<Located<Route>>,
+    pub(super) cookie: Located<CookieSettings>,
     /// `None` after a mistake in a required key.
     pub(super) config: Option<RoomConfig>,
 }
@@ -40,9 +40,9 @@ pub(super) fn read(mut table: Table<'_>, checks: Checks) -> RoomRead {
     if let Some(name) = &name {
         table.name_owner(Owner::Room(name.to_string()));
     }
-    let name = name.map(|value| Placed {
+    let name = name.map(|value| Located {
         value,
-        spot: table.spot(NAME.name),
+        location: table.location(NAME.name),
     });
     let routes = read_routes(&mut table);
     let cookie = read_cookie(&mut table);
@@ -76,17 +76,17 @@ pub(super) fn read(mut table: Table<'_>, checks: Checks) -> RoomRead {
     }
 }
 
-fn read_routes(table: &mut Table<'_>) -> Vec<Placed<Route>> {
+fn read_routes(table: &mut Table<'_>) -> Vec<Located<Route>> {
     let mut routes = Vec::from_iter(read_route(table));
     let elements = table.elements(
         "additional_routes",
         "a list of tables, such as [{ host = \"www.example.com\", path = \"/shop\" }]",
     );
     if elements.len() > ADDITIONAL_ROUTES_MAX {
-        let spot = table.spot("additional_routes");
+        let location = table.location("additional_routes");
         let found = Finding::Value(format!("{} routes", elements.len()));
         let allowed = format!("at most {ADDITIONAL_ROUTES_MAX}");
-        table.notes.refuse(&spot, found, allowed, None);
+        table.notes.refuse(&location, found, allowed, None);
     }
     for element in elements.iter().take(ADDITIONAL_ROUTES_MAX) {
         let mut inner = table.enter(element);
@@ -97,7 +97,7 @@ fn read_routes(table: &mut Table<'_>) -> Vec<Placed<Route>> {
 }
 
 /// A route; `None` after a mistake in it, so that a wrong host does not clash as "any host".
-pub(super) fn read_route(table: &mut Table<'_>) -> Option<Placed<Route>> {
+pub(super) fn read_route(table: &mut Table<'_>) -> Option<Located<Route>> {
     let mistakes = table.notes.problems.len();
     let value = Route {
         host: table.optional(&HOST).unwrap_or(Host::Any),
@@ -105,18 +105,18 @@ pub(super) fn read_route(table: &mut Table<'_>) -> Option<Placed<Route>> {
     };
     let path = table.typed(PATH.name).unwrap_or_default();
     if path::has_dot_segments(path) {
-        let spot = table.spot(PATH.name);
+        let location = table.location(PATH.name);
         let taken = &value.path;
         let remark =
             format!("{path:?} has dot segments: it covers {taken:?}, which is better typed");
-        table.notes.warn(&spot, remark);
+        table.notes.warn(&location, remark);
     }
     let typed = [PATH.name, HOST.name]
         .into_iter()
         .find(|name| table.has(name));
-    (table.notes.problems.len() == mistakes).then(|| Placed {
+    (table.notes.problems.len() == mistakes).then(|| Located {
         value,
-        spot: table.spot(typed.unwrap_or(PATH.name)),
+        location: table.location(typed.unwrap_or(PATH.name)),
     })
 }
 
@@ -156,9 +156,9 @@ pub(super) fn check_draw(table: &mut Table<'_>, rules: &mut Rules) {
     if !rules.draw || (has_opening && rules.queueing_method == QueueingMethod::Fifo) {
         return;
     }
-    let spot = table.spot(keys::DRAW);
+    let location = table.location(keys::DRAW);
     table.notes.refuse(
-        &spot,
+        &location,
         Finding::Value("true".to_owned()),
         "only together with opens_at and queueing_method \"fifo\"",
         None,
@@ -167,16 +167,16 @@ pub(super) fn check_draw(table: &mut Table<'_>, rules: &mut Rules) {
     rules.draw = false;
 }
 
-fn read_cookie(table: &mut Table<'_>) -> Placed<CookieSettings> {
+fn read_cookie(table: &mut Table<'_>) -> Located<CookieSettings> {
     let suffix = table.optional(&COOKIE_SUFFIX);
-    let spot = table.spot(COOKIE_SUFFIX.name);
+    let location = table.location(COOKIE_SUFFIX.name);
     let mut attributes = table.table("cookie_attributes");
     let same_site = attributes.defaulted(&SAME_SITE);
     let secure = attributes.defaulted(&SECURE);
     if same_site == SameSite::None && secure == Secure::Never {
-        let spot = attributes.spot(SECURE.name);
+        let location = attributes.location(SECURE.name);
         attributes.notes.refuse(
-            &spot,
+            &location,
             Finding::Value("\"never\" together with samesite \"none\"".to_owned()),
             "\"auto\" or \"always\" with samesite \"none\"",
             Some("browsers drop such a cookie, so nobody would ever get in".to_owned()),
@@ -188,16 +188,16 @@ fn read_cookie(table: &mut Table<'_>) -> Placed<CookieSettings> {
         same_site,
         secure,
     };
-    Placed { value, spot }
+    Located { value, location }
 }
 
 fn read_origin_commands(table: &mut Table<'_>) -> OriginCommands {
     let Some(commands) = table.list(&ENABLED_ORIGIN_COMMANDS) else {
         return OriginCommands { revoke: true };
     };
-    for Placed { spot, .. } in commands.iter().skip(1) {
+    for Located { location, .. } in commands.iter().skip(1) {
         let finding = Finding::Remark("the same command again".to_owned());
-        table.notes.refuse(spot, finding, "", None);
+        table.notes.refuse(location, finding, "", None);
     }
     OriginCommands {
         revoke: !commands.is_empty(),
@@ -207,7 +207,7 @@ fn read_origin_commands(table: &mut Table<'_>) -> OriginCommands {
 fn read_bypass(table: &mut Table<'_>, checks: Checks) -> Vec<BypassRule> {
     let rules = table.list(&BYPASS);
     if !table.has(BYPASS.name) {
-        let spot = table.spot(BYPASS.name);
+        let location = table.location(BYPASS.name);
         let (set, none) = if table.notes.is_flags() {
             ("--bypass 'path.startsWith(\"/webhooks/\")'", "")
         } else {
@@ -217,7 +217,7 @@ fn read_bypass(table: &mut Table<'_>, checks: Checks) -> Vec<BypassRule> {
             )
         };
         table.notes.warn(
-            &spot,
+            &location,
             format!(
                 "no rule: payment webhooks, health checks and monitoring carry no ticket and will \
                  be queued; let them pass with a rule such as {set}{none}"
@@ -228,28 +228,28 @@ fn read_bypass(table: &mut Table<'_>, checks: Checks) -> Vec<BypassRule> {
     if let Some(first_too_many) = rules.get(BYPASS_RULES_MAX) {
         let found = Finding::Value(format!("{} rules", rules.len()));
         let allowed = format!("at most {BYPASS_RULES_MAX}");
-        let spot = first_too_many.spot.clone();
-        table.notes.refuse(&spot, found, allowed, None);
+        let location = first_too_many.location.clone();
+        table.notes.refuse(&location, found, allowed, None);
     }
     let rules: Vec<_> = rules
         .into_iter()
-        .map(|Placed { value, spot }| {
-            let line = spot.line;
+        .map(|Located { value, location }| {
+            let line = location.line;
             let rule = BypassRule {
                 expression: value,
                 line,
             };
-            (rule, spot)
+            (rule, location)
         })
         .collect();
     // Rules beyond the limit are refused anyway, and reading them may cost.
-    for (rule, spot) in rules.iter().take(BYPASS_RULES_MAX) {
+    for (rule, location) in rules.iter().take(BYPASS_RULES_MAX) {
         for mistake in (checks.bypass)(rule) {
             let finding = Finding::Remark(mistake);
-            table.notes.refuse(spot, finding, "", None);
+            table.notes.refuse(location, finding, "", None);
         }
         if let Some(remark) = (checks.bypass_remark)(rule) {
-            table.notes.warn(spot, remark);
+            table.notes.warn(location, remark);
         }
     }
     rules.into_iter().map(|(rule, _)| rule).collect()

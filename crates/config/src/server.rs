@@ -8,12 +8,12 @@ mod operators;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use anteroom_room::time::Span;
+use anteroom_room::time::DurationMs;
 
 use super::keys::{A_FILE, path_key, time_key};
-use super::kind::{Address, Duration, Refusal, Text, TicketKey, Whole};
-use super::model::{OriginLimits, ServerConfig, SizeLimits, TimeOuts};
-use super::notes::{Placed, Spot};
+use super::kind::{Address, Duration, InvalidValue, Text, TicketKey, Whole};
+use super::model::{OriginLimits, ServerConfig, SizeLimits, Timeouts};
+use super::notes::{Located, Location};
 use super::problem::Finding;
 use super::reader::{Key, Table};
 use answers::{ORIGIN_HEAD_BYTES, ORIGIN_HEADERS};
@@ -51,8 +51,8 @@ const DATA_CENTER: Key<Text<String>> = Key {
 /// What every data center is called without a name of its own: the default.
 const UNNAMED: &str = "local";
 
-const MINUTE: Span = Span::from_secs(60);
-const DAY: Span = Span::from_secs(86_400);
+const MINUTE: DurationMs = DurationMs::from_secs(60);
+const DAY: DurationMs = DurationMs::from_secs(86_400);
 
 // The lower ends only keep a slip of the pen from switching everything off; the upper ends keep a
 // stuck peer from holding a connection for good.
@@ -159,7 +159,7 @@ const HTTP2_STREAMS: Key<Whole<u32>> = Key {
 pub(super) struct ServerRead {
     pub(super) config: ServerConfig,
     /// Where the name of the data center would stand, if it has none of its own.
-    pub(super) unnamed: Option<Spot>,
+    pub(super) unnamed: Option<Location>,
 }
 
 /// Reads `[server]`, which may be left out.
@@ -178,7 +178,7 @@ pub(super) fn read(mut table: Table<'_>) -> ServerRead {
     let data_dir = table.defaulted(&DATA_DIR);
     let ticket_keys = read_ticket_keys(&mut table);
     let edge = edge::read(&mut table);
-    let (time_outs, idle) = read_time_outs(table.table("time_outs"));
+    let (timeouts, idle) = read_timeouts(table.table("timeouts"));
     let (size_limits, head) = read_size_limits(table.table("size_limits"));
     let config = ServerConfig {
         listen,
@@ -194,7 +194,7 @@ pub(super) fn read(mut table: Table<'_>) -> ServerRead {
         trusted_proxies: edge.trusted_proxies,
         trusted_proxy_headers: edge.trusted_proxy_headers,
         guard_double_decoding: edge.guard_double_decoding,
-        time_outs,
+        timeouts,
         size_limits,
         origins: OriginLimits {
             idle,
@@ -202,14 +202,14 @@ pub(super) fn read(mut table: Table<'_>) -> ServerRead {
             headers: head.headers,
         },
     };
-    let unnamed = is_unnamed.then(|| table.spot(DATA_CENTER.name));
+    let unnamed = is_unnamed.then(|| table.location(DATA_CENTER.name));
     table.finish();
     ServerRead { config, unnamed }
 }
 
 /// The time-outs, and how long an unused connection to an origin is kept.
-fn read_time_outs(mut table: Table<'_>) -> (TimeOuts, Span) {
-    let time_outs = TimeOuts {
+fn read_timeouts(mut table: Table<'_>) -> (Timeouts, DurationMs) {
+    let timeouts = Timeouts {
         request_head: table.defaulted(&REQUEST_HEAD),
         origin_connect: table.defaulted(&ORIGIN_CONNECT),
         origin_response: table.defaulted(&ORIGIN_RESPONSE),
@@ -219,7 +219,7 @@ fn read_time_outs(mut table: Table<'_>) -> (TimeOuts, Span) {
     };
     let origin_idle = table.defaulted(&ORIGIN_IDLE);
     table.finish();
-    (time_outs, origin_idle)
+    (timeouts, origin_idle)
 }
 
 /// How much of the head of an origin's answer is taken.
@@ -262,16 +262,16 @@ fn check_addresses(table: &mut Table<'_>, listen: SocketAddr, admin: SocketAddr)
         } else {
             LISTEN.name
         };
-        let spot = table.spot(name);
+        let location = table.location(name);
         let finding = Finding::Remark(format!(
             "visitors ({listen}) and operators ({admin}) cannot share a port"
         ));
-        table.notes.refuse(&spot, finding, "", None);
+        table.notes.refuse(&location, finding, "", None);
     }
     if !admin.ip().is_loopback() && !table.has(ADMIN_TOKEN_FILE.name) {
-        let spot = table.spot(ADMIN.name);
+        let location = table.location(ADMIN.name);
         table.notes.refuse(
-            &spot,
+            &location,
             Finding::Value(format!("{admin} without admin_token_file")),
             "a loopback address, or one that others reach together with admin_token_file",
             Some("whoever reaches it may try to change every room".to_owned()),
@@ -281,10 +281,10 @@ fn check_addresses(table: &mut Table<'_>, listen: SocketAddr, admin: SocketAddr)
 
 fn read_ticket_keys(table: &mut Table<'_>) -> Vec<[u8; 32]> {
     let mut keys: Vec<[u8; 32]> = Vec::new();
-    for Placed { value, spot } in table.list(&TICKET_KEYS).unwrap_or_default() {
+    for Located { value, location } in table.list(&TICKET_KEYS).unwrap_or_default() {
         if let Some(first) = keys.iter().position(|known| *known == value) {
             let finding = Finding::Remark(format!("the same key as number {}", first + 1));
-            table.notes.refuse(&spot, finding, "", None);
+            table.notes.refuse(&location, finding, "", None);
         }
         keys.push(value);
     }
@@ -295,17 +295,17 @@ fn read_ticket_keys(table: &mut Table<'_>) -> Vec<[u8; 32]> {
 ///
 /// # Errors
 ///
-/// A [`Refusal`] if it is none.
-pub fn data_center_name(text: &str) -> Result<String, Refusal> {
+/// A [`InvalidValue`] if it is none.
+pub fn data_center_name(text: &str) -> Result<String, InvalidValue> {
     if text.eq_ignore_ascii_case("Anywhere") {
-        return Err(Refusal::hint(
+        return Err(InvalidValue::hint(
             "the state uses that word for what no data center has a share in",
         ));
     }
     let length = text.chars().count();
     let is_plain = text.trim() == text && !text.chars().any(char::is_control);
     if !(1..=64).contains(&length) || !is_plain {
-        return Err(Refusal::PLAIN);
+        return Err(InvalidValue::PLAIN);
     }
     Ok(text.to_owned())
 }

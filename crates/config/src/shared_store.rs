@@ -22,11 +22,11 @@ pub struct ValkeyConfig {
     pub local: ValkeyAddress,
     /// The store behind all data centers. The same as `local` where there is only one, and where it
     /// was left out.
-    pub world: ValkeyAddress,
-    /// Whether `world` was written down. Then this data center has ledgers of its own behind which
-    /// stand the world's, be it on the same server; otherwise its nodes share one ledger for each
+    pub global: ValkeyAddress,
+    /// Whether `global` was written down. Then this data center has ledgers of its own behind which
+    /// stand the root's, be it on the same server; otherwise its nodes share one ledger for each
     /// room.
-    pub has_world: bool,
+    pub has_global: bool,
     /// First part of all keys, so that others may use the same server: 1 to 64 of
     /// `A-Z a-z 0-9 - _ . :`.
     pub prefix: String,
@@ -41,7 +41,7 @@ impl ValkeyConfig {
     pub fn resolve_paths(&mut self, folder: &Path) {
         let resolve = |path: &mut PathBuf| *path = folder.join(&*path);
         self.password_file.iter_mut().for_each(resolve);
-        for address in [&mut self.local, &mut self.world] {
+        for address in [&mut self.local, &mut self.global] {
             let tls = address.tls.iter_mut();
             tls.flat_map(|tls| &mut tls.ca_file).for_each(resolve);
         }
@@ -54,7 +54,7 @@ impl ValkeyConfig {
     /// [`PasswordError`] if it can be none; then nothing changes.
     pub fn set_password(&mut self, password: &str) -> Result<(), PasswordError> {
         PasswordError::check(password)?;
-        for address in [&mut self.local, &mut self.world] {
+        for address in [&mut self.local, &mut self.global] {
             address.password.get_or_insert_with(|| password.to_owned());
         }
         Ok(())
@@ -71,8 +71,8 @@ mod tests {
         let address = |text: &str| ValkeyAddress::parse(text).unwrap();
         ValkeyConfig {
             local: address("rediss://10.0.0.5"),
-            world: address("redis://me:own%20one@10.9.0.5"),
-            has_world: true,
+            global: address("redis://me:own%20one@10.9.0.5"),
+            has_global: true,
             prefix: "anteroom".to_owned(),
             password_file: Some(PathBuf::from("secrets/redis")),
         }
@@ -83,7 +83,7 @@ mod tests {
         let mut config = config();
         config.set_password("q7TzN0mK").unwrap();
         assert_eq!(config.local.password.as_deref(), Some("q7TzN0mK"));
-        assert_eq!(config.world.password.as_deref(), Some("own one"));
+        assert_eq!(config.global.password.as_deref(), Some("own one"));
         let debug = format!("{config:?}");
         assert!(!debug.contains("q7Tz") && !debug.contains("own"), "{debug}");
         assert!(debug.contains("rediss://10.0.0.5:6379"), "{debug}");
@@ -110,7 +110,7 @@ mod tests {
         config.local.tls = Some(ValkeyTls {
             ca_file: Some(PathBuf::from("/etc/ca.pem")),
         });
-        config.world.tls = Some(ValkeyTls {
+        config.global.tls = Some(ValkeyTls {
             ca_file: Some(PathBuf::from("ca.pem")),
         });
         config.resolve_paths(Path::new("/srv/anteroom"));
@@ -118,6 +118,6 @@ mod tests {
         let path = |text: &str| Some(PathBuf::from(text));
         assert_eq!(config.password_file, path("/srv/anteroom/secrets/redis"));
         assert_eq!(ca_file(&config.local), path("/etc/ca.pem"));
-        assert_eq!(ca_file(&config.world), path("/srv/anteroom/ca.pem"));
+        assert_eq!(ca_file(&config.global), path("/srv/anteroom/ca.pem"));
     }
 }

@@ -5,8 +5,8 @@
 use std::path::PathBuf;
 
 use super::keys::{A_FILE, path_key};
-use super::kind::{Choice, Password, Refusal, StoreAddress, Text};
-use super::notes::Spot;
+use super::kind::{Choice, InvalidValue, Password, StoreAddress, Text};
+use super::notes::Location;
 use super::problem::Finding;
 use super::reader::{Key, Table};
 use super::shared_store::{StoreConfig, ValkeyConfig};
@@ -34,8 +34,8 @@ const LOCAL: Key<StoreAddress> = Key {
     kind: StoreAddress,
     default: None,
 };
-const WORLD: Key<StoreAddress> = Key {
-    name: "world",
+const GLOBAL: Key<StoreAddress> = Key {
+    name: "global",
     kind: StoreAddress,
     default: None,
 };
@@ -45,7 +45,7 @@ const USERNAME: Key<Text<String>> = Key {
         allowed: "a name of 1 to 256 bytes without spaces",
         read: |text| {
             let name = Some(text).filter(|text| is_username(text));
-            name.map(str::to_owned).ok_or(Refusal::PLAIN)
+            name.map(str::to_owned).ok_or(InvalidValue::PLAIN)
         },
     },
     default: None,
@@ -70,7 +70,7 @@ pub(super) const PREFIX: Key<Text<String>> = Key {
 /// What means something only where there is a server.
 const OF_VALKEY: [&str; 7] = [
     LOCAL.name,
-    WORLD.name,
+    GLOBAL.name,
     USERNAME.name,
     PASSWORD.name,
     PASSWORD_FILE.name,
@@ -80,7 +80,7 @@ const OF_VALKEY: [&str; 7] = [
 
 /// Reads `[store]`, which may be left out; `None` after a mistake. `unnamed` is where the data
 /// center's name would stand if it has none of its own.
-pub(super) fn read(mut table: Table<'_>, unnamed: Option<&Spot>) -> Option<StoreConfig> {
+pub(super) fn read(mut table: Table<'_>, unnamed: Option<&Location>) -> Option<StoreConfig> {
     let engine = table.optional(&KIND);
     let is_left_out = !table.has(KIND.name);
     let engine = engine.or_else(|| is_left_out.then_some(Engine::Embedded));
@@ -89,8 +89,8 @@ pub(super) fn read(mut table: Table<'_>, unnamed: Option<&Spot>) -> Option<Store
     } else {
         table.optional(&LOCAL)
     };
-    let has_world = table.has(WORLD.name);
-    let world = read_world(&mut table, local.as_ref());
+    let has_global = table.has(GLOBAL.name);
+    let global = read_global(&mut table, local.as_ref());
     let login = Login::read(&mut table);
     let ca_file = table.optional(&CA_FILE);
     let prefix = table.defaulted(&PREFIX);
@@ -99,11 +99,11 @@ pub(super) fn read(mut table: Table<'_>, unnamed: Option<&Spot>) -> Option<Store
             refuse_keys_of_valkey(&mut table);
             Some(StoreConfig::Embedded)
         }
-        Engine::Valkey => local.zip(world).map(|(local, world)| {
+        Engine::Valkey => local.zip(global).map(|(local, global)| {
             let mut config = ValkeyConfig {
                 local,
-                world,
-                has_world,
+                global,
+                has_global,
                 prefix,
                 password_file: None,
             };
@@ -119,10 +119,10 @@ pub(super) fn read(mut table: Table<'_>, unnamed: Option<&Spot>) -> Option<Store
 }
 
 /// Left out, it is the same as `local`; `None` after a mistake.
-fn read_world(table: &mut Table<'_>, local: Option<&ValkeyAddress>) -> Option<ValkeyAddress> {
-    let world = table.optional(&WORLD);
-    if table.has(WORLD.name) {
-        return world;
+fn read_global(table: &mut Table<'_>, local: Option<&ValkeyAddress>) -> Option<ValkeyAddress> {
+    let global = table.optional(&GLOBAL);
+    if table.has(GLOBAL.name) {
+        return global;
     }
     local.cloned()
 }
@@ -137,24 +137,24 @@ fn refuse_keys_of_valkey(table: &mut Table<'_>) {
     let is_forgotten = !is_flags && !table.has(KIND.name);
     for name in OF_VALKEY {
         if table.has(name) {
-            let spot = table.spot(name);
+            let location = table.location(name);
             let finding = Finding::Remark(format!("has no effect {without}"));
             let hint = is_forgotten.then(|| "add kind = \"valkey\"".to_owned());
-            table.notes.refuse(&spot, finding, with, hint);
+            table.notes.refuse(&location, finding, with, hint);
         }
     }
 }
 
 /// A store behind another one knows data centers by their names.
-fn check_names(table: &mut Table<'_>, config: &ValkeyConfig, unnamed: Option<&Spot>) {
-    if is_same_store(&config.local, &config.world) {
+fn check_names(table: &mut Table<'_>, config: &ValkeyConfig, unnamed: Option<&Location>) {
+    if is_same_store(&config.local, &config.global) {
         return;
     }
-    if let Some(spot) = unnamed {
+    if let Some(location) = unnamed {
         let finding = Finding::Value("\"local\", the default".to_owned());
-        let allowed = "a name of its own for each data center, where world is not local";
+        let allowed = "a name of its own for each data center, where global is not local";
         let hint = "two data centers of one name would be taken for one".to_owned();
-        table.notes.refuse(spot, finding, allowed, Some(hint));
+        table.notes.refuse(location, finding, allowed, Some(hint));
     }
 }
 
@@ -178,17 +178,17 @@ impl Login {
             password_file: table.optional(&PASSWORD_FILE),
         };
         if table.has(PASSWORD.name) && table.has(PASSWORD_FILE.name) {
-            let spot = table.spot(PASSWORD_FILE.name);
+            let location = table.location(PASSWORD_FILE.name);
             let finding = Finding::Remark("stands beside password".to_owned());
             let allowed = "either password or password_file";
-            table.notes.refuse(&spot, finding, allowed, None);
+            table.notes.refuse(&location, finding, allowed, None);
         }
         login
     }
 
     /// Goes to each address that does not say it itself.
     fn give_to(self, table: &mut Table<'_>, config: &mut ValkeyConfig) {
-        let addresses = [&config.local, &config.world];
+        let addresses = [&config.local, &config.global];
         let has_no_use = |has: fn(&ValkeyAddress) -> bool| addresses.into_iter().all(has);
         let names = [
             (
@@ -206,12 +206,12 @@ impl Login {
         ];
         for (name, _) in names.iter().filter(|(_, has_no_use)| *has_no_use) {
             if table.has(name) {
-                let spot = table.spot(name);
+                let location = table.location(name);
                 let remark = "has no effect: every address has one of its own";
-                table.notes.warn(&spot, remark);
+                table.notes.warn(&location, remark);
             }
         }
-        for address in [&mut config.local, &mut config.world] {
+        for address in [&mut config.local, &mut config.global] {
             address.username = address.username.take().or_else(|| self.username.clone());
             address.password = address.password.take().or_else(|| self.password.clone());
         }
@@ -224,12 +224,12 @@ fn warn_of_passwords_in_flags(table: &mut Table<'_>, config: &ValkeyConfig) {
     if !table.notes.is_flags() {
         return;
     }
-    for (name, address) in [(LOCAL.name, &config.local), (WORLD.name, &config.world)] {
+    for (name, address) in [(LOCAL.name, &config.local), (GLOBAL.name, &config.global)] {
         if table.has(name) && address.password.is_some() {
-            let spot = table.spot(name);
+            let location = table.location(name);
             let remark = "every user of this machine sees a password in a flag; a config file with \
                           password_file keeps it";
-            table.notes.warn(&spot, remark);
+            table.notes.warn(&location, remark);
         }
     }
 }
@@ -237,23 +237,23 @@ fn warn_of_passwords_in_flags(table: &mut Table<'_>, config: &ValkeyConfig) {
 fn give_ca_file(table: &mut Table<'_>, config: &mut ValkeyConfig, ca_file: Option<PathBuf>) {
     let Some(ca_file) = ca_file else { return };
     let mut is_used = false;
-    for address in [&mut config.local, &mut config.world] {
+    for address in [&mut config.local, &mut config.global] {
         if let Some(tls) = &mut address.tls {
             tls.ca_file = Some(ca_file.clone());
             is_used = true;
         }
     }
     if !is_used {
-        let spot = table.spot(CA_FILE.name);
+        let location = table.location(CA_FILE.name);
         let remark = "has no effect: no address begins with rediss://";
-        table.notes.warn(&spot, remark);
+        table.notes.warn(&location, remark);
     }
 }
 
-fn prefix(text: &str) -> Result<String, Refusal> {
+fn prefix(text: &str) -> Result<String, InvalidValue> {
     let is_plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.' | b':');
     if !(1..=64).contains(&text.len()) || !text.bytes().all(is_plain) {
-        return Err(Refusal::PLAIN);
+        return Err(InvalidValue::PLAIN);
     }
     Ok(text.to_owned())
 }

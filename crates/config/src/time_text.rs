@@ -2,14 +2,13 @@
 //!
 //! Other languages are the waiting page's business: it has the numbers.
 
-use anteroom_room::time::{Millis, Span};
-use jiff::Timestamp;
+use anteroom_room::time::{DurationMs, Timestamp};
 
 /// `2020-08-03T23:46:00.000Z`: RFC 3339 in UTC, always with milliseconds.
 ///
 /// A moment beyond the year 9999 is written as the last one that RFC 3339 has.
 #[must_use]
-pub fn rfc3339_millis(moment: Millis) -> String {
+pub fn rfc3339_millis(moment: Timestamp) -> String {
     format!("{:.3}", timestamp(moment))
 }
 
@@ -17,20 +16,20 @@ pub fn rfc3339_millis(moment: Millis) -> String {
 ///
 /// A moment beyond the year 9999 is written as the last one that RFC 3339 has.
 #[must_use]
-pub fn rfc3339_secs(moment: Millis) -> String {
+pub fn rfc3339_secs(moment: Timestamp) -> String {
     format!("{:.0}", timestamp(moment))
 }
 
-fn timestamp(moment: Millis) -> Timestamp {
+fn timestamp(moment: Timestamp) -> jiff::Timestamp {
     i64::try_from(moment.0)
         .ok()
-        .and_then(|millis| Timestamp::from_millisecond(millis).ok())
-        .unwrap_or(Timestamp::MAX)
+        .and_then(|millis| jiff::Timestamp::from_millisecond(millis).ok())
+        .unwrap_or(jiff::Timestamp::MAX)
 }
 
 /// Whole minutes, rounded up and at least 1: what is known to come is never "in 0 minutes".
 #[must_use]
-pub fn minutes(span: Span) -> u64 {
+pub fn minutes(span: DurationMs) -> u64 {
     span.0.div_ceil(60_000).max(1)
 }
 
@@ -56,20 +55,23 @@ mod tests {
 
     #[test]
     fn moments_are_utc_with_milliseconds_or_without() {
-        let moment = Millis(1_596_498_360_000);
+        let moment = Timestamp(1_596_498_360_000);
         assert_eq!(rfc3339_millis(moment), "2020-08-03T23:46:00.000Z");
-        assert_eq!(rfc3339_secs(moment + Span(999)), "2020-08-03T23:46:00Z");
-        assert_eq!(rfc3339_millis(Millis::ZERO), "1970-01-01T00:00:00.000Z");
         assert_eq!(
-            rfc3339_secs(Millis::NEVER),
-            rfc3339_secs(Millis(i64::MAX.unsigned_abs()))
+            rfc3339_secs(moment + DurationMs(999)),
+            "2020-08-03T23:46:00Z"
         );
-        assert!(rfc3339_secs(Millis::NEVER).starts_with("9999-12-"));
+        assert_eq!(rfc3339_millis(Timestamp::ZERO), "1970-01-01T00:00:00.000Z");
+        assert_eq!(
+            rfc3339_secs(Timestamp::NEVER),
+            rfc3339_secs(Timestamp(i64::MAX.unsigned_abs()))
+        );
+        assert!(rfc3339_secs(Timestamp::NEVER).starts_with("9999-12-"));
     }
 
     #[test]
     fn minutes_are_rounded_up_and_never_none() {
-        let check = |millis, expected| assert_eq!(minutes(Span(millis)), expected);
+        let check = |millis, expected| assert_eq!(minutes(DurationMs(millis)), expected);
         check(0, 1);
         check(1, 1);
         check(60_000, 1);

@@ -15,7 +15,9 @@ pub mod reader;
 pub mod source;
 
 pub use document::Document;
-pub use kind::{Choice, Duration, Kind, Moment, Number, Refusal, Switch, Text, Whole, nearest};
-pub use notes::{Notes, Placed, Spot};
+pub use kind::{
+    Choice, Duration, InvalidValue, Kind, Moment, Number, Switch, Text, Whole, nearest,
+};
+pub use notes::{Located, Location, Notes};
 pub use problem::quoted;
 pub use reader::{Element, Key, Table};

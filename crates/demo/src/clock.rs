@@ -6,7 +6,7 @@
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use anteroom_room::time::Millis;
+use anteroom_room::time::Timestamp;
 
 /// Milliseconds since the Unix epoch that never go back.
 #[derive(Clone, Copy, Debug)]
@@ -34,8 +34,8 @@ impl Clock {
 
     /// The time now. Rounded down once, at the end: rounding both parts would put this clock up to
     /// 2 ms behind the gateway's, and a seat that was given on in time would be counted twice.
-    pub(crate) fn now(&self) -> Millis {
-        Millis(whole_millis(self.since_epoch + self.started.elapsed()))
+    pub(crate) fn now(&self) -> Timestamp {
+        Timestamp(whole_millis(self.since_epoch + self.started.elapsed()))
     }
 }
 

@@ -9,8 +9,8 @@
 //! what people and the script of the waiting page do.
 
 mod browser;
+mod counters;
 mod route;
-mod tally;
 mod visitor;
 
 use std::ops::RangeInclusive;
@@ -21,8 +21,8 @@ use tokio::task::JoinSet;
 use url::Url;
 
 use self::browser::Network;
-use self::tally::Tally;
-pub use self::tally::{CrowdRecord, RequestErrorKind, Stage};
+use self::counters::LoadCounters;
+pub use self::counters::{LoadReport, RequestErrorKind, Stage};
 use self::visitor::Visitor;
 use super::clock::Clock;
 use super::stop::{Stop, Stopper};
@@ -50,7 +50,7 @@ pub struct Target {
 
 /// What the crowd will do. Every choice follows from the seed; how long things take does not.
 #[derive(Clone, Debug)]
-pub struct CrowdPlan {
+pub struct LoadPlan {
     /// How many come.
     pub visitors: u32,
     /// When the last one comes. They come ever more quickly.
@@ -82,7 +82,7 @@ pub struct CrowdPlan {
     pub seed: u64,
 }
 
-impl CrowdPlan {
+impl LoadPlan {
     /// When visitor `number` (from 0) comes: the crowd grows with time to the power of 1.5, so
     /// that a shop fills early and the line goes on growing.
     fn arrives_after(&self, number: u32) -> Duration {
@@ -93,24 +93,24 @@ impl CrowdPlan {
 
 /// A crowd on its way.
 #[derive(Debug)]
-pub struct Crowd {
-    tally: Arc<Tally>,
+pub struct LoadGenerator {
+    counters: Arc<LoadCounters>,
     stopper: Stopper,
     visitors: JoinSet<()>,
 }
 
-impl Crowd {
+impl LoadGenerator {
     /// Sends the crowd off.
     ///
     /// # Panics
     ///
     /// If the target has no gateway.
     #[must_use]
-    pub fn start(target: Target, plan: CrowdPlan) -> Self {
-        let tally = Arc::new(Tally::new(plan.visitors));
+    pub fn start(target: Target, plan: LoadPlan) -> Self {
+        let counters = Arc::new(LoadCounters::new(plan.visitors));
         let clock = Clock::start();
         let plan = Arc::new(plan);
-        let network = Arc::new(Network::new(target, &plan, clock, Arc::clone(&tally)));
+        let network = Arc::new(Network::new(target, &plan, clock, Arc::clone(&counters)));
         let (stopper, stop) = Stopper::new();
         let mut visitors = JoinSet::new();
         for number in 0..plan.visitors {
@@ -119,7 +119,7 @@ impl Crowd {
             visitors.spawn(live_until(visitor.live(arrives_after), stop.clone()));
         }
         Self {
-            tally,
+            counters,
             stopper,
             visitors,
         }
@@ -127,14 +127,14 @@ impl Crowd {
 
     /// What has happened until now.
     #[must_use]
-    pub fn record(&self) -> CrowdRecord {
-        self.tally.record()
+    pub fn record(&self) -> LoadReport {
+        self.counters.record()
     }
 
     /// How long the last visitor who came in had waited.
     #[must_use]
     pub fn last_wait(&self) -> Option<Duration> {
-        self.tally.last_wait()
+        self.counters.last_wait()
     }
 
     /// Returns once every visitor has left. Safe to cancel.
@@ -153,17 +153,17 @@ impl Crowd {
     /// # Panics
     ///
     /// If a visitor panicked.
-    pub async fn stop(mut self) -> CrowdRecord {
+    pub async fn stop(mut self) -> LoadReport {
         self.stopper.stop();
         self.everybody_gone().await;
-        self.tally.record()
+        self.counters.record()
     }
 }
 
-async fn live_until(life: impl Future<Output = ()>, mut stop: Stop) {
+async fn live_until(incarnation: impl Future<Output = ()>, mut stop: Stop) {
     tokio::select! {
         () = stop.requested() => {}
-        () = life => {}
+        () = incarnation => {}
     }
 }
 
@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     fn visitors_come_ever_more_quickly_and_all_in_time() {
-        let plan = CrowdPlan {
+        let plan = LoadPlan {
             visitors: 100,
             arrive_over: Duration::from_secs(10),
             ..quick_plan()

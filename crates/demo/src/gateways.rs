@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::pin::Pin;
 
 use anteroom_room::rules::Limits;
-use anteroom_room::time::Span;
+use anteroom_room::time::DurationMs;
 use serde::Serialize;
 use url::Url;
 
@@ -25,7 +25,7 @@ pub struct GatewayPlan {
     /// Its limits.
     pub limits: Limits,
     /// Its session duration.
-    pub session_duration: Span,
+    pub session_duration: DurationMs,
     /// How many gateways, and in how many data centers.
     pub layout: Layout,
     /// An empty folder for journals, keys and stores; gone when the demo ends.
@@ -48,12 +48,12 @@ pub struct RunningGateway {
     /// Number of its data center, from 1.
     pub data_center: u32,
     /// Reads its figures; called a few times a second.
-    pub figures: Box<dyn Fn() -> GatewayFigures + Send + Sync>,
+    pub stats: Box<dyn Fn() -> GatewayStats + Send + Sync>,
 }
 
 /// What gateways say of the room.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize)]
-pub struct GatewayFigures {
+pub struct GatewayStats {
     /// Visitors inside, in the world as the gateway knows it.
     pub inside: u32,
     /// Visitors in the line, in the world as the gateway knows it.
@@ -79,9 +79,9 @@ impl RunningGateways {
 
     /// The world as the first one sees it, with everybody's admissions: a visitor is admitted by
     /// one gateway, but each of them knows of all who are inside.
-    pub(super) fn figures(&self) -> GatewayFigures {
-        let all = self.gateways.iter().map(|gateway| (gateway.figures)());
-        let sum = |sum: GatewayFigures, next: GatewayFigures| GatewayFigures {
+    pub(super) fn stats(&self) -> GatewayStats {
+        let all = self.gateways.iter().map(|gateway| (gateway.stats)());
+        let sum = |sum: GatewayStats, next: GatewayStats| GatewayStats {
             admitted: sum.admitted + next.admitted,
             ..sum
         };
@@ -110,38 +110,38 @@ impl fmt::Debug for RunningGateway {
 mod tests {
     use super::*;
 
-    fn gateway(port: u16, data_center: u32, figures: GatewayFigures) -> RunningGateway {
+    fn gateway(port: u16, data_center: u32, stats: GatewayStats) -> RunningGateway {
         RunningGateway {
             url: format!("http://127.0.0.1:{port}/").parse().unwrap(),
             data_center,
-            figures: Box::new(move || figures),
+            stats: Box::new(move || stats),
         }
     }
 
     fn running() -> RunningGateways {
-        let figures = |inside, waiting, admitted| GatewayFigures {
+        let stats = |inside, waiting, admitted| GatewayStats {
             inside,
             waiting,
             admitted,
         };
         RunningGateways {
             gateways: vec![
-                gateway(1, 1, figures(40, 7, 30)),
-                gateway(2, 1, figures(39, 8, 20)),
-                gateway(3, 2, figures(38, 9, 10)),
+                gateway(1, 1, stats(40, 7, 30)),
+                gateway(2, 1, stats(39, 8, 20)),
+                gateway(3, 2, stats(38, 9, 10)),
             ],
             stop: Box::pin(async {}),
         }
     }
 
     #[test]
-    fn admissions_are_added_up_and_the_world_is_seen_from_one_gateway() {
-        let expected = GatewayFigures {
+    fn admissions_are_added_up_and_the_root_is_seen_from_one_gateway() {
+        let expected = GatewayStats {
             inside: 40,
             waiting: 7,
             admitted: 60,
         };
-        assert_eq!(running().figures(), expected);
+        assert_eq!(running().stats(), expected);
     }
 
     #[test]

@@ -15,18 +15,18 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anteroom_room::id::VisitorId;
 use anteroom_room::rules::Limits;
-use anteroom_room::time::{Millis, Minute, Span};
+use anteroom_room::time::{DurationMs, Minute, Timestamp};
 use serde::Serialize;
 
 use self::deadlines::Deadlines;
-pub use self::sighting::{ACCEPTED_AT, ROOM, SEAT_ENDS, Sighting, VISITOR};
+pub use self::sighting::{ACCEPTED_AT, OriginRequest, ROOM, SEAT_ENDS, VISITOR};
 
 /// How late a request may be and still be put down to the way from the gateway to the origin.
 ///
 /// The gateway decides, then the request travels, and on a busy machine it waits for the
 /// processor. Half a second is the tolerance that nodes grant each other's clocks. Larger hides
 /// a gateway that lets people overstay; smaller blames it for a busy machine.
-pub const ON_THE_WAY_MAX: Span = Span(500);
+pub const ON_THE_WAY_MAX: DurationMs = DurationMs(500);
 
 /// Counts visitors as the origin sees them.
 ///
@@ -38,30 +38,30 @@ pub const ON_THE_WAY_MAX: Span = Span(500);
 /// - The memory grows by one entry per admission and one per logout, which a demo can afford and a
 ///   gateway could not.
 #[derive(Debug)]
-pub struct Judge {
-    session_duration: Span,
-    now: Millis,
+pub struct Checker {
+    session_duration: DurationMs,
+    now: Timestamp,
     inside: Deadlines,
     seen: Deadlines,
     /// Who has logged out, and when.
-    gone: BTreeMap<VisitorId, Millis>,
+    gone: BTreeMap<VisitorId, Timestamp>,
     /// Most inside at a moment at which one of them was let through.
     most_with_gone: usize,
-    admissions: BTreeMap<Minute, BTreeSet<(VisitorId, Millis)>>,
+    admissions: BTreeMap<Minute, BTreeSet<(VisitorId, Timestamp)>>,
     admission_count: u64,
     most_admissions: usize,
     requests: u64,
     unjudged: u64,
     revoked: u64,
-    late: Late,
+    late: LateRequests,
 }
 
 /// Requests whose seat had ended when they arrived.
 #[derive(Debug, Default)]
-struct Late {
+struct LateRequests {
     requests: u64,
     on_the_way: u64,
-    longest: Span,
+    longest: DurationMs,
 }
 
 /// What the origin counted, beside the limits it should have stayed within.
@@ -95,13 +95,13 @@ pub struct Verdict {
     pub unjudged_requests: u64,
 }
 
-impl Judge {
+impl Checker {
     /// A judge who has seen nobody. `session_duration` is only for the second measure.
     #[must_use]
-    pub fn new(session_duration: Span) -> Self {
+    pub fn new(session_duration: DurationMs) -> Self {
         Self {
             session_duration,
-            now: Millis::ZERO,
+            now: Timestamp::ZERO,
             inside: Deadlines::default(),
             seen: Deadlines::default(),
             gone: BTreeMap::new(),
@@ -112,7 +112,7 @@ impl Judge {
             requests: 0,
             unjudged: 0,
             revoked: 0,
-            late: Late::default(),
+            late: LateRequests::default(),
         }
     }
 
@@ -121,7 +121,7 @@ impl Judge {
     /// A visitor who was revoked and comes back with the same seat is inside at that moment: the
     /// judge counts who is let through, not who should be. It is not counted until the seat's end,
     /// for as soon as all nodes refuse it the seat may be somebody else's.
-    pub fn observe(&mut self, sighting: &Sighting, now: Millis) {
+    pub fn observe(&mut self, sighting: &OriginRequest, now: Timestamp) {
         self.advance(now);
         self.requests += 1;
         if sighting.seat_ends_at <= self.now {
@@ -145,14 +145,14 @@ impl Judge {
     }
 
     /// Counts one request that came without readable headers.
-    pub fn observe_unjudged(&mut self, now: Millis) {
+    pub fn observe_unjudged(&mut self, now: Timestamp) {
         self.advance(now);
         self.requests += 1;
         self.unjudged += 1;
     }
 
     /// A visitor logged out: it leaves at once.
-    pub fn revoke(&mut self, visitor: VisitorId, now: Millis) {
+    pub fn revoke(&mut self, visitor: VisitorId, now: Timestamp) {
         self.advance(now);
         self.seen.remove(visitor);
         self.gone.insert(visitor, self.now);
@@ -162,13 +162,13 @@ impl Judge {
     }
 
     /// How many are inside `now`.
-    pub fn inside(&mut self, now: Millis) -> usize {
+    pub fn inside(&mut self, now: Timestamp) -> usize {
         self.advance(now);
         self.inside.len()
     }
 
     /// What was counted until `now`, beside `limits`.
-    pub fn verdict(&mut self, limits: Limits, now: Millis) -> Verdict {
+    pub fn verdict(&mut self, limits: Limits, now: Timestamp) -> Verdict {
         self.advance(now);
         Verdict {
             total_active_users: limits.total_active_users,
@@ -188,20 +188,20 @@ impl Judge {
     }
 
     /// Whether this admission was ended before.
-    fn is_gone(&self, sighting: &Sighting) -> bool {
+    fn is_gone(&self, sighting: &OriginRequest) -> bool {
         let ended_at = self.gone.get(&sighting.visitor);
         ended_at.is_some_and(|ended_at| sighting.accepted_at <= *ended_at)
     }
 
-    fn advance(&mut self, now: Millis) {
+    fn advance(&mut self, now: Timestamp) {
         self.now = self.now.max(now);
         self.inside.expire(self.now);
         self.seen.expire(self.now);
     }
 }
 
-impl Late {
-    fn record(&mut self, by: Span) {
+impl LateRequests {
+    fn record(&mut self, by: DurationMs) {
         if by > ON_THE_WAY_MAX {
             self.requests += 1;
         } else {

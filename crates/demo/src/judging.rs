@@ -1,4 +1,4 @@
-//! An origin that has the [`Judge`] count, for tests: what it counts is what limits are worth.
+//! An origin that has the [`Checker`] count, for tests: what it counts is what limits are worth.
 //!
 //! It believes what nodes say of each request (`Anteroom-Seat-Ends`, `Anteroom-Accepted-At`) and
 //! nothing else. Through which node a request came, the load generator says, for the evidence
@@ -10,7 +10,7 @@
 //! | --- | --- |
 //! | `/logout` | a page that ends the visitor's session |
 //! | `/error` | a page with the status 500 |
-//! | `/held` | a page, once [`JudgingOrigin::release`] was called |
+//! | `/held` | a page, once [`CheckingOrigin::release`] was called |
 //! | any other | a page |
 
 use std::collections::BTreeMap;
@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 use anteroom_room::id::VisitorId;
 use anteroom_room::rules::Limits;
-use anteroom_room::time::{Millis, Minute, Span};
+use anteroom_room::time::{DurationMs, Minute, Timestamp};
 use bytes::Bytes;
 use http::header::CACHE_CONTROL;
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode};
@@ -35,7 +35,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 
-use crate::judge::{Judge, ON_THE_WAY_MAX, Sighting, VISITOR, Verdict};
+use crate::judge::{Checker, ON_THE_WAY_MAX, OriginRequest, VISITOR, Verdict};
 
 /// In an answer: until when the visitor's seat lasts.
 pub const JUDGE_SEAT_ENDS: HeaderName = HeaderName::from_static("judge-seat-ends");
@@ -53,80 +53,80 @@ const LISTEN: &str = "127.0.0.2:0";
 const COMMAND: HeaderName = HeaderName::from_static("anteroom-command");
 /// Node and judge each cut what they read down to whole milliseconds, the node twice: a seat that
 /// it gave on in time must not look taken for that long.
-const CLOCKS_APART: Span = Span(2);
+const CLOCKS_APART: DurationMs = DurationMs(2);
 /// Most pieces of evidence that are kept: the first ones tell the most.
 const EVIDENCE_MAX: usize = 60;
 
 /// Tells the judge what time it is: the clock that the nodes go by.
 #[derive(Clone)]
-pub struct JudgesClock(Arc<dyn Fn() -> Millis + Send + Sync>);
+pub struct CheckerClock(Arc<dyn Fn() -> Timestamp + Send + Sync>);
 
 /// What is judged.
 #[derive(Clone, Debug)]
-pub struct JudgedRoom {
+pub struct CheckedRoom {
     /// The name that requests must have been admitted to.
     pub name: String,
     /// The limits that must hold.
     pub limits: Limits,
     /// For the judge's second measure only.
-    pub session: Span,
+    pub session: DurationMs,
     /// What time it is.
-    pub clock: JudgesClock,
+    pub clock: CheckerClock,
 }
 
 /// A running origin with its judge; ends when dropped.
 #[derive(Debug)]
-pub struct JudgingOrigin {
+pub struct CheckingOrigin {
     address: SocketAddr,
-    court: Arc<Court>,
+    court: Arc<CheckerShared>,
     serving: Option<JoinHandle<()>>,
 }
 
 /// What all connections share.
 #[derive(Debug)]
-struct Court {
-    room: JudgedRoom,
-    book: Mutex<Book>,
+struct CheckerShared {
+    room: CheckedRoom,
+    book: Mutex<CheckerState>,
     is_released: watch::Sender<bool>,
     held: watch::Sender<usize>,
 }
 
 #[derive(Debug)]
-struct Book {
-    judge: Judge,
-    began_at: Millis,
+struct CheckerState {
+    judge: Checker,
+    began_at: Timestamp,
     /// The path that each admitted visitor asked for first.
-    admissions: BTreeMap<(Millis, VisitorId), String>,
+    admissions: BTreeMap<(Timestamp, VisitorId), String>,
     /// By node: how long ago the newest admission seemed to be when it was first seen, at least.
     clocks_behind_ms: BTreeMap<String, i64>,
     evidence: Vec<String>,
 }
 
-impl JudgesClock {
+impl CheckerClock {
     /// A clock that is read like this.
-    pub fn new(read: impl Fn() -> Millis + Send + Sync + 'static) -> Self {
+    pub fn new(read: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
         Self(Arc::new(read))
     }
 }
 
-impl fmt::Debug for JudgesClock {
+impl fmt::Debug for CheckerClock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("JudgesClock").field(&(self.0)()).finish()
     }
 }
 
-impl JudgingOrigin {
+impl CheckingOrigin {
     /// Serves on a free port.
     ///
     /// # Panics
     ///
     /// If this machine has no free port.
-    pub async fn start(room: JudgedRoom) -> Self {
+    pub async fn start(room: CheckedRoom) -> Self {
         let listener = TcpListener::bind(LISTEN).await;
         let listener = listener.expect("this machine has a free port");
         let address = listener.local_addr();
-        let book = Book::new(&room);
-        let court = Arc::new(Court {
+        let book = CheckerState::new(&room);
+        let court = Arc::new(CheckerShared {
             room,
             book: Mutex::new(book),
             is_released: watch::Sender::new(false),
@@ -212,7 +212,7 @@ impl JudgingOrigin {
 
     /// When each visitor was admitted and the path that it asked for first, in that order.
     #[must_use]
-    pub fn first_paths(&self) -> Vec<(Millis, String)> {
+    pub fn first_paths(&self) -> Vec<(Timestamp, String)> {
         let book = self.court.book.lock();
         let admissions = book.admissions.iter();
         let paths = admissions.map(|((accepted_at, _), path)| (*accepted_at, path.clone()));
@@ -236,10 +236,10 @@ impl JudgingOrigin {
 
     /// Forgets everybody: for a deployment that begins anew.
     pub fn begin_anew(&self) {
-        *self.court.book.lock() = Book::new(&self.court.room);
+        *self.court.book.lock() = CheckerState::new(&self.court.room);
     }
 
-    /// How many requests for `/held` wait for [`JudgingOrigin::release`], or have waited.
+    /// How many requests for `/held` wait for [`CheckingOrigin::release`], or have waited.
     #[must_use]
     pub fn held(&self) -> usize {
         *self.court.held.borrow()
@@ -251,7 +251,7 @@ impl JudgingOrigin {
     }
 }
 
-impl Drop for JudgingOrigin {
+impl Drop for CheckingOrigin {
     fn drop(&mut self) {
         if let Some(serving) = &self.serving {
             serving.abort();
@@ -259,12 +259,12 @@ impl Drop for JudgingOrigin {
     }
 }
 
-impl Court {
-    fn now(&self) -> Millis {
+impl CheckerShared {
+    fn now(&self) -> Timestamp {
         (self.room.clock.0)() + CLOCKS_APART
     }
 
-    fn judge(&self, sighting: Option<&Sighting>, headers: &HeaderMap, path: &str) {
+    fn judge(&self, sighting: Option<&OriginRequest>, headers: &HeaderMap, path: &str) {
         let mut book = self.book.lock();
         // Read under the lock, so that the judge sees time in order.
         let now = self.now();
@@ -285,10 +285,10 @@ impl Court {
     }
 }
 
-impl Book {
-    fn new(room: &JudgedRoom) -> Self {
+impl CheckerState {
+    fn new(room: &CheckedRoom) -> Self {
         Self {
-            judge: Judge::new(room.session),
+            judge: Checker::new(room.session),
             began_at: (room.clock.0)(),
             admissions: BTreeMap::new(),
             clocks_behind_ms: BTreeMap::new(),
@@ -296,7 +296,13 @@ impl Book {
         }
     }
 
-    fn observe(&mut self, sighting: &Sighting, headers: &HeaderMap, now: Millis, limits: Limits) {
+    fn observe(
+        &mut self,
+        sighting: &OriginRequest,
+        headers: &HeaderMap,
+        now: Timestamp,
+        limits: Limits,
+    ) {
         let before = self.judge.verdict(limits, now);
         self.judge.observe(sighting, now);
         let who = format!("{sighting:?}");
@@ -328,7 +334,7 @@ impl Book {
         }
     }
 
-    fn note_clock(&mut self, sighting: &Sighting, headers: &HeaderMap, now: Millis) {
+    fn note_clock(&mut self, sighting: &OriginRequest, headers: &HeaderMap, now: Timestamp) {
         let Some(via) = headers.get(VIA).and_then(|via| via.to_str().ok()) else {
             return;
         };
@@ -339,7 +345,7 @@ impl Book {
         *least = behind.min(*least);
     }
 
-    fn note(&mut self, now: Millis, what: &str, headers: &HeaderMap, who: &str) {
+    fn note(&mut self, now: Timestamp, what: &str, headers: &HeaderMap, who: &str) {
         if self.evidence.len() >= EVIDENCE_MAX {
             return;
         }
@@ -351,7 +357,7 @@ impl Book {
     }
 }
 
-async fn serve(listener: TcpListener, court: Arc<Court>) {
+async fn serve(listener: TcpListener, court: Arc<CheckerShared>) {
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
@@ -365,7 +371,7 @@ async fn serve(listener: TcpListener, court: Arc<Court>) {
     }
 }
 
-async fn serve_connection(stream: TcpStream, court: Arc<Court>) {
+async fn serve_connection(stream: TcpStream, court: Arc<CheckerShared>) {
     // Without it small pages wait for acknowledgements; a socket that refuses still works.
     let _ = stream.set_nodelay(true);
     let service = service_fn(move |request| answer(Arc::clone(&court), request));
@@ -375,11 +381,11 @@ async fn serve_connection(stream: TcpStream, court: Arc<Court>) {
 }
 
 async fn answer(
-    court: Arc<Court>,
+    court: Arc<CheckerShared>,
     request: Request<Incoming>,
 ) -> Result<Response<Full<Bytes>>, Infallible> {
     let path = request.uri().path();
-    let sighting = Sighting::from_headers(request.headers(), &court.room.name);
+    let sighting = OriginRequest::from_headers(request.headers(), &court.room.name);
     court.judge(sighting.as_ref(), request.headers(), path);
     let visitor = request.headers().get(VISITOR).cloned();
     let mut response = Response::new(Full::new(Bytes::from_static(b"the origin")));

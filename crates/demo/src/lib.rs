@@ -7,7 +7,6 @@
 
 mod clock;
 pub mod crowd;
-mod dice;
 mod gateways;
 pub mod judge;
 pub mod judging;
@@ -16,6 +15,7 @@ pub mod options;
 pub mod origin;
 mod progress;
 pub mod quantiles;
+mod rng;
 mod stop;
 pub mod stores;
 pub mod summary;
@@ -33,14 +33,14 @@ use tokio::net::TcpListener;
 use tokio::time::Instant;
 
 use self::clock::whole_millis;
-use self::crowd::{Crowd, Target};
-pub use self::gateways::{GatewayFigures, GatewayPlan, RunningGateway, RunningGateways};
+use self::crowd::{LoadGenerator, Target};
+pub use self::gateways::{GatewayPlan, GatewayStats, RunningGateway, RunningGateways};
 pub use self::layout::Layout;
 pub use self::options::DemoOptions;
 use self::options::WANDER_PERCENT;
 use self::origin::{Origin, OriginOptions, ServiceTime};
-use self::progress::{Figures, LOOK_EVERY, Progress};
-use self::summary::Circumstances;
+use self::progress::{LOOK_EVERY, Progress, ProgressStats};
+use self::summary::RunContext;
 pub use self::summary::Summary;
 
 /// Name of the demo's room.
@@ -102,7 +102,7 @@ struct Demo<'a> {
     is_interrupted: bool,
     origin: Origin,
     gateways: RunningGateways,
-    crowd: Crowd,
+    crowd: LoadGenerator,
     /// Removed when dropped, which is after the gateways have stopped.
     _data_dir: TempDir,
 }
@@ -151,7 +151,7 @@ impl<'a> Demo<'a> {
             began: Instant::now(),
             is_interrupted: false,
             origin,
-            crowd: Crowd::start(target, options.crowd_plan()),
+            crowd: LoadGenerator::start(target, options.crowd_plan()),
             gateways,
             _data_dir: data_dir,
         })
@@ -178,7 +178,7 @@ impl<'a> Demo<'a> {
                     break;
                 }
                 _ = looks.tick() => {
-                    progress.show(&self.figures(), out).map_err(DemoError::Print)?;
+                    progress.show(&self.stats(), out).map_err(DemoError::Print)?;
                 }
             }
         }
@@ -226,9 +226,9 @@ impl<'a> Demo<'a> {
         out.flush()
     }
 
-    fn figures(&self) -> Figures {
-        let gateway = self.gateways.figures();
-        Figures {
+    fn stats(&self) -> ProgressStats {
+        let gateway = self.gateways.stats();
+        ProgressStats {
             elapsed: self.began.elapsed(),
             inside: self.origin.verdict().inside,
             total_active_users: self.options.total_active_users,
@@ -240,24 +240,18 @@ impl<'a> Demo<'a> {
 
     /// Sends the crowd home, then stops the gateways and the origin, and says how it went.
     async fn end(self) -> Summary {
-        let circumstances = Circumstances {
+        let circumstances = RunContext {
             is_interrupted: self.is_interrupted,
             duration_ms: whole_millis(self.began.elapsed()),
             session_duration: self.options.session(),
             layout: self.options.layout(),
         };
-        let gateway_figures = self.gateways.figures();
+        let gateway_stats = self.gateways.stats();
         let crowd = self.crowd.stop().await;
         self.gateways.stop.await;
         let (verdict, response_times) = (self.origin.verdict(), self.origin.response_times());
         self.origin.stop().await;
-        Summary::new(
-            circumstances,
-            verdict,
-            response_times,
-            crowd,
-            gateway_figures,
-        )
+        Summary::new(circumstances, verdict, response_times, crowd, gateway_stats)
     }
 }
 

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use anteroom_room::rules::Limits;
-use anteroom_room::time::Span;
+use anteroom_room::time::DurationMs;
 
 use super::clock::whole_millis;
-use super::crowd::{CrowdPlan, REQUESTS_AT_ONCE, REQUESTS_AT_ONCE_TO_SEVERAL};
+use super::crowd::{LoadPlan, REQUESTS_AT_ONCE, REQUESTS_AT_ONCE_TO_SEVERAL};
 use super::layout::Layout;
 
 /// How many of a hundred visitors go to another node with each request. Enough that every node
@@ -118,8 +118,8 @@ impl DemoOptions {
 
     /// The room's session duration.
     #[must_use]
-    pub fn session(&self) -> Span {
-        Span(whole_millis(self.session_duration))
+    pub fn session(&self) -> DurationMs {
+        DurationMs(whole_millis(self.session_duration))
     }
 
     /// How many nodes, and where.
@@ -135,9 +135,9 @@ impl DemoOptions {
     /// have a chance to get in, and looks at pages for a fraction of a session each, so that its
     /// seats do not run out under it.
     #[must_use]
-    pub fn crowd_plan(&self) -> CrowdPlan {
+    pub fn crowd_plan(&self) -> LoadPlan {
         let think_longest = (self.session_duration / 4).min(Duration::from_secs(3));
-        CrowdPlan {
+        LoadPlan {
             visitors: self.visitors,
             arrive_over: self.run_for.mul_f64(0.75),
             pages: 2..=6,
@@ -176,7 +176,7 @@ mod tests {
     fn without_flags_the_demo_lasts_a_minute_and_outgrows_its_limits() {
         let options = Command::parse_from(["demo"]).options;
         assert_eq!(options.run_for, Duration::from_secs(60));
-        assert_eq!(options.session(), Span::from_secs(10));
+        assert_eq!(options.session(), DurationMs::from_secs(10));
         assert!(options.visitors > options.total_active_users);
         let plan = options.crowd_plan();
         assert!(*plan.think.end() < options.session_duration);

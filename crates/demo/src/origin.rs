@@ -5,7 +5,7 @@
 //! sleeping. Burning the processor instead would slow the gateway and the crowd of the same demo
 //! as well, and prove nothing. The shop does not defend itself; that is the gateway's part.
 //!
-//! It feeds the [`Judge`] with every request.
+//! It feeds the [`Checker`] with every request.
 
 mod events;
 mod routes;
@@ -19,7 +19,7 @@ use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
 use anteroom_room::rules::Limits;
-use anteroom_room::time::Span;
+use anteroom_room::time::DurationMs;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -31,7 +31,7 @@ pub use self::routes::SHOP_SEAT_ENDS;
 pub use self::service_time::ServiceTime;
 pub(crate) use self::shop::ITEMS;
 use super::clock::Clock;
-use super::judge::{Judge, Verdict};
+use super::judge::{Checker, Verdict};
 use super::quantiles::{Durations, Quantiles};
 use super::stop::{Stop, Stopper};
 
@@ -51,7 +51,7 @@ pub struct OriginOptions {
     /// For the verdict at `/judge` only; the shop does not enforce them.
     pub limits: Limits,
     /// For the judge's second measure and the countdown on the pages.
-    pub session_duration: Span,
+    pub session_duration: DurationMs,
     /// How long pages take.
     pub service_time: ServiceTime,
 }
@@ -70,7 +70,7 @@ pub struct Origin {
 struct Shop {
     options: OriginOptions,
     clock: Clock,
-    judge: Mutex<Judge>,
+    judge: Mutex<Checker>,
     response_times: Mutex<Durations>,
     /// Requests in service that nobody can put a visitor to; each weighs like a visitor.
     anonymous: AtomicU32,
@@ -84,7 +84,7 @@ impl Origin {
     /// If the listener does not know its own address.
     pub fn start(listener: TcpListener, options: OriginOptions) -> io::Result<Self> {
         let address = listener.local_addr()?;
-        let judge = Judge::new(options.session_duration);
+        let judge = Checker::new(options.session_duration);
         let shop = Arc::new(Shop {
             options,
             clock: Clock::start(),

@@ -16,7 +16,7 @@ const LINE_EVERY: Duration = Duration::from_secs(5);
 
 /// What there is to say of a running demo.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Figures {
+pub(super) struct ProgressStats {
     /// Since the start.
     pub(super) elapsed: Duration,
     /// Visitors inside, counted by the origin.
@@ -64,20 +64,20 @@ impl Progress {
     /// # Errors
     ///
     /// If the output cannot be written.
-    pub(super) fn show(&mut self, figures: &Figures, out: &mut impl Write) -> io::Result<()> {
+    pub(super) fn show(&mut self, stats: &ProgressStats, out: &mut impl Write) -> io::Result<()> {
         match self {
             Self::Live(line) => {
-                line.set_length(u64::from(figures.total_active_users));
-                line.set_position(figures.inside.try_into().unwrap_or(u64::MAX));
-                line.set_message(figures.to_string());
+                line.set_length(u64::from(stats.total_active_users));
+                line.set_position(stats.inside.try_into().unwrap_or(u64::MAX));
+                line.set_message(stats.to_string());
                 Ok(())
             }
             Self::Lines(next_at) => {
-                if figures.elapsed < *next_at {
+                if stats.elapsed < *next_at {
                     return Ok(());
                 }
                 *next_at += LINE_EVERY;
-                writeln!(out, "{:>4} s: {figures}", figures.elapsed.as_secs())?;
+                writeln!(out, "{:>4} s: {stats}", stats.elapsed.as_secs())?;
                 out.flush()
             }
             Self::Silent => Ok(()),
@@ -99,7 +99,7 @@ fn live_line() -> ProgressBar {
     ProgressBar::new(0).with_style(style)
 }
 
-impl fmt::Display for Figures {
+impl fmt::Display for ProgressStats {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
             inside,
@@ -123,8 +123,8 @@ impl fmt::Display for Figures {
 mod tests {
     use super::*;
 
-    fn figures(secs: u64) -> Figures {
-        Figures {
+    fn stats(secs: u64) -> ProgressStats {
+        ProgressStats {
             elapsed: Duration::from_secs(secs),
             inside: 47,
             total_active_users: 50,
@@ -139,7 +139,7 @@ mod tests {
         let mut progress = Progress::lines();
         let mut out = Vec::new();
         for secs in [1, 4, 5, 6, 9, 10] {
-            progress.show(&figures(secs), &mut out).unwrap();
+            progress.show(&stats(secs), &mut out).unwrap();
         }
         let expected = "\u{20}  5 s: 47 of 50 inside, 120 waiting, 99 admitted, last wait 12.3 s
   10 s: 47 of 50 inside, 120 waiting, 99 admitted, last wait 12.3 s\n";
@@ -150,7 +150,7 @@ mod tests {
     fn the_live_line_leaves_the_output_alone() {
         let mut progress = Progress::Live(live_line());
         let mut out = Vec::new();
-        progress.show(&figures(5), &mut out).unwrap();
+        progress.show(&stats(5), &mut out).unwrap();
         progress.finish();
         assert!(out.is_empty());
     }

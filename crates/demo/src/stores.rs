@@ -34,7 +34,7 @@ const ANSWER_BYTES_MAX: u64 = 16 * 1024;
 #[derive(Debug)]
 pub struct DemoStores {
     data_centers: Vec<Server>,
-    world: Option<Server>,
+    global: Option<Server>,
 }
 
 /// Addresses as the configuration of a node has them.
@@ -42,8 +42,8 @@ pub struct DemoStores {
 pub struct StoreAddresses {
     /// `store.local`.
     pub local: String,
-    /// `store.world`, if there is more than one data center.
-    pub world: Option<String>,
+    /// `store.global`, if there is more than one data center.
+    pub global: Option<String>,
 }
 
 /// Why the stores of a demo did not start.
@@ -120,14 +120,14 @@ impl DemoStores {
     ) -> Result<Self, StartStoresError> {
         let mut stores = Self {
             data_centers: Vec::new(),
-            world: None,
+            global: None,
         };
         for number in 1..=data_centers {
             let server = Server::start(programs, folder.join(format!("store-dc{number}"))).await?;
             stores.data_centers.push(server);
         }
         if data_centers > 1 {
-            stores.world = Some(Server::start(programs, folder.join("store-world")).await?);
+            stores.global = Some(Server::start(programs, folder.join("store-world")).await?);
         }
         Ok(stores)
     }
@@ -138,7 +138,7 @@ impl DemoStores {
         let index = usize::try_from(number.checked_sub(1)?).ok()?;
         Some(StoreAddresses {
             local: self.data_centers.get(index)?.url(),
-            world: self.world.as_ref().map(Server::url),
+            global: self.global.as_ref().map(Server::url),
         })
     }
 }
@@ -283,7 +283,7 @@ mod tests {
     }
 
     fn ids(stores: &DemoStores) -> Vec<u32> {
-        let servers = stores.data_centers.iter().chain(&stores.world);
+        let servers = stores.data_centers.iter().chain(&stores.global);
         servers.map(|server| server.process.id()).collect()
     }
 
@@ -293,7 +293,7 @@ mod tests {
         let stores = DemoStores::start(2, folder.path()).await.unwrap();
         let (first, second) = (stores.addresses(1).unwrap(), stores.addresses(2).unwrap());
         assert_ne!(first.local, second.local);
-        assert!(first.world.is_some() && first.world == second.world);
+        assert!(first.global.is_some() && first.global == second.global);
         assert_eq!(stores.addresses(0), None);
         assert_eq!(stores.addresses(3), None);
         let ids = ids(&stores);
@@ -304,11 +304,11 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_data_center_has_one_server_and_no_world() {
+    async fn one_data_center_has_one_server_and_no_global_store() {
         let folder = tempfile::tempdir().unwrap();
         let stores = DemoStores::start(1, folder.path()).await.unwrap();
         assert_eq!(ids(&stores).len(), 1);
-        assert_eq!(stores.addresses(1).unwrap().world, None);
+        assert_eq!(stores.addresses(1).unwrap().global, None);
     }
 
     #[tokio::test]

@@ -5,11 +5,11 @@
 use std::fmt;
 use std::process::ExitCode;
 
-use anteroom_room::time::Span;
+use anteroom_room::time::DurationMs;
 use serde::Serialize;
 
-use super::crowd::CrowdRecord;
-use super::gateways::GatewayFigures;
+use super::crowd::LoadReport;
+use super::gateways::GatewayStats;
 use super::judge::Verdict;
 use super::layout::Layout;
 use super::quantiles::Quantiles;
@@ -38,28 +38,28 @@ pub struct Summary {
     /// How long the origin took to answer.
     pub origin_response: Option<Quantiles>,
     /// What became of the crowd.
-    pub crowd: CrowdRecord,
+    pub crowd: LoadReport,
     /// What the gateways said at the end, those who came by browser included: admissions of all of
     /// them, the rest as the first one saw it.
-    pub gateway: GatewayFigures,
+    pub gateway: GatewayStats,
 }
 
 /// What does not follow from the counts.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Circumstances {
+pub(super) struct RunContext {
     pub(super) is_interrupted: bool,
     pub(super) duration_ms: u64,
-    pub(super) session_duration: Span,
+    pub(super) session_duration: DurationMs,
     pub(super) layout: Layout,
 }
 
 impl Summary {
     pub(super) const fn new(
-        circumstances: Circumstances,
+        circumstances: RunContext,
         origin: Verdict,
         origin_response: Option<Quantiles>,
-        crowd: CrowdRecord,
-        gateway: GatewayFigures,
+        crowd: LoadReport,
+        gateway: GatewayStats,
     ) -> Self {
         Self {
             is_within_limits: origin.is_within_limits(),
@@ -220,39 +220,33 @@ fn seconds(ms: u64) -> String {
 #[cfg(test)]
 mod tests {
     use anteroom_room::rules::Limits;
-    use anteroom_room::time::Millis;
+    use anteroom_room::time::Timestamp;
 
     use super::*;
-    use crate::judge::Judge;
+    use crate::judge::Checker;
 
-    fn summary(change: impl FnOnce(&mut Verdict, &mut CrowdRecord)) -> Summary {
+    fn summary(change: impl FnOnce(&mut Verdict, &mut LoadReport)) -> Summary {
         summary_of(Layout::ALONE, change)
     }
 
-    fn summary_of(layout: Layout, change: impl FnOnce(&mut Verdict, &mut CrowdRecord)) -> Summary {
+    fn summary_of(layout: Layout, change: impl FnOnce(&mut Verdict, &mut LoadReport)) -> Summary {
         let limits = Limits {
             total_active_users: 50,
             new_users_per_minute: 300,
         };
-        let mut verdict = Judge::new(Span::from_secs(10)).verdict(limits, Millis(1));
+        let mut verdict = Checker::new(DurationMs::from_secs(10)).verdict(limits, Timestamp(1));
         verdict.requests = 900;
         verdict.most_inside = 50;
         verdict.most_admissions_in_a_minute = 211;
-        let mut crowd = CrowdRecord::default();
+        let mut crowd = LoadReport::default();
         change(&mut verdict, &mut crowd);
-        let circumstances = Circumstances {
+        let circumstances = RunContext {
             is_interrupted: false,
             duration_ms: 60_012,
-            session_duration: Span::from_secs(10),
+            session_duration: DurationMs::from_secs(10),
             layout,
         };
-        Summary::new(
-            circumstances,
-            verdict,
-            None,
-            crowd,
-            GatewayFigures::default(),
-        )
+        Summary::new(circumstances, verdict, None, crowd, GatewayStats::default())
     }
 
     #[test]
@@ -288,7 +282,7 @@ mod tests {
 
     #[test]
     fn whatever_breaks_a_promise_is_not_good_and_is_said() {
-        type Change = fn(&mut Verdict, &mut CrowdRecord);
+        type Change = fn(&mut Verdict, &mut LoadReport);
         let cases: [(Change, &str); 5] = [
             (
                 |verdict, _| verdict.most_inside = 51,

@@ -9,7 +9,7 @@ use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use anteroom_room::rules::Limits;
-use anteroom_room::time::Span;
+use anteroom_room::time::DurationMs;
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
@@ -20,18 +20,18 @@ use tokio::net::TcpListener;
 use url::Url;
 
 use self::fake_gateway::{FakeGateway, Fault};
-use super::crowd::{Crowd, CrowdPlan, CrowdRecord, RequestErrorKind, Target};
+use super::crowd::{LoadGenerator, LoadPlan, LoadReport, RequestErrorKind, Target};
 use super::judge::{ACCEPTED_AT, ROOM, SEAT_ENDS, VISITOR, Verdict};
 use super::origin::{Origin, OriginOptions, ServiceTime};
 use super::progress::Progress;
 use super::{Demo, DemoOptions, Summary};
 
 const SEATS: u32 = 5;
-const SESSION: Span = Span(400);
+const SESSION: DurationMs = DurationMs(400);
 
 /// A crowd in a hurry, so that a test takes about a second.
-pub(super) fn quick_plan() -> CrowdPlan {
-    CrowdPlan {
+pub(super) fn quick_plan() -> LoadPlan {
+    LoadPlan {
         visitors: 30,
         arrive_over: Duration::from_millis(100),
         pages: 2..=3,
@@ -74,11 +74,11 @@ fn target(urls: Vec<Url>) -> Target {
 }
 
 /// Lets a whole crowd through a gateway and returns both counts.
-async fn outcome(fault: Fault, plan: CrowdPlan) -> (Verdict, CrowdRecord) {
+async fn outcome(fault: Fault, plan: LoadPlan) -> (Verdict, LoadReport) {
     let origin = start_origin().await;
     let seats = usize::try_from(SEATS).unwrap();
     let gateway = FakeGateway::start(origin.address(), seats, SESSION, fault).await;
-    let mut crowd = Crowd::start(target(gateway.urls()), plan);
+    let mut crowd = LoadGenerator::start(target(gateway.urls()), plan);
     crowd.everybody_gone().await;
     let record = crowd.stop().await;
     let verdict = origin.verdict();
@@ -104,7 +104,7 @@ async fn a_crowd_uses_all_nodes_and_is_known_at_each() {
     let seats = usize::try_from(SEATS).unwrap();
     let gateway = FakeGateway::start(origin.address(), seats, SESSION, Fault::None).await;
     let gateway = gateway.with_another_door().await.with_another_door().await;
-    let mut crowd = Crowd::start(target(gateway.urls()), quick_plan());
+    let mut crowd = LoadGenerator::start(target(gateway.urls()), quick_plan());
     crowd.everybody_gone().await;
     let record = crowd.stop().await;
     assert_eq!((record.admitted, record.thrown_out), (30, 0), "{record:?}");
@@ -119,7 +119,7 @@ async fn a_crowd_uses_all_nodes_and_is_known_at_each() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_judge_sees_a_gateway_that_admits_everybody() {
-    let plan = CrowdPlan {
+    let plan = LoadPlan {
         log_out_percent: 0,
         ..quick_plan()
     };
@@ -154,11 +154,11 @@ async fn the_judge_sees_a_gateway_that_lets_visitors_overstay() {
 async fn the_impatient_leave_a_line_that_does_not_move() {
     let origin = start_origin().await;
     let gateway = FakeGateway::start(origin.address(), 0, SESSION, Fault::None).await;
-    let plan = CrowdPlan {
+    let plan = LoadPlan {
         impatient_percent: 100,
         ..quick_plan()
     };
-    let mut crowd = Crowd::start(target(gateway.urls()), plan);
+    let mut crowd = LoadGenerator::start(target(gateway.urls()), plan);
     crowd.everybody_gone().await;
     let record = crowd.stop().await;
     assert_eq!((record.gave_up, record.admitted), (30, 0), "{record:?}");
@@ -169,12 +169,12 @@ async fn the_impatient_leave_a_line_that_does_not_move() {
 async fn a_crowd_that_is_sent_home_tells_where_everybody_was() {
     let origin = start_origin().await;
     let gateway = FakeGateway::start(origin.address(), 0, SESSION, Fault::None).await;
-    let plan = CrowdPlan {
+    let plan = LoadPlan {
         visitors: 4,
         arrive_over: Duration::ZERO,
         ..quick_plan()
     };
-    let crowd = Crowd::start(target(gateway.urls()), plan);
+    let crowd = LoadGenerator::start(target(gateway.urls()), plan);
     gateway.asked_by(4).await;
     let record = crowd.stop().await;
     assert_eq!((record.arrived, record.waiting), (4, 4), "{record:?}");
@@ -186,11 +186,11 @@ async fn a_crowd_without_a_gateway_counts_its_errors_and_goes_home() {
     let address = listener.local_addr().unwrap();
     drop(listener);
     let url = Url::parse(&format!("http://{address}/")).unwrap();
-    let plan = CrowdPlan {
+    let plan = LoadPlan {
         visitors: 3,
         ..quick_plan()
     };
-    let mut crowd = Crowd::start(target(vec![url]), plan);
+    let mut crowd = LoadGenerator::start(target(vec![url]), plan);
     crowd.everybody_gone().await;
     let record = crowd.stop().await;
     assert_eq!((record.failed, record.requests), (3, 15), "{record:?}");

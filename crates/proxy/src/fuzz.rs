@@ -19,7 +19,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 
 use crate::cookies::{self, PREFIX, VALUES_MAX};
-use crate::downstream::screen::{Place, Screen};
+use crate::downstream::screen::{RequestPhase, Screen};
 use crate::path::{Decoding, READING_BYTES_MAX, Readings};
 
 /// The cookie that [`cookie_header`] looks for.
@@ -206,7 +206,7 @@ pub fn screen(data: &[u8]) {
     };
     let parsed = parsed_requests(&passed);
     assert!(parsed.len() as u64 <= whole.heads(), "more than were seen");
-    if wrong.is_none() && whole.place() == Place::Between {
+    if wrong.is_none() && whole.place() == RequestPhase::Between {
         let naive = naive_requests(data).expect("it ends where a request does");
         assert_eq!(naive.len() as u64, whole.heads(), "other requests");
         // The parser may refuse what is not a matter of framing, and ends then.

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use crate::downstream::observer::TurnedAway;
 use crate::downstream::{Arrival, Handler};
-use anteroom_config::{SizeLimits, TimeOuts};
+use anteroom_config::{SizeLimits, Timeouts};
 use futures_util::future::Either;
 use http::header::{CONNECTION, CONTENT_LENGTH, COOKIE, HOST, UPGRADE};
 use http::request::Parts;
@@ -45,14 +45,14 @@ pub struct Intake {
 impl Intake {
     /// Checks after the config.
     #[must_use]
-    pub fn new(time_outs: &TimeOuts, sizes: &SizeLimits, trusted: TrustedProxies) -> Self {
+    pub fn new(timeouts: &Timeouts, sizes: &SizeLimits, trusted: TrustedProxies) -> Self {
         Self {
             trusted,
             headers_max: sizes.request_headers,
             uri_bytes_max: sizes.request_uri_bytes,
             body_bytes_max: sizes.request_body_bytes,
             body_bytes_per_second_min: sizes.body_bytes_per_second_min,
-            body_idle: wait_of(time_outs.body_idle),
+            body_idle: wait_of(timeouts.body_idle),
         }
     }
 

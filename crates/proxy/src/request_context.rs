@@ -65,21 +65,21 @@ pub struct Upstream {
     /// The room's origins.
     pub group: Arc<Group<Body>>,
     /// In which language a visitor is told that they did not answer.
-    pub speech: Speech,
+    pub speech: VisitorLanguage,
 }
 
 impl Upstream {
     /// To these origins; English for visitors whose browsers do not say otherwise.
     #[must_use]
     pub fn new(group: Arc<Group<Body>>) -> Self {
-        let speech = Speech::default();
+        let speech = VisitorLanguage::default();
         Self { group, speech }
     }
 }
 
 /// What is known of a visitor's language besides what the browser says.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Speech {
+pub struct VisitorLanguage {
     /// What the visitor chose on a waiting page; it counts before the browser's wishes.
     pub chosen: Option<Language>,
     /// For browsers that like none of ours.

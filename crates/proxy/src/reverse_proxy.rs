@@ -20,7 +20,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use crate::upstream::{Answer, Delivery, Failure};
-use anteroom_config::TimeOuts;
+use anteroom_config::Timeouts;
 use http::header::{ACCEPT, ACCEPT_LANGUAGE};
 use http::{HeaderValue, Request, Response, StatusCode, Uri, Version};
 use hyper::body::Incoming;
@@ -30,7 +30,7 @@ use crate::error_page::{self, Format};
 use crate::forwarded::{self, Client};
 use crate::language;
 use crate::loops;
-use crate::request_context::{RequestContext, Speech, Upstream};
+use crate::request_context::{RequestContext, Upstream, VisitorLanguage};
 use crate::status::Refusal;
 use crate::timeouts::wait_of;
 
@@ -44,7 +44,7 @@ pub use crate::upstream::Outcome as OriginOutcome;
 struct Reader {
     accept: Option<HeaderValue>,
     wishes: Option<HeaderValue>,
-    speech: Speech,
+    speech: VisitorLanguage,
 }
 
 impl Reader {
@@ -53,7 +53,7 @@ impl Reader {
         Self {
             accept: header(ACCEPT),
             wishes: header(ACCEPT_LANGUAGE),
-            speech: Speech::default(),
+            speech: VisitorLanguage::default(),
         }
     }
 
@@ -84,10 +84,10 @@ pub struct ReverseProxy {
 impl ReverseProxy {
     /// A proxy that waits so long.
     #[must_use]
-    pub fn new(time_outs: &TimeOuts) -> Self {
+    pub fn new(timeouts: &Timeouts) -> Self {
         Self {
-            response_wait: wait_of(time_outs.origin_response),
-            body_idle: wait_of(time_outs.body_idle),
+            response_wait: wait_of(timeouts.origin_response),
+            body_idle: wait_of(timeouts.body_idle),
         }
     }
 
@@ -111,7 +111,7 @@ impl ReverseProxy {
         let Ok(expected) = expect::take(&mut request) else {
             return reader.tell(Refusal::ExpectationFailed);
         };
-        let upgrade = upgrade::Asked::by(&mut request, hold);
+        let upgrade = upgrade::UpgradeRequest::by(&mut request, hold);
         let Some(mut request) = prepare(request, &client, upgrade.as_ref()) else {
             return reader.tell(Refusal::BadRequest);
         };
@@ -172,7 +172,7 @@ impl ReverseProxy {
         &self,
         mut answer: Response<Incoming>,
         attached: Attached,
-        upgrade: Option<upgrade::Asked>,
+        upgrade: Option<upgrade::UpgradeRequest>,
     ) -> Response<Body> {
         let status = answer.status();
         let granted = upgrade.filter(|_| status == StatusCode::SWITCHING_PROTOCOLS);
@@ -196,9 +196,12 @@ impl ReverseProxy {
 }
 
 /// What the head of an answer says of the origin: an answer that cannot be passed on is none.
-fn judge(answer: &mut Response<Incoming>, asked: Option<&upgrade::Asked>) -> OriginOutcome {
+fn judge(
+    answer: &mut Response<Incoming>,
+    asked: Option<&upgrade::UpgradeRequest>,
+) -> OriginOutcome {
     let status = answer.status();
-    let is_granted = |asked: &upgrade::Asked| asked.is_granted_by(answer.headers());
+    let is_granted = |asked: &upgrade::UpgradeRequest| asked.is_granted_by(answer.headers());
     let is_unasked = status == StatusCode::SWITCHING_PROTOCOLS && !asked.is_some_and(is_granted);
     let is_unclear = hop::unify_length(answer.headers_mut()).is_err();
     if is_unasked || is_unclear || hop::has_foreign_coding(answer.headers()) {
@@ -211,7 +214,7 @@ fn judge(answer: &mut Response<Incoming>, asked: Option<&upgrade::Asked>) -> Ori
 fn prepare(
     request: Request<Body>,
     client: &Client,
-    upgrade: Option<&upgrade::Asked>,
+    upgrade: Option<&upgrade::UpgradeRequest>,
 ) -> Option<Request<Body>> {
     let (mut head, body) = request.into_parts();
     hop::clean_request(&mut head.headers);

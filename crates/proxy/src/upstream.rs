@@ -14,7 +14,7 @@
 //! - `pool` has the connections to one origin: `http1` those that are idle, `http2` those that are
 //!   shared, with their limits, `dialect` says a request in either;
 //! - `resolve`, `connect` and `trust` make a connection, `lease` is a request's part in it;
-//! - `outcome`, `counts` and `figures` are for metrics.
+//! - `outcome`, `counts` and `stats` are for metrics.
 //!
 //! Deliberately absent: keeping a visitor to one origin.
 
@@ -24,7 +24,6 @@ mod counts;
 mod delivery;
 mod dialect;
 mod failure;
-mod figures;
 mod group;
 mod health;
 mod http1;
@@ -38,12 +37,12 @@ mod outcome;
 mod pool;
 mod request;
 mod resolve;
+mod stats;
 mod trust;
 
 pub use connect::ConnectError;
 pub use delivery::{Answer, Delivery};
 pub use failure::Failure;
-pub use figures::{OriginFigures, RetryFigures, RoomOriginFigures};
 pub use group::Group;
 pub use health::Condition;
 pub use lease::Lease;
@@ -51,4 +50,5 @@ pub use limits::Limits;
 pub use origins::{Origins, OriginsError, Plan, find_ca_files};
 pub use outcome::Outcome;
 pub use request::RequestBody;
+pub use stats::{OriginStats, RetryStats, RoomOriginStats};
 pub use trust::TrustError;

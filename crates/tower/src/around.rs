@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use anteroom_limit::time::Micros;
+use anteroom_limit::time::TimestampUs;
 use anteroom_limit_http::Surroundings;
 use anteroom_node::NodeClock;
 use anteroom_proxy::forwarded::Client;
@@ -19,8 +19,8 @@ pub(crate) struct Around {
 
 impl Surroundings for Around {
     /// Room time: no step of the wall clock gives anybody calls back.
-    fn now(&self) -> Micros {
-        Micros(self.clock.now().0.saturating_mul(1_000))
+    fn now(&self) -> TimestampUs {
+        TimestampUs(self.clock.now().0.saturating_mul(1_000))
     }
 
     fn wall_seconds(&self) -> u64 {

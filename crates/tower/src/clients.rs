@@ -31,7 +31,7 @@ pub struct ClientLayer {
 impl ClientLayer {
     pub(crate) fn new(server: &ServerConfig) -> Self {
         let trusted = TrustedProxies::of(server);
-        let intake = Intake::new(&server.time_outs, &server.size_limits, trusted);
+        let intake = Intake::new(&server.timeouts, &server.size_limits, trusted);
         Self {
             intake: Arc::new(intake),
             scheme: Scheme::Http,

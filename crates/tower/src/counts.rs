@@ -7,16 +7,16 @@ use std::time::Duration;
 
 use anteroom_config::{Config, GossipConfig, LimitStore, MemcachedConfig, StoreConfig};
 use anteroom_embedded::DataDir;
-use anteroom_embedded::leases::LentFile;
+use anteroom_embedded::leases::LeaseFile;
 use anteroom_gossip::{GossipCounts, GossipSettings, Secret};
-use anteroom_limit::time::Micros;
+use anteroom_limit::time::TimestampUs;
 use anteroom_limit_store::clock::Now;
 use anteroom_limit_store::lending::{LeasedCounts, Settings};
-use anteroom_limit_store::lent::LentRecords;
+use anteroom_limit_store::lent::LeaseRecords;
 use anteroom_limit_store::shared::{SharedCounts, chain};
 use anteroom_memcached::MemcachedCounts;
 use anteroom_store::Clock;
-use anteroom_valkey::{ValkeyCounts, ValkeyLent};
+use anteroom_valkey::{ValkeyCounts, ValkeyLeases};
 
 use crate::kafka;
 use crate::open_error::OpenError;
@@ -91,15 +91,15 @@ fn on_valkey(config: &Config) -> Result<Option<Counts>, OpenError> {
         return Ok(None);
     };
     let counts =
-        ValkeyCounts::new(&valkey.world, &valkey.prefix).map_err(OpenError::setup("world"))?;
+        ValkeyCounts::new(&valkey.global, &valkey.prefix).map_err(OpenError::setup("global"))?;
     Ok(Some(Arc::new(counts)))
 }
 
 /// Leases from where the records of rooms lie: behind all data centers, or in the data folder.
 fn lending(config: &Config, dir: &DataDir, clock: &Arc<dyn Clock>) -> Result<Counts, OpenError> {
-    let records: Arc<dyn LentRecords> = match &config.store {
+    let records: Arc<dyn LeaseRecords> = match &config.store {
         StoreConfig::Embedded => {
-            let file = Arc::new(LentFile::new(dir.clone(), Arc::clone(clock)));
+            let file = Arc::new(LeaseFile::new(dir.clone(), Arc::clone(clock)));
             let mut limits = config.limits.iter();
             if limits.any(|limit| limit.store == LimitStore::Leases) {
                 tokio::spawn(open_ahead(Arc::clone(&file)));
@@ -107,15 +107,15 @@ fn lending(config: &Config, dir: &DataDir, clock: &Arc<dyn Clock>) -> Result<Cou
             file
         }
         StoreConfig::Valkey(valkey) => {
-            let lent = ValkeyLent::new(&valkey.world, &valkey.prefix);
-            Arc::new(lent.map_err(OpenError::setup("world"))?)
+            let lent = ValkeyLeases::new(&valkey.global, &valkey.prefix);
+            Arc::new(lent.map_err(OpenError::setup("global"))?)
         }
     };
     Ok(Arc::new(LeasedCounts::new(records, Settings::default())?))
 }
 
 /// Opens what was lent, beside everything else, as soon as a predecessor lets go of it.
-async fn open_ahead(lent: Arc<LentFile>) {
+async fn open_ahead(lent: Arc<LeaseFile>) {
     if let Err(error) = lent.open().await {
         let cause = chain(&error);
         tracing::info!(cause, "what was lent of calls is not open yet");
@@ -142,7 +142,7 @@ fn gossiping(config: &GossipConfig, clock: &Arc<dyn Clock>) -> Result<Counts, Op
 /// By the clock of rooms: it goes to the wall clock, and does not jump.
 fn micros(clock: &Arc<dyn Clock>) -> Now {
     let clock = Arc::clone(clock);
-    Arc::new(move || Micros(clock.now().0.saturating_mul(1_000)))
+    Arc::new(move || TimestampUs(clock.now().0.saturating_mul(1_000)))
 }
 
 /// Counts at this data center's own server, for who has no time to ask further away; `None` where

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anteroom_admin::overrides::{LiveLimits, Prepared};
 use anteroom_config::{Config, ServerConfig};
 use anteroom_embedded::{DataDir, Embedded};
-use anteroom_limit_http::{Meter, RateLimitLayer, Tokens, TokensError};
+use anteroom_limit_http::{Limiter, RateLimitLayer, Tokens, TokensError};
 use anteroom_node::{Node, NodeClock, NodeSettings, RoomClock};
 use anteroom_proxy::downstream::drain::{DrainSignal, DrainTrigger, drain};
 use anteroom_room_http::layer::{NextRooms, WaitingRoomLayer};
@@ -28,7 +28,7 @@ const COMPLAIN_AFTER: Duration = Duration::from_secs(1);
 pub struct Layers {
     node: Arc<Node>,
     rooms: WaitingRoomLayer,
-    meter: Arc<Meter>,
+    meter: Arc<Limiter>,
     limits: Arc<LiveLimits>,
     clock: Arc<dyn NodeClock>,
     server: ServerConfig,
@@ -91,7 +91,7 @@ impl Layers {
             clock: Arc::clone(&clock),
             rooms: rooms.clone(),
         };
-        let meter = Meter::new(&[], opened.counts, around)?;
+        let meter = Limiter::new(&[], opened.counts, around)?;
         meter.commit(meter.prepare(&config.limits)?.with_tokens(tokens(config)?));
         let limits = LiveLimits::new(
             Arc::clone(&meter),
@@ -146,7 +146,7 @@ impl Layers {
 
     /// What counts calls.
     #[must_use]
-    pub const fn meter(&self) -> &Arc<Meter> {
+    pub const fn meter(&self) -> &Arc<Limiter> {
         &self.meter
     }
 

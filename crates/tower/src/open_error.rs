@@ -5,7 +5,7 @@ use anteroom_gossip::SecretFileError;
 use anteroom_limit_http::{PlanError, TokensError};
 use anteroom_limit_store::lending::NoRandomnessError;
 use anteroom_node::StartError;
-use anteroom_room_http::layer::DoorsError;
+use anteroom_room_http::layer::RouteTableError;
 use anteroom_store::{JoinError, StoreError};
 use anteroom_valkey::SetupError;
 
@@ -65,7 +65,7 @@ pub enum OpenError {
     Start(#[from] StartError),
     /// A room cannot be served as configured.
     #[error(transparent)]
-    Rooms(#[from] DoorsError),
+    Rooms(#[from] RouteTableError),
     /// A limit cannot be kept as configured.
     #[error(transparent)]
     Limits(#[from] PlanError),

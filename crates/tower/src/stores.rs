@@ -91,19 +91,19 @@ async fn open_store(
 async fn shared(config: &ValkeyConfig, dir: &DataDir) -> Result<Opened, OpenError> {
     let local = Valkey::new(&config.local, &config.prefix).map_err(OpenError::setup("local"))?;
     let local = Arc::new(local);
-    let world = if config.has_world {
-        let world = Valkey::new(&config.world, &config.prefix);
-        Arc::new(world.map_err(OpenError::setup("world"))?)
+    let global = if config.has_global {
+        let global = Valkey::new(&config.global, &config.prefix);
+        Arc::new(global.map_err(OpenError::setup("global"))?)
     } else {
         Arc::clone(&local)
     };
     let (own, is_new) = dir.membership()?;
-    for (name, store) in [("local", &local), ("world", &world)] {
-        if name == "local" || config.has_world {
+    for (name, store) in [("local", &local), ("global", &global)] {
+        if name == "local" || config.has_global {
             check(name, store).await?;
         }
     }
-    let membership = match first_contact(&*world, &own, is_new).await {
+    let membership = match first_contact(&*global, &own, is_new).await {
         Ok(membership) => {
             dir.adopt(&membership)?;
             membership
@@ -117,9 +117,9 @@ async fn shared(config: &ValkeyConfig, dir: &DataDir) -> Result<Opened, OpenErro
         }
         Err(error) => return Err(error.into()),
     };
-    let keeper = tokio::spawn(keep(Arc::clone(&world), membership.clone()));
-    let stores = if config.has_world {
-        Stores::TwoLevels { local, world }
+    let keeper = tokio::spawn(keep(Arc::clone(&global), membership.clone()));
+    let stores = if config.has_global {
+        Stores::TwoLevels { local, global }
     } else {
         Stores::Shared(local)
     };

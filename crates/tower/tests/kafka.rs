@@ -88,7 +88,7 @@ async fn two_nodes_keep_a_limit_and_hand_over_the_last_counts() {
     let first = Node::start(&brokers).await;
     let second = Node::start(&brokers).await;
     for node in [&first, &second] {
-        eventually("it hears totals", async || node.event("total_heard") > 0).await;
+        eventually("it hears totals", async || node.event("total_read") > 0).await;
     }
     for client in 0..CLIENTS {
         assert_eq!(first.ask(client).await, 200);

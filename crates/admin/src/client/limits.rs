@@ -13,7 +13,7 @@ use std::process::ExitCode;
 use crate::overrides::orders::ShownLimits;
 use crate::{AssumedEmpty, ClientStanding};
 use anteroom_config::LimitName;
-use anteroom_config::orders::Log;
+use anteroom_config::overrides::Log;
 use anteroom_config::terminal::{print, tell};
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
@@ -22,7 +22,7 @@ use serde_json::{Map, Value, json};
 
 use crate::client::asking::STRANGER;
 use crate::client::options::{ADMIN, Connection, address};
-use crate::client::saying::{Answer, Asked, EXIT_NOT_ALLOWED, ask};
+use crate::client::saying::{EXIT_NOT_ALLOWED, OperatorReply, OperatorRequest, ask};
 use crate::client::text as common;
 
 /// Stands for a client that is read from standard input, so that no list of processes shows it.
@@ -34,7 +34,7 @@ const INPUT_BYTES_MAX: u64 = 8 * 1_024;
 #[derive(Args, Clone, Debug)]
 pub struct LimitsOptions {
     #[command(subcommand)]
-    saying: Saying,
+    saying: LimitsCommand,
     /// Where the gateway's operators connect; any node will do
     #[arg(
         long,
@@ -50,7 +50,7 @@ pub struct LimitsOptions {
 
 /// What is said.
 #[derive(Clone, Debug, Subcommand)]
-enum Saying {
+enum LimitsCommand {
     /// Let one client make other calls than the limit says; it wins over the file until `unset`
     Set {
         #[command(flatten)]
@@ -132,10 +132,10 @@ impl ClientOptions {
         Ok(texts)
     }
 
-    fn asked(&self, path: &str, mut body: Map<String, Value>) -> anyhow::Result<Asked> {
+    fn asked(&self, path: &str, mut body: Map<String, Value>) -> anyhow::Result<OperatorRequest> {
         let texts = self.texts(std::io::stdin())?;
         body.insert("key".to_owned(), texts.into());
-        Ok(Asked {
+        Ok(OperatorRequest {
             method: Method::POST,
             path: format!("limits/{}/{path}", self.name),
             body: Some(Value::Object(body)),
@@ -144,10 +144,10 @@ impl ClientOptions {
     }
 }
 
-impl Saying {
+impl LimitsCommand {
     /// What is asked of the gateway.
-    fn asked(&self) -> anyhow::Result<Asked> {
-        let get = |path: String| Asked {
+    fn asked(&self) -> anyhow::Result<OperatorRequest> {
+        let get = |path: String| OperatorRequest {
             method: Method::GET,
             path,
             body: None,
@@ -176,7 +176,7 @@ impl Saying {
             Self::Show { client } => client.asked("show", Map::new())?,
             Self::List { limit: None } => get("limits".to_owned()),
             Self::List { limit: Some(limit) } => get(format!("limits/{limit}")),
-            Self::AssumeEmpty => Asked {
+            Self::AssumeEmpty => OperatorRequest {
                 method: Method::POST,
                 path: "limits/assume-empty".to_owned(),
                 body: Some(json!({})),
@@ -217,8 +217,8 @@ pub async fn run(options: LimitsOptions) -> anyhow::Result<ExitCode> {
         .await
         .with_context(|| format!("limits at {}", options.admin))?;
     let (body, is_done) = match answer {
-        Answer::Done(body) | Answer::Here(body) => (body, true),
-        Answer::NotAllowed(body) => (body, false),
+        OperatorReply::Done(body) | OperatorReply::Here(body) => (body, true),
+        OperatorReply::NotAllowed(body) => (body, false),
     };
     if connection.json {
         print(&format!("{body}\n"))?;
@@ -263,7 +263,7 @@ mod tests {
 
     #[test]
     fn what_is_said_is_what_the_file_would_say() {
-        let set = Saying::Set {
+        let set = LimitsCommand::Set {
             client: client("gold", &[]),
             limit: "500/min".to_owned(),
             burst: Some(20),

@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 use std::process::ExitCode;
 
 use anteroom_config::RoomName;
-use anteroom_config::orders::{Log, Shown};
+use anteroom_config::overrides::{Log, Shown};
 use anteroom_config::terminal::{print, tell};
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
@@ -20,7 +20,9 @@ use serde_json::{Map, Value, json};
 
 use crate::client::asking::STRANGER;
 use crate::client::options::{ADMIN, Connection, address};
-use crate::client::saying::{Answer, Asked, EXIT_FAILED, EXIT_HERE_ONLY, EXIT_NOT_ALLOWED, ask};
+use crate::client::saying::{
+    EXIT_FAILED, EXIT_HERE_ONLY, EXIT_NOT_ALLOWED, OperatorReply, OperatorRequest, ask,
+};
 use crate::client::text as common;
 
 /// Flags of `anteroom room`.
@@ -30,7 +32,7 @@ pub struct RoomOptions {
     #[arg(value_parser = room_name)]
     name: RoomName,
     #[command(subcommand)]
-    saying: Saying,
+    saying: RoomCommand,
     /// Where the gateway's operators connect; any node will do. Several times: each of these nodes
     /// is asked, and all of them even if one does not answer
     #[arg(
@@ -56,7 +58,7 @@ struct NodeOptions {
 
 /// What is said.
 #[derive(Clone, Debug, Subcommand)]
-enum Saying {
+enum RoomCommand {
     /// Print what holds, and which of it an operator set
     Show,
     /// Set keys of the configuration, such as total_active_users=300; they win until `reset`
@@ -101,16 +103,16 @@ enum Saying {
     Audit,
 }
 
-impl Saying {
+impl RoomCommand {
     /// What is asked of the gateway.
-    fn asked(&self, room: &RoomName) -> anyhow::Result<Asked> {
-        let post = |path: &str, body| Asked {
+    fn asked(&self, room: &RoomName) -> anyhow::Result<OperatorRequest> {
+        let post = |path: &str, body| OperatorRequest {
             method: Method::POST,
             path: format!("rooms/{room}/{path}"),
             body: Some(body),
             needs_token: true,
         };
-        let get = |path: &str, needs_token| Asked {
+        let get = |path: &str, needs_token| OperatorRequest {
             method: Method::GET,
             path: format!("rooms/{room}/{path}"),
             body: None,
@@ -173,10 +175,11 @@ pub async fn run(options: RoomOptions) -> anyhow::Result<ExitCode> {
     }
     let answer = answers.pop().context("no --admin address")??;
     let code = exit_code(&options.saying, &answer);
-    let (Answer::Done(body) | Answer::Here(body) | Answer::NotAllowed(body)) = &answer;
+    let (OperatorReply::Done(body) | OperatorReply::Here(body) | OperatorReply::NotAllowed(body)) =
+        &answer;
     if options.connection.json {
         print(&format!("{body}\n"))?;
-    } else if let Answer::NotAllowed(body) = &answer {
+    } else if let OperatorReply::NotAllowed(body) = &answer {
         tell(common::problems(body).trim_end());
     } else {
         print(&told(&options, body.clone())?)?;
@@ -188,7 +191,7 @@ pub async fn run(options: RoomOptions) -> anyhow::Result<ExitCode> {
 /// something.
 fn tell_of_each(
     options: &RoomOptions,
-    answers: Vec<anyhow::Result<Answer>>,
+    answers: Vec<anyhow::Result<OperatorReply>>,
 ) -> anyhow::Result<ExitCode> {
     let mut codes = Vec::new();
     for (admin, answer) in options.admin.iter().zip(answers) {
@@ -198,7 +201,11 @@ fn tell_of_each(
         codes.push(code);
         if options.connection.json {
             let answer = match answer {
-                Ok(Answer::Done(body) | Answer::Here(body) | Answer::NotAllowed(body)) => body,
+                Ok(
+                    OperatorReply::Done(body)
+                    | OperatorReply::Here(body)
+                    | OperatorReply::NotAllowed(body),
+                ) => body,
                 Err(error) => json!({ "message": format!("{error:#}") }),
             };
             let line = json!({ "node": admin, "exitCode": code, "answer": answer });
@@ -206,10 +213,10 @@ fn tell_of_each(
             continue;
         }
         match answer {
-            Ok(Answer::Done(body) | Answer::Here(body)) => {
+            Ok(OperatorReply::Done(body) | OperatorReply::Here(body)) => {
                 print(&format!("{admin}: {}", told_in_short(options, body)?))?;
             }
-            Ok(Answer::NotAllowed(body)) => {
+            Ok(OperatorReply::NotAllowed(body)) => {
                 let problems = common::problems(&body);
                 tell(&format!(
                     "{admin}: {}",
@@ -225,21 +232,21 @@ fn tell_of_each(
 }
 
 /// A command for one node is done when that node obeys.
-fn exit_code(saying: &Saying, answer: &Answer) -> u8 {
+fn exit_code(saying: &RoomCommand, answer: &OperatorReply) -> u8 {
     match answer {
-        Answer::NotAllowed(_) => EXIT_NOT_ALLOWED,
-        Answer::Here(_) if !saying.is_for_this_node() => EXIT_HERE_ONLY,
-        Answer::Here(_) | Answer::Done(_) => 0,
+        OperatorReply::NotAllowed(_) => EXIT_NOT_ALLOWED,
+        OperatorReply::Here(_) if !saying.is_for_this_node() => EXIT_HERE_ONLY,
+        OperatorReply::Here(_) | OperatorReply::Done(_) => 0,
     }
 }
 
 fn told(options: &RoomOptions, body: Value) -> anyhow::Result<String> {
     Ok(match &options.saying {
-        Saying::AssumeEmpty => {
+        RoomCommand::AssumeEmpty => {
             text::assumed_empty(options.name.as_str(), body["reopensAt"].as_str())
         }
-        Saying::Audit => common::log(&serde_json::from_value::<Log>(body).context(STRANGER)?),
-        Saying::Show => text::shown(&serde_json::from_value::<Shown>(body).context(STRANGER)?),
+        RoomCommand::Audit => common::log(&serde_json::from_value::<Log>(body).context(STRANGER)?),
+        RoomCommand::Show => text::shown(&serde_json::from_value::<Shown>(body).context(STRANGER)?),
         _ => text::short(&serde_json::from_value::<Shown>(body).context(STRANGER)?),
     })
 }
@@ -247,7 +254,7 @@ fn told(options: &RoomOptions, body: Value) -> anyhow::Result<String> {
 /// One line for a command, after the name of a node.
 fn told_in_short(options: &RoomOptions, body: Value) -> anyhow::Result<String> {
     Ok(match &options.saying {
-        Saying::AssumeEmpty | Saying::Audit | Saying::Show => {
+        RoomCommand::AssumeEmpty | RoomCommand::Audit | RoomCommand::Show => {
             format!("\n{}", told(options, body)?)
         }
         _ => text::line(&serde_json::from_value::<Shown>(body).context(STRANGER)?),

@@ -27,7 +27,7 @@ pub(crate) const EXIT_HERE_ONLY: u8 = 3;
 
 /// What is asked.
 #[derive(Clone)]
-pub(crate) struct Asked {
+pub(crate) struct OperatorRequest {
     pub(crate) method: Method,
     /// Such as `rooms/shop/set`.
     pub(crate) path: String,
@@ -36,7 +36,7 @@ pub(crate) struct Asked {
 }
 
 /// What is answered, as JSON.
-pub(crate) enum Answer {
+pub(crate) enum OperatorReply {
     /// It was done.
     Done(Value),
     /// It holds at this node only, and is not written down.
@@ -48,9 +48,9 @@ pub(crate) enum Answer {
 /// Asks, and waits for the answer.
 pub(crate) async fn ask(
     admin: SocketAddr,
-    asked: Asked,
+    asked: OperatorRequest,
     token_file: &Path,
-) -> anyhow::Result<Answer> {
+) -> anyhow::Result<OperatorReply> {
     let url = format!("http://{admin}/{}", asked.path);
     let mut request = Request::builder().method(asked.method).uri(url);
     if asked.needs_token {
@@ -66,13 +66,13 @@ pub(crate) async fn ask(
     let (status, answer) = send(admin, request).await?;
     let answer: Value = serde_json::from_slice(&answer).context(STRANGER)?;
     if status == StatusCode::ACCEPTED {
-        return Ok(Answer::Here(answer));
+        return Ok(OperatorReply::Here(answer));
     }
     if status.is_success() {
-        return Ok(Answer::Done(answer));
+        return Ok(OperatorReply::Done(answer));
     }
     if status == StatusCode::UNPROCESSABLE_ENTITY {
-        return Ok(Answer::NotAllowed(answer));
+        return Ok(OperatorReply::NotAllowed(answer));
     }
     let message = answer["message"].as_str().unwrap_or("it says no more");
     if status == StatusCode::UNAUTHORIZED {

@@ -51,7 +51,7 @@ const LIMITS: [Limit; 2] = [
 ];
 
 /// What one node says.
-struct Said {
+struct NodeReply {
     text: String,
     is_well: bool,
     /// `None` where only readiness was asked for.
@@ -100,7 +100,7 @@ pub async fn run(options: StatusOptions) -> anyhow::Result<ExitCode> {
     })
 }
 
-async fn ask(admin: SocketAddr, options: &StatusOptions) -> anyhow::Result<Said> {
+async fn ask(admin: SocketAddr, options: &StatusOptions) -> anyhow::Result<NodeReply> {
     if options.ready {
         return readiness(admin, options.json).await;
     }
@@ -120,14 +120,14 @@ async fn ask(admin: SocketAddr, options: &StatusOptions) -> anyhow::Result<Said>
         )
     };
     let is_ill = |room: &RoomState| room.degraded.is_some() || room.is_root_store_unavailable;
-    Ok(Said {
+    Ok(NodeReply {
         text,
         is_well: states.limits.is_empty() && !states.rooms.iter().any(is_ill),
         states: Some(states),
     })
 }
 
-async fn readiness(admin: SocketAddr, json: bool) -> anyhow::Result<Said> {
+async fn readiness(admin: SocketAddr, json: bool) -> anyhow::Result<NodeReply> {
     let address = format!("http://{admin}/readyz");
     let request = Request::get(&address).body(Full::default())?;
     let asked = send(admin, request).await;
@@ -139,7 +139,7 @@ async fn readiness(admin: SocketAddr, json: bool) -> anyhow::Result<Said> {
         Some(why) => format!("not ready: {why}"),
         None => "ready".to_owned(),
     };
-    Ok(Said {
+    Ok(NodeReply {
         text: format!("{said}\n"),
         is_well: readiness.ready,
         states: None,
@@ -284,7 +284,7 @@ fn origin_latency(room: &RoomState) -> String {
     let times = room
         .origins
         .iter()
-        .filter_map(|origin| origin.answer_time_ms);
+        .filter_map(|origin| origin.response_time_ms);
     match times.max() {
         None => "-".to_owned(),
         Some(0) => "<1 ms".to_owned(),
@@ -313,7 +313,7 @@ fn state(room: &RoomState) -> String {
         parts.push("root store UNAVAILABLE".to_owned());
     }
     let held: Vec<String> = room
-        .held
+        .held_commands
         .iter()
         .map(|stop| printable(&stop.command))
         .collect();

@@ -4,9 +4,9 @@
 
 use std::fmt::Write as _;
 
-use anteroom_config::orders::{Entry, Log};
+use anteroom_config::overrides::{Entry, Log};
 use anteroom_config::time_text::rfc3339_secs;
-use anteroom_room::time::Millis;
+use anteroom_room::time::Timestamp;
 use serde_json::Value;
 
 /// Writing to a `String` cannot fail.
@@ -37,7 +37,7 @@ fn line(entry: &Entry) -> String {
     format!(
         "#{} {} {} (token {}, from {}): {}",
         entry.version,
-        rfc3339_secs(Millis(entry.at)),
+        rfc3339_secs(Timestamp(entry.at)),
         printable(user),
         printable(&who.token),
         printable(&who.address),
@@ -77,7 +77,7 @@ pub(crate) fn printable(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use anteroom_config::orders::{Actor, Change};
+    use anteroom_config::overrides::{Actor, Change};
 
     use super::*;
 

@@ -3,11 +3,11 @@
 use std::fmt;
 
 use super::writer::{Families, Title};
-use crate::extras::{ExtraFigures, LimitFigures};
+use crate::extras::{ExtraStats, LimitStats};
 
 /// Writes the families of limits; none without limits.
-pub(super) fn write(families: &mut Families<'_>, figures: &ExtraFigures) -> fmt::Result {
-    let limits = &figures.limits;
+pub(super) fn write(families: &mut Families<'_>, stats: &ExtraStats) -> fmt::Result {
+    let limits = &stats.limits;
     let calls = limits.iter().flat_map(|(name, limit)| {
         let labels = |word| [("limit", name.as_str()), ("verdict", word)];
         let counts = limit.calls.iter();
@@ -15,49 +15,48 @@ pub(super) fn write(families: &mut Families<'_>, figures: &ExtraFigures) -> fmt:
     });
     families.totals(
         Title {
-            name: "limit_calls",
-            help: "Calls that a limit counts, by what became of them.",
+            name: "limit_requests",
+            help: "Requests that a rate limit counts, by verdict.",
         },
         calls,
     )?;
-    let each = |figure: fn(&LimitFigures) -> u64| {
+    let each = |figure: fn(&LimitStats) -> u64| {
         let limits = limits.iter();
         limits.map(move |(name, limit)| ([("limit", name.as_str())], figure(limit)))
     };
     families.counts(
         Title {
             name: "limit_keys",
-            help: "Clients that a limit remembers.",
+            help: "Clients in the table of a rate limit.",
         },
         each(|limit| limit.keys),
     )?;
     families.counts(
         Title {
             name: "limit_keys_max",
-            help: "Clients that a limit can remember at once.",
+            help: "Clients that the table of a rate limit can hold.",
         },
         each(|limit| limit.keys_max),
     )?;
     families.totals(
         Title {
-            name: "limit_crowded_calls",
-            help: "Calls that were counted together with those of other clients, for want of \
-                   place.",
+            name: "limit_overflow_requests",
+            help: "Requests counted in the overflow entry because the table was full.",
         },
         each(|limit| limit.crowded),
     )?;
     families.totals(
         Title {
             name: "limit_store_failures",
-            help: "Calls that could not be counted because the store was away.",
+            help: "Requests that could not be counted because the store was unavailable.",
         },
         each(|limit| limit.store_failures),
     )?;
-    let events = figures.limit_stores.iter();
+    let events = stats.limit_stores.iter();
     families.totals(
         Title {
             name: "limit_store_events",
-            help: "What stores of several nodes have counted of themselves.",
+            help: "Events in the stores that several nodes share.",
         },
         events.map(|((store, event), &count)| ([("store", *store), ("event", *event)], count)),
     )

@@ -2,17 +2,17 @@
 
 use std::fmt;
 
-use anteroom_proxy::upstream::{Condition, OriginFigures};
+use anteroom_proxy::upstream::{Condition, OriginStats};
 
 use super::writer::{Distribution, Families, Title};
-use crate::extras::ExtraFigures;
+use crate::extras::ExtraStats;
 
 /// The labels of an origin's samples.
 type Labels<'a> = [(&'static str, &'a str); 2];
 
 /// Writes all families of origins.
-pub(super) fn write(families: &mut Families<'_>, figures: &ExtraFigures) -> fmt::Result {
-    let rows = || rows(figures);
+pub(super) fn write(families: &mut Families<'_>, stats: &ExtraStats) -> fmt::Result {
+    let rows = || rows(stats);
     families.counts(
         Title {
             name: "origin_up",
@@ -23,7 +23,7 @@ pub(super) fn write(families: &mut Families<'_>, figures: &ExtraFigures) -> fmt:
     families.counts(
         Title {
             name: "origin_requests_in_flight",
-            help: "Requests at the origin whose answers have not been read to the end.",
+            help: "Requests at the origin whose responses are not complete.",
         },
         rows().map(|(labels, row)| (labels, row.in_flight as u64)),
     )?;
@@ -38,7 +38,7 @@ pub(super) fn write(families: &mut Families<'_>, figures: &ExtraFigures) -> fmt:
     families.totals(
         Title {
             name: "origin_checks",
-            help: "Health checks of the origin, by whether they passed.",
+            help: "Health checks of the origin, by outcome.",
         },
         rows().flat_map(|([room, origin], row)| {
             let checks = [("good", row.good_checks), ("bad", row.bad_checks)];
@@ -47,8 +47,8 @@ pub(super) fn write(families: &mut Families<'_>, figures: &ExtraFigures) -> fmt:
     )?;
     families.distributions(
         Title {
-            name: "origin_answer_time",
-            help: "How long the origin took until the head of its answer, connecting included.",
+            name: "origin_response",
+            help: "Time until the head of the response of the origin, connecting included.",
         },
         rows().map(|(labels, row)| (labels, times(row))),
     )?;
@@ -59,18 +59,18 @@ pub(super) fn write(families: &mut Families<'_>, figures: &ExtraFigures) -> fmt:
                    did not look at the request; elsewhere, an origin took no connection and \
                    another one was asked.",
         },
-        figures.origins.iter().flat_map(|(room, figures)| {
-            let retries = figures.retries;
+        stats.origins.iter().flat_map(|(room, stats)| {
+            let retries = stats.retries;
             let counts = [("stale", retries.stale), ("elsewhere", retries.elsewhere)];
             counts.map(|(word, count)| ([("room", room.as_str()), ("reason", word)], count))
         }),
     )
 }
 
-fn rows(figures: &ExtraFigures) -> impl Iterator<Item = (Labels<'_>, &OriginFigures)> {
-    figures.origins.iter().flat_map(|(room, figures)| {
+fn rows(stats: &ExtraStats) -> impl Iterator<Item = (Labels<'_>, &OriginStats)> {
+    stats.origins.iter().flat_map(|(room, stats)| {
         let labels = |url| [("room", room.as_str()), ("origin", url)];
-        figures
+        stats
             .origins
             .iter()
             .map(move |row| (labels(row.url.as_str()), row))
@@ -87,14 +87,14 @@ fn words<'a>(
     counts.map(move |(word, count)| ([room, origin, (name, *word)], *count))
 }
 
-fn times(row: &OriginFigures) -> Distribution {
-    let classes = row.answer_times.iter();
+fn times(row: &OriginStats) -> Distribution {
+    let classes = row.response_times.iter();
     let classes = classes.map(|(bound, count)| {
-        let bound = bound.map_or(f64::MAX, |bound| bound.as_secs_f64());
+        let bound = bound.map_or(f64::INFINITY, |bound| bound.as_secs_f64());
         (bound, *count)
     });
     Distribution {
         classes: classes.collect(),
-        sum: row.answer_time_sum.as_secs_f64(),
+        sum: row.response_time_sum.as_secs_f64(),
     }
 }

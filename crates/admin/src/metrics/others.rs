@@ -7,109 +7,109 @@ use anteroom_config::RoomName;
 
 use super::writer::{Families, Title};
 use super::{limits, origins, rate_limits};
-use crate::extras::{ConnectionFigures, ExtraFigures};
+use crate::extras::{ConnectionStats, ExtraStats};
 
 /// Writes all families of the rest of the program.
-pub(super) fn write(families: &mut Families<'_>, figures: &ExtraFigures) -> fmt::Result {
-    write_occupancy(families, &figures.connections)?;
+pub(super) fn write(families: &mut Families<'_>, stats: &ExtraStats) -> fmt::Result {
+    write_occupancy(families, &stats.connections)?;
     families.total(
         "accept_pauses",
         "How often accepting paused until connections had ended that were told to.",
-        figures.accept_pauses,
+        stats.accept_pauses,
     )?;
     families.total(
         "accept_failures",
         "How often accepting failed, most likely with too many files open.",
-        figures.accept_failures,
+        stats.accept_failures,
     )?;
-    write_connections(families, figures)?;
+    write_connections(families, stats)?;
     families.total(
-        "journal_rewritten",
-        "How often the journal was written anew from memory because it had gone.",
-        figures.journal_rewrites,
+        "journal_rewrites",
+        "How often the journal was written again from memory because it was gone.",
+        stats.journal_rewrites,
     )?;
-    write_reloads(families, figures)?;
+    write_reloads(families, stats)?;
     write_by_room(
         families,
         Title {
             name: "bypass_failures",
-            help: "Bypass rules that could not be worked out for a request.",
+            help: "Bypass rules that could not be evaluated for a request.",
         },
-        &figures.bypass_failures,
+        &stats.bypass_failures,
     )?;
-    write_shared_tickets(families, figures)?;
+    write_shared_tickets(families, stats)?;
     write_words(
         families,
         Title {
             name: "origin_outcomes",
-            help: "Requests that went to the origin, by what became of them.",
+            help: "Requests that went to the origin, by outcome.",
         },
         "class",
-        &figures.origin_outcomes,
+        &stats.origin_outcomes,
     )?;
-    origins::write(families, figures)?;
+    origins::write(families, stats)?;
     write_words(
         families,
         Title {
             name: "verdicts",
-            help: "Requests by what was said to them.",
+            help: "Requests by verdict.",
         },
         "verdict",
-        &figures.verdicts,
+        &stats.verdicts,
     )?;
-    limits::write(families, figures)?;
-    rate_limits::write(families, figures.rate_limits.as_ref())
+    limits::write(families, stats)?;
+    rate_limits::write(families, stats.rate_limits.as_ref())
 }
 
-fn write_occupancy(families: &mut Families<'_>, figures: &ConnectionFigures) -> fmt::Result {
+fn write_occupancy(families: &mut Families<'_>, stats: &ConnectionStats) -> fmt::Result {
     families.count(
         "connections_open",
         "Connections of visitors that are open.",
-        figures.open,
+        stats.open,
     )?;
     families.count(
         "connections_with_ticket",
         "Connections of visitors that are open and whose newest request passed by a ticket.",
-        figures.with_ticket,
+        stats.with_ticket,
     )?;
     families.count(
         "connections_limit",
         "Connections of visitors that there may be.",
-        figures.limit,
+        stats.limit,
     )?;
-    let reclaimed = figures.reclaimed.iter();
+    let reclaimed = stats.reclaimed.iter();
     families.totals(
         Title {
             name: "connections_reclaimed",
-            help: "Idle connections of visitors that were ended to make room, by why.",
+            help: "Idle client connections that were closed to make room, by reason.",
         },
         reclaimed.map(|(word, &count)| ([("reason", *word)], count)),
     )?;
-    let turned_away = figures.turned_away.iter();
+    let turned_away = stats.turned_away.iter();
     families.totals(
         Title {
-            name: "connections_turned_away",
-            help: "Connections of visitors that got nothing but a refusal, by why.",
+            name: "connections_rejected",
+            help: "Client connections that got nothing but an error response, by reason.",
         },
         turned_away.map(|(word, &count)| ([("reason", *word)], count)),
     )
 }
 
-fn write_connections(families: &mut Families<'_>, figures: &ExtraFigures) -> fmt::Result {
-    let broken = figures.connections_broken_off.iter();
+fn write_connections(families: &mut Families<'_>, stats: &ExtraStats) -> fmt::Result {
+    let broken = stats.connections_broken_off.iter();
     families.totals(
         Title {
-            name: "connections_broken_off",
-            help: "Connections of visitors that were broken off, by why.",
+            name: "connections_aborted",
+            help: "Client connections that were aborted, by reason.",
         },
         broken.map(|(word, &count)| ([("reason", *word)], count)),
     )?;
     families.total(
         "tls_handshakes_failed",
         "TLS handshakes of visitors that failed, and connections that were no TLS.",
-        figures.handshakes_failed,
+        stats.handshakes_failed,
     )?;
-    let Some(expires_at) = figures.certificate_expires_at else {
+    let Some(expires_at) = stats.certificate_expires_at else {
         return Ok(());
     };
     families.seconds(
@@ -120,14 +120,14 @@ fn write_connections(families: &mut Families<'_>, figures: &ExtraFigures) -> fmt
     )
 }
 
-fn write_shared_tickets(families: &mut Families<'_>, figures: &ExtraFigures) -> fmt::Result {
+fn write_shared_tickets(families: &mut Families<'_>, stats: &ExtraStats) -> fmt::Result {
     write_by_room(
         families,
         Title {
             name: "shared_tickets",
-            help: "Tickets used from more addresses at this node than one person has.",
+            help: "Tickets used at this node from more addresses than one person has.",
         },
-        &figures.shared_tickets,
+        &stats.shared_tickets,
     )?;
     write_by_room(
         families,
@@ -135,12 +135,12 @@ fn write_shared_tickets(families: &mut Families<'_>, figures: &ExtraFigures) -> 
             name: "shared_ticket_requests",
             help: "Requests above max_addresses_per_ticket, treated as those of new visitors.",
         },
-        &figures.shared_ticket_requests,
+        &stats.shared_ticket_requests,
     )?;
     families.total(
         "ticket_addresses_evicted",
         "Tickets whose addresses were forgotten for want of space, though used lately.",
-        figures.tickets_evicted,
+        stats.tickets_evicted,
     )
 }
 
@@ -157,21 +157,21 @@ fn write_by_room(
     )
 }
 
-fn write_reloads(families: &mut Families<'_>, figures: &ExtraFigures) -> fmt::Result {
+fn write_reloads(families: &mut Families<'_>, stats: &ExtraStats) -> fmt::Result {
     families.totals(
         Title {
             name: "config_reloads",
-            help: "Config files that were read again, by whether they were taken.",
+            help: "Reloads of the config file, by outcome.",
         },
         [
-            ([("outcome", "ok")], figures.reloads),
-            ([("outcome", "failed")], figures.failed_reloads),
+            ([("outcome", "ok")], stats.reloads),
+            ([("outcome", "failed")], stats.failed_reloads),
         ],
     )?;
     families.count(
-        "config_refused",
-        "1 while the newest config file is not the one that holds, because it was refused.",
-        u64::from(figures.last_reload_error.is_some()),
+        "config_rejected",
+        "1 while the newest config file is not in force because it was rejected.",
+        u64::from(stats.last_reload_error.is_some()),
     )
 }
 

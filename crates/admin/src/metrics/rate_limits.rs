@@ -3,95 +3,89 @@
 use std::fmt;
 
 use super::writer::{Families, Title};
-use crate::extras::{QuotaFigures, RateLimitFigures};
+use crate::extras::{QuotaStats, RateLimitServiceStats};
 
 /// Writes the families of the service; none where there is no service.
 pub(super) fn write(
     families: &mut Families<'_>,
-    figures: Option<&RateLimitFigures>,
+    stats: Option<&RateLimitServiceStats>,
 ) -> fmt::Result {
-    let Some(figures) = figures else {
+    let Some(stats) = stats else {
         return Ok(());
     };
-    let answers = figures.answers.iter();
+    let answers = stats.answers.iter();
     families.totals(
         Title {
-            name: "rate_limit_answers",
-            help: "Requests to the rate limit service, by what was answered.",
+            name: "rate_limit_responses",
+            help: "Responses of the rate limit service, by outcome.",
         },
-        answers.map(|(word, count)| ([("answer", *word)], *count)),
+        answers.map(|(word, count)| ([("outcome", *word)], *count)),
     )?;
-    let hits = figures.hits.iter().flat_map(|(name, hits)| {
-        let of = |word| [("limit", name.as_str()), ("hits", word)];
+    let hits = stats.hits.iter().flat_map(|(name, hits)| {
+        let of = |word| [("limit", name.as_str()), ("kind", word)];
         hits.iter().map(move |(word, count)| (of(*word), *count))
     });
     families.totals(
         Title {
             name: "rate_limit_hits",
-            help: "Hits that a limit of the rate limit service counts, by what became of them.",
+            help: "Hits that a limit of the rate limit service counts, by kind.",
         },
         hits,
     )?;
     families.totals(
         Title {
             name: "rate_limit_loads",
-            help: "How often the files of the rate limit service were read, by whether they hold \
-                   since.",
+            help: "Reads of the files of the rate limit service, by outcome.",
         },
         [
-            ([("outcome", "good")], figures.loads),
-            ([("outcome", "bad")], figures.failed_loads),
+            ([("outcome", "good")], stats.loads),
+            ([("outcome", "bad")], stats.failed_loads),
         ],
     )?;
     families.total(
         "rate_limit_unknown_domains",
         "Requests to the rate limit service for domains that no file has.",
-        figures.unknown_domains,
+        stats.unknown_domains,
     )?;
     families.count(
         "rate_limit_keys",
-        "Counters that the rate limit service remembers here.",
-        figures.keys,
+        "Counters in the table of the rate limit service.",
+        stats.keys,
     )?;
     families.total(
-        "rate_limit_crowded_hits",
-        "How often a counter of the rate limit service was shared, for want of place.",
-        figures.crowded,
+        "rate_limit_overflow_hits",
+        "Hits counted in the overflow entry because the table was full.",
+        stats.crowded,
     )?;
-    write_quota(families, &figures.quota)
+    write_quota(families, &stats.quota)
 }
 
 /// Of calls that are assigned ahead.
-fn write_quota(families: &mut Families<'_>, figures: &QuotaFigures) -> fmt::Result {
-    families.count(
-        "quota_streams",
-        "Streams on which Envoys ask for calls ahead.",
-        figures.streams,
-    )?;
+fn write_quota(families: &mut Families<'_>, stats: &QuotaStats) -> fmt::Result {
+    families.count("quota_streams", "Open streams of quotas.", stats.streams)?;
     families.count(
         "quota_limits",
-        "Limits of which calls are assigned ahead.",
-        figures.limits,
+        "Limits of which requests are assigned ahead.",
+        stats.limits,
     )?;
     families.count(
         "quota_buckets",
-        "Buckets of Envoys to which calls are assigned ahead.",
-        figures.buckets,
+        "Buckets of Envoys to which requests are assigned ahead.",
+        stats.buckets,
     )?;
-    let calls = figures.calls.iter();
+    let calls = stats.calls.iter();
     families.totals(
         Title {
-            name: "quota_calls",
-            help: "Calls that were assigned ahead, and requests that Envoys let through and \
-                   refused by that.",
+            name: "quota_requests",
+            help: "Requests assigned ahead to Envoys, and requests that Envoys allowed and denied.",
         },
-        calls.map(|(word, count)| ([("calls", *word)], *count)),
+        calls.map(|(word, count)| ([("kind", *word)], *count)),
     )?;
-    let events = figures.events.iter();
+    let events = stats.events.iter();
     families.totals(
         Title {
             name: "quota_events",
-            help: "What happened besides where calls are assigned ahead.",
+            help: "Other events of quotas that are assigned ahead.",
         },
         events.map(|(word, count)| ([("event", *word)], *count)),
     )

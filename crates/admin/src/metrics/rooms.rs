@@ -6,11 +6,11 @@
 use std::fmt;
 use std::sync::Arc;
 
-use anteroom_config::orders::Orders;
-use anteroom_node::{Node, RoomFigures, RoomHandle};
+use anteroom_config::overrides::RoomOverrides;
+use anteroom_node::{Node, RoomHandle, RoomStats};
 use anteroom_room::decision::QueueReason;
 use anteroom_room::rules::Limits;
-use anteroom_room::time::{Millis, Span};
+use anteroom_room::time::{DurationMs, Timestamp};
 
 use super::writer::{Distribution, Families, Title};
 use crate::clocks::{Clocks, seconds, timestamp};
@@ -20,9 +20,9 @@ struct Reading {
     name: String,
     limits: Limits,
     is_suspended: bool,
-    orders: Arc<Orders>,
+    orders: Arc<RoomOverrides>,
     reads: u64,
-    figures: RoomFigures,
+    stats: RoomStats,
     clocks: Clocks,
 }
 
@@ -45,12 +45,12 @@ enum Read {
     Times(fn(&Reading) -> Distribution),
 }
 
-/// The reasons that [`RoomFigures::degraded`] may have, each with a sample of its own at all times,
+/// The reasons that [`RoomStats::degraded`] may have, each with a sample of its own at all times,
 /// so that an alert sees the 0 before the 1.
 const DEGRADED_REASONS: [QueueReason; 3] = [
     QueueReason::StoreAway,
     QueueReason::Recovering {
-        reopens_at: Millis::ZERO,
+        reopens_at: Timestamp::ZERO,
     },
     QueueReason::OriginDown,
 ];
@@ -71,7 +71,7 @@ pub(super) fn write(families: &mut Families<'_>, node: &Node, clocks: Clocks) ->
 
 fn write_overrides(families: &mut Families<'_>, rooms: &[Reading]) -> fmt::Result {
     let title = Title {
-        name: "overridden",
+        name: "override_active",
         help: "1 for each key of a room that an operator set while it runs; no sample for others.",
     };
     let samples = rooms.iter().flat_map(|room| {
@@ -87,7 +87,7 @@ fn write_degraded(families: &mut Families<'_>, rooms: &[Reading]) -> fmt::Result
         help: "1 while the room admits less than its limits would allow, for this reason.",
     };
     let samples = rooms.iter().flat_map(|room| {
-        let present = room.figures.degraded.map(QueueReason::name);
+        let present = room.stats.degraded.map(QueueReason::name);
         let known = DEGRADED_REASONS.map(QueueReason::name);
         let other = present.filter(|reason| !known.contains(reason));
         known.into_iter().chain(other).map(move |reason| {
@@ -105,9 +105,9 @@ impl Reading {
             name: config.name.to_string(),
             limits: config.rules.limits,
             is_suspended: config.suspended,
-            orders: room.orders(),
-            reads: room.reads_of_orders(),
-            figures: room.figures(),
+            orders: room.overrides(),
+            reads: room.reads_of_overrides(),
+            stats: room.stats(),
             clocks,
         }
     }
@@ -117,21 +117,21 @@ impl Reading {
     }
 
     fn inversions(&self) -> Distribution {
-        let inversions = &self.figures.tally.inversions;
-        let bound = |class: Option<Span>| class.map_or(f64::MAX, seconds);
+        let inversions = &self.stats.counters.inversions;
+        let bound = |class: Option<DurationMs>| class.map_or(f64::INFINITY, seconds);
         let classes = inversions.classes();
         Distribution {
             classes: classes
                 .map(|(class, count)| (bound(class), count))
                 .collect(),
-            sum: seconds(Span(inversions.sum_ms)),
+            sum: seconds(DurationMs(inversions.sum_ms)),
         }
     }
 
     /// How old what is known of the ledger is; `None` before it has answered.
-    fn outlook_age(&self) -> Option<f64> {
-        let as_of = self.figures.outlook.root_as_of;
-        (as_of != Millis::ZERO).then(|| seconds(self.figures.now.since(as_of)))
+    fn snapshot_age(&self) -> Option<f64> {
+        let as_of = self.stats.snapshot.root_as_of;
+        (as_of != Timestamp::ZERO).then(|| seconds(self.stats.now.since(as_of)))
     }
 }
 
@@ -163,177 +163,176 @@ impl RoomMetric {
 /// A registry: one entry for each figure, in the order of a scrape.
 static METRICS: &[RoomMetric] = &[
     RoomMetric {
-        name: "seats_inside",
-        help: "Visitors inside, as far as the room's ledger knows; the same at all its nodes.",
-        read: Read::Count(|room| room.figures.outlook.inside.into()),
+        name: "seats_active",
+        help: "Active visitors as the ledger of the room counts them; the same at all nodes.",
+        read: Read::Count(|room| room.stats.snapshot.inside.into()),
     },
     RoomMetric {
         name: "seats_phantom",
-        help: "Seats counted as taken because of nodes that fell silent; the same at all nodes.",
-        read: Read::Count(|room| room.figures.outlook.phantoms.into()),
+        help: "Seats counted as taken because a node fell silent; the same at all nodes.",
+        read: Read::Count(|room| room.stats.snapshot.phantoms.into()),
     },
     RoomMetric {
-        name: "seats_lent",
-        help: "Seats lent to nodes and unused; the same at all nodes.",
-        read: Read::Count(|room| room.figures.outlook.lent.into()),
+        name: "seats_leased",
+        help: "Seats leased to nodes and unused; the same at all nodes.",
+        read: Read::Count(|room| room.stats.snapshot.lent.into()),
     },
     RoomMetric {
         name: "seats_free",
-        help: "Seats that nobody has; the same at all nodes.",
-        read: Read::Count(|room| room.figures.outlook.seats_free.into()),
+        help: "Free seats; the same at all nodes.",
+        read: Read::Count(|room| room.stats.snapshot.seats_free.into()),
     },
     RoomMetric {
         name: "total_active_users_limit",
-        help: "Most visitors inside at once, as it holds.",
+        help: "Active visitors that the room allows at once, in force.",
         read: Read::Count(|room| room.limits.total_active_users.into()),
     },
     RoomMetric {
         name: "new_users_per_minute_limit",
-        help: "Most visitors who may come in within a minute, as it holds.",
+        help: "Visitors that the room admits within a minute at most, in force.",
         read: Read::Count(|room| room.limits.new_users_per_minute.into()),
     },
     RoomMetric {
         name: "visitors_waiting",
-        help: "Visitors who wait at this node.",
-        read: Read::Count(|room| room.figures.people_waiting.into()),
+        help: "Waiting visitors that this node counts.",
+        read: Read::Count(|room| room.stats.people_waiting.into()),
     },
     RoomMetric {
         name: "admissions",
-        help: "Visitors let in under the limits.",
-        read: Read::Total(|room| room.figures.tally.admitted),
+        help: "Visitors admitted under the limits.",
+        read: Read::Total(|room| room.stats.counters.admitted),
     },
     RoomMetric {
         name: "admissions_outside_limits",
-        help: "Visitors let in outside the limits: passthrough, or the store was away.",
-        read: Read::Total(|room| room.figures.tally.admitted_outside_limits),
+        help: "Visitors admitted outside the limits: passthrough, or the store was unavailable.",
+        read: Read::Total(|room| room.stats.counters.admitted_outside_limits),
     },
     RoomMetric {
-        name: "queued_answers",
-        help: "Answers that said wait; one visitor gets many.",
-        read: Read::Total(|room| room.figures.tally.queued),
+        name: "queued_responses",
+        help: "Responses to waiting visitors; one visitor gets many.",
+        read: Read::Total(|room| room.stats.counters.queued),
     },
     RoomMetric {
-        name: "passes",
-        help: "Requests of visitors who were inside already.",
-        read: Read::Total(|room| room.figures.passed_total),
+        name: "active_requests",
+        help: "Requests of active visitors.",
+        read: Read::Total(|room| room.stats.passed_total),
     },
     RoomMetric {
         name: "renewals",
-        help: "Seats prolonged.",
-        read: Read::Total(|room| room.figures.tally.renewed),
+        help: "Sessions extended.",
+        read: Read::Total(|room| room.stats.counters.renewed),
     },
     RoomMetric {
-        name: "unrenewed_passes",
-        help: "Requests that passed and whose seat was due to be prolonged, but could not be.",
-        read: Read::Total(|room| room.figures.tally.passed_unrenewed),
+        name: "unrenewed_requests",
+        help: "Requests of active visitors whose session was due to be extended and was not.",
+        read: Read::Total(|room| room.stats.counters.passed_unrenewed),
     },
     RoomMetric {
-        name: "waited_passes",
-        help: "Requests of visitors who were inside already that waited for the store.",
-        read: Read::Total(|room| room.figures.waited_passes_total),
+        name: "delayed_requests",
+        help: "Requests of active visitors that waited for the store.",
+        read: Read::Total(|room| room.stats.waited_passes_total),
     },
     RoomMetric {
-        name: "older_tickets",
+        name: "outdated_tickets",
         help: "Tickets older than the newest one of the same visitor.",
-        read: Read::Total(|room| room.figures.tally.older_tickets),
+        read: Read::Total(|room| room.stats.counters.older_tickets),
     },
     RoomMetric {
         name: "future_tickets",
         help: "Tickets from the future: a clock is wrong here or at another node.",
-        read: Read::Total(|room| room.figures.tally.future_tickets),
+        read: Read::Total(|room| room.stats.counters.future_tickets),
     },
     RoomMetric {
-        name: "strange_tickets",
-        help: "Cookies of the room's name that are no tickets of this deployment.",
-        read: Read::Total(|room| room.figures.strange_tickets_total),
+        name: "invalid_tickets",
+        help: "Cookies with the name of the room that are no tickets of this deployment.",
+        read: Read::Total(|room| room.stats.strange_tickets_total),
     },
     RoomMetric {
         name: "revocations",
         help: "Sessions that the origin ended.",
-        read: Read::Total(|room| room.figures.tally.revoked),
+        read: Read::Total(|room| room.stats.counters.revoked),
     },
     RoomMetric {
         name: "syncs",
-        help: "Conversations with the store that brought an answer.",
-        read: Read::Total(|room| room.figures.syncs_total),
+        help: "Syncs with the store that got a reply.",
+        read: Read::Total(|room| room.stats.syncs_total),
     },
     RoomMetric {
-        name: "failed_syncs",
-        help: "Conversations with the store that failed.",
-        read: Read::Total(|room| room.figures.failed_syncs_total),
+        name: "sync_failures",
+        help: "Syncs with the store that failed.",
+        read: Read::Total(|room| room.stats.failed_syncs_total),
     },
     RoomMetric {
-        name: "world_syncs",
-        help: "Errands of this node to the world's ledger that brought an answer.",
-        read: Read::Total(|room| room.figures.world_syncs_total),
+        name: "upstream_syncs",
+        help: "Syncs of this node with the root that got a reply.",
+        read: Read::Total(|room| room.stats.upstream_syncs_total),
     },
     RoomMetric {
-        name: "failed_world_syncs",
-        help: "Errands of this node to the world's ledger that failed.",
-        read: Read::Total(|room| room.figures.failed_world_syncs_total),
+        name: "upstream_sync_failures",
+        help: "Syncs of this node with the root that failed.",
+        read: Read::Total(|room| room.stats.failed_upstream_syncs_total),
     },
     RoomMetric {
         name: "lease_live",
-        help: "1 while this node may admit and prolong on the word of the ledger.",
-        read: Read::Count(|room| room.figures.has_live_lease.into()),
+        help: "1 while the lease of this node allows it to admit and to extend sessions.",
+        read: Read::Count(|room| room.stats.has_live_lease.into()),
     },
     RoomMetric {
-        name: "lease_left",
-        help: "How long the lease still runs; 0 once it has ended.",
-        read: Read::Time(|room| Some(seconds(room.figures.lease_left))),
+        name: "lease_remaining",
+        help: "Time until the lease expires; 0 once it has expired.",
+        read: Read::Time(|room| Some(seconds(room.stats.lease_left))),
     },
     RoomMetric {
         name: "nodes",
         help: "Nodes with a live lease; the same at all nodes.",
-        read: Read::Count(|room| room.figures.outlook.nodes.into()),
+        read: Read::Count(|room| room.stats.snapshot.nodes.into()),
     },
     RoomMetric {
         name: "suspended",
-        help: "1 while the room is switched off and everything passes.",
+        help: "1 while the room is suspended and every request passes.",
         read: Read::Count(|room| room.is_suspended.into()),
     },
     RoomMetric {
         name: "paused",
-        help: "1 while an operator has paused the room; a node where nobody comes may not know \
-               yet.",
+        help: "1 while an operator has paused the room; a node without traffic may learn it late.",
         read: Read::Count(|room| room.orders.pause.is_some().into()),
     },
     RoomMetric {
-        name: "settings_version",
-        help: "How often operators said something about the room, as far as this node has heard.",
+        name: "override_version",
+        help: "Version of the overrides of the room, as far as this node knows.",
         read: Read::Count(|room| room.orders.version),
     },
     RoomMetric {
-        name: "settings_reads",
-        help: "How often this node asked the store what operators said.",
+        name: "override_reads",
+        help: "How often this node read the overrides from the store.",
         read: Read::Total(|room| room.reads),
     },
     RoomMetric {
         name: "epoch",
-        help: "How often the ledger has lost its memory; the same at all nodes.",
-        read: Read::Count(|room| room.figures.outlook.epoch.0.into()),
+        help: "Epoch of the ledger, which changes when the ledger was lost; the same at all nodes.",
+        read: Read::Count(|room| room.stats.snapshot.epoch.0.into()),
     },
     RoomMetric {
         name: "reopens_timestamp",
-        help: "When the ledger lends again, since the Unix epoch; no sample while it lends.",
+        help: "When the ledger grants leases again, since the Unix epoch; no sample while it does.",
         read: Read::Time(|room| {
-            let reopens_at = room.figures.outlook.reopens_at?;
+            let reopens_at = room.stats.snapshot.reopens_at?;
             Some(timestamp(room.clocks.to_wall(reopens_at)))
         }),
     },
     RoomMetric {
-        name: "outlook_age",
-        help: "How old what this node knows of the ledger is; no sample before its first answer.",
-        read: Read::Time(Reading::outlook_age),
+        name: "snapshot_age",
+        help: "Age of what this node knows of the ledger; no sample before the first reply.",
+        read: Read::Time(Reading::snapshot_age),
     },
     RoomMetric {
         name: "closing_lag",
-        help: "How far the slowest node holds back the freeing of seats; the same at all nodes.",
-        read: Read::Time(|room| Some(seconds(room.figures.outlook.closing_lag))),
+        help: "How far the slowest node delays the freeing of seats; the same at all nodes.",
+        read: Read::Time(|room| Some(seconds(room.stats.snapshot.closing_lag))),
     },
     RoomMetric {
         name: "order_inversion",
-        help: "How much later those let in here had come than the first of those who still waited.",
+        help: "How much later admitted visitors had come than the first of those who still waited.",
         read: Read::Times(Reading::inversions),
     },
 ];

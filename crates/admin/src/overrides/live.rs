@@ -8,17 +8,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use anteroom_config::orders::{Actor, Log, Record as _};
+use anteroom_config::overrides::{Actor, Log, Record as _};
 use anteroom_config::{Client, LimitConfig, LimitName};
 use anteroom_limit::policy::Policy;
-use anteroom_limit_http::{Meter, Plan, PlanError, Standing, Tokens};
+use anteroom_limit_http::{Limiter, Plan, PlanError, Standing, Tokens};
 use anteroom_limit_store::shared::CountsError;
 use anteroom_node::{NodeClock, Stores};
-use anteroom_room::id::BirthId;
-use anteroom_store::{ChangeError, Hearing, Listener, StoreError};
+use anteroom_room::id::DeploymentId;
+use anteroom_store::{ChangeError, OverrideFeed, OverrideListener, StoreError};
 use parking_lot::Mutex;
 
-use crate::overrides::orders::{LimitOrder, LimitOrders, RefusedOrder, ShownLimits, lent};
+use crate::overrides::orders::{LimitCommand, LimitOverrides, RejectedCommand, ShownLimits, lent};
 
 /// Where a room's name stands else. No room is called so.
 const LIMITS: &str = "(limits)";
@@ -31,13 +31,13 @@ const READ_FIRST_EVERY: Duration = Duration::from_millis(250);
 /// Why something that an operator said was not done.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum ObeyError {
+pub enum CommandError {
     /// It is not allowed; nothing was changed.
     #[error("that cannot be done")]
-    Refused(#[source] RefusedOrder),
+    Refused(#[source] RejectedCommand),
     /// It could not be written down; nothing is known to have changed.
     #[error("cannot write down what an operator said")]
-    Away(#[source] ChangeError<RefusedOrder>),
+    Away(#[source] ChangeError<RejectedCommand>),
     /// It was written down, and the store that lends did not do it.
     #[error("cannot forget what was lent")]
     NotForgotten(#[source] CountsError),
@@ -45,8 +45,8 @@ pub enum ObeyError {
 
 /// The limits of a process, with what operators say about their clients.
 pub struct LiveLimits {
-    meter: Arc<Meter>,
-    hearing: Hearing<LimitOrders>,
+    meter: Arc<Limiter>,
+    hearing: OverrideFeed<LimitOverrides>,
     clock: Arc<dyn NodeClock>,
     /// Locked while the meter is told: what it was told last is what stands here.
     held: Mutex<Held>,
@@ -55,7 +55,7 @@ pub struct LiveLimits {
 #[derive(Clone)]
 struct Held {
     file: Arc<[LimitConfig]>,
-    orders: Arc<LimitOrders>,
+    orders: Arc<LimitOverrides>,
 }
 
 /// Limits of a changed file, ready to hold.
@@ -90,9 +90,9 @@ impl LiveLimits {
     /// birth.
     #[must_use]
     pub fn new(
-        meter: Arc<Meter>,
+        meter: Arc<Limiter>,
         file: &[LimitConfig],
-        (stores, birth): (&Stores, BirthId),
+        (stores, birth): (&Stores, DeploymentId),
         clock: Arc<dyn NodeClock>,
     ) -> Arc<Self> {
         let held = Held {
@@ -165,16 +165,16 @@ impl LiveLimits {
     ///
     /// # Errors
     ///
-    /// [`ObeyError`] if it is not allowed, and nothing is changed then; or if the store fails.
-    pub async fn obey(&self, order: &LimitOrder, who: &Actor) -> Result<(), ObeyError> {
+    /// [`CommandError`] if it is not allowed, and nothing is changed then; or if the store fails.
+    pub async fn obey(&self, order: &LimitCommand, who: &Actor) -> Result<(), CommandError> {
         let now = self.clock.wall();
         let Held { file, .. } = self.held();
         let fits = self.fits();
-        let change = |before: &LimitOrders| before.after(order, &file, &fits, who, now);
+        let change = |before: &LimitOverrides| before.after(order, &file, &fits, who, now);
         let next = match self.hearing.change(self, change).await {
             Ok(next) => next,
-            Err(ChangeError::Refused(refused)) => return Err(ObeyError::Refused(refused)),
-            Err(error) => return Err(ObeyError::Away(error)),
+            Err(ChangeError::Refused(refused)) => return Err(CommandError::Refused(refused)),
+            Err(error) => return Err(CommandError::Away(error)),
         };
         if let Some(entry) = &next.newest {
             tracing::warn!(
@@ -197,11 +197,11 @@ impl LiveLimits {
     ///
     /// # Errors
     ///
-    /// [`ObeyError`] if no limit is lent, and nothing is done then; or if a store fails.
-    pub async fn assume_empty(&self, who: &Actor) -> Result<Vec<String>, ObeyError> {
-        self.obey(&LimitOrder::AssumeEmpty, who).await?;
+    /// [`CommandError`] if no limit is lent, and nothing is done then; or if a store fails.
+    pub async fn assume_empty(&self, who: &Actor) -> Result<Vec<String>, CommandError> {
+        self.obey(&LimitCommand::AssumeEmpty, who).await?;
         let done = self.meter.assume_leases_empty().await;
-        done.map_err(ObeyError::NotForgotten)?;
+        done.map_err(CommandError::NotForgotten)?;
         let Held { file, .. } = self.held();
         Ok(lent(&file).map(|limit| limit.name.to_string()).collect())
     }
@@ -219,24 +219,28 @@ impl LiveLimits {
     ///
     /// # Errors
     ///
-    /// [`RefusedOrder`] if there is no such limit, no client of it is called so, or its store is
+    /// [`RejectedCommand`] if there is no such limit, no client of it is called so, or its store is
     /// away.
-    pub async fn standing(&self, limit: &str, texts: &[String]) -> Result<Standing, RefusedOrder> {
+    pub async fn standing(
+        &self,
+        limit: &str,
+        texts: &[String],
+    ) -> Result<Standing, RejectedCommand> {
         let Held { file, .. } = self.held();
-        let no_limit = || RefusedOrder::NoLimit {
+        let no_limit = || RejectedCommand::NoLimit {
             limits: file.iter().map(|limit| limit.name.to_string()).collect(),
         };
         let known = file.iter().find(|known| known.name.as_str() == limit);
         let client: Client = known
             .ok_or_else(no_limit)?
             .client_named(texts)
-            .map_err(RefusedOrder::NotAllowed)?;
+            .map_err(RejectedCommand::NotAllowed)?;
         // The meter has the same limits, but for a moment while the file is read again.
         match self.meter.standing(limit, &client).await {
             Ok(standing) => standing.ok_or_else(no_limit),
             Err(error) => {
                 tracing::warn!(limit, %error, "a client's standing is not known");
-                Err(RefusedOrder::StoreAway)
+                Err(RejectedCommand::StoreAway)
             }
         }
     }
@@ -304,12 +308,12 @@ impl LiveLimits {
     }
 }
 
-impl Listener<LimitOrders> for LiveLimits {
-    fn known(&self) -> Arc<LimitOrders> {
+impl OverrideListener<LimitOverrides> for LiveLimits {
+    fn known(&self) -> Arc<LimitOverrides> {
         self.held().orders
     }
 
-    fn adopt(&self, orders: LimitOrders) {
+    fn adopt(&self, orders: LimitOverrides) {
         let mut held = self.held.lock();
         if !orders.is_newer_than(&held.orders) {
             return;

@@ -11,8 +11,8 @@ mod record;
 mod shown;
 
 pub(crate) use order::lent;
-pub use order::{LimitOrder, RefusedOrder};
-pub use record::{Fits, LimitOrders, LiveOverride};
+pub use order::{LimitCommand, RejectedCommand};
+pub use record::{Fits, LimitOverrides, LiveOverride};
 pub use shown::{ShownLimit, ShownLimits, ShownOverride, in_words};
 
 #[cfg(test)]

@@ -5,22 +5,22 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 
-use anteroom_admin::overrides::orders::{LimitOrder, LimitOrders, RefusedOrder};
-use anteroom_admin::overrides::{LiveLimits, ObeyError};
-use anteroom_config::orders::Actor;
+use anteroom_admin::overrides::orders::{LimitCommand, LimitOverrides, RejectedCommand};
+use anteroom_admin::overrides::{CommandError, LiveLimits};
+use anteroom_config::overrides::Actor;
 use anteroom_config::{Config, LimitConfig, LimitName, LimitStore};
 use anteroom_limit::policy::Needs;
-use anteroom_limit::time::Micros;
+use anteroom_limit::time::TimestampUs;
 use anteroom_limit::verdict::Verdict;
-use anteroom_limit_http::{CountStores, Meter, Surroundings};
-use anteroom_limit_store::shared::{BoxFuture, CountsError, SharedCharge, SharedCounts};
+use anteroom_limit_http::{CountStores, Limiter, Surroundings};
+use anteroom_limit_store::shared::{BoxFuture, CountsError, SharedAcquire, SharedCounts};
 use anteroom_node::{HandClock, Stores};
-use anteroom_room::id::BirthId;
-use anteroom_room::time::Millis;
+use anteroom_room::id::DeploymentId;
+use anteroom_room::time::Timestamp;
 use anteroom_store::memory::Memory;
 use serde_json::json;
 
-const NOW: Millis = Millis(1_900_000_000_000);
+const NOW: Timestamp = Timestamp(1_900_000_000_000);
 
 /// A store that lends, of which only that is of interest.
 #[derive(Debug, Default)]
@@ -50,7 +50,7 @@ impl SharedCounts for Lender {
 
     fn charge<'a>(
         &'a self,
-        _: &'a [SharedCharge<'a>],
+        _: &'a [SharedAcquire<'a>],
     ) -> BoxFuture<'a, Result<Vec<Verdict>, CountsError>> {
         Box::pin(async { Err(away()) })
     }
@@ -66,8 +66,8 @@ fn away() -> CountsError {
 struct Still;
 
 impl Surroundings for Still {
-    fn now(&self) -> Micros {
-        Micros(NOW.0 * 1_000)
+    fn now(&self) -> TimestampUs {
+        TimestampUs(NOW.0 * 1_000)
     }
 
     fn wall_seconds(&self) -> u64 {
@@ -102,8 +102,8 @@ fn node(lender: &Arc<Lender>, file: &[LimitConfig]) -> Arc<LiveLimits> {
         LimitStore::Leases,
         Arc::clone(lender) as Arc<dyn SharedCounts>,
     )]);
-    let meter = Meter::new(file, stores, Still).unwrap();
-    LiveLimits::new(meter, file, (&places, BirthId(7)), clock)
+    let meter = Limiter::new(file, stores, Still).unwrap();
+    LiveLimits::new(meter, file, (&places, DeploymentId(7)), clock)
 }
 
 async fn entries(node: &LiveLimits) -> Vec<String> {
@@ -127,7 +127,10 @@ async fn where_nothing_is_lent_nothing_is_forgotten_and_nothing_written_down() {
     let node = node(&lender, &file(""));
     let refused = node.assume_empty(&Actor::default()).await.unwrap_err();
     assert!(
-        matches!(refused, ObeyError::Refused(RefusedOrder::NothingIsLent)),
+        matches!(
+            refused,
+            CommandError::Refused(RejectedCommand::NothingIsLent)
+        ),
         "{refused:?}"
     );
     assert_eq!(lender.emptied.load(SeqCst), 0);
@@ -140,7 +143,10 @@ async fn an_unavailable_store_forgets_nothing_and_the_wish_is_known() {
     lender.is_away.store(true, SeqCst);
     let node = node(&lender, &file(LENT));
     let failed = node.assume_empty(&Actor::default()).await.unwrap_err();
-    assert!(matches!(failed, ObeyError::NotForgotten(_)), "{failed:?}");
+    assert!(
+        matches!(failed, CommandError::NotForgotten(_)),
+        "{failed:?}"
+    );
     assert_eq!(entries(&node).await, ["limits assume-empty"]);
     lender.is_away.store(false, SeqCst);
     node.assume_empty(&Actor::default()).await.unwrap();
@@ -150,7 +156,7 @@ async fn an_unavailable_store_forgets_nothing_and_the_wish_is_known() {
 #[test]
 fn what_was_said_about_single_clients_stays() {
     let file = file(LENT);
-    let set = LimitOrder::Set {
+    let set = LimitCommand::Set {
         limit: LimitName::new("two").unwrap(),
         typed: [("key", json!("gold")), ("limit", json!("90/min"))]
             .map(|(key, value)| (key.to_owned(), value))
@@ -158,12 +164,12 @@ fn what_was_said_about_single_clients_stays() {
             .collect(),
     };
     let who = Actor::default();
-    let before = LimitOrders::default();
+    let before = LimitOverrides::default();
     let before = before
         .after(&set, &file, &|_, _| Ok(()), &who, NOW)
         .unwrap();
     let after = before
-        .after(&LimitOrder::AssumeEmpty, &file, &|_, _| Ok(()), &who, NOW)
+        .after(&LimitCommand::AssumeEmpty, &file, &|_, _| Ok(()), &who, NOW)
         .unwrap();
     assert_eq!(after.overrides, before.overrides);
     let newest = after.newest.unwrap();

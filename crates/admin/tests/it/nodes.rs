@@ -7,29 +7,29 @@ mod small;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anteroom_admin::overrides::orders::{LimitOrder, LimitOrders, RefusedOrder};
-use anteroom_admin::overrides::{LiveLimits, ObeyError};
-use anteroom_config::orders::Actor;
+use anteroom_admin::overrides::orders::{LimitCommand, LimitOverrides, RejectedCommand};
+use anteroom_admin::overrides::{CommandError, LiveLimits};
+use anteroom_config::overrides::Actor;
 use anteroom_config::{Client, Config, LimitConfig, LimitName, LimitStore};
-use anteroom_limit::time::Micros;
-use anteroom_limit_http::{CountStores, Meter, Surroundings};
+use anteroom_limit::time::TimestampUs;
+use anteroom_limit_http::{CountStores, Limiter, Surroundings};
 use anteroom_limit_store::shared::SharedCounts;
 use anteroom_node::{HandClock, Stores};
-use anteroom_room::id::BirthId;
-use anteroom_room::time::Millis;
-use anteroom_store::SaidPlace;
+use anteroom_room::id::DeploymentId;
+use anteroom_room::time::Timestamp;
+use anteroom_store::OverrideStore;
 use anteroom_store::memory::Memory;
 use serde_json::json;
 
 use crate::nodes::small::Small;
 
-const NOW: Millis = Millis(1_900_000_000_000);
+const NOW: Timestamp = Timestamp(1_900_000_000_000);
 
 struct Still;
 
 impl Surroundings for Still {
-    fn now(&self) -> Micros {
-        Micros(NOW.0 * 1_000)
+    fn now(&self) -> TimestampUs {
+        TimestampUs(NOW.0 * 1_000)
     }
 
     fn wall_seconds(&self) -> u64 {
@@ -54,18 +54,18 @@ fn node(stores: &Stores, limits: &[LimitConfig]) -> Arc<LiveLimits> {
 }
 
 fn node_with(stores: &Stores, limits: &[LimitConfig], counts: CountStores) -> Arc<LiveLimits> {
-    let meter = Meter::new(limits, counts, Still).unwrap();
+    let meter = Limiter::new(limits, counts, Still).unwrap();
     LiveLimits::new(
         meter,
         limits,
-        (stores, BirthId(7)),
+        (stores, DeploymentId(7)),
         Arc::new(HandClock::new(NOW)),
     )
 }
 
-fn set(client: &str, limit: &str) -> LimitOrder {
+fn set(client: &str, limit: &str) -> LimitCommand {
     let typed = [("key", json!(client)), ("limit", json!(limit))];
-    LimitOrder::Set {
+    LimitCommand::Set {
         limit: LimitName::new("api").unwrap(),
         typed: typed
             .map(|(key, value)| (key.to_owned(), value))
@@ -74,14 +74,14 @@ fn set(client: &str, limit: &str) -> LimitOrder {
     }
 }
 
-fn unset(client: &str) -> LimitOrder {
-    LimitOrder::Unset {
+fn unset(client: &str) -> LimitCommand {
+    LimitCommand::Unset {
         limit: LimitName::new("api").unwrap(),
         client: Client(vec![client.to_owned()]),
     }
 }
 
-async fn say(node: &LiveLimits, order: &LimitOrder) {
+async fn say(node: &LiveLimits, order: &LimitCommand) {
     node.obey(order, &Actor::default()).await.unwrap();
 }
 
@@ -165,7 +165,7 @@ async fn while_the_store_is_away_nothing_changes_and_what_is_known_holds() {
     a_few_seconds().await;
     store.set_away(true);
     let refused = one.obey(&unset("gold"), &Actor::default()).await;
-    assert!(matches!(refused, Err(ObeyError::Away(_))), "{refused:?}");
+    assert!(matches!(refused, Err(CommandError::Away(_))), "{refused:?}");
     let started = node(&stores, &api());
     started.learn().await;
     tokio::spawn(Arc::clone(&started).watch());
@@ -199,7 +199,7 @@ async fn a_node_that_starts_without_the_root_knows_its_data_centers_overrides() 
     let (local, world) = (memory(), memory());
     let stores = Stores::TwoLevels {
         local: Arc::new(local),
-        world: Arc::new(world.clone()),
+        global: Arc::new(world.clone()),
     };
     let [one, _other] = two_nodes(&stores).await;
     say(&one, &set("gold", "500/min")).await;
@@ -214,7 +214,7 @@ async fn a_node_that_starts_without_the_root_knows_its_data_centers_overrides() 
 fn two_levels(local: &Memory, world: &Memory) -> Stores {
     Stores::TwoLevels {
         local: Arc::new(local.clone()),
-        world: Arc::new(world.clone()),
+        global: Arc::new(world.clone()),
     }
 }
 
@@ -250,7 +250,7 @@ async fn nothing_is_said_over_a_copy_that_was_not_heard_yet() {
     local.set_away(true);
     let one = node(&stores, &api());
     let said = one.obey(&set("tin", "7/min"), &Actor::default()).await;
-    assert!(matches!(said, Err(ObeyError::Away(_))), "{said:?}");
+    assert!(matches!(said, Err(CommandError::Away(_))), "{said:?}");
     local.set_away(false);
     say(&one, &set("tin", "7/min")).await;
     assert_eq!(
@@ -260,7 +260,7 @@ async fn nothing_is_said_over_a_copy_that_was_not_heard_yet() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_the_world_and_the_copy_the_newer_one_holds() {
+async fn of_the_global_record_and_its_copy_the_newer_one_holds() {
     let (local, world) = (memory(), memory());
     let here = two_levels(&local, &world);
     let there = two_levels(&memory(), &world);
@@ -274,8 +274,8 @@ async fn of_the_world_and_the_copy_the_newer_one_holds() {
     one.learn().await;
     assert_eq!(calls(&one, "gold").await, 600, "the copy is older");
     // The world comes back as it was before something was said.
-    let place: SaidPlace<LimitOrders> =
-        SaidPlace::new(Arc::new(world.clone()), "(limits)/0000000000000007");
+    let place: OverrideStore<LimitOverrides> =
+        OverrideStore::new(Arc::new(world.clone()), "(limits)/0000000000000007");
     let backup = place.read().await.unwrap().unwrap();
     say(&other, &set("gold", "800/min")).await;
     a_few_seconds().await;
@@ -370,7 +370,7 @@ async fn what_a_store_cannot_count_keeps_nothing_else_from_holding() {
     let refused = small
         .obey(&set("iron", "1001/min"), &Actor::default())
         .await;
-    let Err(ObeyError::Refused(RefusedOrder::NotAllowed(problems))) = refused else {
+    let Err(CommandError::Refused(RejectedCommand::NotAllowed(problems))) = refused else {
         panic!("{refused:?}");
     };
     assert!(

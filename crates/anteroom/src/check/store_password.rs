@@ -121,7 +121,7 @@ bypass = []
                 panic!("the store is embedded");
             };
             assert_eq!(valkey.local.password.as_deref(), Some(expected));
-            assert_eq!(valkey.world.password.as_deref(), Some(expected));
+            assert_eq!(valkey.global.password.as_deref(), Some(expected));
         };
         check(b"secret", "secret");
         check(b"secret\n", "secret");

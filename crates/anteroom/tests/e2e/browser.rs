@@ -3,7 +3,7 @@
 mod gallery;
 mod line;
 mod neighbour;
-mod orders;
+mod overrides;
 mod returning;
 mod shop;
 mod single_page;

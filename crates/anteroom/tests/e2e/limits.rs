@@ -9,12 +9,12 @@ mod rush;
 
 use std::time::Duration;
 
-use anteroom::demo::judging::JudgesClock;
+use anteroom::demo::judging::CheckerClock;
 use anteroom_room::rules::Limits;
 use tokio::time::{Instant, interval};
 
 use self::rush::rush;
-use crate::support::crowd::{Crowd, Habits};
+use crate::support::crowd::{Habits, LoadGenerator};
 use crate::support::process::Gateway;
 use crate::support::stage::{Stage, judging};
 use crate::support::{eventually, now};
@@ -55,7 +55,7 @@ async fn of_ten_thousand_visitors_exactly_a_minutes_limit_is_admitted() {
     let origin = &stage.origin;
     let (entered, _) = rush(stage.door.address(), "/", 10_000, CONNECTIONS).await;
     // A rush may have lasted beyond the end of its minute; whoever comes later may go in then.
-    let more = Crowd::send(&stage.door, 50, Habits::default());
+    let more = LoadGenerator::send(&stage.door, 50, Habits::default());
     eventually("a minute's admissions are used up", async || {
         origin.minutes().values().any(|&of| of == 70)
     })
@@ -83,7 +83,7 @@ async fn every_allocation_keeps_both_limits_at_one_node() {
             ("rate", rate_path, limits(1_000, 40)),
         ] {
             let name = format!("{kind}-{allocation}");
-            let origin = judging(&name, limits, JudgesClock::new(now)).await;
+            let origin = judging(&name, limits, CheckerClock::new(now)).await;
             text += &format!(
                 "[[room]]\nname = \"{name}\"\npath = \"{path}\"\norigin = \"http://{}\"\n\
                  total_active_users = {}\nnew_users_per_minute = {}\n\
@@ -124,7 +124,7 @@ async fn seats_that_come_free_are_taken_again_and_never_one_too_many() {
         say_goodbye: false,
         ..Habits::default()
     };
-    let crowd = Crowd::send(&stage.door, 300, habits);
+    let crowd = LoadGenerator::send(&stage.door, 300, habits);
     eventually("the room is full", async || origin.inside() == 50).await;
     let mut looks = interval(Duration::from_millis(50));
     let (mut seats_taken, mut seats) = (0, 0);
@@ -133,11 +133,11 @@ async fn seats_that_come_free_are_taken_again_and_never_one_too_many() {
         seats_taken += origin.inside();
         seats += 50;
     }
-    let tally = crowd.go_home().await;
+    let counters = crowd.go_home().await;
     let fill = seats_taken * 100 / seats;
-    eprintln!("fill with sessions of 2 s: {fill} %; {tally:?}");
+    eprintln!("fill with sessions of 2 s: {fill} %; {counters:?}");
     stage.assert_within_limits();
-    assert_eq!(tally.thrown_out, 0, "{tally:?}");
-    assert!(tally.failed.is_empty(), "{tally:?}");
+    assert_eq!(counters.thrown_out, 0, "{counters:?}");
+    assert!(counters.failed.is_empty(), "{counters:?}");
     assert!(fill >= 60, "{fill} %");
 }

@@ -3,9 +3,9 @@
 mod checking;
 mod closed;
 mod connections;
-mod figures;
 mod help;
 mod logs;
 mod reload;
 mod starting;
+mod stats;
 mod traffic;

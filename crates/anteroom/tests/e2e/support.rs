@@ -13,10 +13,10 @@ pub(crate) mod site;
 pub(crate) mod stage;
 
 use anteroom_node::{SystemWallClock, WallClock as _};
-use anteroom_room::time::Millis;
+use anteroom_room::time::Timestamp;
 pub(crate) use anteroom_testkit::{PATIENCE, eventually};
 
 /// The time by the machine's wall clock.
-pub(crate) fn now() -> Millis {
+pub(crate) fn now() -> Timestamp {
     SystemWallClock.read()
 }

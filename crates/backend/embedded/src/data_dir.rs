@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anteroom_room::hash::LotteryKey;
-use anteroom_room::id::BirthId;
+use anteroom_room::id::DeploymentId;
 use anteroom_store::wire::deployment::{from_hex, hex};
 use parking_lot::Mutex;
 
@@ -190,13 +190,13 @@ impl DataDir {
     fn read_deployment(&self) -> Result<Deployment, DataDirError> {
         let text = self.read_or_make("deployment", || {
             Ok(deployment_text(Deployment {
-                birth: BirthId(u64::from_be_bytes(random()?)),
+                birth: DeploymentId(u64::from_be_bytes(random()?)),
                 lottery_key: LotteryKey(random()?),
             }))
         })?;
         let parsed = text.trim_end().split_once(' ').and_then(|(birth, key)| {
             Some(Deployment {
-                birth: BirthId(u64::from_be_bytes(from_hex(birth)?)),
+                birth: DeploymentId(u64::from_be_bytes(from_hex(birth)?)),
                 lottery_key: LotteryKey(from_hex(key)?),
             })
         });

@@ -1,7 +1,7 @@
 //! Where does a node that has only its data folder keep what was lent of calls, so that no restart
 //! forgets it?
 //!
-//! [`LentFile`] is a store of records ([`anteroom_limit_store::lent`]) in one file, `lent.redb`.
+//! [`LeaseFile`] is a store of records ([`anteroom_limit_store::lent`]) in one file, `lent.redb`.
 //! All that waits to be written is written in one transaction, and nobody is answered before that
 //! has reached the disk; so neither a process that is killed nor a machine that loses its power
 //! forgets what was spent, as far as the disk keeps what it calls kept.
@@ -32,5 +32,5 @@ mod records;
 mod tables;
 mod time;
 
-pub use records::{Bounds, LentFile};
+pub use records::{Bounds, LeaseFile};
 pub use time::FileClock;

@@ -23,7 +23,7 @@ use anteroom_store::wire::ledger as record;
 use parking_lot::Mutex;
 
 use crate::data_dir::{DataDir, DataDirLock};
-use anteroom_store::is_orders;
+use anteroom_store::is_overrides;
 use anteroom_store::{
     BoxFuture, Clock, CounterName, Expected, Identity, Loaded, Record, RecordKey, RecordVersion,
     Store, StoreError, Swap,
@@ -278,7 +278,7 @@ impl Inner {
     /// Whoever lent before is dead, for its lock is ours.
     fn take_over(&self, state: &mut State, journal: &mut Journal) -> Result<(), StoreError> {
         let ledgers = state.records.iter_mut();
-        let mut ledgers: Vec<_> = ledgers.filter(|(key, _)| !is_orders(key)).collect();
+        let mut ledgers: Vec<_> = ledgers.filter(|(key, _)| !is_overrides(key)).collect();
         let times = ledgers.iter();
         let times = times.filter_map(|(_, found)| record::decode(&found.value).ok());
         let newest = times.map(|ledger| ledger.as_of()).max().unwrap_or_default();
@@ -295,7 +295,8 @@ impl Inner {
                 }
                 // Left as it is: a sync will say so and lend nothing.
                 Err(error) => {
-                    tracing::error!(room = %key.0, %error, "the journal holds a damaged ledger");
+                    let room = &key.0;
+                    tracing::error!(%room, %error, "the journal has an unreadable ledger");
                 }
             }
         }
@@ -314,7 +315,7 @@ impl Inner {
     /// The ledger with which a room begins that a journal says nothing of which lost its memory.
     /// `None` after no loss: the ledger is then a first one.
     fn first_record(&self, key: &RecordKey) -> Option<Record> {
-        let loss = self.loss.lock().filter(|_| !is_orders(key))?;
+        let loss = self.loss.lock().filter(|_| !is_overrides(key))?;
         Some(Record {
             version: RecordVersion::ABSENT,
             value: record::encode(&loss.first_ledger()),
@@ -343,7 +344,7 @@ impl Inner {
             version: RecordVersion(expected.version.0 + 1),
             value,
         };
-        let ledger = (!is_orders(key)).then(|| record::decode(&record.value).ok());
+        let ledger = (!is_overrides(key)).then(|| record::decode(&record.value).ok());
         let ledger = ledger.flatten();
         let journal = self.open(state)?;
         if let Some(ledger) = &ledger {

@@ -13,9 +13,9 @@ use tokio::net::UdpSocket;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
+use crate::event_counts::{Event, Tally};
 use crate::node::Node;
 use crate::outlet::{Outlet, listen_at};
-use crate::tally::{Event, Tally};
 use anteroom_limit_store::clock::Now;
 
 /// For how long it is tried at the end to tell a successor, who listens some tenths of a second
@@ -38,14 +38,14 @@ pub(crate) enum Phase {
 }
 
 /// A node that has left.
-pub(crate) struct Behind {
+pub(crate) struct DepartedNode {
     pub(crate) node: Node,
     pub(crate) now: Now,
     pub(crate) phase: watch::Receiver<Phase>,
-    pub(crate) tally: Arc<Tally>,
+    pub(crate) event_counts: Arc<Tally>,
 }
 
-impl Behind {
+impl DepartedNode {
     /// Until nothing more is counted.
     pub(crate) async fn run(mut self, listened_at: SocketAddr) {
         let socket = match listen_at(SocketAddr::new(listened_at.ip(), 0)) {
@@ -55,8 +55,11 @@ impl Behind {
                 return;
             }
         };
-        let tally = Arc::clone(&self.tally);
-        let outlet = Outlet { socket, tally };
+        let event_counts = Arc::clone(&self.event_counts);
+        let outlet = Outlet {
+            socket,
+            event_counts,
+        };
         let interval = self.node.interval();
         let has_successor = loop {
             tokio::select! {
@@ -104,7 +107,7 @@ impl Behind {
                 if sent.is_err() || !matches!(socket.take_error(), Ok(None)) {
                     return false;
                 }
-                self.tally.count(Event::DatagramSent);
+                self.event_counts.count(Event::DatagramSent);
             }
             if rest > 0 {
                 if Instant::now() >= until {

@@ -23,15 +23,15 @@ use std::fmt;
 use std::sync::Arc;
 
 use anteroom_limit::rate::WINDOW_LONGEST;
-use anteroom_limit::time::{MicroSpan, Micros};
+use anteroom_limit::time::{DurationUs, TimestampUs};
 use indexmap::IndexMap;
 
 use crate::cell::{Cell, CounterId, Merged, WriterId};
-use crate::message::Told;
+use crate::event_counts::{Event, Tally};
+use crate::message::CounterReport;
 use crate::names::{Names, is_crowd};
-use crate::news::News;
+use crate::news::PendingReports;
 use crate::seal::Secret;
-use crate::tally::{Event, Tally};
 use anteroom_limit_store::clock::CLOCKS_APART_MAX;
 
 /// Counters that a node keeps at most; one takes about 150 bytes, and 24 more for each further node
@@ -40,13 +40,13 @@ use anteroom_limit_store::clock::CLOCKS_APART_MAX;
 pub const COUNTERS_MAX: usize = 500_000;
 /// For how much longer than its own nodes need it a counter is kept: clocks may be apart (1 s), and
 /// who tells of it may be late.
-pub(crate) const KEPT_LONGER: MicroSpan = MicroSpan::from_secs(5);
+pub(crate) const KEPT_LONGER: DurationUs = DurationUs::from_secs(5);
 /// Counters end no later than that from now: two of the longest windows there are. What ends later
 /// was made by a clock that is wrong.
-const ENDS_WITHIN: MicroSpan = MicroSpan(WINDOW_LONGEST.0 * 2 + 2 * KEPT_LONGER.0);
+const ENDS_WITHIN: DurationUs = DurationUs(WINDOW_LONGEST.0 * 2 + 2 * KEPT_LONGER.0);
 
 /// All counters that a node knows of.
-pub struct Board {
+pub struct CounterTable {
     pub(crate) me: WriterId,
     pub(crate) names: Names,
     pub(crate) cells: IndexMap<CounterId, Cell>,
@@ -56,17 +56,17 @@ pub struct Board {
     /// Other writers that speak for themselves.
     pub(crate) alive: BTreeSet<WriterId>,
     /// What this node changed and must tell.
-    pub(crate) news: News,
+    pub(crate) news: PendingReports,
     /// Counts the times that news were told, from one on.
     pub(crate) round: u64,
     /// The counter that is looked at next, to repeat it or to forget it.
     pub(crate) hand: usize,
     /// The counter that is looked at next, only to forget it.
     broom: usize,
-    pub(crate) tally: Arc<Tally>,
+    pub(crate) event_counts: Arc<Tally>,
 }
 
-impl Board {
+impl CounterTable {
     /// Nothing counted yet, by this writer, which nobody else is or was.
     #[must_use]
     pub fn new(me: WriterId, secret: &Secret, counters_max: usize) -> Self {
@@ -77,11 +77,11 @@ impl Board {
             cells_max: counters_max.max(1),
             crowds: 0,
             alive: BTreeSet::new(),
-            news: News::default(),
+            news: PendingReports::default(),
             round: 1,
             hand: 0,
             broom: 0,
-            tally: Arc::default(),
+            event_counts: Arc::default(),
         }
     }
 
@@ -117,19 +117,19 @@ impl Board {
     /// Hears what another node tells of a counter. Of a stretch that has not begun here by far it
     /// hears nothing: whoever counted there has a clock that is wrong, and would have it counted
     /// twice, by his clock and later by ours.
-    pub(crate) fn hear(&mut self, told: &Told, now: Micros) {
+    pub(crate) fn hear(&mut self, told: &CounterReport, now: TimestampUs) {
         if told.forget_at <= now {
             // It was under way for long, or somebody sends again what he saw.
             return;
         }
-        let begins_at = Micros(told.id.index.saturating_mul(told.id.width));
+        let begins_at = TimestampUs(told.id.index.saturating_mul(told.id.width));
         let is_strange =
             begins_at > now + CLOCKS_APART_MAX || told.forget_at.since(now) > ENDS_WITHIN;
         if self.is_full() {
             self.sweep(now);
         }
         if is_strange || !self.has_place_for(told.id) {
-            self.tally.count(Event::CounterDropped);
+            self.event_counts.count(Event::CounterDropped);
             return;
         }
         let is_of_crowd = self.may_be_of_crowd(told.id);
@@ -140,7 +140,7 @@ impl Board {
             .iter()
             .filter(|share| cell.merge(**share) == Merged::Full);
         let dropped = dropped.count() as u64;
-        self.tally.count_many(Event::CounterDropped, dropped);
+        self.event_counts.count_many(Event::CounterDropped, dropped);
     }
 
     /// Whether a counter that others tell about is kept.
@@ -174,9 +174,9 @@ impl Board {
     pub(crate) fn cell(
         &mut self,
         id: CounterId,
-        forget_at: Micros,
+        forget_at: TimestampUs,
         is_of_crowd: bool,
-        now: Micros,
+        now: TimestampUs,
     ) -> &mut Cell {
         if let Some(at) = self.cells.get_index_of(&id) {
             return &mut self.cells[at];
@@ -192,7 +192,7 @@ impl Board {
 
     /// Forgets up to two counters whose time is over, or passes two that still matter. Two for each
     /// that is new: so there are never many more than still matter.
-    pub(crate) fn sweep(&mut self, now: Micros) {
+    pub(crate) fn sweep(&mut self, now: TimestampUs) {
         for _ in 0..2 {
             if self.broom >= self.cells.len() {
                 self.broom = 0;
@@ -234,7 +234,7 @@ impl Board {
     }
 
     /// Looks at the counter at the hand: forgets it if its time is over, else goes on to the next.
-    pub(crate) fn turn_hand(&mut self, now: Micros) {
+    pub(crate) fn turn_hand(&mut self, now: TimestampUs) {
         if self.hand >= self.cells.len() {
             self.hand = 0;
         }
@@ -247,7 +247,7 @@ impl Board {
     }
 
     /// In how long all that is kept of a client is forgotten.
-    pub(crate) fn forgets_after(&self, name: u128, now: Micros) -> Option<MicroSpan> {
+    pub(crate) fn forgets_after(&self, name: u128, now: TimestampUs) -> Option<DurationUs> {
         let of_client = self.cells.iter().filter(|(id, _)| id.name == name);
         of_client.map(|(_, cell)| cell.forget_at.since(now)).max()
     }
@@ -264,7 +264,7 @@ impl Board {
     }
 }
 
-impl fmt::Debug for Board {
+impl fmt::Debug for CounterTable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (me, counters) = (self.me, self.cells.len());
         write!(f, "Board of {me:?} with {counters} counters")

@@ -5,7 +5,7 @@
 //! of each. So it does not matter in which order they come, how often, or which were lost on the
 //! way, as long as a later one arrives.
 
-use anteroom_limit::time::Micros;
+use anteroom_limit::time::TimestampUs;
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
@@ -43,7 +43,7 @@ pub(crate) struct Share {
 #[derive(Clone, Debug)]
 pub(crate) struct Cell {
     /// From then on it matters to nobody.
-    pub(crate) forget_at: Micros,
+    pub(crate) forget_at: TimestampUs,
     /// In which round this node last told a change of its own share.
     pub(crate) told_in: u64,
     /// How many calls its share has changed by since then.
@@ -60,7 +60,7 @@ pub(crate) struct Cell {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Merged {
     /// It said more than was known.
-    News,
+    PendingReports,
     /// It was known.
     Known,
     /// There is no place for one more writer.
@@ -74,7 +74,7 @@ impl Share {
 }
 
 impl Cell {
-    pub(crate) fn new(forget_at: Micros) -> Self {
+    pub(crate) fn new(forget_at: TimestampUs) -> Self {
         Self {
             forget_at,
             told_in: 0,
@@ -132,7 +132,7 @@ impl Cell {
                 return Merged::Full;
             }
             self.shares.push(told);
-            return Merged::News;
+            return Merged::PendingReports;
         };
         let before = *share;
         share.added = share.added.max(told.added);
@@ -140,7 +140,7 @@ impl Cell {
         if *share == before {
             Merged::Known
         } else {
-            Merged::News
+            Merged::PendingReports
         }
     }
 
@@ -172,19 +172,19 @@ mod tests {
 
     #[test]
     fn the_sum_is_what_all_writers_left_and_old_news_are_ignored() {
-        let mut cell = Cell::new(Micros(1));
-        assert_eq!(cell.merge(share(1, 7, 2)), Merged::News);
-        assert_eq!(cell.merge(share(2, 4, 0)), Merged::News);
+        let mut cell = Cell::new(TimestampUs(1));
+        assert_eq!(cell.merge(share(1, 7, 2)), Merged::PendingReports);
+        assert_eq!(cell.merge(share(2, 4, 0)), Merged::PendingReports);
         assert_eq!(cell.sum(), 9);
         assert_eq!(cell.merge(share(1, 5, 2)), Merged::Known);
-        assert_eq!(cell.merge(share(1, 8, 1)), Merged::News);
+        assert_eq!(cell.merge(share(1, 8, 1)), Merged::PendingReports);
         assert_eq!(cell.sum(), 10);
     }
 
     #[test]
     fn nobody_refunds_what_is_not_his_and_no_share_is_negative() {
         let (me, other) = (WriterId(1), WriterId(2));
-        let mut cell = Cell::new(Micros(1));
+        let mut cell = Cell::new(TimestampUs(1));
         cell.add(me, 3);
         assert_eq!(cell.give_back(other, 2), 0);
         assert_eq!(cell.give_back(me, 5), 3);
@@ -197,11 +197,11 @@ mod tests {
 
     #[test]
     fn more_than_a_number_can_hold_is_over_any_limit() {
-        let mut cell = Cell::new(Micros(1));
+        let mut cell = Cell::new(TimestampUs(1));
         for writer in 1..=2 * SHARES_MAX as u64 {
             let heard = cell.merge(share(writer, u64::MAX, 0));
             let fits = writer <= SHARES_MAX as u64;
-            assert_eq!(heard == Merged::News, fits, "{writer}");
+            assert_eq!(heard == Merged::PendingReports, fits, "{writer}");
         }
         assert_eq!(cell.sum(), u32::MAX);
         cell.add(WriterId(1), 1);

@@ -8,24 +8,24 @@ use std::time::Duration;
 
 use anteroom_config::HostPort;
 use anteroom_limit::policy::Needs;
-use anteroom_limit::time::MicroSpan;
+use anteroom_limit::time::DurationUs;
 use anteroom_limit::verdict::Verdict;
 use anteroom_limit_store::CallKey;
-use anteroom_limit_store::shared::{BoxFuture, CountsError, SharedCharge, SharedCounts, TestTime};
+use anteroom_limit_store::shared::{BoxFuture, CountsError, SharedAcquire, SharedCounts, TestTime};
 use parking_lot::Mutex;
 use tokio::net::UdpSocket;
 use tokio::sync::{Mutex as AsyncMutex, oneshot, watch};
 use tokio::task::JoinHandle;
 
 use crate::behind::{Phase, SUCCESSOR_PATIENCE};
-use crate::board::{Board, COUNTERS_MAX};
+use crate::board::{COUNTERS_MAX, CounterTable};
 use crate::cell::WriterId;
+use crate::event_counts::Tally;
 use crate::failure::OpenError;
 use crate::node::{Node, NodeSettings};
 use crate::outlet::listen_at;
 use crate::running::Running;
 use crate::seal::Secret;
-use crate::tally::Tally;
 use anteroom_limit_store::clock::Now;
 
 /// How long saying goodbye may take: some datagrams. Whoever is not heard to leave is noticed to be
@@ -71,12 +71,12 @@ pub struct GossipSettings {
 ///   through a whole limit; `clock_apart` among the events, and the log, tell it.
 /// - A refund gives back what this very node has counted, and nothing else.
 /// - Memory is bounded by [`COUNTERS_MAX`]; what a flood of clients does stands in
-///   [`crate::Board`]'s module.
+///   [`crate::CounterTable`]'s module.
 ///
 /// [`CLOCKS_APART_MAX`]: anteroom_limit_store::clock::CLOCKS_APART_MAX
 pub struct GossipCounts {
-    board: Arc<Mutex<Board>>,
-    tally: Arc<Tally>,
+    board: Arc<Mutex<CounterTable>>,
+    event_counts: Arc<Tally>,
     now: Now,
     address: Option<SocketAddr>,
     phase: watch::Sender<Phase>,
@@ -106,7 +106,7 @@ impl GossipCounts {
         };
         let address = settings.advertise.unwrap_or(bound);
         let me = WriterId(random()?.max(1));
-        let board = Arc::new(Mutex::new(Board::new(me, secret, COUNTERS_MAX)));
+        let board = Arc::new(Mutex::new(CounterTable::new(me, secret, COUNTERS_MAX)));
         let node_settings = NodeSettings {
             address,
             generation: now().0 / 1_000,
@@ -123,7 +123,7 @@ impl GossipCounts {
             now,
             phase: counts.phase.subscribe(),
             address_is_taken,
-            tally: Arc::clone(&counts.tally),
+            event_counts: Arc::clone(&counts.event_counts),
         };
         let running = tokio::spawn(running.run());
         Ok(Self {
@@ -137,15 +137,15 @@ impl GossipCounts {
     /// Counts on this board, of which somebody else tells the others.
     #[doc(hidden)]
     #[must_use]
-    pub fn on(board: Arc<Mutex<Board>>, time: TestTime) -> Self {
+    pub fn on(board: Arc<Mutex<CounterTable>>, time: TestTime) -> Self {
         Self::of(board, Arc::new(move || time.now()))
     }
 
-    fn of(board: Arc<Mutex<Board>>, now: Now) -> Self {
-        let tally = Arc::clone(&board.lock().tally);
+    fn of(board: Arc<Mutex<CounterTable>>, now: Now) -> Self {
+        let event_counts = Arc::clone(&board.lock().event_counts);
         Self {
             board,
-            tally,
+            event_counts,
             now,
             address: None,
             phase: watch::Sender::new(Phase::Here),
@@ -191,7 +191,7 @@ impl GossipCounts {
     /// In how long all that is kept of a client of a limit is forgotten.
     #[doc(hidden)]
     #[must_use]
-    pub fn forgets_after(&self, limit: &str, key: CallKey) -> Option<MicroSpan> {
+    pub fn forgets_after(&self, limit: &str, key: CallKey) -> Option<DurationUs> {
         let board = self.board.lock();
         let name = board.names.client(limit, key);
         board.forgets_after(name, (self.now)())
@@ -204,7 +204,7 @@ impl GossipCounts {
     /// [`CountsError::Refused`] if a limit cannot be kept here, which whoever had asked would know.
     fn decide(
         &self,
-        charges: &[SharedCharge<'_>],
+        charges: &[SharedAcquire<'_>],
         verdicts: &mut Vec<Verdict>,
     ) -> Result<(), CountsError> {
         for charge in charges {
@@ -233,7 +233,7 @@ impl SharedCounts for GossipCounts {
     }
 
     fn events(&self) -> Vec<(&'static str, u64)> {
-        self.tally.words()
+        self.event_counts.words()
     }
 
     fn release(&self) -> BoxFuture<'_, ()> {
@@ -246,7 +246,7 @@ impl SharedCounts for GossipCounts {
 
     fn charge<'a>(
         &'a self,
-        charges: &'a [SharedCharge<'a>],
+        charges: &'a [SharedAcquire<'a>],
     ) -> BoxFuture<'a, Result<Vec<Verdict>, CountsError>> {
         let mut verdicts = Vec::with_capacity(charges.len());
         let decided = self.decide(charges, &mut verdicts);
@@ -255,7 +255,7 @@ impl SharedCounts for GossipCounts {
 
     fn charge_now(
         &self,
-        charges: &[SharedCharge<'_>],
+        charges: &[SharedAcquire<'_>],
         verdicts: &mut Vec<Verdict>,
     ) -> Option<Result<(), CountsError>> {
         Some(self.decide(charges, verdicts))

@@ -4,17 +4,17 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anteroom_limit::time::Micros;
+use anteroom_limit::time::TimestampUs;
 use parking_lot::Mutex;
 
-use crate::board::Board;
+use crate::board::CounterTable;
 use crate::cell::WriterId;
-use crate::message::{BODY_LARGEST, Message, Packer, Told};
+use crate::message::{BODY_LARGEST, CounterReport, Message, Packer};
 use crate::node::{Node, NodeSettings};
 use crate::seal::Secret;
 
 /// The time of the node that hears it.
-pub const NOW: Micros = Micros(1_767_225_600_000_000);
+pub const NOW: TimestampUs = TimestampUs(1_767_225_600_000_000);
 
 /// What another node sends, that knows the secret: none of it makes this program fail, counters
 /// that can be read are written down as ones that read the same, and hearing them twice is as
@@ -56,13 +56,13 @@ pub fn a_message(counters: u64) -> Vec<u8> {
     let me = WriterId(7);
     let mut packer = Packer::new(me, NOW, 1);
     for at in 0..counters {
-        let mut told = Told {
+        let mut told = CounterReport {
             id: crate::cell::CounterId {
                 name: u128::MAX - u128::from(at),
                 width: 60_000_000,
                 index: 29_453_760,
             },
-            forget_at: Micros(NOW.0 + 65_000_000),
+            forget_at: TimestampUs(NOW.0 + 65_000_000),
             shares: smallvec::SmallVec::new(),
         };
         for writer in 7..=7 + at % 3 {
@@ -77,7 +77,7 @@ pub fn a_message(counters: u64) -> Vec<u8> {
     packer.into_bodies().remove(0)
 }
 
-fn again(sent_at: Micros, told: &[Told]) -> Vec<Told> {
+fn again(sent_at: TimestampUs, told: &[CounterReport]) -> Vec<CounterReport> {
     // Of which writer it came is not kept apart from the shares: each is written with its own
     // number.
     let mut packer = Packer::new(WriterId(0), sent_at, told.len());
@@ -93,9 +93,9 @@ fn again(sent_at: Micros, told: &[Told]) -> Vec<Told> {
     read.collect()
 }
 
-fn node() -> (Node, Arc<Mutex<Board>>) {
+fn node() -> (Node, Arc<Mutex<CounterTable>>) {
     let secret = Secret::new(b"a secret for fuzzing").expect("it is long enough");
-    let board = Arc::new(Mutex::new(Board::new(WriterId(1), &secret, 1_000)));
+    let board = Arc::new(Mutex::new(CounterTable::new(WriterId(1), &secret, 1_000)));
     let settings = NodeSettings {
         address: SocketAddr::from(([127, 0, 0, 1], 7_946)),
         generation: 1,

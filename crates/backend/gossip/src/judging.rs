@@ -11,18 +11,18 @@
 
 use anteroom_limit::cost::Cost;
 use anteroom_limit::counters::{AddThenRead, CounterIndex, Counters};
-use anteroom_limit::time::Micros;
+use anteroom_limit::time::TimestampUs;
 use anteroom_limit::verdict::Verdict;
-use anteroom_limit_store::shared::SharedCharge;
+use anteroom_limit_store::shared::SharedAcquire;
 use smallvec::SmallVec;
 
-use crate::board::{Board, KEPT_LONGER};
+use crate::board::{CounterTable, KEPT_LONGER};
 use crate::cell::{Cell, CounterId};
-use crate::tally::Event;
+use crate::event_counts::Event;
 use anteroom_limit_store::clock::CLOCKS_APART_MAX;
 
 /// What became of one call of several.
-struct Judged {
+struct AcquireOutcome {
     verdict: Verdict,
     /// How the limit stands without it.
     without: Verdict,
@@ -32,7 +32,7 @@ struct Judged {
 
 /// Under which names a client is counted.
 #[derive(Clone, Copy)]
-struct Place {
+struct ClientNames {
     /// Where his calls are added.
     name: u128,
     /// His crowd's, if what he called before may be counted there.
@@ -41,19 +41,19 @@ struct Place {
 
 /// Counters as they were read, newest first.
 struct Read {
-    place: Place,
+    place: ClientNames,
     counts: SmallVec<[u32; 8]>,
     /// How many of them have not begun here.
     newer: usize,
 }
 
-impl Board {
+impl CounterTable {
     /// Charges all of these or none, by algorithms that counters are enough for; the others are
     /// passed over. The verdicts are added in the order of the charges.
     pub(crate) fn charge_all(
         &mut self,
-        charges: &[SharedCharge<'_>],
-        now: Micros,
+        charges: &[SharedAcquire<'_>],
+        now: TimestampUs,
         verdicts: &mut Vec<Verdict>,
     ) {
         if self.is_full() {
@@ -61,7 +61,7 @@ impl Board {
             // one.
             self.sweep(now);
         }
-        let mut all: SmallVec<[Judged; 4]> = SmallVec::new();
+        let mut all: SmallVec<[AcquireOutcome; 4]> = SmallVec::new();
         let mut is_admitted = true;
         for charge in charges {
             let judged = self.judge_one(charge, now, is_admitted);
@@ -89,13 +89,18 @@ impl Board {
         }));
     }
 
-    fn judge_one(&mut self, charge: &SharedCharge<'_>, now: Micros, is_charged: bool) -> Judged {
+    fn judge_one(
+        &mut self,
+        charge: &SharedAcquire<'_>,
+        now: TimestampUs,
+        is_charged: bool,
+    ) -> AcquireOutcome {
         let counters = counters(charge);
         let mut read = self.read(charge, &counters, now);
         let known = &read.counts[read.newer..];
         let before = counters.judge_now(now, Cost::Peek, known);
         let Cost::Take(taken) = charge.cost else {
-            return Judged {
+            return AcquireOutcome {
                 // A refund is never rejected, however far over its limit a client is.
                 verdict: counters.judge_now(now, charge.cost, known),
                 without: before,
@@ -107,14 +112,14 @@ impl Board {
         read.counts[own] = read.counts[own].saturating_add(taken);
         let verdict = counters.judge_by_all_clocks(reading(now), charge.cost, &read.counts);
         let added = (is_charged && verdict.is_admitted()).then(|| {
-            let Place { name, crowd } = read.place;
+            let ClientNames { name, crowd } = read.place;
             let id = id(name, &counters, counters.index_at(now));
             let me = self.me;
             let cell = self.cell(id, forget_at(&counters, id), crowd.is_some(), now);
             cell.add(me, taken);
             (id, taken)
         });
-        Judged {
+        AcquireOutcome {
             verdict,
             without: before,
             added,
@@ -122,7 +127,7 @@ impl Board {
     }
 
     /// From the newest counter on, as far as this node has counted there itself.
-    fn refund(&mut self, charge: &SharedCharge<'_>, back: u32, now: Micros) -> Verdict {
+    fn refund(&mut self, charge: &SharedAcquire<'_>, back: u32, now: TimestampUs) -> Verdict {
         let counters = counters(charge);
         let read = self.read(charge, &counters, now);
         let mut left = back;
@@ -141,7 +146,7 @@ impl Board {
         counters.judge_now(now, charge.cost, &read.counts[read.newer..])
     }
 
-    fn read(&self, charge: &SharedCharge<'_>, counters: &Counters, now: Micros) -> Read {
+    fn read(&self, charge: &SharedAcquire<'_>, counters: &Counters, now: TimestampUs) -> Read {
         let reading = reading(now);
         let place = self.place_for(charge, counters, now);
         let sum = |name: u128, index| {
@@ -160,9 +165,14 @@ impl Board {
     }
 
     /// A client is counted by himself, or with his crowd where there is no place for him.
-    fn place_for(&self, charge: &SharedCharge<'_>, counters: &Counters, now: Micros) -> Place {
+    fn place_for(
+        &self,
+        charge: &SharedAcquire<'_>,
+        counters: &Counters,
+        now: TimestampUs,
+    ) -> ClientNames {
         let own = self.names.client(charge.limit, charge.key);
-        let alone = Place {
+        let alone = ClientNames {
             name: own,
             crowd: None,
         };
@@ -175,7 +185,7 @@ impl Board {
             indexes.find_map(|index| self.cells.get(&id(name, counters, index)))
         };
         let crowd = self.names.crowd(charge.limit, own);
-        let beside_crowd = Place {
+        let beside_crowd = ClientNames {
             name: own,
             crowd: newest_of(crowd).map(|_| crowd),
         };
@@ -190,8 +200,8 @@ impl Board {
                 }
             }
             _ if is_full => {
-                self.tally.count(Event::Crowded);
-                Place {
+                self.event_counts.count(Event::Crowded);
+                ClientNames {
                     name: crowd,
                     crowd: None,
                 }
@@ -212,7 +222,7 @@ impl Board {
 }
 
 /// The counters of a limit. Whoever is asked for another algorithm has refused it before.
-fn counters(charge: &SharedCharge<'_>) -> Counters {
+fn counters(charge: &SharedAcquire<'_>) -> Counters {
     let counters = charge.policy.counters();
     counters.expect("limits are checked before they are charged")
 }
@@ -225,11 +235,11 @@ fn id(name: u128, counters: &Counters, index: CounterIndex) -> CounterId {
     }
 }
 
-fn forget_at(counters: &Counters, id: CounterId) -> Micros {
+fn forget_at(counters: &Counters, id: CounterId) -> TimestampUs {
     counters.ends_at(CounterIndex(id.index)) + KEPT_LONGER
 }
 
 /// Read as late as any clock may show.
-fn reading(now: Micros) -> AddThenRead {
+fn reading(now: TimestampUs) -> AddThenRead {
     AddThenRead::ahead(now, CLOCKS_APART_MAX)
 }

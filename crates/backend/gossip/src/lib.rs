@@ -1,8 +1,8 @@
 //! Counts of calls that nodes tell each other, without any server: [`GossipCounts`].
 //!
 //! Every node decides at once, by what it has counted itself and what it has heard. Ten times a
-//! second it tells all others what it has counted ([`Board`]: each counter is a total that only
-//! grows, one for each node, so a message that is lost, doubled, late or out of order does no
+//! second it tells all others what it has counted ([`CounterTable`]: each counter is a total that
+//! only grows, one for each node, so a message that is lost, doubled, late or out of order does no
 //! harm). Who the others are is found out by a kept library (foca: SWIM), driven here without
 //! sockets or clocks ([`Node`]), so that tests run whole networks in a time of their own.
 //!
@@ -17,6 +17,7 @@ mod behind;
 mod board;
 mod cell;
 mod counts;
+mod event_counts;
 mod failure;
 #[doc(hidden)]
 pub mod fuzz;
@@ -29,10 +30,9 @@ mod node;
 mod outlet;
 mod running;
 mod seal;
-mod tally;
 mod telling;
 
-pub use board::{Board, COUNTERS_MAX};
+pub use board::{COUNTERS_MAX, CounterTable};
 pub use cell::WriterId;
 pub use counts::{GossipCounts, GossipSettings};
 pub use failure::{OpenError, SecretError, SecretFileError};

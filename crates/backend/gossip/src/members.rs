@@ -65,19 +65,19 @@ impl foca::Identity for Identity {
 /// What a member says that cannot be read, or makes no sense.
 #[derive(Debug, thiserror::Error)]
 #[error("it is nothing that a member says")]
-pub(crate) struct StrangeError {
+pub(crate) struct MessageError {
     source: foca::Error,
 }
 
 /// The members, as this node sees them.
 pub(crate) struct Members {
     foca: Foca<Identity, PostcardCodec, Pcg64Mcg, NoCustomBroadcast>,
-    todo: Todo,
+    todo: Effect,
 }
 
 /// What the library wants done.
 #[derive(Default)]
-struct Todo {
+struct Effect {
     now: Duration,
     sends: Vec<(SocketAddr, Vec<u8>)>,
     /// By when, and in which order they came.
@@ -85,7 +85,7 @@ struct Todo {
     timers_made: u64,
 }
 
-impl Runtime<Identity> for Todo {
+impl Runtime<Identity> for Effect {
     // Who is there is looked at after each step.
     fn notify(&mut self, _: Notification<'_, Identity>) {}
 
@@ -106,7 +106,7 @@ impl Members {
         let rng = Pcg64Mcg::seed_from_u64(seed);
         Self {
             foca: Foca::new(me, config(), rng, PostcardCodec),
-            todo: Todo::default(),
+            todo: Effect::default(),
         }
     }
 
@@ -124,7 +124,7 @@ impl Members {
     }
 
     /// Hears what a member says; how many were left out of it, for too many are known.
-    pub(crate) fn handle(&mut self, now: Duration, bytes: &[u8]) -> Result<usize, StrangeError> {
+    pub(crate) fn handle(&mut self, now: Duration, bytes: &[u8]) -> Result<usize, MessageError> {
         self.todo.now = now;
         let is_full = self.foca.iter_membership_state().len() >= MEMBERS_MAX;
         let (bytes, left_out) = if is_full {
@@ -139,7 +139,7 @@ impl Members {
         match heard {
             // This node spoke to itself: it is among its own peers, by another address.
             Ok(()) | Err(foca::Error::DataFromOurselves) => Ok(left_out),
-            Err(source) => Err(StrangeError { source }),
+            Err(source) => Err(MessageError { source }),
         }
     }
 
@@ -148,8 +148,8 @@ impl Members {
     fn without_strangers<'b>(
         &self,
         bytes: &'b [u8],
-    ) -> Result<(Cow<'b, [u8]>, usize), StrangeError> {
-        let strange = |error: postcard::Error| StrangeError {
+    ) -> Result<(Cow<'b, [u8]>, usize), MessageError> {
+        let strange = |error: postcard::Error| MessageError {
             source: foca::Error::Decode(Box::new(error)),
         };
         let known = self.foca.iter_membership_state();

@@ -7,7 +7,7 @@
 //! Everything is read with bounds, though only nodes that know the secret can get here: one of them
 //! may be broken.
 
-use anteroom_limit::time::Micros;
+use anteroom_limit::time::TimestampUs;
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
@@ -37,17 +37,17 @@ pub(crate) enum Message<'d> {
     /// What was counted.
     Counters {
         /// The sender's clock.
-        sent_at: Micros,
+        sent_at: TimestampUs,
         /// Each counter of which it tells something.
-        told: Vec<Told>,
+        told: Vec<CounterReport>,
     },
 }
 
 /// What is told of one counter.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(crate) struct Told {
+pub(crate) struct CounterReport {
     pub(crate) id: CounterId,
-    pub(crate) forget_at: Micros,
+    pub(crate) forget_at: TimestampUs,
     pub(crate) shares: SmallVec<[Share; 1]>,
 }
 
@@ -93,29 +93,29 @@ fn read_counters(bytes: &[u8]) -> Option<Message<'_>> {
         told.push(entry.told(head.writer));
         rest = behind;
     }
-    let sent_at = Micros(head.sent_at);
+    let sent_at = TimestampUs(head.sent_at);
     Some(Message::Counters { sent_at, told })
 }
 
 impl Entry {
-    fn told(self, sender: u64) -> Told {
+    fn told(self, sender: u64) -> CounterReport {
         let shares = self.shares.into_iter().map(|(writer, added, back)| Share {
             writer: WriterId(if writer == 0 { sender } else { writer }),
             added,
             back,
         });
-        Told {
+        CounterReport {
             id: CounterId {
                 name: u128::from_le_bytes(self.name),
                 width: self.width,
                 index: self.index,
             },
-            forget_at: Micros(self.forget_at.saturating_mul(SECOND)),
+            forget_at: TimestampUs(self.forget_at.saturating_mul(SECOND)),
             shares: shares.collect(),
         }
     }
 
-    fn of(told: &Told, sender: WriterId, shares: &[Share]) -> Self {
+    fn of(told: &CounterReport, sender: WriterId, shares: &[Share]) -> Self {
         let shares = shares.iter().map(|share| {
             let is_sender = share.writer == sender;
             let writer = if is_sender { 0 } else { share.writer.0 };
@@ -150,7 +150,7 @@ pub(crate) struct Packer {
 
 impl Packer {
     /// For at most so many messages.
-    pub(crate) fn new(sender: WriterId, now: Micros, bodies_max: usize) -> Self {
+    pub(crate) fn new(sender: WriterId, now: TimestampUs, bodies_max: usize) -> Self {
         let head = Head {
             writer: sender.0,
             sent_at: now.0,
@@ -166,7 +166,7 @@ impl Packer {
     }
 
     /// Adds a counter; `false` if there is no place for it any more.
-    pub(crate) fn push(&mut self, told: &Told) -> bool {
+    pub(crate) fn push(&mut self, told: &CounterReport) -> bool {
         let chunks = told.shares.chunks(SHARES_AT_ONCE);
         chunks.into_iter().all(|shares| {
             let mut bytes = Vec::with_capacity(48);
@@ -207,24 +207,24 @@ fn append(bytes: &mut Vec<u8>, value: &impl Serialize) {
 mod tests {
     use super::*;
 
-    fn told(name: u128, shares: &[(u64, u64, u64)]) -> Told {
+    fn told(name: u128, shares: &[(u64, u64, u64)]) -> CounterReport {
         let shares = shares.iter().map(|&(writer, added, back)| Share {
             writer: WriterId(writer),
             added,
             back,
         });
-        Told {
+        CounterReport {
             id: CounterId {
                 name,
                 width: 60 * SECOND,
                 index: 29_453_760,
             },
-            forget_at: Micros(1_767_225_665 * SECOND),
+            forget_at: TimestampUs(1_767_225_665 * SECOND),
             shares: shares.collect(),
         }
     }
 
-    fn read(body: &[u8]) -> (Micros, Vec<Told>) {
+    fn read(body: &[u8]) -> (TimestampUs, Vec<CounterReport>) {
         match Message::read(body) {
             Some(Message::Counters { sent_at, told }) => (sent_at, told),
             other => panic!("{other:?}"),
@@ -233,7 +233,7 @@ mod tests {
 
     #[test]
     fn what_was_written_is_read() {
-        let now = Micros(1_767_225_600_123_456);
+        let now = TimestampUs(1_767_225_600_123_456);
         let mut packer = Packer::new(WriterId(u64::MAX), now, 1);
         let all = [
             told(u128::MAX, &[(u64::MAX, 3, 1)]),
@@ -247,7 +247,7 @@ mod tests {
 
     #[test]
     fn no_message_is_larger_than_a_datagram_and_none_is_lost() {
-        let now = Micros(1_767_225_600_000_000);
+        let now = TimestampUs(1_767_225_600_000_000);
         let mut packer = Packer::new(WriterId(u64::MAX), now, 40);
         // One counter of more shares than fit at once, at their largest; and then many small ones.
         let largest: Vec<_> = (0..60)
@@ -262,7 +262,7 @@ mod tests {
         }
         let bodies = packer.into_bodies();
         assert!(bodies.iter().all(|body| body.len() <= BODY_LARGEST));
-        let told: Vec<Told> = bodies.iter().flat_map(|body| read(body).1).collect();
+        let told: Vec<CounterReport> = bodies.iter().flat_map(|body| read(body).1).collect();
         assert_eq!(told.len(), 3 + 500);
         assert_eq!(
             told[..3].iter().map(|one| one.shares.len()).sum::<usize>(),
@@ -275,7 +275,7 @@ mod tests {
 
     #[test]
     fn what_is_cut_off_or_of_another_kind_is_nothing() {
-        let mut packer = Packer::new(WriterId(7), Micros(1), 1);
+        let mut packer = Packer::new(WriterId(7), TimestampUs(1), 1);
         packer.push(&told(9, &[(7, 1, 0)]));
         let body = packer.into_bodies().remove(0);
         let head = 3;

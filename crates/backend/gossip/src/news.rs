@@ -29,7 +29,7 @@ pub(crate) fn class(untold: u32) -> Option<Class> {
 /// What waits to be told. A counter that was told since, or waits in a higher class by now, may
 /// stand here all the same: who takes it out looks.
 #[derive(Debug, Default)]
-pub(crate) struct News {
+pub(crate) struct PendingReports {
     /// The oldest first.
     classes: [VecDeque<CounterId>; CLASSES],
     /// With the round in which they were told.
@@ -38,12 +38,12 @@ pub(crate) struct News {
 
 /// What there is no place for.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum PutOff {
+pub(crate) enum Deferred {
     Untold(Class, CounterId),
     Again(u64, CounterId),
 }
 
-impl News {
+impl PendingReports {
     /// It was not told, or more of it is untold now than this class has.
     pub(crate) fn push(&mut self, class: Class, id: CounterId) {
         self.classes[class].push_back(id);
@@ -78,16 +78,16 @@ impl News {
     }
 
     /// What matters least, if there is too much.
-    pub(crate) fn put_off(&mut self) -> Option<PutOff> {
+    pub(crate) fn put_off(&mut self) -> Option<Deferred> {
         let untold: usize = self.classes.iter().map(VecDeque::len).sum();
         if untold + self.again.len() <= NEWS_MAX {
             return None;
         }
         if let Some((told_in, id)) = self.again.pop_front() {
-            return Some(PutOff::Again(told_in, id));
+            return Some(Deferred::Again(told_in, id));
         }
         let mut classes = self.classes.iter_mut().enumerate();
-        classes.find_map(|(class, waiting)| Some(PutOff::Untold(class, waiting.pop_front()?)))
+        classes.find_map(|(class, waiting)| Some(Deferred::Untold(class, waiting.pop_front()?)))
     }
 }
 
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn the_most_goes_first_and_of_as_much_the_newest() {
-        let mut news = News::default();
+        let mut news = PendingReports::default();
         for (class, index) in [(0, 1), (3, 2), (0, 3), (3, 4)] {
             news.push(class, id(index));
         }
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn what_matters_least_is_put_off_and_only_under_pressure() {
-        let mut news = News::default();
+        let mut news = PendingReports::default();
         news.push(2, id(0));
         for index in 1..NEWS_MAX as u64 - 1 {
             news.push(1, id(index));
@@ -136,8 +136,8 @@ mod tests {
         assert_eq!(news.put_off(), None);
         news.push(2, id(0));
         news.push(2, id(0));
-        assert_eq!(news.put_off(), Some(PutOff::Again(7, id(9))));
-        assert_eq!(news.put_off(), Some(PutOff::Untold(1, id(1))));
+        assert_eq!(news.put_off(), Some(Deferred::Again(7, id(9))));
+        assert_eq!(news.put_off(), Some(Deferred::Untold(1, id(1))));
         assert_eq!(news.put_off(), None);
     }
 }

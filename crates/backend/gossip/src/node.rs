@@ -9,15 +9,15 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anteroom_limit::time::Micros;
+use anteroom_limit::time::TimestampUs;
 use parking_lot::Mutex;
 
-use crate::board::Board;
+use crate::board::CounterTable;
 use crate::cell::WriterId;
+use crate::event_counts::{Event, Tally};
 use crate::members::{Identity, MEMBERS_MAX, Members};
 use crate::message::{self, Message};
 use crate::seal::Secret;
-use crate::tally::{Event, Tally};
 use anteroom_limit_store::clock::CLOCKS_APART_MAX;
 
 /// News that are told when a node leaves, in datagrams to each other one. What does not fit into so
@@ -61,8 +61,8 @@ pub struct NodeSettings {
 pub struct Node {
     settings: NodeSettings,
     secret: Secret,
-    board: Arc<Mutex<Board>>,
-    tally: Arc<Tally>,
+    board: Arc<Mutex<CounterTable>>,
+    event_counts: Arc<Tally>,
     members: Members,
     peers: BTreeSet<(SocketAddr, WriterId)>,
     /// Who has just come, and how much of all he has still to be told.
@@ -79,22 +79,22 @@ pub struct Node {
 impl Node {
     /// A node that knows nobody, and tells what is on this board.
     #[must_use]
-    pub fn new(settings: NodeSettings, secret: Secret, board: Arc<Mutex<Board>>) -> Self {
-        let (me, tally) = {
+    pub fn new(settings: NodeSettings, secret: Secret, board: Arc<Mutex<CounterTable>>) -> Self {
+        let (me, event_counts) = {
             let board = board.lock();
             let me = Identity {
                 address: settings.address,
                 writer: board.me(),
                 generation: settings.generation,
             };
-            (me, Arc::clone(&board.tally))
+            (me, Arc::clone(&board.event_counts))
         };
         Self {
             members: Members::new(me, settings.seed),
             settings,
             secret,
             board,
-            tally,
+            event_counts,
             peers: BTreeSet::new(),
             newcomers: Vec::new(),
             gone: BTreeMap::new(),
@@ -120,20 +120,30 @@ impl Node {
     }
 
     /// Hears a datagram; whether it was of one of our own.
-    pub fn handle_datagram(&mut self, now: Duration, by_clock: Micros, datagram: &[u8]) -> bool {
-        self.tally.count(Event::DatagramReceived);
+    pub fn handle_datagram(
+        &mut self,
+        now: Duration,
+        by_clock: TimestampUs,
+        datagram: &[u8],
+    ) -> bool {
+        self.event_counts.count(Event::DatagramReceived);
         let secret = self.secret.clone();
         let is_ours = secret
             .open(datagram)
             .is_some_and(|body| self.handle_body(now, by_clock, body));
         if !is_ours {
-            self.tally.count(Event::DatagramRefused);
+            self.event_counts.count(Event::DatagramRefused);
         }
         is_ours
     }
 
     /// Hears what was sealed; whether it made sense.
-    pub(crate) fn handle_body(&mut self, now: Duration, by_clock: Micros, body: &[u8]) -> bool {
+    pub(crate) fn handle_body(
+        &mut self,
+        now: Duration,
+        by_clock: TimestampUs,
+        body: &[u8],
+    ) -> bool {
         match Message::read(body) {
             None => false,
             Some(Message::Membership(bytes)) => {
@@ -160,7 +170,7 @@ impl Node {
     }
 
     /// Does what is due.
-    pub fn poll(&mut self, now: Duration, by_clock: Micros) {
+    pub fn poll(&mut self, now: Duration, by_clock: TimestampUs) {
         self.members.poll(now);
         self.remind(now);
         self.look_at_peers(now);
@@ -184,7 +194,7 @@ impl Node {
     }
 
     /// Tells the others what they do not know yet, and that this node goes.
-    pub fn leave(&mut self, now: Duration, by_clock: Micros) {
+    pub fn leave(&mut self, now: Duration, by_clock: TimestampUs) {
         self.tell_rest(by_clock);
         self.members.leave(now);
         self.send_memberships();
@@ -196,7 +206,7 @@ impl Node {
 
     /// After [`Self::leave`]: tells those who were there what is still counted here, and its
     /// successor everything, again and again, for it may not listen yet.
-    pub fn tell_behind(&mut self, by_clock: Micros) {
+    pub fn tell_behind(&mut self, by_clock: TimestampUs) {
         let news = self.board.lock().tell_news(by_clock);
         self.send_to_all(&news);
         self.tell_newcomers(by_clock);
@@ -206,13 +216,13 @@ impl Node {
     }
 
     /// After [`Self::leave`], when nothing more is counted here.
-    pub fn tell_last(&mut self, by_clock: Micros) {
+    pub fn tell_last(&mut self, by_clock: TimestampUs) {
         self.tell_rest(by_clock);
     }
 
     /// All that this node knows and would tell a newcomer, of what comes before `rest`; and what is
     /// to be told then.
-    pub(crate) fn tell_all(&self, by_clock: Micros, rest: usize) -> (Vec<Vec<u8>>, usize) {
+    pub(crate) fn tell_all(&self, by_clock: TimestampUs, rest: usize) -> (Vec<Vec<u8>>, usize) {
         let (bodies, rest) = self.board.lock().tell_newcomer(by_clock, rest);
         let sealed = bodies.iter().map(|body| self.secret.seal(body));
         (sealed.collect(), rest)
@@ -239,7 +249,7 @@ impl Node {
         self.peers.iter().map(|(address, _)| *address).collect()
     }
 
-    fn tell(&mut self, now: Duration, by_clock: Micros) {
+    fn tell(&mut self, now: Duration, by_clock: TimestampUs) {
         let interval = self.settings.interval;
         let (news, round) = {
             let mut board = self.board.lock();
@@ -255,7 +265,7 @@ impl Node {
     }
 
     /// As much as may be of what they do not know yet.
-    fn tell_rest(&mut self, by_clock: Micros) {
+    fn tell_rest(&mut self, by_clock: TimestampUs) {
         for _ in 0..ROUNDS_AT_THE_END {
             let news = self.board.lock().tell_news(by_clock);
             if news.is_empty() {
@@ -265,7 +275,7 @@ impl Node {
         }
     }
 
-    fn tell_newcomers(&mut self, by_clock: Micros) {
+    fn tell_newcomers(&mut self, by_clock: TimestampUs) {
         let mut newcomers = std::mem::take(&mut self.newcomers);
         for (address, rest) in &mut newcomers {
             let (bodies, left) = self.board.lock().tell_newcomer(by_clock, *rest);
@@ -326,7 +336,7 @@ impl Node {
         // everything to be told.
         for (peer, _) in self.peers.difference(&peers) {
             tracing::warn!(%peer, "a node that counted with us is gone");
-            self.tally.count(Event::PeerLeft);
+            self.event_counts.count(Event::PeerLeft);
             self.newcomers.retain(|(newcomer, _)| newcomer != peer);
             if self.gone.len() < GONE_MAX && !peers.iter().any(|(other, _)| other == peer) {
                 self.gone.insert(*peer, now);
@@ -334,7 +344,7 @@ impl Node {
         }
         for (peer, _) in peers.difference(&self.peers) {
             tracing::info!(%peer, "a node that counts with us is there");
-            self.tally.count(Event::PeerJoined);
+            self.event_counts.count(Event::PeerJoined);
             self.newcomers.push((*peer, usize::MAX));
             self.gone.remove(peer);
             self.missed_at = None;
@@ -357,25 +367,25 @@ impl Node {
     }
 
     fn note_left_out(&self, strangers: usize) {
-        if strangers > 0 && self.tally.of(Event::MemberRefused) == 0 {
+        if strangers > 0 && self.event_counts.of(Event::MemberRefused) == 0 {
             tracing::warn!(
                 members_max = MEMBERS_MAX,
                 "so many other nodes are known, with those that are gone for less than an hour: \
                  no new ones count with us"
             );
         }
-        self.tally
+        self.event_counts
             .count_many(Event::MemberRefused, strangers as u64);
     }
 
     fn note_clock(&self, apart_ms: u64) {
-        if self.tally.of(Event::ClockApart) == 0 {
+        if self.event_counts.of(Event::ClockApart) == 0 {
             tracing::warn!(
                 apart_ms,
                 "another node's clock is too far from ours to count with it"
             );
         }
-        self.tally.count(Event::ClockApart);
+        self.event_counts.count(Event::ClockApart);
     }
 }
 

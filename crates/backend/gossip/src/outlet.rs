@@ -14,8 +14,8 @@ use socket2::SockRef;
 use tokio::net::UdpSocket;
 use tokio::time::{Instant, timeout_at};
 
+use crate::event_counts::{Event, Tally};
 use crate::node::Outgoing;
-use crate::tally::{Event, Tally};
 
 /// What a socket may hold until it is read, or sent. Systems give what they allow: Linux no more
 /// than `net.core.rmem_max`, which is some 90 datagrams unless somebody has raised it, and twice of
@@ -30,7 +30,7 @@ const PATIENCE: Duration = Duration::from_millis(50);
 #[derive(Debug)]
 pub(crate) struct Outlet {
     pub(crate) socket: UdpSocket,
-    pub(crate) tally: Arc<Tally>,
+    pub(crate) event_counts: Arc<Tally>,
 }
 
 impl Outlet {
@@ -40,20 +40,20 @@ impl Outlet {
             let sent = self.socket.send_to(&datagram, to).await;
             sent.map(|_| ())
         };
-        send_all(outbox, &self.tally, send).await;
+        send_all(outbox, &self.event_counts, send).await;
     }
 }
 
 /// Sends as long as [`PATIENCE`] lasts; what comes behind is tried once.
 async fn send_all<S: Future<Output = io::Result<()>>>(
     outbox: Vec<Outgoing>,
-    tally: &Tally,
+    event_counts: &Tally,
     send: impl Fn(SocketAddr, Vec<u8>) -> S,
 ) {
     let until = Instant::now() + PATIENCE;
     for (to, datagram) in outbox {
         let sent = timeout_at(until, send(to, datagram)).await;
-        tally.count(match sent {
+        event_counts.count(match sent {
             Ok(Ok(())) => Event::DatagramSent,
             Ok(Err(_)) | Err(_) => Event::SendFailed,
         });
@@ -92,7 +92,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn what_the_system_cannot_take_is_waited_for_briefly() {
-        let (tally, room) = (Tally::default(), Semaphore::new(2));
+        let (event_counts, room) = (Tally::default(), Semaphore::new(2));
         let send = async |_: SocketAddr, _: Vec<u8>| {
             let room = room.acquire().await;
             room.map(tokio::sync::SemaphorePermit::forget)
@@ -102,21 +102,21 @@ mod tests {
             tokio::time::sleep(PATIENCE / 2).await; // tidy: paused time
             room.add_permits(3);
         };
-        tokio::join!(send_all(outbox(9), &tally, send), more);
-        assert_eq!(tally.of(Event::DatagramSent), 5);
-        assert_eq!(tally.of(Event::SendFailed), 4);
+        tokio::join!(send_all(outbox(9), &event_counts, send), more);
+        assert_eq!(event_counts.of(Event::DatagramSent), 5);
+        assert_eq!(event_counts.of(Event::SendFailed), 4);
     }
 
     #[tokio::test(start_paused = true)]
     async fn who_cannot_be_reached_is_no_reason_not_to_tell_the_others() {
-        let tally = Tally::default();
+        let event_counts = Tally::default();
         let send = async |to: SocketAddr, _: Vec<u8>| match to.port() {
             1 => Err(io::ErrorKind::NetworkUnreachable.into()),
             _ => Ok(()),
         };
-        send_all(outbox(3), &tally, send).await;
-        assert_eq!(tally.of(Event::DatagramSent), 2);
-        assert_eq!(tally.of(Event::SendFailed), 1);
+        send_all(outbox(3), &event_counts, send).await;
+        assert_eq!(event_counts.of(Event::DatagramSent), 2);
+        assert_eq!(event_counts.of(Event::SendFailed), 1);
     }
 
     #[tokio::test]

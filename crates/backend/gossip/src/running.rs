@@ -9,11 +9,11 @@ use tokio::net::UdpSocket;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep, sleep_until};
 
-use crate::behind::{Behind, Phase};
+use crate::behind::{DepartedNode, Phase};
+use crate::event_counts::{Event, Tally};
 use crate::message::DATAGRAM_LARGEST;
 use crate::node::Node;
 use crate::outlet::{Outlet, listen_at};
-use crate::tally::{Event, Tally};
 use anteroom_limit_store::clock::Now;
 
 /// How often the configured peers are looked up, and those are spoken to that are not there: so a
@@ -36,7 +36,7 @@ pub(crate) struct Running {
     pub(crate) phase: watch::Receiver<Phase>,
     /// Dropped when the address is free.
     pub(crate) address_is_taken: oneshot::Sender<()>,
-    pub(crate) tally: Arc<Tally>,
+    pub(crate) event_counts: Arc<Tally>,
 }
 
 impl Running {
@@ -50,19 +50,22 @@ impl Running {
             },
         };
         let listened_at = socket.local_addr();
-        let tally = Arc::clone(&self.tally);
+        let event_counts = Arc::clone(&self.event_counts);
         let driving = Driving {
-            outlet: Outlet { socket, tally },
+            outlet: Outlet {
+                socket,
+                event_counts,
+            },
             node: self.node,
             now: Arc::clone(&self.now),
         };
         let node = driving.run(self.peers, &mut self.phase).await;
         drop(self.address_is_taken);
-        let behind = Behind {
+        let behind = DepartedNode {
             node,
             now: self.now,
             phase: self.phase,
-            tally: self.tally,
+            event_counts: self.event_counts,
         };
         if let Ok(listened_at) = listened_at {
             behind.run(listened_at).await;
@@ -117,7 +120,7 @@ impl Driving {
     fn receive(&mut self, now: Duration, datagram: &[u8], from: SocketAddr) {
         let by_clock = (self.now)();
         let is_ours = self.node.handle_datagram(now, by_clock, datagram);
-        if !is_ours && self.outlet.tally.of(Event::DatagramRefused) == 1 {
+        if !is_ours && self.outlet.event_counts.of(Event::DatagramRefused) == 1 {
             tracing::warn!(%from, "a datagram that is not sealed with our secret is refused; no \
                                    other one is told of here");
         }

@@ -13,13 +13,13 @@
 
 use std::time::Duration;
 
-use anteroom_limit::time::Micros;
+use anteroom_limit::time::TimestampUs;
 
-use crate::board::Board;
+use crate::board::CounterTable;
 use crate::cell::{Cell, CounterId, WriterId};
-use crate::message::{Packer, Told};
-use crate::news::{PutOff, class};
-use crate::tally::Event;
+use crate::event_counts::Event;
+use crate::message::{CounterReport, Packer};
+use crate::news::{Deferred, class};
 
 /// How often a change is told. Once would leave what was lost to the slow repetition.
 pub const TELLS: u8 = 3;
@@ -35,9 +35,9 @@ const LOOKS_MOST: usize = 2_048;
 
 impl Cell {
     /// Its writer's own share, to be told.
-    fn tell(&self, id: CounterId, me: WriterId) -> Told {
+    fn tell(&self, id: CounterId, me: WriterId) -> CounterReport {
         let own = self.shares().iter().filter(|share| share.writer == me);
-        Told {
+        CounterReport {
             id,
             forget_at: self.forget_at,
             shares: own.copied().collect(),
@@ -50,7 +50,7 @@ impl Cell {
     }
 }
 
-impl Board {
+impl CounterTable {
     /// Notes that this node changed its share of a counter by so many calls.
     pub(crate) fn note_change(&mut self, id: CounterId, by: u32) {
         let Some(cell) = self.cells.get_mut(&id) else {
@@ -65,21 +65,21 @@ impl Board {
         if let Some(put_off) = self.news.put_off()
             && self.is_waiting(put_off)
         {
-            self.tally.count(Event::CounterPutOff);
+            self.event_counts.count(Event::CounterPutOff);
         }
     }
 
     /// Whether that still had to be told.
-    fn is_waiting(&self, put_off: PutOff) -> bool {
-        let (PutOff::Untold(_, id) | PutOff::Again(_, id)) = put_off;
+    fn is_waiting(&self, put_off: Deferred) -> bool {
+        let (Deferred::Untold(_, id) | Deferred::Again(_, id)) = put_off;
         self.cells.get(&id).is_some_and(|cell| match put_off {
-            PutOff::Untold(in_class, _) => class(cell.untold) == Some(in_class),
-            PutOff::Again(told_in, _) => cell.is_told_again(told_in),
+            Deferred::Untold(in_class, _) => class(cell.untold) == Some(in_class),
+            Deferred::Again(told_in, _) => cell.is_told_again(told_in),
         })
     }
 
     /// The news, for all others.
-    pub(crate) fn tell_news(&mut self, now: Micros) -> Vec<Vec<u8>> {
+    pub(crate) fn tell_news(&mut self, now: TimestampUs) -> Vec<Vec<u8>> {
         let mut packer = Packer::new(self.me, now, DATAGRAMS_AT_ONCE);
         let (me, round) = (self.me, self.round);
         self.round += 1;
@@ -124,7 +124,7 @@ impl Board {
     }
 
     /// The next part of all, for all others; forgets what is over on the way.
-    pub(crate) fn tell_round(&mut self, now: Micros, interval: Duration) -> Vec<Vec<u8>> {
+    pub(crate) fn tell_round(&mut self, now: TimestampUs, interval: Duration) -> Vec<Vec<u8>> {
         let mut packer = Packer::new(self.me, now, DATAGRAMS_AT_ONCE);
         let rounds = REPEAT_PERIOD.as_micros() / interval.as_micros().max(1);
         let rounds = usize::try_from(rounds).unwrap_or(usize::MAX).max(1);
@@ -146,7 +146,7 @@ impl Board {
     /// The part of all that ends before `rest`, for one who has just come, and what is still to be
     /// told then. From the last to the first: what is added meanwhile is news, and what takes
     /// another's place comes from behind.
-    pub(crate) fn tell_newcomer(&self, now: Micros, rest: usize) -> (Vec<Vec<u8>>, usize) {
+    pub(crate) fn tell_newcomer(&self, now: TimestampUs, rest: usize) -> (Vec<Vec<u8>>, usize) {
         let mut packer = Packer::new(self.me, now, DATAGRAMS_AT_ONCE);
         let mut rest = rest.min(self.cells.len());
         let stop = rest.saturating_sub(LOOKS_MOST);
@@ -163,11 +163,11 @@ impl Board {
 
     /// What this node says of a counter; `None` if it is over, or others say all that there is to
     /// say.
-    fn told_at(&self, at: usize, now: Micros) -> Option<Told> {
+    fn told_at(&self, at: usize, now: TimestampUs) -> Option<CounterReport> {
         let (id, cell) = self.cells.get_index(at)?;
         let shares = cell.shares().iter();
         let ours = shares.filter(|share| share.added > 0 && self.speaks_for(share.writer));
-        let told = Told {
+        let told = CounterReport {
             id: *id,
             forget_at: cell.forget_at,
             shares: ours.copied().collect(),

@@ -1,14 +1,14 @@
 //! Does what this node tells still come back?
 //!
-//! Once a second it tells a number in each [lane](crate::lanes), under a name of its own, as if a
-//! client had called. If one does not come back in a total within [`AWAY_AFTER`], then something
-//! between here and whoever aggregates that lane is away, and totals of the clients there do not
-//! arrive either, as far as is known.
+//! Once a second it tells a number in each [partition](crate::partitions), under a name of its own,
+//! as if a client had called. If one does not come back in a total within [`AWAY_AFTER`], then
+//! something between here and whoever aggregates that lane is away, and totals of the clients there
+//! do not arrive either, as far as is known.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use crate::lanes::Lanes;
+use crate::partitions::Partitions;
 
 /// For how long a node goes on by itself, from what it has heard and what it counts. Longer than a
 /// node takes to take over from one that crashed (a session of 6 s, and some seconds for all to
@@ -23,12 +23,12 @@ const BEATS_TO_RETURN: u32 = 4;
 
 /// What was told and when, and what came back of it.
 #[derive(Debug)]
-pub(crate) struct Beats {
+pub(crate) struct Heartbeats {
     next_at: Duration,
     last: u32,
     /// Numbers and when they were told: the newest that should have come back, and all after it.
     told: VecDeque<(u32, Duration)>,
-    lanes: Vec<Lane>,
+    partitions: Vec<Lane>,
     /// What came back of all lanes.
     heard_of_all: u32,
     /// What must come back of the lane that waits for most.
@@ -43,28 +43,28 @@ struct Lane {
     returns_with: u32,
 }
 
-impl Default for Beats {
+impl Default for Heartbeats {
     fn default() -> Self {
         Self {
             next_at: Duration::ZERO,
             last: 0,
             told: VecDeque::new(),
-            lanes: vec![Lane::default()],
+            partitions: vec![Lane::default()],
             heard_of_all: 0,
             returns_last: 0,
         }
     }
 }
 
-impl Beats {
+impl Heartbeats {
     /// From now on there are so many lanes. One that is new has heard what all others have, and no
     /// more.
-    pub(crate) fn divide(&mut self, lanes: Lanes) {
-        let lane = Lane {
+    pub(crate) fn divide(&mut self, partitions: Partitions) {
+        let partition = Lane {
             heard: self.heard_of_all,
             returns_with: self.returns_last,
         };
-        self.lanes = vec![lane; usize::from(lanes.count())];
+        self.partitions = vec![partition; usize::from(partitions.count())];
     }
 
     /// The number to be told now in each lane, if it is time.
@@ -80,18 +80,22 @@ impl Beats {
             self.told.pop_front();
         }
         let awaited = self.awaited(at);
-        for lane in self.lanes.iter_mut().filter(|lane| lane.heard < awaited) {
-            lane.returns_with = self.last.saturating_add(BEATS_TO_RETURN);
-            self.returns_last = lane.returns_with;
+        for partition in self
+            .partitions
+            .iter_mut()
+            .filter(|partition| partition.heard < awaited)
+        {
+            partition.returns_with = self.last.saturating_add(BEATS_TO_RETURN);
+            self.returns_last = partition.returns_with;
         }
         Some(self.last)
     }
 
     /// This one came back, so all before it did, or do not matter any more.
-    pub(crate) fn heard(&mut self, lane: u16, beat: u32) {
-        if let Some(lane) = self.lanes.get_mut(usize::from(lane)) {
-            lane.heard = beat.max(lane.heard);
-            let heard = self.lanes.iter().map(|lane| lane.heard);
+    pub(crate) fn heard(&mut self, partition: u16, beat: u32) {
+        if let Some(partition) = self.partitions.get_mut(usize::from(partition)) {
+            partition.heard = beat.max(partition.heard);
+            let heard = self.partitions.iter().map(|partition| partition.heard);
             self.heard_of_all = heard.min().unwrap_or(0);
         }
     }
@@ -102,17 +106,17 @@ impl Beats {
     }
 
     /// Whether one has been missed for too long in this lane.
-    pub(crate) fn is_away(&self, lane: u16, at: Duration) -> bool {
-        let lane = self.lanes.get(usize::from(lane));
+    pub(crate) fn is_away(&self, partition: u16, at: Duration) -> bool {
+        let partition = self.partitions.get(usize::from(partition));
         let awaited = self.awaited(at);
-        self.is_still(at) || lane.is_none_or(|lane| lane.is_away(awaited))
+        self.is_still(at) || partition.is_none_or(|partition| partition.is_away(awaited))
     }
 
     /// How many lanes are away.
     pub(crate) fn count_away(&self, at: Duration) -> usize {
         let awaited = self.awaited(at);
-        let is_away = |lane: &&Lane| lane.is_away(awaited);
-        self.lanes.iter().filter(is_away).count()
+        let is_away = |partition: &&Lane| partition.is_away(awaited);
+        self.partitions.iter().filter(is_away).count()
     }
 
     /// Whether nobody tells beats any more: what is not told is not missed either.
@@ -145,15 +149,15 @@ mod tests {
         Duration::from_secs(secs)
     }
 
-    fn divided(lanes: usize) -> Beats {
-        let mut beats = Beats::default();
-        beats.divide(Lanes::among(lanes, lanes).unwrap());
+    fn divided(partitions: usize) -> Heartbeats {
+        let mut beats = Heartbeats::default();
+        beats.divide(Partitions::among(partitions, partitions).unwrap());
         beats
     }
 
     #[test]
     fn whoever_hears_nothing_of_itself_for_long_is_away_until_it_does() {
-        let mut beats = Beats::default();
+        let mut beats = Heartbeats::default();
         for at in 0..100 {
             assert_eq!(beats.is_away(0, secs(at)), at >= 15, "{at}");
             assert_eq!(beats.may_be_away(secs(at)), at >= 15, "{at}");
@@ -179,7 +183,7 @@ mod tests {
 
     #[test]
     fn whoever_hears_itself_late_but_in_time_is_not_away() {
-        let mut beats = Beats::default();
+        let mut beats = Heartbeats::default();
         for at in 0..60 {
             beats.due(secs(at));
             if at >= 14 {
@@ -193,8 +197,8 @@ mod tests {
     fn who_tells_no_beats_any_more_is_away() {
         let mut beats = divided(2);
         let beat = beats.due(secs(0)).unwrap();
-        for lane in [0, 1] {
-            beats.heard(lane, beat);
+        for partition in [0, 1] {
+            beats.heard(partition, beat);
         }
         for (at, is_away) in [(15, false), (16, true)] {
             assert_eq!(beats.may_be_away(secs(at)), is_away);
@@ -203,16 +207,16 @@ mod tests {
     }
 
     #[test]
-    fn a_lane_that_is_silent_is_away_and_the_others_are_not() {
+    fn a_partition_that_is_silent_is_away_and_the_others_are_not() {
         let mut beats = divided(3);
         for at in 0..20 {
             let beat = beats.due(secs(at)).unwrap();
-            for lane in [0, 2, 7] {
-                beats.heard(lane, beat);
+            for partition in [0, 2, 7] {
+                beats.heard(partition, beat);
             }
             let is_away = at >= 15;
             assert_eq!(beats.may_be_away(secs(at)), is_away, "{at}");
-            let away = [0, 1, 2].map(|lane| beats.is_away(lane, secs(at)));
+            let away = [0, 1, 2].map(|partition| beats.is_away(partition, secs(at)));
             assert_eq!(away, [false, is_away, false], "{at}");
             assert_eq!(beats.count_away(secs(at)), usize::from(is_away));
         }
@@ -224,17 +228,17 @@ mod tests {
 
     /// Whoever was away before it knew the partitions has not heard of any of them.
     #[test]
-    fn new_lanes_are_unavailable_until_something_came_back() {
-        let mut beats = Beats::default();
+    fn new_partitions_are_unavailable_until_something_came_back() {
+        let mut beats = Heartbeats::default();
         for at in 0..16 {
             beats.due(secs(at));
         }
-        beats.divide(Lanes::among(2, 2).unwrap());
-        let away = |beats: &Beats| [0, 1].map(|lane| beats.is_away(lane, secs(16)));
+        beats.divide(Partitions::among(2, 2).unwrap());
+        let away = |beats: &Heartbeats| [0, 1].map(|partition| beats.is_away(partition, secs(16)));
         assert_eq!(away(&beats), [true, true]);
         beats.heard(1, 16 + BEATS_TO_RETURN);
         assert_eq!(away(&beats), [true, false]);
-        beats.divide(Lanes::among(4, 4).unwrap());
+        beats.divide(Partitions::among(4, 4).unwrap());
         assert_eq!(beats.count_away(secs(16)), 4);
     }
 }

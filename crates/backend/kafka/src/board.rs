@@ -11,9 +11,9 @@ use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::time::Duration;
 
 use anteroom_limit::rate::WINDOW_LONGEST;
-use anteroom_limit::time::{MicroSpan, Micros};
+use anteroom_limit::time::{DurationUs, TimestampUs};
 
-use crate::figures::{FIGURES_MAX, Figure, NodeId, SlotId, Told, total};
+use crate::stats::{NodeCount, NodeId, STATS_MAX, SlotId, SlotReport, total};
 
 /// Stretches of time that are known at most, of all clients together; each takes some 200 bytes and
 /// 16 for each node that counted there. Those of a client's window are 2 for most algorithms.
@@ -22,7 +22,7 @@ pub(crate) const SLOTS_MAX: usize = 500_000;
 /// second; and it comes before a lost message would be missed for a large part of a minute.
 pub(crate) const TELL_AGAIN_AFTER: Duration = Duration::from_secs(3);
 /// What matters for longer than any window of any algorithm was not written by a node.
-const MATTERS_LONGEST: MicroSpan = WINDOW_LONGEST.times(3);
+const MATTERS_LONGEST: DurationUs = WINDOW_LONGEST.times(3);
 /// Stretches that are looked at in one go, so that nobody waits for long meanwhile: each takes
 /// about a microsecond.
 const PORTION: usize = 500;
@@ -32,31 +32,31 @@ const PASSED_ON_MAX: usize = 10_000;
 
 /// All that a node knows.
 #[derive(Debug)]
-pub(crate) struct Board {
+pub(crate) struct CounterTable {
     own: NodeId,
     slots_max: usize,
     slots: HashMap<SlotId, Slot>,
-    ends: BTreeSet<(Micros, SlotId)>,
+    ends: BTreeSet<(TimestampUs, SlotId)>,
     to_tell: VecDeque<SlotId>,
     to_publish: VecDeque<SlotId>,
-    to_pass_on: VecDeque<Told>,
+    to_pass_on: VecDeque<SlotReport>,
     awaited: VecDeque<Awaited>,
     told_again: u64,
     without_place: u64,
     /// Until when calls matter that were counted together for want of place.
-    crowded_until: Micros,
+    crowded_until: TimestampUs,
     is_crowded: bool,
 }
 
 /// One stretch of time of one client.
 #[derive(Debug, Default)]
 struct Slot {
-    until: Micros,
-    own: Figure,
+    until: TimestampUs,
+    own: NodeCount,
     /// How much of that was in totals.
-    heard_of_own: Figure,
+    heard_of_own: NodeCount,
     /// By node.
-    others: Vec<(NodeId, Figure)>,
+    others: Vec<(NodeId, NodeCount)>,
     is_to_tell: bool,
     is_to_publish: bool,
     is_awaited: bool,
@@ -70,12 +70,12 @@ struct Slot {
 struct Awaited {
     id: SlotId,
     told_at: Duration,
-    figure: Figure,
+    figure: NodeCount,
 }
 
 /// From where something was heard.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Heard {
+pub(crate) enum ReportSource {
     /// From a node, for whoever aggregates.
     Call,
     /// From whoever aggregates.
@@ -92,28 +92,28 @@ impl Slot {
     fn is_blank(&self) -> bool {
         let own = [self.own, self.heard_of_own];
         let is_waiting = self.is_to_tell || self.is_to_publish || self.is_awaited;
-        own == [Figure::default(); 2] && self.others.is_empty() && !is_waiting
+        own == [NodeCount::default(); 2] && self.others.is_empty() && !is_waiting
     }
 
     /// `false` if there is no place for one more.
-    fn join(&mut self, node: NodeId, figure: Figure) -> bool {
+    fn join(&mut self, node: NodeId, figure: NodeCount) -> bool {
         match self.others.binary_search_by_key(&node, |(other, _)| *other) {
             Ok(at) => self.others[at].1 = self.others[at].1.join(figure),
             // One place is this node's own.
-            Err(_) if self.others.len() + 1 >= FIGURES_MAX => return false,
+            Err(_) if self.others.len() + 1 >= STATS_MAX => return false,
             Err(at) => self.others.insert(at, (node, figure)),
         }
         true
     }
 
-    fn figures(&self, own: NodeId) -> Vec<(NodeId, Figure)> {
+    fn stats(&self, own: NodeId) -> Vec<(NodeId, NodeCount)> {
         let others = self.others.iter().copied();
-        let own = (self.own != Figure::default()).then_some((own, self.own));
+        let own = (self.own != NodeCount::default()).then_some((own, self.own));
         others.chain(own).collect()
     }
 }
 
-impl Board {
+impl CounterTable {
     pub(crate) fn new(own: NodeId, slots_max: usize) -> Self {
         Self {
             own,
@@ -126,7 +126,7 @@ impl Board {
             awaited: VecDeque::new(),
             told_again: 0,
             without_place: 0,
-            crowded_until: Micros(0),
+            crowded_until: TimestampUs(0),
             is_crowded: false,
         }
     }
@@ -142,14 +142,14 @@ impl Board {
     }
 
     /// A client without place is counted together with others, which matters until then.
-    pub(crate) fn note_crowd(&mut self, until: Micros) {
+    pub(crate) fn note_crowd(&mut self, until: TimestampUs) {
         self.crowded_until = self.crowded_until.max(until);
         self.is_crowded = true;
     }
 
     /// Whether calls of a client may have been counted together with those of others before it had
     /// this place.
-    pub(crate) fn may_be_of_crowd(&mut self, id: SlotId, now: Micros) -> bool {
+    pub(crate) fn may_be_of_crowd(&mut self, id: SlotId, now: TimestampUs) -> bool {
         self.is_crowded = now < self.crowded_until;
         let slot = self.slots.get(&id);
         self.is_crowded && slot.is_none_or(|slot| slot.is_of_crowd)
@@ -162,7 +162,7 @@ impl Board {
 
     /// This node has admitted so many, unless another limit rejects them: it is [told](Self::tell)
     /// when that is known. There is always a place: callers see to it.
-    pub(crate) fn take(&mut self, id: SlotId, until: Micros, calls: u32) {
+    pub(crate) fn take(&mut self, id: SlotId, until: TimestampUs, calls: u32) {
         let slot = self.slot(id, until);
         slot.own.taken = slot.own.taken.saturating_add(calls);
     }
@@ -181,18 +181,18 @@ impl Board {
     }
 
     /// So many of all that count there do so no more.
-    pub(crate) fn give_back(&mut self, id: SlotId, until: Micros, calls: u32) {
+    pub(crate) fn give_back(&mut self, id: SlotId, until: TimestampUs, calls: u32) {
         self.change(id, until, |own| {
             own.given_back = own.given_back.saturating_add(calls);
         });
     }
 
     /// This node's figure is this.
-    pub(crate) fn put(&mut self, id: SlotId, until: Micros, figure: Figure) {
+    pub(crate) fn put(&mut self, id: SlotId, until: TimestampUs, figure: NodeCount) {
         self.change(id, until, |own| *own = figure);
     }
 
-    fn change(&mut self, id: SlotId, until: Micros, change: impl FnOnce(&mut Figure)) {
+    fn change(&mut self, id: SlotId, until: TimestampUs, change: impl FnOnce(&mut NodeCount)) {
         let slot = self.slot(id, until);
         change(&mut slot.own);
         self.tell(id);
@@ -202,8 +202,13 @@ impl Board {
     /// longer than anything can. `false` in the latter case: no node wrote that. For what there is
     /// no place is published as it was told: so whoever told it hears that it lives, and who has a
     /// place knows it.
-    pub(crate) fn hear(&mut self, told: &Told, heard: Heard, now: Micros) -> bool {
-        let Told { id, until, .. } = *told;
+    pub(crate) fn hear(
+        &mut self,
+        told: &SlotReport,
+        heard: ReportSource,
+        now: TimestampUs,
+    ) -> bool {
+        let SlotReport { id, until, .. } = *told;
         if until <= now {
             return true;
         }
@@ -212,7 +217,7 @@ impl Board {
         }
         if !self.has_place_for(id) {
             self.without_place += 1;
-            if heard == Heard::Call && self.to_pass_on.len() < PASSED_ON_MAX {
+            if heard == ReportSource::Call && self.to_pass_on.len() < PASSED_ON_MAX {
                 self.to_pass_on.push_back(told.clone());
             }
             return true;
@@ -220,16 +225,16 @@ impl Board {
         let own = self.own;
         let slot = self.slot(id, until);
         let mut without_place = 0;
-        for (node, figure) in told.figures.iter().copied() {
+        for (node, figure) in told.stats.iter().copied() {
             if node != own {
                 without_place += u64::from(!slot.join(node, figure));
-            } else if heard == Heard::Total {
+            } else if heard == ReportSource::Total {
                 slot.heard_of_own = slot.heard_of_own.join(figure);
             }
         }
         self.without_place += without_place;
         // Also if it brought nothing new: whoever tells something again waits for a total.
-        if heard == Heard::Call {
+        if heard == ReportSource::Call {
             self.publish(id);
         }
         true
@@ -237,7 +242,7 @@ impl Board {
 
     /// Something of this node's own that others do not know yet; what has been told by that is
     /// awaited.
-    pub(crate) fn next_to_tell(&mut self, at: Duration) -> Option<Told> {
+    pub(crate) fn next_to_tell(&mut self, at: Duration) -> Option<SlotReport> {
         while let Some(id) = self.to_tell.pop_front() {
             let Some(slot) = self.slots.get_mut(&id) else {
                 continue;
@@ -251,17 +256,17 @@ impl Board {
                     figure: slot.own,
                 });
             }
-            return Some(Told {
+            return Some(SlotReport {
                 id,
                 until: slot.until,
-                figures: vec![(self.own, slot.own)],
+                stats: vec![(self.own, slot.own)],
             });
         }
         None
     }
 
     /// A total that changed, or that somebody waits for.
-    pub(crate) fn next_to_publish(&mut self) -> Option<Told> {
+    pub(crate) fn next_to_publish(&mut self) -> Option<SlotReport> {
         if let Some(told) = self.to_pass_on.pop_front() {
             return Some(told);
         }
@@ -270,11 +275,11 @@ impl Board {
                 continue;
             };
             slot.is_to_publish = false;
-            let figures = slot.figures(self.own);
+            let stats = slot.stats(self.own);
             // All that there was of it may have been this node's own, and forgotten.
-            if !figures.is_empty() {
+            if !stats.is_empty() {
                 let until = slot.until;
-                return Some(Told { id, until, figures });
+                return Some(SlotReport { id, until, stats });
             }
         }
         None
@@ -330,7 +335,7 @@ impl Board {
     }
 
     /// Forgets what matters no more, a portion of it. Says whether there is more.
-    pub(crate) fn sweep(&mut self, now: Micros) -> bool {
+    pub(crate) fn sweep(&mut self, now: TimestampUs) -> bool {
         for _ in 0..PORTION {
             match self.ends.first() {
                 Some((until, id)) if *until <= now => {
@@ -344,7 +349,7 @@ impl Board {
     }
 
     /// The slot, which is made if it is not there, and is kept until then at least.
-    fn slot(&mut self, id: SlotId, until: Micros) -> &mut Slot {
+    fn slot(&mut self, id: SlotId, until: TimestampUs) -> &mut Slot {
         let slot = self.slots.entry(id).or_insert_with(|| Slot {
             is_of_crowd: self.is_crowded,
             ..Slot::default()

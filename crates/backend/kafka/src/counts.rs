@@ -8,14 +8,14 @@ use anteroom_limit::policy::Needs;
 use anteroom_limit::verdict::Verdict;
 use anteroom_limit_store::CallKey;
 use anteroom_limit_store::clock::Now;
-use anteroom_limit_store::shared::{BoxFuture, CountsError, SharedCharge, SharedCounts};
+use anteroom_limit_store::shared::{BoxFuture, CountsError, SharedAcquire, SharedCounts};
 use parking_lot::Mutex;
 
 use crate::beats::AWAY_AFTER;
 use crate::board::SLOTS_MAX;
-use crate::figures::NodeId;
 use crate::link::{self, Link};
 use crate::settings::{KafkaSettings, KafkaSetupError};
+use crate::stats::NodeId;
 
 /// Counts over Kafka.
 ///
@@ -91,11 +91,11 @@ impl KafkaCounts {
 
     fn decide(
         &self,
-        charges: &[SharedCharge<'_>],
+        charges: &[SharedAcquire<'_>],
         verdicts: &mut Vec<Verdict>,
     ) -> Result<(), CountsError> {
         if self.link.ended() > 0 {
-            return Err(self.unreachable(Why::Ended));
+            return Err(self.unreachable(NoDecision::Ended));
         }
         for counters in charges.iter().filter_map(|charge| charge.policy.counters()) {
             self.link.look_back_for(counters.matters_for());
@@ -106,7 +106,7 @@ impl KafkaCounts {
         let mut asked = charges.iter();
         if asked.any(|charge| node.is_away(charge.limit, charge.key, at)) {
             drop(node);
-            return Err(self.unreachable(Why::Silent));
+            return Err(self.unreachable(NoDecision::Silent));
         }
         let is_counted = node.charge(charges, now, verdicts);
         drop(node);
@@ -116,7 +116,7 @@ impl KafkaCounts {
         Err(self.refused(charges))
     }
 
-    fn unreachable(&self, why: Why) -> CountsError {
+    fn unreachable(&self, why: NoDecision) -> CountsError {
         CountsError::Unreachable {
             place: self.link.place().to_owned(),
             source: Box::new(why),
@@ -124,7 +124,7 @@ impl KafkaCounts {
     }
 
     /// Whoever did not ask at the start must not be counted wrongly.
-    fn refused(&self, charges: &[SharedCharge<'_>]) -> CountsError {
+    fn refused(&self, charges: &[SharedAcquire<'_>]) -> CountsError {
         let mut checks = charges.iter();
         let unfit = checks.find_map(|charge| self.check(charge.limit, charge.policy).err());
         CountsError::Refused {
@@ -133,7 +133,7 @@ impl KafkaCounts {
             remedy: "take one that counts in windows",
             source: match unfit {
                 Some(error) => Box::new(error),
-                None => Box::new(Why::Unfit),
+                None => Box::new(NoDecision::Unfit),
             },
         }
     }
@@ -149,7 +149,7 @@ fn join(threads: Vec<JoinHandle<()>>) {
 
 /// Why a call was not decided.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
-enum Why {
+enum NoDecision {
     #[error("what this node told has not come back for {} s", AWAY_AFTER.as_secs())]
     Silent,
     #[error("a thread that counts depend on has ended")]
@@ -192,7 +192,7 @@ impl SharedCounts for KafkaCounts {
 
     fn charge<'a>(
         &'a self,
-        charges: &'a [SharedCharge<'a>],
+        charges: &'a [SharedAcquire<'a>],
     ) -> BoxFuture<'a, Result<Vec<Verdict>, CountsError>> {
         Box::pin(async move {
             let mut verdicts = Vec::with_capacity(charges.len());
@@ -203,7 +203,7 @@ impl SharedCounts for KafkaCounts {
 
     fn charge_now(
         &self,
-        charges: &[SharedCharge<'_>],
+        charges: &[SharedAcquire<'_>],
         verdicts: &mut Vec<Verdict>,
     ) -> Option<Result<(), CountsError>> {
         Some(self.decide(charges, verdicts))

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use anteroom_limit::time::Micros;
+use anteroom_limit::time::TimestampUs;
 
-use crate::figures::NodeId;
 use crate::message;
 use crate::node::Node;
+use crate::stats::NodeId;
 
 /// What may lie in a topic: none of it makes this program fail, what can be read is written down as
 /// it was, and what was heard can be told on.
@@ -20,7 +20,7 @@ pub fn messages(bytes: &[u8]) {
     }
     let mut node = Node::new(NodeId(1), 10);
     // In the middle of what times there are, so that some of it matters.
-    let now = Micros(1_767_225_600_000_000);
+    let now = TimestampUs(1_767_225_600_000_000);
     for _ in 0..2 {
         node.hear_call(bytes, now);
         node.hear_total(bytes, now);

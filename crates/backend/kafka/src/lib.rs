@@ -26,15 +26,15 @@ mod beats;
 mod board;
 mod contact;
 mod counts;
-mod figures;
 #[doc(hidden)]
 pub mod fuzz;
-mod lanes;
 mod link;
 mod message;
 mod names;
 mod node;
+mod partitions;
 mod settings;
+mod stats;
 
 pub use beats::AWAY_AFTER;
 pub use counts::KafkaCounts;

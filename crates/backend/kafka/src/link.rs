@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use anteroom_limit::time::{MicroSpan, Micros};
+use anteroom_limit::time::{DurationUs, TimestampUs};
 use anteroom_limit_store::clock::Now;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use rdkafka::consumer::BaseConsumer;
@@ -32,11 +32,11 @@ use tokio::time::Instant;
 use self::outgoing::Outgoing;
 use self::rounds::Round;
 use crate::contact::Contact;
-use crate::figures::{NodeId, Told};
-use crate::lanes::Lanes;
 use crate::message;
 use crate::node::Node;
+use crate::partitions::Partitions;
 use crate::settings::{KafkaSettings, KafkaSetupError, LookBack};
+use crate::stats::{NodeId, SlotReport};
 
 /// How often is told what was counted, and how often totals are published. Less makes more
 /// messages, up to one for each client and node each time; more lets more calls through that nobody
@@ -149,7 +149,7 @@ impl Link {
         self.node.lock()
     }
 
-    pub(crate) fn now(&self) -> Micros {
+    pub(crate) fn now(&self) -> TimestampUs {
         (self.now)()
     }
 
@@ -173,7 +173,7 @@ impl Link {
     }
 
     /// What a client does matters for so long: if that is longer than totals were read, all are.
-    pub(crate) fn look_back_for(&self, span: MicroSpan) {
+    pub(crate) fn look_back_for(&self, span: DurationUs) {
         if let LookBack::For(time) = self.settings.look_back
             && Duration::from_micros(span.0) > time
         {
@@ -207,15 +207,15 @@ impl Link {
     fn send_all(&self, topic: &str, outgoing: &Outgoing, round: &Arc<Round>) -> bool {
         loop {
             let at = self.at();
-            let (told, lanes) = {
+            let (told, partitions) = {
                 let mut node = self.node();
-                ((outgoing.next)(&mut node, AT_ONCE, at), node.lanes())
+                ((outgoing.next)(&mut node, AT_ONCE, at), node.partitions())
             };
             if told.is_empty() {
                 return true;
             }
             let mut each = told.iter();
-            let unsent = each.position(|told| self.send(topic, lanes, told, round).is_err());
+            let unsent = each.position(|told| self.send(topic, partitions, told, round).is_err());
             let sent = unsent.unwrap_or(told.len());
             let mut node = self.node();
             (outgoing.sent)(&mut node, sent as u64);
@@ -232,15 +232,16 @@ impl Link {
     fn send(
         &self,
         topic: &str,
-        lanes: Option<Lanes>,
-        told: &Told,
+        partitions: Option<Partitions>,
+        told: &SlotReport,
         round: &Arc<Round>,
     ) -> Result<(), KafkaError> {
         let key = message::key(told.id);
         let payload = message::encode(told);
         let round = Arc::clone(round);
         let mut record = BaseRecord::with_opaque_to(topic, round);
-        record.partition = lanes.map(|lanes| i32::from(lanes.lane(told.id.name)));
+        record.partition =
+            partitions.map(|partitions| i32::from(partitions.partition(told.id.name)));
         let record = record.key(&key).payload(&payload);
         let (error, mut record) = match self.producer.send(record) {
             Ok(()) => return Ok(()),

@@ -13,30 +13,30 @@ mod tests;
 
 use std::time::Duration;
 
-use anteroom_limit::time::{MicroSpan, Micros};
+use anteroom_limit::time::{DurationUs, TimestampUs};
 use anteroom_limit_store::CallKey;
 
-use crate::beats::Beats;
-use crate::board::{Board, Heard};
-use crate::figures::{Figure, Name, NodeId, SlotId, Told};
-use crate::lanes::Lanes;
+use crate::beats::Heartbeats;
+use crate::board::{CounterTable, ReportSource};
+use crate::partitions::Partitions;
+use crate::stats::{Name, NodeCount, NodeId, SlotId, SlotReport};
 use crate::{message, names};
 
 /// The stretches of time that beats are told in. What a node that has ended leaves behind is
 /// forgotten after two.
-const BEATS_WIDTH: MicroSpan = MicroSpan::from_secs(60);
+const BEATS_WIDTH: DurationUs = DurationUs::from_secs(60);
 
 /// A node, without its connections.
 #[derive(Debug)]
 pub(crate) struct Node {
     id: NodeId,
     /// `None` until it is known how many there are.
-    lanes: Option<Lanes>,
-    board: Board,
-    beats: Beats,
+    partitions: Option<Partitions>,
+    board: CounterTable,
+    beats: Heartbeats,
     /// By lane.
     beat_names: Vec<Name>,
-    tally: Tally,
+    event_counts: Tally,
 }
 
 /// What it has counted of itself.
@@ -56,26 +56,26 @@ impl Node {
     pub(crate) fn new(id: NodeId, slots_max: usize) -> Self {
         Self {
             id,
-            lanes: None,
-            board: Board::new(id, slots_max),
-            beats: Beats::default(),
-            beat_names: beat_names(id, Lanes::ONE),
-            tally: Tally::default(),
+            partitions: None,
+            board: CounterTable::new(id, slots_max),
+            beats: Heartbeats::default(),
+            beat_names: beat_names(id, Partitions::ONE),
+            event_counts: Tally::default(),
         }
     }
 
     /// From now on clients are divided so.
-    pub(crate) fn divide(&mut self, lanes: Lanes) {
-        if self.lanes != Some(lanes) {
-            self.lanes = Some(lanes);
-            self.beats.divide(lanes);
-            self.beat_names = beat_names(self.id, lanes);
+    pub(crate) fn divide(&mut self, partitions: Partitions) {
+        if self.partitions != Some(partitions) {
+            self.partitions = Some(partitions);
+            self.beats.divide(partitions);
+            self.beat_names = beat_names(self.id, partitions);
         }
     }
 
     /// How clients are divided, if that is known.
-    pub(crate) fn lanes(&self) -> Option<Lanes> {
-        self.lanes
+    pub(crate) fn partitions(&self) -> Option<Partitions> {
+        self.partitions
     }
 
     /// Whether what it tells of a client would not have come back for too long.
@@ -83,27 +83,27 @@ impl Node {
         if !self.beats.may_be_away(at) {
             return false;
         }
-        let lanes = self.lanes.unwrap_or(Lanes::ONE);
-        let is_away = |name| self.beats.is_away(lanes.lane(name), at);
+        let partitions = self.partitions.unwrap_or(Partitions::ONE);
+        let is_away = |name| self.beats.is_away(partitions.partition(name), at);
         // The lane does not hang on the width.
-        let width = MicroSpan::ZERO;
+        let width = DurationUs::ZERO;
         is_away(names::client(limit, width, key))
             || self.board.is_full() && is_away(names::crowd(limit, width, key))
     }
 
     /// In how many lanes that is so, and how many there are.
-    pub(crate) fn lanes_away(&self, at: Duration) -> (usize, usize) {
+    pub(crate) fn partitions_away(&self, at: Duration) -> (usize, usize) {
         (self.beats.count_away(at), self.beat_names.len())
     }
 
     /// What is to be done again and again, a portion of it. Says whether there is more. `at` is any
     /// time that only goes forward.
-    pub(crate) fn tick(&mut self, now: Micros, at: Duration) -> bool {
+    pub(crate) fn tick(&mut self, now: TimestampUs, at: Duration) -> bool {
         let portions = [self.board.sweep(now), self.board.look_after_awaited(at)];
         if let Some(taken) = self.beats.due(at) {
             let index = now.0 / BEATS_WIDTH.0;
-            let until = Micros(index.saturating_add(2).saturating_mul(BEATS_WIDTH.0));
-            let beat = Figure {
+            let until = TimestampUs(index.saturating_add(2).saturating_mul(BEATS_WIDTH.0));
+            let beat = NodeCount {
                 taken,
                 given_back: 0,
             };
@@ -115,25 +115,25 @@ impl Node {
     }
 
     /// The next of at most so many messages for the topic of calls.
-    pub(crate) fn calls_to_tell(&mut self, count_max: usize, at: Duration) -> Vec<Told> {
+    pub(crate) fn calls_to_tell(&mut self, count_max: usize, at: Duration) -> Vec<SlotReport> {
         let next = std::iter::from_fn(|| self.board.next_to_tell(at));
         next.take(count_max).collect()
     }
 
     /// The next of at most so many messages for the topic of totals.
-    pub(crate) fn totals_to_publish(&mut self, count_max: usize) -> Vec<Told> {
+    pub(crate) fn totals_to_publish(&mut self, count_max: usize) -> Vec<SlotReport> {
         let next = std::iter::from_fn(|| self.board.next_to_publish());
         next.take(count_max).collect()
     }
 
     /// So many calls were sent.
     pub(crate) fn told(&mut self, count: u64) {
-        self.tally.told += count;
+        self.event_counts.told += count;
     }
 
     /// So many totals were sent.
     pub(crate) fn published(&mut self, count: u64) {
-        self.tally.totals_published += count;
+        self.event_counts.totals_published += count;
     }
 
     /// It could not be sent.
@@ -147,63 +147,67 @@ impl Node {
     }
 
     /// A message from a partition of calls that this node aggregates.
-    pub(crate) fn hear_call(&mut self, bytes: &[u8], now: Micros) {
-        self.tally.calls_heard += 1;
-        self.hear(bytes, Heard::Call, now);
+    pub(crate) fn hear_call(&mut self, bytes: &[u8], now: TimestampUs) {
+        self.event_counts.calls_heard += 1;
+        self.hear(bytes, ReportSource::Call, now);
     }
 
     /// A message from the topic of totals.
-    pub(crate) fn hear_total(&mut self, bytes: &[u8], now: Micros) {
-        self.tally.totals_heard += 1;
-        let told = self.hear(bytes, Heard::Total, now);
+    pub(crate) fn hear_total(&mut self, bytes: &[u8], now: TimestampUs) {
+        self.event_counts.totals_heard += 1;
+        let told = self.hear(bytes, ReportSource::Total, now);
         let Some(told) = told else {
             return;
         };
-        let lane = self.lanes.unwrap_or(Lanes::ONE).lane(told.id.name);
-        if self.beat_names.get(usize::from(lane)) == Some(&told.id.name) {
-            for (_, beat) in &told.figures {
-                self.beats.heard(lane, beat.taken);
+        let partition = self
+            .partitions
+            .unwrap_or(Partitions::ONE)
+            .partition(told.id.name);
+        if self.beat_names.get(usize::from(partition)) == Some(&told.id.name) {
+            for (_, beat) in &told.stats {
+                self.beats.heard(partition, beat.taken);
             }
         }
     }
 
     /// So many totals lay there before it began to read.
     pub(crate) fn past_found(&mut self, count: u64) {
-        self.tally.past_found += count;
+        self.event_counts.past_found += count;
     }
 
     /// It has read so many of them.
     pub(crate) fn past_read(&mut self, count: u64) {
-        self.tally.past_read += count;
+        self.event_counts.past_read += count;
     }
 
-    fn hear(&mut self, bytes: &[u8], heard: Heard, now: Micros) -> Option<Told> {
+    fn hear(&mut self, bytes: &[u8], heard: ReportSource, now: TimestampUs) -> Option<SlotReport> {
         let told = message::decode(bytes);
-        let is_ours = |told: &Told| self.board.hear(told, heard, now);
+        let is_ours = |told: &SlotReport| self.board.hear(told, heard, now);
         let told = told.filter(is_ours);
-        self.tally.unreadable += u64::from(told.is_none());
+        self.event_counts.unreadable += u64::from(told.is_none());
         told
     }
 
     /// What it has counted of itself, each by a fixed word.
     pub(crate) fn events(&self) -> Vec<(&'static str, u64)> {
         vec![
-            ("told", self.tally.told),
-            ("told_again", self.board.told_again()),
-            ("call_heard", self.tally.calls_heard),
-            ("total_published", self.tally.totals_published),
-            ("total_heard", self.tally.totals_heard),
-            ("past_found", self.tally.past_found),
-            ("past_read", self.tally.past_read),
-            ("unreadable", self.tally.unreadable),
-            ("crowded", self.tally.crowded),
-            ("without_place", self.board.without_place()),
+            ("published", self.event_counts.told),
+            ("republished", self.board.told_again()),
+            ("message_read", self.event_counts.calls_heard),
+            ("total_published", self.event_counts.totals_published),
+            ("total_read", self.event_counts.totals_heard),
+            ("backlog_found", self.event_counts.past_found),
+            ("backlog_read", self.event_counts.past_read),
+            ("unreadable", self.event_counts.unreadable),
+            ("overflow", self.event_counts.crowded),
+            ("dropped", self.board.without_place()),
         ]
     }
 }
 
 /// Under which names a node tells that it lives, by lane.
-fn beat_names(id: NodeId, lanes: Lanes) -> Vec<Name> {
-    let each = 0..lanes.count();
-    each.map(|lane| names::beat(id, lanes, lane)).collect()
+fn beat_names(id: NodeId, partitions: Partitions) -> Vec<Name> {
+    let each = 0..partitions.count();
+    each.map(|partition| names::beat(id, partitions, partition))
+        .collect()
 }

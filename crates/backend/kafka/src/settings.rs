@@ -8,7 +8,7 @@ use rdkafka::config::ClientConfig;
 use rdkafka::error::KafkaError;
 use rdkafka::types::RDKafkaConfRes;
 
-use crate::figures::NodeId;
+use crate::stats::NodeId;
 
 /// Where calls are counted, and how nodes get there. The same on all nodes.
 #[derive(Clone)]

@@ -18,8 +18,8 @@ use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::failure::{CONNECT_TIMEOUT, Failure, SILENCE_MAX};
-use crate::protocol::{Command, Reply, StrangeError};
-use crate::undo::{Charged, Undo};
+use crate::protocol::{Command, ProtocolError, Reply};
+use crate::undo::{Acquired, Undo};
 
 /// How many calls may wait for their answers, and how many more to be sent. At a tenth of a
 /// millisecond each that is a tenth of a second; a server that is further behind is told no more.
@@ -49,7 +49,7 @@ struct Waiting {
     count: usize,
     /// What takes back the first command, if that is done.
     undo: Option<Undo>,
-    tell: oneshot::Sender<Result<Answer, StrangeError>>,
+    tell: oneshot::Sender<Result<Answer, ProtocolError>>,
 }
 
 /// What a server has answered.
@@ -57,7 +57,7 @@ struct Waiting {
 pub(crate) struct Answer {
     pub(crate) replies: Vec<Reply>,
     /// What it has charged by that: taken back when nobody takes it from here.
-    pub(crate) charged: Option<Charged>,
+    pub(crate) charged: Option<Acquired>,
 }
 
 impl Drop for Connection {
@@ -160,7 +160,7 @@ impl Waiting {
         let undo = self.undo.filter(|undo| undo.is_due_after(first));
         let answer = Answer {
             replies: self.replies,
-            charged: undo.map(Charged::new),
+            charged: undo.map(Acquired::new),
         };
         // If nobody waits any more the answer comes back, and what was charged is taken back as it
         // goes.
@@ -196,7 +196,7 @@ struct Pipe {
 /// Why nothing goes over a connection any more.
 enum Ended {
     Gone,
-    Strange(StrangeError),
+    Strange(ProtocolError),
 }
 
 impl From<io::Error> for Ended {

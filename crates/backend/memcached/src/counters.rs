@@ -17,38 +17,38 @@ use std::time::Duration;
 
 use anteroom_limit::cost::Cost;
 use anteroom_limit::counters::{AddThenRead, CounterIndex, Counters};
-use anteroom_limit::time::{MicroSpan, Micros};
+use anteroom_limit::time::{DurationUs, TimestampUs};
 use anteroom_limit::verdict::Verdict;
-use anteroom_limit_store::shared::SharedCharge;
+use anteroom_limit_store::shared::SharedAcquire;
 
 use crate::expiry::exptime;
 use crate::failure::Failure;
 use crate::keys::ClientName;
 use crate::link::Link;
 use crate::protocol::{Command, Reply};
-use crate::undo::{Charged, DueAfter, Stayed, Undo};
+use crate::undo::{Acquired, DueAfter, NotRefunded, Undo};
 use anteroom_limit_store::clock::CLOCKS_APART_MAX;
 
 /// What became of a call.
 #[derive(Debug)]
-pub(crate) struct Judged {
+pub(crate) struct AcquireOutcome {
     /// What it is told.
     pub(crate) verdict: Verdict,
     /// How the limit stands without it.
     pub(crate) without: Verdict,
     /// What it was charged, even if it is rejected.
-    pub(crate) charged: Option<Charged>,
+    pub(crate) charged: Option<Acquired>,
 }
 
 /// One call against one limit that is counted so.
-pub(crate) struct Counted<'c> {
+pub(crate) struct CountedAcquire<'c> {
     pub(crate) link: &'c Link,
     pub(crate) name: &'c ClientName,
     pub(crate) counters: Counters,
-    pub(crate) now: Micros,
+    pub(crate) now: TimestampUs,
     /// After that nobody waits for an answer.
     pub(crate) timeout: Duration,
-    pub(crate) stayed: &'c Stayed,
+    pub(crate) stayed: &'c NotRefunded,
 }
 
 /// Numbers as they were read.
@@ -57,7 +57,7 @@ struct Read {
     counts: Vec<u32>,
     /// How many of them began later than ours.
     newer: usize,
-    charged: Option<Charged>,
+    charged: Option<Acquired>,
 }
 
 impl Read {
@@ -67,21 +67,21 @@ impl Read {
     }
 }
 
-impl Counted<'_> {
+impl CountedAcquire<'_> {
     /// Charges a call, or says what would become of it. A refund may say how old at most is what it
     /// gives back.
     pub(crate) async fn charge(
         &self,
-        charge: &SharedCharge<'_>,
+        charge: &SharedAcquire<'_>,
         is_charged: bool,
-        age: Option<MicroSpan>,
-    ) -> Result<Judged, Failure> {
+        age: Option<DurationUs>,
+    ) -> Result<AcquireOutcome, Failure> {
         match charge.cost {
             Cost::Take(taken) => self.take(taken.get(), is_charged).await,
             Cost::Peek => {
                 let read = self.read(None).await?;
                 let verdict = self.judge_now(Cost::Peek, read.known());
-                Ok(Judged {
+                Ok(AcquireOutcome {
                     verdict,
                     without: verdict,
                     charged: None,
@@ -91,7 +91,7 @@ impl Counted<'_> {
         }
     }
 
-    async fn take(&self, taken: u32, is_charged: bool) -> Result<Judged, Failure> {
+    async fn take(&self, taken: u32, is_charged: bool) -> Result<AcquireOutcome, Failure> {
         let mut with = self.read(is_charged.then_some(taken)).await?;
         let mut without = with.known().to_vec();
         // Beyond 32 bits it is over any limit with and without this call.
@@ -104,7 +104,7 @@ impl Counted<'_> {
         let counters = &self.counters;
         let verdict = counters.judge_by_all_clocks(self.reading(), Cost::take(taken), &with.counts);
         let without = self.judge_now(Cost::Peek, &without);
-        Ok(Judged {
+        Ok(AcquireOutcome {
             verdict,
             without,
             charged: with.charged,
@@ -119,8 +119,8 @@ impl Counted<'_> {
         &self,
         back: u32,
         is_charged: bool,
-        age: Option<MicroSpan>,
-    ) -> Result<Judged, Failure> {
+        age: Option<DurationUs>,
+    ) -> Result<AcquireOutcome, Failure> {
         let read = self.read(None).await?;
         let mut known = read.known().to_vec();
         let before = self.judge_now(Cost::Peek, &known);
@@ -147,7 +147,7 @@ impl Counted<'_> {
             let commands: Vec<Command<'_>> = commands.collect();
             self.link.ask(&commands).await?;
         }
-        Ok(Judged {
+        Ok(AcquireOutcome {
             verdict: self.judge_now(Cost::refund(back), &known),
             without: before,
             charged: None,
@@ -227,14 +227,14 @@ impl Counted<'_> {
     }
 
     /// For how long from now a counter matters.
-    fn matters_for(&self, index: CounterIndex) -> MicroSpan {
+    fn matters_for(&self, index: CounterIndex) -> DurationUs {
         self.counters.ends_at(index).since(self.now)
     }
 
     /// Until then the answer is there, by any clock.
     fn reading(&self) -> AddThenRead {
         let timeout = u64::try_from(self.timeout.as_micros()).unwrap_or(u64::MAX);
-        AddThenRead::ahead(self.now, CLOCKS_APART_MAX + MicroSpan(timeout))
+        AddThenRead::ahead(self.now, CLOCKS_APART_MAX + DurationUs(timeout))
     }
 
     /// By this node's own clock.

@@ -9,21 +9,21 @@ use anteroom_limit::cost::Cost;
 use anteroom_limit::policy::{Needs, Policy};
 use anteroom_limit::registry::Remembers;
 use anteroom_limit::swapping::LOG_LONGEST;
-use anteroom_limit::time::MicroSpan;
+use anteroom_limit::time::DurationUs;
 use anteroom_limit::verdict::Verdict;
 use anteroom_limit_store::CallKey;
 use anteroom_limit_store::shared::{
-    self, BoxFuture, CountsError, SharedCharge, SharedCounts, TestTime, UnfitError,
+    self, BoxFuture, CountsError, SharedAcquire, SharedCounts, TestTime, UnfitError,
 };
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout_at};
 
-use crate::counters::{Counted, Judged};
+use crate::counters::{AcquireOutcome, CountedAcquire};
 use crate::keys::{ClientName, Keys};
 use crate::link::Link;
-use crate::swaps::{Place, Swaps};
+use crate::swaps::{StateAddress, Swaps};
 use crate::turns::Turns;
-use crate::undo::{Charged, Stayed};
+use crate::undo::{Acquired, NotRefunded};
 use anteroom_limit_store::clock::Now;
 
 /// How long a call waits for all that it needs: a connection, and an answer after it. Whoever has
@@ -67,7 +67,7 @@ pub struct MemcachedCounts {
     keys: Keys,
     now: Now,
     swaps: Arc<Swaps>,
-    stayed: Stayed,
+    stayed: NotRefunded,
     timeout: Duration,
 }
 
@@ -90,7 +90,7 @@ impl MemcachedCounts {
         let mut servers = servers.to_vec();
         servers.sort();
         servers.dedup();
-        let stayed = Stayed::default();
+        let stayed = NotRefunded::default();
         let server = |server| Server {
             link: Link::to(server),
             turns: Turns::default(),
@@ -148,17 +148,17 @@ impl MemcachedCounts {
 
     async fn one(
         &self,
-        charge: &SharedCharge<'_>,
+        charge: &SharedAcquire<'_>,
         is_charged: bool,
-        asked: &Asked,
-    ) -> Result<Judged, CountsError> {
+        asked: &AcquireDeadline,
+    ) -> Result<AcquireOutcome, CountsError> {
         let name = self.keys.client(charge.limit, charge.key);
         let server = self.server(&name);
         let link = server.link.clone();
         let charging = async {
             match charge.policy.counters() {
                 Some(counters) => {
-                    let counted = Counted {
+                    let counted = CountedAcquire {
                         link: &server.link,
                         name: &name,
                         counters,
@@ -169,7 +169,7 @@ impl MemcachedCounts {
                     counted.charge(charge, is_charged, asked.age).await
                 }
                 None => {
-                    let place = Place {
+                    let place = StateAddress {
                         link: server.link.clone(),
                         turns: server.turns.clone(),
                         name: name.clone(),
@@ -184,24 +184,24 @@ impl MemcachedCounts {
             Ok(judged) => judged.map_err(|failure| failure.into_counts_error(&place_of(&link))),
             Err(_) => Err(CountsError::Late {
                 place: place_of(&link),
-                source: Box::new(LateError(self.timeout)),
+                source: Box::new(DeadlineError(self.timeout)),
             }),
         }
     }
 
     async fn all(
         &self,
-        charges: &[SharedCharge<'_>],
-        age: Option<MicroSpan>,
+        charges: &[SharedAcquire<'_>],
+        age: Option<DurationUs>,
     ) -> Result<Vec<Verdict>, CountsError> {
-        let asked = Asked::now(self.timeout, age);
+        let asked = AcquireDeadline::now(self.timeout, age);
         // Refunds are never rejected, so behind all others none must ever be undone.
         let is_refund = |at: &usize| matches!(charges[*at].cost, Cost::Refund(_));
         let mut order: Vec<usize> = (0..charges.len()).collect();
         order.sort_by_key(is_refund);
         let mut all: Vec<(usize, Verdict, Verdict)> = Vec::with_capacity(charges.len());
         // Whoever leaves leaves these behind, and they are taken back.
-        let mut charged: Vec<Charged> = Vec::with_capacity(charges.len());
+        let mut charged: Vec<Acquired> = Vec::with_capacity(charges.len());
         let mut undone: Vec<JoinHandle<()>> = Vec::new();
         let mut is_admitted = true;
         for at in order {
@@ -210,19 +210,19 @@ impl MemcachedCounts {
                     charged.extend(judged.charged);
                     is_admitted &= judged.verdict.is_admitted();
                     if !is_admitted {
-                        undone.extend(charged.drain(..).filter_map(Charged::take_back));
+                        undone.extend(charged.drain(..).filter_map(Acquired::take_back));
                     }
                     all.push((at, judged.verdict, judged.without));
                 }
                 Err(error) => {
-                    undone.extend(charged.drain(..).filter_map(Charged::take_back));
+                    undone.extend(charged.drain(..).filter_map(Acquired::take_back));
                     asked.wait_for(undone).await;
                     return Err(error);
                 }
             }
         }
         asked.wait_for(undone).await;
-        charged.into_iter().for_each(Charged::keep);
+        charged.into_iter().for_each(Acquired::keep);
         all.sort_by_key(|(at, ..)| *at);
         let verdict = |(_, verdict, without): &(usize, Verdict, Verdict)| {
             if is_admitted || !verdict.is_admitted() {
@@ -235,7 +235,7 @@ impl MemcachedCounts {
     }
 
     /// Whoever did not ask at the start must not be counted wrongly.
-    fn check_all(&self, charges: &[SharedCharge<'_>]) -> Result<(), CountsError> {
+    fn check_all(&self, charges: &[SharedAcquire<'_>]) -> Result<(), CountsError> {
         for charge in charges {
             if let Err(error) = self.check(charge.limit, charge.policy) {
                 return Err(CountsError::Refused {
@@ -251,17 +251,17 @@ impl MemcachedCounts {
 }
 
 /// Until when a call may wait, and for what.
-struct Asked {
+struct AcquireDeadline {
     /// How old at most is what a refund gives back, if that is known.
-    age: Option<MicroSpan>,
+    age: Option<DurationUs>,
     /// Nobody waits for an answer after it.
     until: Instant,
     /// Whoever still waits for its turn then is told so.
     begin_until: Instant,
 }
 
-impl Asked {
-    fn now(timeout: Duration, age: Option<MicroSpan>) -> Self {
+impl AcquireDeadline {
+    fn now(timeout: Duration, age: Option<DurationUs>) -> Self {
         let now = Instant::now();
         Self {
             age,
@@ -284,7 +284,7 @@ impl Asked {
 /// The call has waited long enough.
 #[derive(Debug, thiserror::Error)]
 #[error("no answer within {} ms", .0.as_millis())]
-struct LateError(Duration);
+struct DeadlineError(Duration);
 
 fn place_of(link: &Link) -> String {
     format!("memcached at {}", link.server())
@@ -321,13 +321,13 @@ impl SharedCounts for MemcachedCounts {
         vec![
             ("cas_lost", self.swaps.lost()),
             ("cas_gave_up", self.swaps.gave_up()),
-            ("stayed_charged", self.stayed.count()),
+            ("not_refunded", self.stayed.count()),
         ]
     }
 
     fn charge<'a>(
         &'a self,
-        charges: &'a [SharedCharge<'a>],
+        charges: &'a [SharedAcquire<'a>],
     ) -> BoxFuture<'a, Result<Vec<Verdict>, CountsError>> {
         Box::pin(async move {
             self.check_all(charges)?;
@@ -337,8 +337,8 @@ impl SharedCounts for MemcachedCounts {
 
     fn refund<'a>(
         &'a self,
-        charges: &'a [SharedCharge<'a>],
-        age: MicroSpan,
+        charges: &'a [SharedAcquire<'a>],
+        age: DurationUs,
     ) -> BoxFuture<'a, Result<Vec<Verdict>, CountsError>> {
         Box::pin(async move {
             self.check_all(charges)?;

@@ -9,7 +9,7 @@ use anteroom_limit::swapping::WAITING_MAX;
 pub(crate) use anteroom_limit_store::link::CONNECT_TIMEOUT;
 use anteroom_limit_store::shared::CountsError;
 
-use crate::protocol::StrangeError;
+use crate::protocol::ProtocolError;
 
 /// How long a server may owe an answer before its connection is given up: longer than any call
 /// waits, so that a server that is only slow is not left by all at once.
@@ -33,7 +33,7 @@ pub(crate) enum Failure {
     #[error("what {server} answers is nothing that a memcached says")]
     Strange {
         server: HostPort,
-        source: StrangeError,
+        source: ProtocolError,
     },
     #[error("{server} answers another thing than was asked for")]
     Unasked { server: HostPort },

@@ -55,7 +55,7 @@ impl ClientName {
 mod tests {
     use anteroom_limit::fixed_window::FixedWindow;
     use anteroom_limit::rate::Rate;
-    use anteroom_limit::time::MicroSpan;
+    use anteroom_limit::time::DurationUs;
 
     use super::*;
 
@@ -64,7 +64,7 @@ mod tests {
         let prefix = "p".repeat(64);
         let limit = "a limit\r\nflush_all\r\n".repeat(50);
         let client = Keys::new(&prefix).client(&limit, CallKey(u128::MAX));
-        let rate = Rate::new(1, MicroSpan::from_secs(366 * 86_400)).unwrap();
+        let rate = Rate::new(1, DurationUs::from_secs(366 * 86_400)).unwrap();
         let counters = FixedWindow::new(rate).counters();
         let name = client.counter(&counters, CounterIndex(u64::MAX));
         assert!(name.len() <= 250, "{}", name.len());

@@ -28,14 +28,14 @@ pub(crate) enum Command<'k> {
     Put {
         key: &'k str,
         value: &'k [u8],
-        expected: Seen,
+        expected: Parsed,
         exptime: u64,
     },
 }
 
 /// What was read.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Seen {
+pub(crate) enum Parsed {
     /// Nothing.
     Nothing,
     /// A value, which the server calls this.
@@ -65,7 +65,7 @@ pub(crate) enum Reply {
 
 /// Why bytes are no answer.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
-pub(crate) enum StrangeError {
+pub(crate) enum ProtocolError {
     /// A line without an end.
     #[error("an answer has a line of more than {LINE_BYTES_MAX} bytes")]
     LongLine,
@@ -94,8 +94,8 @@ impl Command<'_> {
             } => {
                 let size = value.len();
                 match expected {
-                    Seen::Nothing => format!("ms {key} {size} T{exptime} ME\r\n"),
-                    Seen::Value(unique) => format!("ms {key} {size} T{exptime} C{unique}\r\n"),
+                    Parsed::Nothing => format!("ms {key} {size} T{exptime} ME\r\n"),
+                    Parsed::Value(unique) => format!("ms {key} {size} T{exptime} C{unique}\r\n"),
                 }
             }
         };
@@ -122,18 +122,18 @@ impl Reply {
     ///
     /// # Errors
     ///
-    /// [`StrangeError`] if it never will be one.
-    pub(crate) fn read(bytes: &[u8]) -> Result<Option<(Self, usize)>, StrangeError> {
+    /// [`ProtocolError`] if it never will be one.
+    pub(crate) fn read(bytes: &[u8]) -> Result<Option<(Self, usize)>, ProtocolError> {
         let head = &bytes[..bytes.len().min(LINE_BYTES_MAX)];
         let Some(end) = memchr::memchr(b'\n', head) else {
             let is_over = head.len() == LINE_BYTES_MAX;
             return if is_over {
-                Err(StrangeError::LongLine)
+                Err(ProtocolError::LongLine)
             } else {
                 Ok(None)
             };
         };
-        let line = head[..end].strip_suffix(b"\r").ok_or(StrangeError::Form)?;
+        let line = head[..end].strip_suffix(b"\r").ok_or(ProtocolError::Form)?;
         let behind = end + 1;
         let (word, rest) = match memchr::memchr(b' ', line) {
             Some(at) => (&line[..at], &line[at + 1..]),
@@ -146,7 +146,7 @@ impl Reply {
             b"MN" => Self::Hello,
             b"ERROR" | b"CLIENT_ERROR" | b"SERVER_ERROR" => Self::Complaint(complaint(line)),
             b"VA" => return read_value(rest, &bytes[behind..], behind),
-            _ => return Err(StrangeError::Form),
+            _ => return Err(ProtocolError::Form),
         };
         Ok(Some((short, behind)))
     }
@@ -157,23 +157,23 @@ fn read_value(
     rest: &[u8],
     bytes: &[u8],
     behind: usize,
-) -> Result<Option<(Reply, usize)>, StrangeError> {
+) -> Result<Option<(Reply, usize)>, ProtocolError> {
     let mut parts = rest.split(|byte| *byte == b' ');
-    let size = parts.next().and_then(digits).ok_or(StrangeError::Form)?;
-    let size = usize::try_from(size).map_err(|_| StrangeError::LongValue)?;
+    let size = parts.next().and_then(digits).ok_or(ProtocolError::Form)?;
+    let size = usize::try_from(size).map_err(|_| ProtocolError::LongValue)?;
     if size > VALUE_BYTES_MAX {
-        return Err(StrangeError::LongValue);
+        return Err(ProtocolError::LongValue);
     }
     let mut unique = None;
     for part in parts {
         if let Some(number) = part.strip_prefix(b"c") {
-            unique = Some(digits(number).ok_or(StrangeError::Form)?);
+            unique = Some(digits(number).ok_or(ProtocolError::Form)?);
         }
     }
     let Some(value) = bytes.get(..size + 2) else {
         return Ok(None);
     };
-    let value = value.strip_suffix(b"\r\n").ok_or(StrangeError::Form)?;
+    let value = value.strip_suffix(b"\r\n").ok_or(ProtocolError::Form)?;
     let reply = Reply::Value {
         bytes: value.to_vec(),
         unique,
@@ -233,16 +233,16 @@ mod tests {
     fn what_is_no_answer_is_none_however_much_more_comes() {
         let long_line = "V".repeat(LINE_BYTES_MAX);
         for (text, expected) in [
-            ("HTTP/1.1 400 Bad Request\r\n", StrangeError::Form),
-            ("HD\n", StrangeError::Form),
-            ("VA\r\n", StrangeError::Form),
-            ("VA x\r\n", StrangeError::Form),
-            ("VA -1\r\n", StrangeError::Form),
-            ("VA 1 cx\r\n3\r\n", StrangeError::Form),
-            ("VA 1\r\n345", StrangeError::Form),
-            ("VA 1048577\r\n", StrangeError::LongValue),
-            ("VA 18446744073709551615\r\n", StrangeError::LongValue),
-            (&long_line, StrangeError::LongLine),
+            ("HTTP/1.1 400 Bad Request\r\n", ProtocolError::Form),
+            ("HD\n", ProtocolError::Form),
+            ("VA\r\n", ProtocolError::Form),
+            ("VA x\r\n", ProtocolError::Form),
+            ("VA -1\r\n", ProtocolError::Form),
+            ("VA 1 cx\r\n3\r\n", ProtocolError::Form),
+            ("VA 1\r\n345", ProtocolError::Form),
+            ("VA 1048577\r\n", ProtocolError::LongValue),
+            ("VA 18446744073709551615\r\n", ProtocolError::LongValue),
+            (&long_line, ProtocolError::LongLine),
         ] {
             assert_eq!(Reply::read(text.as_bytes()), Err(expected), "{text:?}");
         }
@@ -281,8 +281,8 @@ mod tests {
             expected,
             exptime,
         };
-        check(put(Seen::Nothing), "ms a:1 6 T60 ME\r\n1g 7 0\r\n");
-        check(put(Seen::Value(9)), "ms a:1 6 T60 C9\r\n1g 7 0\r\n");
+        check(put(Parsed::Nothing), "ms a:1 6 T60 ME\r\n1g 7 0\r\n");
+        check(put(Parsed::Value(9)), "ms a:1 6 T60 C9\r\n1g 7 0\r\n");
     }
 
     #[test]

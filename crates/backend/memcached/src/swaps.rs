@@ -17,19 +17,19 @@ use anteroom_limit::algorithm::Algorithm as _;
 use anteroom_limit::cost::Cost;
 use anteroom_limit::policy::{Policy, State};
 use anteroom_limit::swapping::{TRIES, pause_longest};
-use anteroom_limit::time::MicroSpan;
+use anteroom_limit::time::DurationUs;
 use anteroom_limit::verdict::Verdict;
-use anteroom_limit_store::shared::SharedCharge;
+use anteroom_limit_store::shared::SharedAcquire;
 use tokio::time::{Instant, sleep_until};
 
-use crate::counters::Judged;
+use crate::counters::AcquireOutcome;
 use crate::expiry::exptime;
 use crate::failure::Failure;
 use crate::keys::ClientName;
 use crate::link::Link;
-use crate::protocol::{Command, Reply, Seen};
-use crate::turns::{NoTurn, Turns};
-use crate::undo::{DueAfter, Stayed, Undo};
+use crate::protocol::{Command, Parsed, Reply};
+use crate::turns::{TurnError, Turns};
+use crate::undo::{DueAfter, NotRefunded, Undo};
 use crate::value;
 use anteroom_limit_store::clock::Now;
 
@@ -41,12 +41,12 @@ const UNDO_PATIENCE: Duration = Duration::from_secs(2);
 pub(crate) struct Swaps {
     lost: AtomicU64,
     gave_up: AtomicU64,
-    stayed: Stayed,
+    stayed: NotRefunded,
 }
 
 /// A client's state at its server.
 #[derive(Clone)]
-pub(crate) struct Place {
+pub(crate) struct StateAddress {
     pub(crate) link: Link,
     pub(crate) turns: Turns,
     pub(crate) name: ClientName,
@@ -54,7 +54,7 @@ pub(crate) struct Place {
 }
 
 impl Swaps {
-    pub(crate) fn new(stayed: &Stayed) -> Self {
+    pub(crate) fn new(stayed: &NotRefunded) -> Self {
         Self {
             stayed: stayed.clone(),
             ..Self::default()
@@ -74,12 +74,12 @@ impl Swaps {
     /// Charges a call, or says what would become of it. Nothing is begun after `until`.
     pub(crate) async fn charge(
         self: &Arc<Self>,
-        place: Place,
-        charge: &SharedCharge<'_>,
+        place: StateAddress,
+        charge: &SharedAcquire<'_>,
         is_charged: bool,
         until: Instant,
-    ) -> Result<Judged, Failure> {
-        let SharedCharge { policy, cost, .. } = *charge;
+    ) -> Result<AcquireOutcome, Failure> {
+        let SharedAcquire { policy, cost, .. } = *charge;
         let step = Step {
             policy,
             cost,
@@ -97,7 +97,12 @@ impl Swaps {
     }
 
     /// Gives back what was charged.
-    async fn undo(&self, place: &Place, policy: &Policy, back: NonZeroU32) -> Result<(), Failure> {
+    async fn undo(
+        &self,
+        place: &StateAddress,
+        policy: &Policy,
+        back: NonZeroU32,
+    ) -> Result<(), Failure> {
         let step = Step {
             policy,
             cost: Cost::Refund(back),
@@ -110,17 +115,17 @@ impl Swaps {
     /// `undo` makes what takes a charge back that nobody keeps.
     async fn swap(
         &self,
-        place: &Place,
+        place: &StateAddress,
         step: &Step<'_>,
         undo: &(dyn Fn() -> Option<Undo> + Sync),
         until: Instant,
-    ) -> Result<Judged, Failure> {
+    ) -> Result<AcquireOutcome, Failure> {
         let turn = place.turns.take(place.name.digest, until).await;
         let turn = turn.map_err(|why| {
             let server = place.link.server().clone();
             match why {
-                NoTurn::Crowded => Failure::Crowded { server },
-                NoTurn::Silent => Failure::Silent { server },
+                TurnError::Crowded => Failure::Crowded { server },
+                TurnError::Silent => Failure::Silent { server },
             }
         })?;
         for tries in 1..=TRIES {
@@ -150,13 +155,13 @@ struct Step<'c> {
     is_charged: bool,
 }
 
-impl Place {
+impl StateAddress {
     /// One try; `None` if somebody else was faster.
     async fn swap(
         &self,
         step: &Step<'_>,
         undo: &(dyn Fn() -> Option<Undo> + Sync),
-    ) -> Result<Option<Judged>, Failure> {
+    ) -> Result<Option<AcquireOutcome>, Failure> {
         let Step {
             policy,
             cost,
@@ -167,7 +172,7 @@ impl Place {
         let without = policy.step(&mut before.clone(), now, Cost::Peek);
         let mut after = before.clone();
         let verdict = policy.step(&mut after, now, cost);
-        let mut judged = Judged {
+        let mut judged = AcquireOutcome {
             verdict,
             without,
             charged: None,
@@ -191,11 +196,11 @@ impl Place {
         Ok(Some(judged))
     }
 
-    async fn load(&self) -> Result<(State, Seen), Failure> {
+    async fn load(&self) -> Result<(State, Parsed), Failure> {
         let key = &self.name.state;
         let replies = self.link.ask(&[Command::Get { key }]).await?;
         match replies.as_slice() {
-            [Reply::Nothing] => Ok((State::New, Seen::Nothing)),
+            [Reply::Nothing] => Ok((State::New, Parsed::Nothing)),
             // To swap with it would overwrite whatever is there.
             [
                 Reply::Value {
@@ -213,14 +218,14 @@ impl Place {
                 let state = value::decode(bytes).ok_or_else(|| Failure::Foreign {
                     server: self.link.server().clone(),
                 })?;
-                Ok((state, Seen::Value(*unique)))
+                Ok((state, Parsed::Value(*unique)))
             }
             _ => Err(self.link.unasked()),
         }
     }
 }
 
-impl fmt::Debug for Place {
+impl fmt::Debug for StateAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Place({:?})", self.name)
     }
@@ -228,14 +233,14 @@ impl fmt::Debug for Place {
 
 /// For how long a state matters that was just written: until all is free again, and with an initial
 /// burst until a client would be taken for a new one.
-fn matters_for(policy: &Policy, verdict: &Verdict) -> MicroSpan {
+fn matters_for(policy: &Policy, verdict: &Verdict) -> DurationUs {
     verdict.full_after.max(policy.newcomer_after())
 }
 
 /// How long to wait after so many tries, of which the last took so long.
 fn pause(lost: u32, took: Duration) -> Duration {
-    let took = MicroSpan(u64::try_from(took.as_micros()).unwrap_or(u64::MAX));
-    let MicroSpan(longest) = pause_longest(lost, took);
+    let took = DurationUs(u64::try_from(took.as_micros()).unwrap_or(u64::MAX));
+    let DurationUs(longest) = pause_longest(lost, took);
     // Without randomness nodes wait as long as each other, and find each other again.
     let random = u64::from(getrandom::u32().unwrap_or(u32::MAX));
     // At most a quarter of a second times 2^32 in microseconds: below 2^50.
@@ -269,15 +274,15 @@ mod tests {
 
     #[test]
     fn a_client_with_an_initial_burst_is_remembered_until_new_again() {
-        let rate = Rate::new(10, MicroSpan::from_secs(60)).unwrap();
+        let rate = Rate::new(10, DurationUs::from_secs(60)).unwrap();
         let check = |initial_burst, expected| {
             let policy = Policy::TokenBucket(TokenBucket::new(rate, 10, initial_burst).unwrap());
             let mut state = State::New;
-            let now = anteroom_limit::time::Micros(1);
+            let now = anteroom_limit::time::TimestampUs(1);
             let verdict = policy.step(&mut state, now, Cost::take(10));
             assert_eq!(matters_for(&policy, &verdict), expected);
         };
-        check(10, MicroSpan::from_secs(60));
+        check(10, DurationUs::from_secs(60));
         check(20, NEWCOMER_AFTER);
     }
 }

@@ -43,7 +43,7 @@ struct Line {
 
 /// Why it was nobody's turn in time. Nothing was charged.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum NoTurn {
+pub(crate) enum TurnError {
     /// Too many calls of this client are there.
     Crowded,
     /// The server has not answered the one that has the turn.
@@ -67,7 +67,7 @@ struct Standing {
 
 impl Turns {
     /// Waits for a client's turn, as long as may be.
-    pub(crate) async fn take(&self, client: u128, until: Instant) -> Result<Turn, NoTurn> {
+    pub(crate) async fn take(&self, client: u128, until: Instant) -> Result<Turn, TurnError> {
         let began = Instant::now();
         let standing = self.stand(client)?;
         let answers = standing.line.answers.load(Relaxed);
@@ -82,16 +82,16 @@ impl Turns {
                 if began.elapsed() >= WAITED_IN_VAIN {
                     standing.line.is_silent.store(true, Relaxed);
                 }
-                Err(NoTurn::Silent)
+                Err(TurnError::Silent)
             }
-            Err(_) => Err(NoTurn::Crowded),
+            Err(_) => Err(TurnError::Crowded),
         }
     }
 
-    fn stand(&self, client: u128) -> Result<Standing, NoTurn> {
+    fn stand(&self, client: u128) -> Result<Standing, TurnError> {
         let mut lines = self.0.lock();
         if lines.len() >= LINES_MAX && !lines.contains_key(&client) {
-            return Err(NoTurn::Crowded);
+            return Err(TurnError::Crowded);
         }
         let held = lines.entry(client).or_insert_with(|| Held {
             line: Line::default(),
@@ -100,9 +100,9 @@ impl Turns {
         if held.calls >= WAITING_MAX {
             let is_silent = held.line.is_silent.load(Relaxed);
             return Err(if is_silent {
-                NoTurn::Silent
+                TurnError::Silent
             } else {
-                NoTurn::Crowded
+                TurnError::Crowded
             });
         }
         held.calls += 1;
@@ -160,11 +160,11 @@ mod tests {
     async fn whoever_has_no_turn_in_time_learns_whether_the_server_answers() {
         let turns = Turns::default();
         let turn = turns.take(1, now()).await.unwrap();
-        assert_eq!(turns.take(1, now()).await.unwrap_err(), NoTurn::Silent);
+        assert_eq!(turns.take(1, now()).await.unwrap_err(), TurnError::Silent);
         let mut second = Box::pin(turns.take(1, now() + Duration::from_millis(1)));
         assert!(second.as_mut().now_or_never().is_none());
         turn.note_answer();
-        assert_eq!(second.await.unwrap_err(), NoTurn::Crowded);
+        assert_eq!(second.await.unwrap_err(), TurnError::Crowded);
         drop(turn);
         assert!(turns.take(1, now()).await.is_ok());
     }
@@ -173,12 +173,12 @@ mod tests {
     async fn a_line_and_the_number_of_lines_are_bounded() {
         let turns = Turns::default();
         let standing: Vec<_> = (0..WAITING_MAX).map(|_| turns.stand(1).unwrap()).collect();
-        assert_eq!(turns.stand(1).unwrap_err(), NoTurn::Crowded);
+        assert_eq!(turns.stand(1).unwrap_err(), TurnError::Crowded);
         let others: Vec<_> = (2..=LINES_MAX as u128)
             .map(|client| turns.stand(client))
             .collect();
         assert!(others.iter().all(Result::is_ok));
-        assert_eq!(turns.stand(0).unwrap_err(), NoTurn::Crowded);
+        assert_eq!(turns.stand(0).unwrap_err(), TurnError::Crowded);
         drop(standing);
         assert!(turns.stand(0).is_ok());
     }
@@ -190,16 +190,16 @@ mod tests {
         let turns = Turns::default();
         let turn = turns.take(1, now()).await.unwrap();
         let standing: Vec<_> = (2..WAITING_MAX).map(|_| turns.stand(1).unwrap()).collect();
-        assert_eq!(turns.take(1, now()).await.unwrap_err(), NoTurn::Silent);
+        assert_eq!(turns.take(1, now()).await.unwrap_err(), TurnError::Silent);
         let last = turns.take(1, now() + WAITED_IN_VAIN);
         let mut last = Box::pin(last);
         assert!(last.as_mut().now_or_never().is_none());
-        assert_eq!(turns.stand(1).unwrap_err(), NoTurn::Crowded);
-        assert_eq!(last.await.unwrap_err(), NoTurn::Silent);
+        assert_eq!(turns.stand(1).unwrap_err(), TurnError::Crowded);
+        assert_eq!(last.await.unwrap_err(), TurnError::Silent);
         let filling = turns.stand(1).unwrap();
-        assert_eq!(turns.stand(1).unwrap_err(), NoTurn::Silent);
+        assert_eq!(turns.stand(1).unwrap_err(), TurnError::Silent);
         turn.note_answer();
-        assert_eq!(turns.stand(1).unwrap_err(), NoTurn::Crowded);
+        assert_eq!(turns.stand(1).unwrap_err(), TurnError::Crowded);
         drop((standing, filling));
     }
 }

@@ -21,9 +21,9 @@ use crate::protocol::Reply;
 
 /// How often something stayed charged that should not have. Clones share it.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Stayed(Arc<AtomicU64>);
+pub(crate) struct NotRefunded(Arc<AtomicU64>);
 
-impl Stayed {
+impl NotRefunded {
     pub(crate) fn count(&self) -> u64 {
         self.0.load(Relaxed)
     }
@@ -34,7 +34,7 @@ pub(crate) struct Undo {
     due_after: DueAfter,
     step: Pin<Box<dyn Future<Output = Result<(), Failure>> + Send>>,
     runtime: Handle,
-    stayed: Stayed,
+    stayed: NotRefunded,
 }
 
 /// What a server answers that has charged. After anything else there is nothing to take back.
@@ -56,7 +56,7 @@ impl Undo {
     /// `step` takes the charge back; it runs where this is called.
     pub(crate) fn new(
         due_after: DueAfter,
-        stayed: &Stayed,
+        stayed: &NotRefunded,
         step: impl Future<Output = Result<(), Failure>> + Send + 'static,
     ) -> Self {
         Self {
@@ -96,9 +96,9 @@ impl Undo {
 /// Something that was charged. It is taken back when this is dropped.
 #[derive(Debug)]
 #[must_use]
-pub(crate) struct Charged(Option<Undo>);
+pub(crate) struct Acquired(Option<Undo>);
 
-impl Charged {
+impl Acquired {
     pub(crate) const fn new(undo: Undo) -> Self {
         Self(Some(undo))
     }
@@ -114,7 +114,7 @@ impl Charged {
     }
 }
 
-impl Drop for Charged {
+impl Drop for Acquired {
     fn drop(&mut self) {
         if let Some(undo) = self.0.take() {
             undo.start();

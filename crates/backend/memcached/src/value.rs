@@ -31,14 +31,14 @@ mod tests {
     use anteroom_limit::policy::Policy;
     use anteroom_limit::rate::Rate;
     use anteroom_limit::sliding_log::SlidingLog;
-    use anteroom_limit::time::{MicroSpan, Micros};
+    use anteroom_limit::time::{DurationUs, TimestampUs};
     use anteroom_limit::token_bucket::TokenBucket;
 
     use super::*;
 
     #[test]
     fn every_state_that_is_swapped_is_read_as_it_was_written() {
-        let rate = Rate::new(7, MicroSpan::from_secs(60)).unwrap();
+        let rate = Rate::new(7, DurationUs::from_secs(60)).unwrap();
         for (policy, text) in [
             (
                 Policy::SlidingLog(SlidingLog::new(rate).unwrap()),
@@ -56,7 +56,7 @@ mod tests {
         ] {
             let mut state = State::New;
             for now in [1_000, 1_005] {
-                policy.step(&mut state, Micros(now), Cost::take(2));
+                policy.step(&mut state, TimestampUs(now), Cost::take(2));
             }
             let bytes = encode(&state);
             assert_eq!(String::from_utf8_lossy(&bytes), text);

@@ -9,7 +9,7 @@ use anteroom_config::HostPort;
 use crate::connection::{Request, text};
 use crate::failure::Failure;
 use crate::info::Info;
-use crate::link::{Answered, Link};
+use crate::link::{Link, ServerReply};
 use crate::route::Route;
 
 /// What was found, server by server. Its `Display` makes a line for a log, without the address of
@@ -106,7 +106,7 @@ async fn check_server(link: &Link) -> Result<ServerFinding, Failure> {
         is_asking: false,
         meant_for: None,
     };
-    let Answered { value, connection } = link.call(&request).await?;
+    let ServerReply { value, connection } = link.call(&request).await?;
     let info = Info::read(&text(&connection, value)?);
     let server = connection.server.clone();
     if info.is_replica() {

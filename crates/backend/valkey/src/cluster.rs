@@ -18,7 +18,7 @@ use self::slots::SlotTable;
 use crate::access::Access;
 use crate::connection::Request;
 use crate::failure::{Failure, Redirect};
-use crate::link::{Answered, Link};
+use crate::link::{Link, ServerReply};
 
 /// How often a call is sent on. A slot that moves costs one or two; more is a circle.
 const REDIRECTS_MAX: u32 = 5;
@@ -58,7 +58,7 @@ impl Cluster {
     }
 
     /// Sends a request to the server that has `key`.
-    pub(crate) async fn call(&self, key: &str, request: &Request) -> Result<Answered, Failure> {
+    pub(crate) async fn call(&self, key: &str, request: &Request) -> Result<ServerReply, Failure> {
         let slot = slots::slot_of(key.as_bytes());
         let mut server = self.server_of(slot).await?;
         let mut request = request.clone();

@@ -17,7 +17,7 @@ use tokio_rustls::rustls::pki_types::ServerName;
 use crate::access::Access;
 use crate::failure::{CALL_TIMEOUT, CONNECT_TIMEOUT, Failure, Reply};
 use crate::info::Info;
-use crate::witness::{Seen, Witness};
+use crate::witness::{ObservedReply, ObservedStream};
 
 /// A connection to a server. Ends when the last one who holds it lets go.
 pub(crate) struct Connection {
@@ -26,7 +26,7 @@ pub(crate) struct Connection {
     /// for all that comes over this one.
     pub(crate) identity: Identity,
     pipe: MultiplexedConnection,
-    seen: Seen,
+    seen: ObservedReply,
     driver: AbortHandle,
 }
 
@@ -118,7 +118,7 @@ impl Connection {
         let config = AsyncConnectionConfig::new()
             .set_connection_timeout(None)
             .set_response_timeout(None);
-        let (stream, seen) = Witness::new(stream);
+        let (stream, seen) = ObservedStream::new(stream);
         let made = MultiplexedConnection::new_with_config(&nobody, stream, config).await;
         let (pipe, driver) = made.map_err(|error| Failure::of_call(server, error))?;
         Ok(Self {

@@ -16,13 +16,13 @@ use anteroom_limit::ahead::{YEARS_EXACT, years_ahead};
 use anteroom_limit::algorithm::Algorithm as _;
 use anteroom_limit::cost::Cost;
 use anteroom_limit::policy::{Needs, Policy};
-use anteroom_limit::time::MicroSpan;
+use anteroom_limit::time::DurationUs;
 use anteroom_limit::verdict::{Outcome, Verdict};
 use anteroom_limit_store::shared::{
-    self, BoxFuture, CountsError, SharedCharge, SharedCounts, TestTime, UnfitError,
+    self, BoxFuture, CountsError, SharedAcquire, SharedCounts, TestTime, UnfitError,
 };
 
-use self::script::{ChargeScript, Charging, Judged};
+use self::script::{AcquireMode, ChargeScript, ScriptVerdict};
 use crate::access::SetupError;
 use crate::keys::Keys;
 use crate::route::Route;
@@ -101,10 +101,10 @@ impl ValkeyCounts {
     /// One call of the script.
     async fn ask(
         &self,
-        charges: &[SharedCharge<'_>],
-        charging: Charging,
-    ) -> Result<Vec<Judged>, CountsError> {
-        let key = |charge: &SharedCharge<'_>| self.keys.calls(charge.limit, charge.key);
+        charges: &[SharedAcquire<'_>],
+        charging: AcquireMode,
+    ) -> Result<Vec<ScriptVerdict>, CountsError> {
+        let key = |charge: &SharedAcquire<'_>| self.keys.calls(charge.limit, charge.key);
         let keys: Vec<String> = charges.iter().map(key).collect();
         let judged = self.script.call(&self.route, &keys, charges, charging);
         let judged = judged.await;
@@ -114,19 +114,19 @@ impl ValkeyCounts {
     /// For keys at several servers, and for a key that stands there twice.
     async fn charge_one_by_one(
         &self,
-        charges: &[SharedCharge<'_>],
+        charges: &[SharedAcquire<'_>],
     ) -> Result<Vec<Verdict>, CountsError> {
         // Refunds are never rejected, so behind all others none must ever be undone.
         let is_refund = |at: &usize| matches!(charges[*at].cost, Cost::Refund(_));
         let mut order: Vec<usize> = (0..charges.len()).collect();
         order.sort_by_key(is_refund);
-        let mut all: Vec<(usize, Judged)> = Vec::with_capacity(charges.len());
+        let mut all: Vec<(usize, ScriptVerdict)> = Vec::with_capacity(charges.len());
         let mut is_admitted = true;
         for at in order {
             let charging = if is_admitted {
-                Charging::IfAdmitted
+                AcquireMode::IfAdmitted
             } else {
-                Charging::Never
+                AcquireMode::Never
             };
             let asked = self.ask(&charges[at..=at], charging).await;
             let asked = asked.and_then(|judged| one(judged, &self.place));
@@ -145,33 +145,33 @@ impl ValkeyCounts {
             self.take_back(charges, &all).await;
         }
         all.sort_by_key(|(at, _)| *at);
-        let judged: Vec<Judged> = all.into_iter().map(|(_, judged)| judged).collect();
+        let judged: Vec<ScriptVerdict> = all.into_iter().map(|(_, judged)| judged).collect();
         Ok(self.verdicts(charges, &judged))
     }
 
     /// Refunds what was charged before one was rejected. If that fails they stay charged: fewer are
     /// admitted then, and none too many.
-    async fn take_back(&self, charges: &[SharedCharge<'_>], judged: &[(usize, Judged)]) {
+    async fn take_back(&self, charges: &[SharedAcquire<'_>], judged: &[(usize, ScriptVerdict)]) {
         let charged = judged.iter().take_while(|(_, judged)| judged.admits);
         for (at, _) in charged {
             let Cost::Take(taken) = charges[*at].cost else {
                 continue;
             };
-            let refund = SharedCharge {
+            let refund = SharedAcquire {
                 cost: Cost::Refund(taken),
                 ..charges[*at]
             };
-            if let Err(error) = self.ask(&[refund], Charging::IfAdmitted).await {
+            if let Err(error) = self.ask(&[refund], AcquireMode::IfAdmitted).await {
                 let limit = refund.limit;
                 tracing::warn!(%error, limit, "calls that were rejected stay charged");
             }
         }
     }
 
-    fn verdicts(&self, charges: &[SharedCharge<'_>], judged: &[Judged]) -> Vec<Verdict> {
+    fn verdicts(&self, charges: &[SharedAcquire<'_>], judged: &[ScriptVerdict]) -> Vec<Verdict> {
         let is_admitted = judged.iter().all(|judged| judged.admits);
         let both = charges.iter().zip(judged);
-        let verdict = |(charge, judged): (&SharedCharge<'_>, &Judged)| {
+        let verdict = |(charge, judged): (&SharedAcquire<'_>, &ScriptVerdict)| {
             let verdict = self.verdict(charge, judged);
             if is_admitted || !judged.admits {
                 return verdict;
@@ -182,7 +182,7 @@ impl ValkeyCounts {
         both.map(verdict).collect()
     }
 
-    fn verdict(&self, charge: &SharedCharge<'_>, judged: &Judged) -> Verdict {
+    fn verdict(&self, charge: &SharedAcquire<'_>, judged: &ScriptVerdict) -> Verdict {
         let mut prior = judged.prior.clone();
         let mut verdict = charge.policy.step(&mut prior, judged.now, charge.cost);
         if verdict.is_admitted() == judged.admits {
@@ -198,7 +198,7 @@ impl ValkeyCounts {
         debug_assert!(false, "the script disagrees: {charge:?} {judged:?}");
         verdict.outcome = if judged.admits {
             Outcome::Admit {
-                delay: MicroSpan::ZERO,
+                delay: DurationUs::ZERO,
             }
         } else {
             Outcome::Reject {
@@ -210,10 +210,10 @@ impl ValkeyCounts {
 }
 
 /// Whether one client of one limit stands there twice. They are few, and the names of limits short.
-fn has_a_key_twice(charges: &[SharedCharge<'_>]) -> bool {
+fn has_a_key_twice(charges: &[SharedAcquire<'_>]) -> bool {
     let mut rest = charges.iter();
     while let Some(one) = rest.next() {
-        let is_same = |other: &SharedCharge<'_>| (other.limit, other.key) == (one.limit, one.key);
+        let is_same = |other: &SharedAcquire<'_>| (other.limit, other.key) == (one.limit, one.key);
         if rest.clone().any(is_same) {
             return true;
         }
@@ -222,7 +222,7 @@ fn has_a_key_twice(charges: &[SharedCharge<'_>]) -> bool {
 }
 
 /// The answer about one charge.
-fn one(judged: Vec<Judged>, place: &str) -> Result<Judged, CountsError> {
+fn one(judged: Vec<ScriptVerdict>, place: &str) -> Result<ScriptVerdict, CountsError> {
     judged.into_iter().next().ok_or_else(|| CountsError::Late {
         place: place.to_owned(),
         source: "an answer about nothing".into(),
@@ -266,7 +266,7 @@ impl SharedCounts for ValkeyCounts {
 
     fn charge<'a>(
         &'a self,
-        charges: &'a [SharedCharge<'a>],
+        charges: &'a [SharedAcquire<'a>],
     ) -> BoxFuture<'a, Result<Vec<Verdict>, CountsError>> {
         Box::pin(async move {
             for charge in charges {
@@ -286,7 +286,7 @@ impl SharedCounts for ValkeyCounts {
                     self.charge_one_by_one(charges).await
                 }
                 charges => {
-                    let judged = self.ask(charges, Charging::IfAdmitted).await?;
+                    let judged = self.ask(charges, AcquireMode::IfAdmitted).await?;
                     Ok(self.verdicts(charges, &judged))
                 }
             }

@@ -10,7 +10,7 @@
 use std::borrow::Cow;
 
 use anteroom_limit_store::CallKey;
-use anteroom_limit_store::lent::{LentTo, Shelf};
+use anteroom_limit_store::lent::{LeaseKey, Shelf};
 use anteroom_room::allocation::CounterScope;
 use anteroom_store::{CounterName, RecordKey};
 
@@ -46,7 +46,7 @@ impl Keys {
         format!("{prefix}:{{lent~{shelf}}}")
     }
 
-    pub(crate) fn lent(&self, shelf: Shelf, client: LentTo<'_>) -> String {
+    pub(crate) fn lent(&self, shelf: Shelf, client: LeaseKey<'_>) -> String {
         let (limit, CallKey(key)) = (without_braces(client.limit), client.key);
         format!("{}:{limit}:{key:032x}", self.epoch(shelf))
     }
@@ -128,7 +128,7 @@ mod tests {
     fn what_was_lent_has_its_shelf_in_braces_as_the_epoch_has() {
         let keys = Keys::new("anteroom");
         let key = CallKey(0xAB);
-        let lent = |limit| keys.lent(Shelf(7), LentTo { limit, key });
+        let lent = |limit| keys.lent(Shelf(7), LeaseKey { limit, key });
         let client = "000000000000000000000000000000ab";
         assert_eq!(keys.epoch(Shelf(7)), "anteroom:{lent~7}");
         assert_eq!(lent("api"), format!("anteroom:{{lent~7}}:api:{client}"));

@@ -15,10 +15,10 @@ use std::fmt;
 
 use anteroom_config::ValkeyAddress;
 use anteroom_limit::lending::epoch::StoreIdentity;
-use anteroom_limit::time::{MicroSpan, Micros};
+use anteroom_limit::time::{DurationUs, TimestampUs};
 use anteroom_limit_store::lent::step::{Step, Stepped};
 use anteroom_limit_store::lent::{
-    Expected, Kept, LentRecords, LentTo, Loaded, Shelf, Swapped, Token, Write,
+    Expected, Kept, LeaseKey, LeaseRecords, Loaded, Shelf, Swapped, Token, Write,
 };
 use anteroom_limit_store::shared::{BoxFuture, CountsError, TestTime};
 use anteroom_store::Identity;
@@ -29,7 +29,7 @@ use crate::access::SetupError;
 use crate::connection::Connection;
 use crate::failure::Failure;
 use crate::keys::Keys;
-use crate::link::Answered;
+use crate::link::ServerReply;
 use crate::route::Route;
 use crate::script::{Text, number};
 
@@ -53,7 +53,7 @@ const TOKEN_BYTES: usize = 16;
 ///
 /// A server that evicts keys because its memory is full forgets clients. Epochs never expire, so a
 /// policy that evicts only what does (`volatile-*`) leaves them alone, and no loss is noticed.
-pub struct ValkeyLent {
+pub struct ValkeyLeases {
     route: Route,
     keys: Keys,
     load: Text,
@@ -63,7 +63,7 @@ pub struct ValkeyLent {
     place: String,
 }
 
-impl ValkeyLent {
+impl ValkeyLeases {
     /// Records at this address; `prefix` begins the names of all keys. Opens nothing yet.
     ///
     /// # Errors
@@ -105,7 +105,7 @@ impl ValkeyLent {
     }
 
     /// The names of what lies on a shelf: the epoch, and the client if one is named.
-    fn names(&self, shelf: Shelf, client: Option<LentTo<'_>>) -> Vec<String> {
+    fn names(&self, shelf: Shelf, client: Option<LeaseKey<'_>>) -> Vec<String> {
         let client = client.map(|client| self.keys.lent(shelf, client));
         [self.keys.epoch(shelf)].into_iter().chain(client).collect()
     }
@@ -129,7 +129,7 @@ impl ValkeyLent {
         let meant_for = Some(Identity(identity.0));
         let called = self.swap.call(&self.route, &names, &args, meant_for).await;
         let swapped = match called {
-            Ok(Answered { value, connection }) => match value {
+            Ok(ServerReply { value, connection }) => match value {
                 Value::Int(1) => Ok(Swapped::Written),
                 value => loaded(&connection, value).map(Swapped::Conflict),
             },
@@ -164,7 +164,7 @@ fn read(value: Value, identity: StoreIdentity) -> Option<Loaded> {
     Some(Loaded {
         client: kept(client)?,
         epoch: kept(epoch)?,
-        now: Micros(secs.checked_mul(1_000_000)?.checked_add(micros)?),
+        now: TimestampUs(secs.checked_mul(1_000_000)?.checked_add(micros)?),
         identity,
     })
 }
@@ -180,7 +180,7 @@ fn kept(value: Value) -> Option<Option<Kept>> {
     Some(Some(Kept { token, value }))
 }
 
-impl LentRecords for ValkeyLent {
+impl LeaseRecords for ValkeyLeases {
     fn place(&self) -> &str {
         &self.place
     }
@@ -196,14 +196,14 @@ impl LentRecords for ValkeyLent {
     fn load<'a>(
         &'a self,
         shelf: Shelf,
-        client: Option<LentTo<'a>>,
+        client: Option<LeaseKey<'a>>,
     ) -> BoxFuture<'a, Result<Loaded, CountsError>> {
         Box::pin(async move {
             let names = self.names(shelf, client);
             let names: Vec<&str> = names.iter().map(String::as_str).collect();
             let called = self.load.call(&self.route, &names, &[], None).await;
             let mut loaded =
-                called.and_then(|Answered { value, connection }| loaded(&connection, value));
+                called.and_then(|ServerReply { value, connection }| loaded(&connection, value));
             if let (Ok(loaded), Some(now)) = (&mut loaded, self.step.test_time()) {
                 loaded.now = now;
             }
@@ -214,9 +214,9 @@ impl LentRecords for ValkeyLent {
     fn swap<'a>(
         &'a self,
         shelf: Shelf,
-        client: LentTo<'a>,
+        client: LeaseKey<'a>,
         write: Write<'a>,
-        keep_for: MicroSpan,
+        keep_for: DurationUs,
     ) -> BoxFuture<'a, Result<Swapped, CountsError>> {
         let keep_ms = keep_for.0.div_ceil(1_000).saturating_add(SLACK_MS);
         // Later than any limit needs, and not so late that the server refuses it.
@@ -235,7 +235,7 @@ impl LentRecords for ValkeyLent {
     fn step<'a>(
         &'a self,
         shelf: Shelf,
-        client: LentTo<'a>,
+        client: LeaseKey<'a>,
         step: Step<'a>,
     ) -> Option<BoxFuture<'a, Result<Stepped, CountsError>>> {
         self.step.can_lend(&step).then(|| {
@@ -250,7 +250,7 @@ impl LentRecords for ValkeyLent {
     }
 }
 
-impl fmt::Debug for ValkeyLent {
+impl fmt::Debug for ValkeyLeases {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "ValkeyLent({})", self.place)
     }
@@ -268,7 +268,7 @@ mod tests {
         let answer = Value::Array(vec![client, epoch, bytes(b"7"), bytes(b"5")]);
         let loaded = read(answer, StoreIdentity(3));
         if let Some(loaded) = &loaded {
-            assert_eq!((loaded.now, loaded.identity.0), (Micros(7_000_005), 3));
+            assert_eq!((loaded.now, loaded.identity.0), (TimestampUs(7_000_005), 3));
         }
         assert_eq!(loaded.map(|loaded| (loaded.client, loaded.epoch)), expected);
     }

@@ -8,7 +8,7 @@
 //! algorithms as everywhere, for one round trip must be enough; each answer is held against the
 //! algorithms' own word.
 //!
-//! [`ValkeyLent`] keeps the records from which calls are lent to nodes; again the scripts decide
+//! [`ValkeyLeases`] keeps the records from which calls are lent to nodes; again the scripts decide
 //! nothing.
 //!
 //! Deliberately absent: a second try of a write whose outcome is unknown (the caller loads again
@@ -34,5 +34,5 @@ mod witness;
 pub use access::SetupError;
 pub use checking::{Findings, ServerFinding, Warning};
 pub use counts::ValkeyCounts;
-pub use lent::ValkeyLent;
+pub use lent::ValkeyLeases;
 pub use valkey::Valkey;

@@ -84,13 +84,13 @@ impl Link {
 
     /// Sends a request. It is sent once: whether one was carried out whose answer did not come is
     /// for the caller to find out.
-    pub(crate) async fn call(&self, request: &Request) -> Result<Answered, Failure> {
+    pub(crate) async fn call(&self, request: &Request) -> Result<ServerReply, Failure> {
         let connection = self.0.connection().await?;
         self.look_for_another_master(&connection);
         match connection.call(request).await {
             Ok(value) => {
                 self.0.handle_answer();
-                Ok(Answered { value, connection })
+                Ok(ServerReply { value, connection })
             }
             Err(failure) => {
                 let failure = match self.0.dial().target {
@@ -158,7 +158,7 @@ impl Link {
 }
 
 /// An answer and where it came from.
-pub(crate) struct Answered {
+pub(crate) struct ServerReply {
     pub(crate) value: Value,
     pub(crate) connection: Arc<Connection>,
 }

@@ -6,7 +6,7 @@ use crate::access::{Access, SetupError};
 use crate::cluster::Cluster;
 use crate::connection::Request;
 use crate::failure::Failure;
-use crate::link::{Answered, Link};
+use crate::link::{Link, ServerReply};
 use crate::sentinel::Sentinels;
 
 /// The way to a store.
@@ -31,7 +31,7 @@ impl Route {
     }
 
     /// Sends a request to the server that has `key`.
-    pub(crate) async fn call(&self, key: &str, request: &Request) -> Result<Answered, Failure> {
+    pub(crate) async fn call(&self, key: &str, request: &Request) -> Result<ServerReply, Failure> {
         match self {
             Self::One(link) => link.call(request).await,
             Self::Many(cluster) => cluster.call(key, request).await,

@@ -6,13 +6,13 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use anteroom_room::time::Millis;
+use anteroom_room::time::Timestamp;
 use anteroom_store::{Expected, Identity, Loaded, Record, RecordVersion, Swap};
 use redis::{Cmd, Script, Value};
 
 use crate::connection::{Connection, Request};
 use crate::failure::Failure;
-use crate::link::Answered;
+use crate::link::ServerReply;
 use crate::route::Route;
 
 /// How long a counter lives. It is asked during its minute, by clocks that may be half a second
@@ -46,7 +46,7 @@ impl Text {
         keys: &[&str],
         args: &[&[u8]],
         meant_for: Option<Identity>,
-    ) -> Result<Answered, Failure> {
+    ) -> Result<ServerReply, Failure> {
         let key = keys.first().copied().unwrap_or_default();
         let say = |command: &mut Cmd| {
             command.arg(keys.len()).arg(keys);
@@ -65,7 +65,7 @@ impl Text {
         key: &str,
         say: impl Fn(&mut Cmd),
         meant_for: Option<Identity>,
-    ) -> Result<Answered, Failure> {
+    ) -> Result<ServerReply, Failure> {
         let request = |name: &str, script: &str| {
             let mut command = Cmd::new();
             command.arg(name).arg(script);
@@ -96,7 +96,7 @@ impl Scripts {
     }
 
     pub(crate) async fn load(&self, route: &Route, key: &str) -> Result<Loaded, Failure> {
-        let Answered { value, connection } = self.load.call(route, &[key], &[], None).await?;
+        let ServerReply { value, connection } = self.load.call(route, &[key], &[], None).await?;
         loaded(&connection, value)
     }
 
@@ -113,7 +113,7 @@ impl Scripts {
         let args = [found.as_bytes(), next.as_bytes(), value];
         let meant_for = Some(expected.identity);
         match self.swap.call(route, &[key], &args, meant_for).await {
-            Ok(Answered { value, connection }) => match value {
+            Ok(ServerReply { value, connection }) => match value {
                 Value::Int(1) => Ok(Swap::Swapped),
                 value => loaded(&connection, value).map(Swap::Conflict),
             },
@@ -124,7 +124,7 @@ impl Scripts {
 
     pub(crate) async fn take(&self, route: &Route, key: &str) -> Result<u64, Failure> {
         let lives_ms = COUNTER_LIVES.as_millis().to_string();
-        let Answered { value, connection } = self
+        let ServerReply { value, connection } = self
             .take
             .call(route, &[key], &[lives_ms.as_bytes()], None)
             .await?;
@@ -146,7 +146,7 @@ fn loaded(connection: &Connection, value: Value) -> Result<Loaded, Failure> {
     };
     let now = number(&secs)
         .zip(number(&micros))
-        .map(|(secs, micros)| Millis(secs.saturating_mul(1_000).saturating_add(micros / 1_000)))
+        .map(|(secs, micros)| Timestamp(secs.saturating_mul(1_000).saturating_add(micros / 1_000)))
         .ok_or_else(|| connection.strange("no time"))?;
     Ok(Loaded {
         record: record(connection, &version, value)?,

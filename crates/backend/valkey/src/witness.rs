@@ -23,9 +23,9 @@ const FIRST_BYTES_OF_TLS: &[u8] = &[0x15, 0x16];
 const BEGINNING_BYTES: usize = 256;
 
 /// A stream that is watched.
-pub(crate) struct Witness<S> {
+pub(crate) struct ObservedStream<S> {
     stream: S,
-    seen: Seen,
+    seen: ObservedReply,
     pieces: Pieces,
 }
 
@@ -39,7 +39,7 @@ enum Pieces {
 
 /// What came over a stream so far. Clones share it.
 #[derive(Clone, Default)]
-pub(crate) struct Seen(Arc<Mutex<Notes>>);
+pub(crate) struct ObservedReply(Arc<Mutex<Notes>>);
 
 #[derive(Default)]
 struct Notes {
@@ -51,10 +51,10 @@ struct Notes {
     error: Option<Arc<io::Error>>,
 }
 
-impl<S> Witness<S> {
+impl<S> ObservedStream<S> {
     /// Watches `stream`.
-    pub(crate) fn new(stream: S) -> (Self, Seen) {
-        let seen = Seen::default();
+    pub(crate) fn new(stream: S) -> (Self, ObservedReply) {
+        let seen = ObservedReply::default();
         let witness = Self {
             stream,
             seen: seen.clone(),
@@ -64,7 +64,7 @@ impl<S> Witness<S> {
     }
 }
 
-impl<S> Witness<S> {
+impl<S> ObservedStream<S> {
     fn note(&mut self, piece: &[u8]) {
         match self.pieces {
             _ if piece.is_empty() => self.seen.note_end(),
@@ -82,7 +82,7 @@ impl<S> Witness<S> {
     }
 }
 
-impl Seen {
+impl ObservedReply {
     /// Why a connection to `server` failed, if more is known than that it did.
     pub(crate) fn explain(&self, server: &HostPort) -> Option<Failure> {
         let notes = self.0.lock();
@@ -118,7 +118,7 @@ impl Seen {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Witness<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for ObservedStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -140,7 +140,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Witness<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Witness<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for ObservedStream<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -166,7 +166,7 @@ mod tests {
 
     /// What is known after these bytes, and then the end of the stream.
     async fn explained(bytes: &[u8]) -> Option<Failure> {
-        let (mut witness, seen) = Witness::new(bytes);
+        let (mut witness, seen) = ObservedStream::new(bytes);
         // Room for all in one piece.
         let mut read = Vec::with_capacity(1_024);
         witness.read_to_end(&mut read).await.unwrap();

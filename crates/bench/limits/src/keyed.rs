@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anteroom_limit_store::KeyMaker;
-use anteroom_limit_store::local::{Charge, LocalCounts};
+use anteroom_limit_store::local::{LocalAcquire, LocalCounts};
 use anteroom_limit::cost::Cost;
 use anteroom_limit::gcra::Gcra;
 use anteroom_limit::policy::Policy;
 use anteroom_limit::rate::Rate;
 use anteroom_limit::sub_windows::SubWindows;
-use anteroom_limit::time::{MicroSpan, Micros};
+use anteroom_limit::time::{DurationUs, TimestampUs};
 use governor::{DefaultKeyedRateLimiter, Quota};
 use limitador::RateLimiter;
 use limitador::limit::{Context, Limit};
@@ -67,20 +67,20 @@ impl Ours {
 
     pub(crate) fn check(&self, name: &str) -> bool {
         let elapsed = u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX);
-        let charge = Charge {
+        let charge = LocalAcquire {
             counts: &self.counts,
             policy: &self.policy,
             key: self.keys.key([name.as_bytes()]),
             cost: Cost::ONE,
-            patience: MicroSpan::ZERO,
+            patience: DurationUs::ZERO,
         };
-        let now = Micros(1_700_000_000_000_000 + elapsed);
+        let now = TimestampUs(1_700_000_000_000_000 + elapsed);
         self.counts.charge(&charge, now).is_admitted()
     }
 }
 
 fn rate(calls: u32) -> Rate {
-    Rate::new(calls, MicroSpan::from_secs(3_600)).expect("an hour is a window")
+    Rate::new(calls, DurationUs::from_secs(3_600)).expect("an hour is a window")
 }
 
 pub(crate) fn gcra(calls: u32) -> Policy {

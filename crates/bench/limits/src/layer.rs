@@ -7,8 +7,8 @@ use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
 use anteroom_config::Config;
-use anteroom_limit::time::Micros;
-use anteroom_limit_http::{CountStores, Meter, RateLimitLayer, Surroundings};
+use anteroom_limit::time::TimestampUs;
+use anteroom_limit_http::{CountStores, Limiter, RateLimitLayer, Surroundings};
 use anteroom_proxy::body::Body;
 use anteroom_proxy::forwarded::{Client, Scheme, TrustedProxies};
 use anteroom_proxy::path::Readings;
@@ -33,9 +33,9 @@ const CONFIG: &str = "[[room]]\nname = \"none\"\nhost = \"none.example\"\n\
 struct Program(Instant);
 
 impl Surroundings for Program {
-    fn now(&self) -> Micros {
+    fn now(&self) -> TimestampUs {
         let elapsed = u64::try_from(self.0.elapsed().as_micros()).unwrap_or(u64::MAX);
-        Micros(1_700_000_000_000_000 + elapsed)
+        TimestampUs(1_700_000_000_000_000 + elapsed)
     }
 
     fn wall_seconds(&self) -> u64 {
@@ -101,7 +101,7 @@ where
 pub(crate) fn per_client(name: &str, options: &Options) -> anyhow::Result<Race> {
     let limited = |text: &str| {
         let config = Config::parse("bench.toml", text)?.config;
-        let meter = Meter::new(
+        let meter = Limiter::new(
             &config.limits,
             CountStores::default(),
             Program(Instant::now()),

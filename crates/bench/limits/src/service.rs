@@ -14,11 +14,11 @@ use std::time::{Duration, Instant};
 
 use anteroom_config::{OnStoreFailure, RateLimitHeaders, RateLimitServiceConfig, RateLimitStore};
 use anteroom_limit_store::mixed::MixedCounts;
-use anteroom_limit::time::Micros;
+use anteroom_limit::time::TimestampUs;
 use anteroom_envoy::wire::{
     Code, Descriptor, DescriptorStatus, Entry, RateLimit, RateLimitRequest, RateLimitResponse,
 };
-use anteroom_envoy::{Counts, Doors, RateLimitService};
+use anteroom_envoy::{Counts, ServiceSockets, RateLimitService};
 use anyhow::Context as _;
 use bytes::{BufMut as _, Bytes, BytesMut};
 use hdrhistogram::Histogram;
@@ -117,10 +117,10 @@ async fn ours(here: mpsc::Sender<SocketAddr>) -> anyhow::Result<()> {
     let began = Instant::now();
     let now = Arc::new(move || {
         let elapsed = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
-        Micros(1_700_000_000_000_000 + elapsed)
+        TimestampUs(1_700_000_000_000_000 + elapsed)
     });
     let counts = Counts::Local(Arc::new(MixedCounts::new(config.keys_max)));
-    let doors = Doors::open(&config)?;
+    let doors = ServiceSockets::open(&config)?;
     let service = RateLimitService::start(doors, &config, counts, now).await?;
     here.send(service.grpc().context("gRPC is asked for")?)?;
     std::future::pending().await

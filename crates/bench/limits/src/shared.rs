@@ -7,15 +7,15 @@ use std::time::{Duration, Instant};
 
 use anteroom_config::ValkeyAddress;
 use anteroom_limit_store::CallKey;
-use anteroom_limit_store::shared::{SharedCharge, SharedCounts};
+use anteroom_limit_store::shared::{SharedAcquire, SharedCounts};
 use anteroom_limit_store::lending::{LeasedCounts, Settings};
 use anteroom_limit::cost::Cost;
 use anteroom_limit::policy::Policy;
 use anteroom_limit::rate::Rate;
 use anteroom_limit::sliding_window::SlidingWindow;
-use anteroom_limit::time::MicroSpan;
+use anteroom_limit::time::DurationUs;
 use anteroom_testkit::redis_server::RedisServer;
-use anteroom_valkey::{ValkeyCounts, ValkeyLent};
+use anteroom_valkey::{ValkeyCounts, ValkeyLeases};
 use anyhow::Context as _;
 use hdrhistogram::Histogram;
 use tokio::runtime::Runtime;
@@ -39,7 +39,7 @@ const BUCKET: &str = "local t=redis.call('TIME') local now=t[1]*1000+t[2]/1000 \
 
 /// A limit that is never reached, so that batches last.
 fn policy() -> Policy {
-    let rate = Rate::new(2_000_000_000, MicroSpan::from_secs(60)).expect("a minute is a window");
+    let rate = Rate::new(2_000_000_000, DurationUs::from_secs(60)).expect("a minute is a window");
     Policy::SlidingWindow(SlidingWindow::new(rate))
 }
 
@@ -76,7 +76,7 @@ where
 }
 
 async fn check_at(counts: &dyn SharedCounts, policy: &Policy, client: u64) {
-    let charge = SharedCharge {
+    let charge = SharedAcquire {
         limit: "api",
         policy,
         key: key(client),
@@ -117,7 +117,7 @@ pub(crate) fn leases(name: &str, options: &Options) -> anyhow::Result<Race> {
     let mut asked: Vec<Arc<ValkeyCounts>> = Vec::new();
     let mut plain = Vec::new();
     for _ in 0..NODES {
-        let records = ValkeyLent::new(&address, "lent")?;
+        let records = ValkeyLeases::new(&address, "lent")?;
         lent.push(Arc::new(LeasedCounts::new(
             Arc::new(records),
             Settings::default(),
@@ -213,10 +213,10 @@ pub(crate) fn leases(name: &str, options: &Options) -> anyhow::Result<Race> {
         );
     }
     for (number, counts) in lent.iter().enumerate() {
-        let figures = counts.figures();
+        let stats = counts.stats();
         eprintln!(
             "node {number}: {} decided here, {} asked, {} round trips",
-            figures.decided_here, figures.asked, figures.round_trips
+            stats.decided_here, stats.asked, stats.round_trips
         );
     }
     Ok(race)

@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use ipnet::IpNet;
 use toml::de::DeValue;
 
-use crate::toml_file::kind::{Kind, Refusal};
+use crate::toml_file::kind::{InvalidValue, Kind};
 
 /// An address to listen on.
 pub(crate) struct Address;
@@ -18,16 +18,16 @@ impl Kind for Address {
         "an IP address and a port, such as \"127.0.0.1:8080\" or \"[::1]:8080\"".to_owned()
     }
 
-    fn read(&self, value: &DeValue<'_>) -> Result<SocketAddr, Refusal> {
-        let text = value.as_str().ok_or(Refusal::PLAIN)?;
+    fn read(&self, value: &DeValue<'_>) -> Result<SocketAddr, InvalidValue> {
+        let text = value.as_str().ok_or(InvalidValue::PLAIN)?;
         text.parse().map_err(|_| {
             let meant = text
                 .strip_prefix("localhost:")
                 .map(|port| format!("127.0.0.1:{port}"))
                 .or_else(|| text.strip_prefix(':').map(|port| format!("0.0.0.0:{port}")))
                 .filter(|meant| meant.parse::<SocketAddr>().is_ok());
-            meant.map_or(Refusal::PLAIN, |meant| {
-                Refusal::hint(format!("did you mean {meant:?}?"))
+            meant.map_or(InvalidValue::PLAIN, |meant| {
+                InvalidValue::hint(format!("did you mean {meant:?}?"))
             })
         })
     }
@@ -43,11 +43,11 @@ impl Kind for Network {
         "an IP address or a network, such as \"10.0.0.0/8\"".to_owned()
     }
 
-    fn read(&self, value: &DeValue<'_>) -> Result<IpNet, Refusal> {
-        let text = value.as_str().ok_or(Refusal::PLAIN)?;
+    fn read(&self, value: &DeValue<'_>) -> Result<IpNet, InvalidValue> {
+        let text = value.as_str().ok_or(InvalidValue::PLAIN)?;
         text.parse::<IpAddr>()
             .map(IpNet::from)
             .or_else(|_| text.parse::<IpNet>().map(|network| network.trunc()))
-            .map_err(|_| Refusal::PLAIN)
+            .map_err(|_| InvalidValue::PLAIN)
     }
 }

@@ -4,7 +4,7 @@ use anteroom_room::rules::CurveFactor;
 use serde_json::Value;
 use toml::de::DeValue;
 
-use crate::toml_file::kind::{Kind, LiveKind, Refusal};
+use crate::toml_file::kind::{InvalidValue, Kind, LiveKind};
 
 /// The exponent of the `curve` allocation.
 pub(crate) struct Exponent {
@@ -18,16 +18,16 @@ impl Kind for Exponent {
         format!("a number from 0.0 to {:?}", self.max)
     }
 
-    fn read(&self, value: &DeValue<'_>) -> Result<CurveFactor, Refusal> {
+    fn read(&self, value: &DeValue<'_>) -> Result<CurveFactor, InvalidValue> {
         let text = match value {
             DeValue::Float(number) => number.as_str(),
             DeValue::Integer(number) if number.radix() == 10 => number.as_str(),
-            _ => return Err(Refusal::PLAIN),
+            _ => return Err(InvalidValue::PLAIN),
         };
-        let number: f64 = text.parse().map_err(|_| Refusal::PLAIN)?;
+        let number: f64 = text.parse().map_err(|_| InvalidValue::PLAIN)?;
         // Also refuses NaN, which is in no range.
         if !(0.0..=self.max).contains(&number) {
-            return Err(Refusal::PLAIN);
+            return Err(InvalidValue::PLAIN);
         }
         #[expect(
             clippy::cast_possible_truncation,

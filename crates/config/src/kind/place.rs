@@ -3,7 +3,7 @@
 use crate::address::host::HostPort;
 use toml::de::DeValue;
 
-use crate::toml_file::kind::{Kind, Refusal};
+use crate::toml_file::kind::{InvalidValue, Kind};
 
 /// A server that somebody else runs, and its port.
 pub(crate) struct Place {
@@ -20,8 +20,8 @@ impl Kind for Place {
         self.allowed.to_owned()
     }
 
-    fn read(&self, value: &DeValue<'_>) -> Result<HostPort, Refusal> {
-        let text = value.as_str().ok_or(Refusal::PLAIN)?;
-        HostPort::parse(text, self.usual_port).ok_or(Refusal::PLAIN)
+    fn read(&self, value: &DeValue<'_>) -> Result<HostPort, InvalidValue> {
+        let text = value.as_str().ok_or(InvalidValue::PLAIN)?;
+        HostPort::parse(text, self.usual_port).ok_or(InvalidValue::PLAIN)
     }
 }

@@ -8,7 +8,7 @@ use crate::address::password::{PASSWORD_BYTES_MAX, PasswordError};
 use crate::address::store_address::{AddressError, SCHEMES};
 use crate::address::valkey::ValkeyAddress;
 use crate::problem::quoted;
-use crate::toml_file::kind::{Kind, Refusal, nearest};
+use crate::toml_file::kind::{InvalidValue, Kind, nearest};
 
 /// A password of a store.
 pub(crate) struct Password;
@@ -20,8 +20,8 @@ impl Kind for Password {
         format!("a text of 1 to {PASSWORD_BYTES_MAX} bytes on one line")
     }
 
-    fn read(&self, value: &DeValue<'_>) -> Result<String, Refusal> {
-        let text = value.as_str().ok_or(Refusal::PLAIN)?;
+    fn read(&self, value: &DeValue<'_>) -> Result<String, InvalidValue> {
+        let text = value.as_str().ok_or(InvalidValue::PLAIN)?;
         let Err(error) = PasswordError::check(text) else {
             return Ok(text.to_owned());
         };
@@ -30,7 +30,7 @@ impl Kind for Password {
             PasswordError::TooLong { bytes } => format!("{bytes} bytes"),
             PasswordError::Character => "a text with a line break or a NUL".to_owned(),
         };
-        Err(Refusal {
+        Err(InvalidValue {
             found: Some(found),
             hint: None,
         })
@@ -53,9 +53,9 @@ impl Kind for StoreAddress {
             .to_owned()
     }
 
-    fn read(&self, value: &DeValue<'_>) -> Result<ValkeyAddress, Refusal> {
-        let text = value.as_str().ok_or(Refusal::PLAIN)?;
-        ValkeyAddress::parse(text).map_err(|error| Refusal {
+    fn read(&self, value: &DeValue<'_>) -> Result<ValkeyAddress, InvalidValue> {
+        let text = value.as_str().ok_or(InvalidValue::PLAIN)?;
+        ValkeyAddress::parse(text).map_err(|error| InvalidValue {
             found: Some(found(text, error)),
             hint: Some(hint(text, error)),
         })

@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD_PAD_INDIFFERENT, URL_SAFE_PAD_INDIFFERENT};
 use toml::de::DeValue;
 
-use crate::toml_file::kind::{Kind, Refusal};
+use crate::toml_file::kind::{InvalidValue, Kind};
 
 /// A key of tickets. What was found is only ever told by its length.
 pub(crate) struct TicketKey;
@@ -16,22 +16,22 @@ impl Kind for TicketKey {
         "base64 of exactly 32 random bytes, such as `openssl rand -base64 32` prints".to_owned()
     }
 
-    fn read(&self, value: &DeValue<'_>) -> Result<[u8; 32], Refusal> {
-        let text = value.as_str().ok_or(Refusal::PLAIN)?;
+    fn read(&self, value: &DeValue<'_>) -> Result<[u8; 32], InvalidValue> {
+        let text = value.as_str().ok_or(InvalidValue::PLAIN)?;
         let bytes = STANDARD_PAD_INDIFFERENT
             .decode(text)
             .or_else(|_| URL_SAFE_PAD_INDIFFERENT.decode(text))
-            .map_err(|_| Refusal {
+            .map_err(|_| InvalidValue {
                 found: Some(format!("{} characters, not base64", text.chars().count())),
                 hint: None,
             })?;
-        let key = <[u8; 32]>::try_from(bytes.as_slice()).map_err(|_| Refusal {
+        let key = <[u8; 32]>::try_from(bytes.as_slice()).map_err(|_| InvalidValue {
             found: Some(format!("base64 of {} bytes", bytes.len())),
             hint: None,
         })?;
         // What people type into an example: all the same byte.
         if key.iter().all(|byte| *byte == key[0]) {
-            return Err(Refusal {
+            return Err(InvalidValue {
                 found: Some("32 equal bytes".to_owned()),
                 hint: Some("anybody could guess it and forge tickets".to_owned()),
             });

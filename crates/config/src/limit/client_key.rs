@@ -2,9 +2,9 @@
 
 use toml::de::DeValue;
 
-use crate::kind::{Choice, Kind, Refusal, Whole, nearest};
+use crate::kind::{Choice, InvalidValue, Kind, Whole, nearest};
 use crate::model::{ClientKey, KeyPart, WithoutKey};
-use crate::notes::Placed;
+use crate::notes::Located;
 use crate::problem::Finding;
 use crate::reader::{Key, Table};
 
@@ -54,8 +54,8 @@ impl Kind for PartKind {
             .to_owned()
     }
 
-    fn read(&self, value: &DeValue<'_>) -> Result<Option<KeyPart>, Refusal> {
-        let text = value.as_str().ok_or(Refusal::PLAIN)?;
+    fn read(&self, value: &DeValue<'_>) -> Result<Option<KeyPart>, InvalidValue> {
+        let text = value.as_str().ok_or(InvalidValue::PLAIN)?;
         let (word, name) = match text.split_once(':') {
             Some((word, name)) => (word.to_ascii_lowercase(), Some(name)),
             None => (text.to_ascii_lowercase(), None),
@@ -71,20 +71,20 @@ impl Kind for PartKind {
             ("jwt_claim", Some(name)) if is_claim(name) => {
                 Ok(Some(KeyPart::JwtClaim(name.to_owned())))
             }
-            ("jwt_claim", _) => Err(Refusal::hint(
+            ("jwt_claim", _) => Err(InvalidValue::hint(
                 "the name of a claim follows the colon, such as \"jwt_claim:sub\"",
             )),
             ("path_segment", Some(number)) => segment(number).map(Some),
-            ("header" | "cookie", _) => Err(Refusal::hint(format!(
+            ("header" | "cookie", _) => Err(InvalidValue::hint(format!(
                 "the name of a {word} follows the colon: letters, digits and -, without spaces"
             ))),
-            ("path_segment", None) => Err(Refusal::hint("such as \"path_segment:1\"")),
+            ("path_segment", None) => Err(InvalidValue::hint("such as \"path_segment:1\"")),
             _ => Err(unknown(&word)),
         }
     }
 }
 
-fn unknown(word: &str) -> Refusal {
+fn unknown(word: &str) -> InvalidValue {
     let words = [
         "client_address",
         "everybody",
@@ -94,8 +94,8 @@ fn unknown(word: &str) -> Refusal {
         "jwt_claim:",
         "ticket",
     ];
-    nearest(word, words.into_iter()).map_or(Refusal::PLAIN, |word| {
-        Refusal::hint(format!("did you mean {word}?"))
+    nearest(word, words.into_iter()).map_or(InvalidValue::PLAIN, |word| {
+        InvalidValue::hint(format!("did you mean {word}?"))
     })
 }
 
@@ -112,12 +112,12 @@ fn is_claim(name: &str) -> bool {
     (1..=NAME_BYTES_MAX).contains(&name.len()) && is_plain
 }
 
-fn segment(number: &str) -> Result<KeyPart, Refusal> {
+fn segment(number: &str) -> Result<KeyPart, InvalidValue> {
     let is_digits = number.bytes().all(|byte| byte.is_ascii_digit());
     let number: Option<usize> = number.parse().ok().filter(|_| is_digits);
     let number = number.filter(|number| (1..=SEGMENT_MAX).contains(number));
     number.map(KeyPart::PathSegment).ok_or_else(|| {
-        Refusal::hint(format!(
+        InvalidValue::hint(format!(
             "segments are counted from 1 to {SEGMENT_MAX}: of /shop/7 the first is shop"
         ))
     })
@@ -141,8 +141,8 @@ fn read_parts(table: &mut Table<'_>) -> Vec<KeyPart> {
         return vec![KeyPart::ClientAddress];
     };
     let refuse = |table: &mut Table<'_>, finding: Finding, allowed: String| {
-        let spot = table.spot(KEY.name);
-        table.notes.refuse(&spot, finding, allowed, None);
+        let location = table.location(KEY.name);
+        table.notes.refuse(&location, finding, allowed, None);
     };
     let count = typed.len();
     if !(1..=PARTS_MAX).contains(&count) {
@@ -150,17 +150,17 @@ fn read_parts(table: &mut Table<'_>) -> Vec<KeyPart> {
         refuse(table, found, format!("1 to {PARTS_MAX} parts"));
     }
     let mut parts = Vec::with_capacity(count);
-    for Placed { value, spot } in typed {
+    for Located { value, location } in typed {
         match value {
             Some(part) if parts.contains(&part) => {
                 let finding = Finding::Remark("the same part again".to_owned());
-                table.notes.refuse(&spot, finding, "", None);
+                table.notes.refuse(&location, finding, "", None);
             }
             Some(part) => parts.push(part),
             None if count > 1 => {
                 let finding = Finding::Value("\"everybody\" beside other parts".to_owned());
                 let allowed = "\"everybody\" alone";
-                table.notes.refuse(&spot, finding, allowed, None);
+                table.notes.refuse(&location, finding, allowed, None);
             }
             None => {}
         }
@@ -172,7 +172,7 @@ fn read_parts(table: &mut Table<'_>) -> Vec<KeyPart> {
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> Result<Option<KeyPart>, Refusal> {
+    fn read(text: &str) -> Result<Option<KeyPart>, InvalidValue> {
         PartKind.read(&DeValue::String(text.into()))
     }
 

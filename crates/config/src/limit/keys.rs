@@ -7,7 +7,7 @@ use anteroom_limit::registry::AlgorithmKind;
 use anteroom_limit::settings::Setting;
 use anteroom_limit::sub_windows::PARTS_MOST;
 
-use crate::kind::{Choice, Refusal, Text, Whole};
+use crate::kind::{Choice, InvalidValue, Text, Whole};
 use crate::rate_text::{RateText, RateTextError};
 use crate::reader::Key;
 
@@ -67,15 +67,15 @@ pub(super) const fn whole(
     }
 }
 
-fn rate(text: &str) -> Result<RateText, Refusal> {
+fn rate(text: &str) -> Result<RateText, InvalidValue> {
     text.parse().map_err(|error| match error {
-        RateTextError::NoWindow => Refusal::hint("say in how long, as in \"100/min\""),
-        RateTextError::NoUnit => Refusal::hint("add the unit: s, m, h, d or w"),
-        RateTextError::Month => Refusal::hint("months differ in length; write 30d"),
-        RateTextError::Calls => {
-            Refusal::hint("calls are whole numbers up to 4294967295; half a call a second is 1/2s")
-        }
-        RateTextError::Unit | RateTextError::WindowOutOfRange => Refusal::PLAIN,
+        RateTextError::NoWindow => InvalidValue::hint("say in how long, as in \"100/min\""),
+        RateTextError::NoUnit => InvalidValue::hint("add the unit: s, m, h, d or w"),
+        RateTextError::Month => InvalidValue::hint("months differ in length; write 30d"),
+        RateTextError::Calls => InvalidValue::hint(
+            "calls are whole numbers up to 4294967295; half a call a second is 1/2s",
+        ),
+        RateTextError::Unit | RateTextError::WindowOutOfRange => InvalidValue::PLAIN,
     })
 }
 

@@ -9,7 +9,7 @@ use super::overrides;
 use super::policy::OF_CLIENTS;
 use crate::live::{LiveValues, read_typed};
 use crate::model::{Client, LimitConfig};
-use crate::notes::Placed;
+use crate::notes::Located;
 use crate::problem::{Owner, Problem, Problems};
 use crate::rate_text::RateText;
 use crate::reader::Table;
@@ -40,7 +40,7 @@ impl LimitConfig {
         let typed = LiveValues::from([(KEY.to_owned(), Value::from(texts))]);
         self.reading(&typed, |table| {
             let client = overrides::read_client(table, Some(&self.key));
-            client.map(|Placed { value, .. }| value)
+            client.map(|Located { value, .. }| value)
         })
     }
 

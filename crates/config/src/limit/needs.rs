@@ -5,7 +5,7 @@ use super::store::STORE;
 use crate::limit_stores::{self, LimitStore};
 use crate::model::{ClientKey, KeyPart};
 use crate::need::Need;
-use crate::notes::Spot;
+use crate::notes::Location;
 use crate::reader::Table;
 
 /// The table of the keys by which tokens are good.
@@ -20,11 +20,11 @@ pub(super) fn of(
     table: &Table<'_>,
     store: LimitStore,
     key: Option<&ClientKey>,
-) -> Vec<(Need, Spot)> {
+) -> Vec<(Need, Location)> {
     let of_store = limit_stores::needed_by(store);
-    let of_store = of_store.map(|need| (need, table.spot(STORE.name)));
+    let of_store = of_store.map(|need| (need, table.location(STORE.name)));
     let is_claim = |part: &KeyPart| matches!(part, KeyPart::JwtClaim(_));
     let has_claim = key.is_some_and(|key| key.parts.iter().any(is_claim));
-    let of_key = has_claim.then(|| (JWT, table.spot(KEY.name)));
+    let of_key = has_claim.then(|| (JWT, table.location(KEY.name)));
     of_store.into_iter().chain(of_key).collect()
 }

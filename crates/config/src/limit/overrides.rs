@@ -8,10 +8,10 @@ use toml::de::DeValue;
 
 use super::policy::{self, Settings};
 use super::store;
-use crate::kind::{Kind, Refusal};
+use crate::kind::{InvalidValue, Kind};
 use crate::limit_stores::LimitStore;
 use crate::model::{Client, ClientKey, KeyPart};
-use crate::notes::{Placed, Spot};
+use crate::notes::{Located, Location};
 use crate::problem::{Finding, hidden, quoted};
 use crate::reader::{Key, Table};
 
@@ -42,13 +42,13 @@ impl Kind for ClientText {
         )
     }
 
-    fn read(&self, value: &DeValue<'_>) -> Result<String, Refusal> {
-        let text = value.as_str().ok_or(Refusal::PLAIN)?;
+    fn read(&self, value: &DeValue<'_>) -> Result<String, InvalidValue> {
+        let text = value.as_str().ok_or(InvalidValue::PLAIN)?;
         if !(1..=TEXT_BYTES_MAX).contains(&text.len()) {
-            return Err(Refusal::PLAIN);
+            return Err(InvalidValue::PLAIN);
         }
         if text.trim() != text || text.chars().any(char::is_control) {
-            return Err(Refusal::hint(
+            return Err(InvalidValue::hint(
                 "without line ends, and without spaces around it",
             ));
         }
@@ -73,10 +73,10 @@ pub(super) fn read(
     );
     let count = elements.len();
     if count > OVERRIDES_MAX {
-        let spot = table.spot(OVERRIDES);
+        let location = table.location(OVERRIDES);
         let found = Finding::Value(format!("{count} overrides"));
         let allowed = format!("at most {OVERRIDES_MAX}");
-        table.notes.refuse(&spot, found, allowed, None);
+        table.notes.refuse(&location, found, allowed, None);
     }
     if let Some(key) = key.filter(|_| count > 0) {
         refuse_nameless(table, key);
@@ -86,14 +86,14 @@ pub(super) fn read(
     for element in elements.iter().take(OVERRIDES_MAX) {
         let mut inner = table.enter(element);
         let (client, policy) = read_one(&mut inner, key, limit, store);
-        if let Some(Placed { value, spot }) = client {
+        if let Some(Located { value, location }) = client {
             if let Some(line) = lines.get(&value) {
                 let finding = format!("line {line} is about the same client");
                 inner
                     .notes
-                    .refuse(&spot, Finding::Remark(finding), "", None);
+                    .refuse(&location, Finding::Remark(finding), "", None);
             } else {
-                lines.insert(value.clone(), spot.line);
+                lines.insert(value.clone(), location.line);
             }
             overrides.extend(policy.map(|policy| (value, policy)));
         }
@@ -108,7 +108,7 @@ pub(super) fn read_one(
     key: Option<&ClientKey>,
     limit: Settings,
     store: LimitStore,
-) -> (Option<Placed<Client>>, Option<Policy>) {
+) -> (Option<Located<Client>>, Option<Policy>) {
     let client = read_client(table, key);
     let policy = policy::read_own(table, limit);
     if let Some(policy) = &policy {
@@ -122,10 +122,10 @@ fn refuse_nameless(table: &mut Table<'_>, key: &ClientKey) {
     let Some(why) = why_nameless(key) else {
         return;
     };
-    let spot = table.spot(OVERRIDES);
+    let location = table.location(OVERRIDES);
     let finding = Finding::Remark(why.to_owned());
     let allowed = "only with other keys";
-    table.notes.refuse(&spot, finding, allowed, None);
+    table.notes.refuse(&location, finding, allowed, None);
 }
 
 /// Why no client of a limit can be named; `None` if each can.
@@ -152,16 +152,18 @@ pub(super) fn is_secret(key: &ClientKey) -> bool {
 pub(super) fn read_client(
     table: &mut Table<'_>,
     key: Option<&ClientKey>,
-) -> Option<Placed<Client>> {
+) -> Option<Located<Client>> {
     let is_secret = key.is_none_or(is_secret);
     let kind = ClientText { is_secret };
     let mistakes = table.notes.count();
     let typed = table.one_or_list(&Key { kind, ..CLIENT });
-    let spot = table.spot(CLIENT.name);
+    let location = table.location(CLIENT.name);
     let Some(typed) = typed else {
         if table.notes.count() == mistakes {
             let allowed = CLIENT.kind.allowed();
-            table.notes.refuse(&spot, Finding::Missing, allowed, None);
+            table
+                .notes
+                .refuse(&location, Finding::Missing, allowed, None);
         }
         return None;
     };
@@ -177,17 +179,17 @@ pub(super) fn read_client(
                 count => format!("{count} texts"),
             });
             let allowed = format!("{}, one for each part of key", key.parts.len());
-            table.notes.refuse(&spot, found, allowed, None);
+            table.notes.refuse(&location, found, allowed, None);
         }
         return None;
     }
     let mut texts = Vec::with_capacity(typed.len());
-    for (part, Placed { value, spot }) in key.parts.iter().zip(typed) {
-        texts.push(part_text(table, key, part, &value, &spot)?);
+    for (part, Located { value, location }) in key.parts.iter().zip(typed) {
+        texts.push(part_text(table, key, part, &value, &location)?);
     }
-    Some(Placed {
+    Some(Located {
         value: Client(texts),
-        spot,
+        location,
     })
 }
 
@@ -197,7 +199,7 @@ fn part_text(
     key: &ClientKey,
     part: &KeyPart,
     text: &str,
-    spot: &Spot,
+    location: &Location,
 ) -> Option<String> {
     let (read, allowed) = match part {
         KeyPart::ClientAddress => {
@@ -221,7 +223,7 @@ fn part_text(
         };
         table
             .notes
-            .refuse(spot, Finding::Value(found), allowed, None);
+            .refuse(location, Finding::Value(found), allowed, None);
     }
     read
 }

@@ -8,9 +8,9 @@ use anteroom_limit::cost::Cost;
 use anteroom_limit::policy::{Policy, State};
 use anteroom_limit::registry::AlgorithmKind;
 use anteroom_limit::settings::{self, Setting, SettingsError};
-use anteroom_limit::time::{MicroSpan, Micros};
+use anteroom_limit::time::{DurationUs, TimestampUs};
 use anteroom_limit::verdict::Outcome;
-use anteroom_room::time::Span;
+use anteroom_room::time::DurationMs;
 
 use super::keys::{ALGORITHM, INITIAL_BURST, LIMIT, QUEUE, SUB_WINDOWS, of_setting};
 use crate::duration;
@@ -64,7 +64,7 @@ impl Settings {
             if !table.has(name) || algorithm.has(setting) {
                 continue;
             }
-            let spot = table.spot(name);
+            let location = table.location(name);
             let finding = format!("has no effect with algorithm {:?}", algorithm.name());
             let owners = AlgorithmKind::ALL.iter().filter(|kind| kind.has(setting));
             let words = owners.map(|kind| format!("{:?}", kind.name()));
@@ -74,7 +74,7 @@ impl Settings {
             );
             table
                 .notes
-                .refuse(&spot, Finding::Remark(finding), allowed, None);
+                .refuse(&location, Finding::Remark(finding), allowed, None);
         }
     }
 }
@@ -118,9 +118,9 @@ fn build(table: &mut Table<'_>, rate: RateText, settings: &Settings) -> Option<P
         key = LIMIT.name;
         hint = None;
     }
-    let spot = table.spot(key);
+    let location = table.location(key);
     let found = Finding::Value(found);
-    table.notes.refuse(&spot, found, misfit.allowed, hint);
+    table.notes.refuse(&location, found, misfit.allowed, hint);
     None
 }
 
@@ -174,19 +174,19 @@ impl Misfit {
 }
 
 /// The next smaller number of parts that are whole microseconds.
-fn even_parts(window: MicroSpan, parts: u32) -> u32 {
+fn even_parts(window: DurationUs, parts: u32) -> u32 {
     let is_even = |parts: &u32| window.0.is_multiple_of(u64::from(*parts));
     (1..parts).rev().find(is_even).unwrap_or(1)
 }
 
 /// Whether no call of this cost ever goes through, not even the first one.
 pub(super) fn lets_nothing_through(policy: &Policy, cost: u32) -> bool {
-    let first = policy.step(&mut State::default(), Micros(0), Cost::take(cost));
+    let first = policy.step(&mut State::default(), TimestampUs(0), Cost::take(cost));
     first.outcome == Outcome::Reject { retry_after: None }
 }
 
 /// Warns of places in a queue that no call ever takes, for it would be held for too long.
-pub(super) fn warn_of_long_queue(table: &mut Table<'_>, policy: &Policy, delay_max: Span) {
+pub(super) fn warn_of_long_queue(table: &mut Table<'_>, policy: &Policy, delay_max: DurationMs) {
     let Some(queue) = policy.settings().queue else {
         return;
     };
@@ -197,13 +197,13 @@ pub(super) fn warn_of_long_queue(table: &mut Table<'_>, policy: &Policy, delay_m
     let delay = u128::from(delay_max.0) * 1_000;
     let within = (delay * u128::from(rate.calls())).div_ceil(u128::from(rate.window().0));
     if u128::from(queue) > within {
-        let spot = table.spot(QUEUE.name);
+        let location = table.location(QUEUE.name);
         let delay_max = duration::text(delay_max);
         let remark = format!(
             "within delay_max ({delay_max}) no more than {within} calls can go on; more are \
              rejected, however long the queue is"
         );
-        table.notes.warn(&spot, remark);
+        table.notes.warn(&location, remark);
     }
 }
 
@@ -248,7 +248,7 @@ mod tests {
 
     #[test]
     fn the_next_number_of_even_parts_is_found() {
-        let minute = MicroSpan::from_secs(60);
+        let minute = DurationUs::from_secs(60);
         assert_eq!(even_parts(minute, 7), 6);
         assert_eq!(even_parts(minute, 119), 100);
         assert_eq!(even_parts(minute, 1), 1);

@@ -1,8 +1,8 @@
 //! Which requests a limit covers, as its table has it.
 
-use crate::kind::{Refusal, Text};
+use crate::kind::{InvalidValue, Text};
 use crate::model::{Host, LimitRoute};
-use crate::notes::Placed;
+use crate::notes::Located;
 use crate::problem::Finding;
 use crate::reader::{Key, Table};
 use crate::room;
@@ -22,7 +22,7 @@ const METHODS: Key<Text<String>> = Key {
     default: None,
 };
 
-fn method(text: &str) -> Result<String, Refusal> {
+fn method(text: &str) -> Result<String, InvalidValue> {
     let is_method = |text: &str| {
         let is_plain = |byte: u8| byte.is_ascii_uppercase() || matches!(byte, b'-' | b'_');
         (1..=32).contains(&text.len()) && text.bytes().all(is_plain)
@@ -32,9 +32,9 @@ fn method(text: &str) -> Result<String, Refusal> {
     }
     let capitals = text.to_ascii_uppercase();
     if is_method(&capitals) {
-        return Err(Refusal::hint(format!("did you mean {capitals:?}?")));
+        return Err(InvalidValue::hint(format!("did you mean {capitals:?}?")));
     }
-    Err(Refusal::PLAIN)
+    Err(InvalidValue::PLAIN)
 }
 
 /// Reads the routes; none if they were left out.
@@ -45,17 +45,17 @@ pub(super) fn read(table: &mut Table<'_>) -> Vec<LimitRoute> {
     let is_list = table.notes.count() == mistakes;
     let count = elements.len();
     if table.has(ROUTES) && is_list && !(1..=ROUTES_MAX).contains(&count) {
-        let spot = table.spot(ROUTES);
+        let location = table.location(ROUTES);
         let found = Finding::Value(format!("{count} routes"));
         let allowed = format!("1 to {ROUTES_MAX}");
         let hint = (count == 0).then(|| "leave routes out to cover every request".to_owned());
-        table.notes.refuse(&spot, found, allowed, hint);
+        table.notes.refuse(&location, found, allowed, hint);
     }
-    let mut routes: Vec<Placed<LimitRoute>> = Vec::with_capacity(count.min(ROUTES_MAX));
+    let mut routes: Vec<Located<LimitRoute>> = Vec::with_capacity(count.min(ROUTES_MAX));
     for element in elements.iter().take(ROUTES_MAX) {
         let mut inner = table.enter(element);
         let methods = read_methods(&mut inner);
-        if let Some(Placed { value, spot }) = room::read_route(&mut inner) {
+        if let Some(Located { value, location }) = room::read_route(&mut inner) {
             let first = routes.iter().find(|known| known.value.route == value);
             if let Some(first) = first {
                 let host = match &value.host {
@@ -63,14 +63,14 @@ pub(super) fn read(table: &mut Table<'_>) -> Vec<LimitRoute> {
                     Host::Name(name) => name,
                 };
                 let path = &value.path;
-                let finding = format!("line {} covers {host} {path} already", first.spot.line);
+                let finding = format!("line {} covers {host} {path} already", first.location.line);
                 let hint = "name all methods in one route".to_owned();
                 let finding = Finding::Remark(finding);
-                inner.notes.refuse(&spot, finding, "", Some(hint));
+                inner.notes.refuse(&location, finding, "", Some(hint));
             }
             let route = value;
             let value = LimitRoute { route, methods };
-            routes.push(Placed { value, spot });
+            routes.push(Located { value, location });
         }
         inner.finish();
     }
@@ -83,17 +83,17 @@ fn read_methods(table: &mut Table<'_>) -> Vec<String> {
     let is_right = table.notes.count() == mistakes;
     let count = methods.len();
     if table.has(METHODS.name) && is_right && !(1..=METHODS_MAX).contains(&count) {
-        let spot = table.spot(METHODS.name);
+        let location = table.location(METHODS.name);
         let found = Finding::Value(format!("{count} methods"));
         let allowed = format!("1 to {METHODS_MAX}");
         let hint = (count == 0).then(|| "leave methods out to cover every one".to_owned());
-        table.notes.refuse(&spot, found, allowed, hint);
+        table.notes.refuse(&location, found, allowed, hint);
     }
     let mut known = Vec::with_capacity(count);
-    for Placed { value, spot } in methods {
+    for Located { value, location } in methods {
         if known.contains(&value) {
             let finding = Finding::Remark("the same method again".to_owned());
-            table.notes.refuse(&spot, finding, "", None);
+            table.notes.refuse(&location, finding, "", None);
         } else {
             known.push(value);
         }

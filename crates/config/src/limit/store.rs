@@ -1,7 +1,7 @@
 //! Where the calls of a limit are counted, and whether its algorithm can be counted there.
 
 use anteroom_limit::ahead::{YEARS_EXACT, years_ahead};
-use anteroom_limit::lending::widened::{Lending, LendingError};
+use anteroom_limit::lending::widened::{LeasedLimit, NotLeasableError};
 use anteroom_limit::policy::Policy;
 use anteroom_limit::registry::{Early, Remembers};
 use anteroom_limit::swapping::LOG_LONGEST;
@@ -10,7 +10,7 @@ use super::keys::{ALGORITHM, BURST, LIMIT, QUEUE};
 use crate::kind::{Choice, Whole};
 use crate::limit_stores::LimitStore;
 use crate::model::OnLimitStoreFailure;
-use crate::notes::Spot;
+use crate::notes::Location;
 use crate::problem::Finding;
 use crate::reader::{Key, Table};
 
@@ -49,12 +49,12 @@ pub(super) fn read(table: &mut Table<'_>) -> (LimitStore, OnLimitStoreFailure) {
     let on_store_failure = table.defaulted(&ON_STORE_FAILURE);
     let is_here = matches!(store, LimitStore::Local | LimitStore::Gossip);
     if is_right && is_here && table.has(ON_STORE_FAILURE.name) {
-        let spot = table.spot(ON_STORE_FAILURE.name);
+        let location = table.location(ON_STORE_FAILURE.name);
         let word = store.word();
         let finding = format!("has no effect with store \"{word}\", which is never away");
         let finding = Finding::Remark(finding);
         let allowed = "only with store \"valkey\", \"leases\", \"memcached\" or \"kafka\"";
-        table.notes.refuse(&spot, finding, allowed, None);
+        table.notes.refuse(&location, finding, allowed, None);
     }
     (store, on_store_failure)
 }
@@ -69,7 +69,7 @@ pub(super) fn read_keys_max(
     let keys_max = table.defaulted(&KEYS_MAX);
     let is_here = store == LimitStore::Local || on_failure == OnLimitStoreFailure::Local;
     if !is_here && table.has(KEYS_MAX.name) {
-        let spot = table.spot(KEYS_MAX.name);
+        let location = table.location(KEYS_MAX.name);
         let remark = match store {
             LimitStore::Leases => {
                 "has no effect with store \"leases\", which holds leases for 100000 clients of \
@@ -94,7 +94,7 @@ pub(super) fn read_keys_max(
         };
         let finding = Finding::Remark(remark.to_owned());
         let allowed = "only with store \"local\", or on_store_failure \"local\"";
-        table.notes.refuse(&spot, finding, allowed, None);
+        table.notes.refuse(&location, finding, allowed, None);
     }
     keys_max
 }
@@ -122,9 +122,9 @@ fn check_swapped(table: &mut Table<'_>, policy: &Policy) {
     let found = format!("{calls} calls by {name:?} with store \"memcached\"");
     let allowed = format!("a log of at most {LOG_LONGEST} calls with this store");
     let hint = format!("{} = \"sub-windows-strict\" is as strict", ALGORITHM.name);
-    let spot = table.spot(LIMIT.name);
+    let location = table.location(LIMIT.name);
     let found = Finding::Value(found);
-    table.notes.refuse(&spot, found, allowed, Some(hint));
+    table.notes.refuse(&location, found, allowed, Some(hint));
 }
 
 /// Who tells others what he has added cannot take anything together with them.
@@ -141,9 +141,9 @@ fn check_added(table: &mut Table<'_>, store: LimitStore, policy: &Policy) {
     );
     let key = [STORE.name, ALGORITHM.name];
     let key = key.into_iter().find(|key| table.has(key));
-    let spot = table.spot(key.unwrap_or(LIMIT.name));
+    let location = table.location(key.unwrap_or(LIMIT.name));
     let found = Finding::Value(found);
-    table.notes.refuse(&spot, found, allowed, Some(hint));
+    table.notes.refuse(&location, found, allowed, Some(hint));
 }
 
 /// A server counts in doubles, which are exact up to a number.
@@ -161,22 +161,22 @@ fn check_counted(table: &mut Table<'_>, policy: &Policy) {
     let hint = format!("a {less} {what} or a higher {}", LIMIT.name);
     // A burst that is not typed follows from the limit.
     let key = if table.has(key) { key } else { LIMIT.name };
-    let spot = table.spot(key);
+    let location = table.location(key);
     let found = Finding::Value(found);
-    table.notes.refuse(&spot, found, allowed, Some(hint));
+    table.notes.refuse(&location, found, allowed, Some(hint));
 }
 
 fn check_lent(table: &mut Table<'_>, policy: &Policy) {
-    let (key, found, allowed, hint) = match Lending::new(*policy) {
+    let (key, found, allowed, hint) = match LeasedLimit::new(*policy) {
         Ok(_) => return,
-        Err(LendingError::LeakyBucket) => (
+        Err(NotLeasableError::LeakyBucket) => (
             STORE.name,
             format!("\"leases\" with algorithm {:?}", policy.kind().name()),
             "\"local\", \"valkey\" or \"memcached\": each call needs its own place in one line, \
              which cannot be lent",
             Some(format!("or another {}, such as \"gcra\"", ALGORITHM.name)),
         ),
-        Err(LendingError::BurstTooSmall {
+        Err(NotLeasableError::BurstTooSmall {
             burst,
             during_lease,
             ttl,
@@ -199,8 +199,8 @@ fn check_lent(table: &mut Table<'_>, policy: &Policy) {
     // A burst that is not typed follows from the limit; a client has its store from the limit's
     // table.
     let key = if table.has(key) { key } else { LIMIT.name };
-    let spot: Spot = table.spot(key);
+    let location: Location = table.location(key);
     table
         .notes
-        .refuse(&spot, Finding::Value(found), allowed, hint);
+        .refuse(&location, Finding::Value(found), allowed, hint);
 }

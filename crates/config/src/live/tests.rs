@@ -1,7 +1,7 @@
 //! Values that are set while a room runs: what is taken, what is refused and in which words.
 
 use anteroom_room::rules::QueueingMethod;
-use anteroom_room::time::Span;
+use anteroom_room::time::DurationMs;
 use serde_json::json;
 
 use super::*;
@@ -38,7 +38,7 @@ fn what_is_set_is_changed_and_nothing_else_is() {
     assert_eq!(told(&changed), [""; 0]);
     let mut expected = file.clone();
     expected.rules.limits.total_active_users = 300;
-    expected.rules.session_duration = Span::from_secs(90);
+    expected.rules.session_duration = DurationMs::from_secs(90);
     expected.rules.queueing_method = QueueingMethod::Random;
     expected.rules.session_renewal = false;
     expected.queueing_status_code = 503;
@@ -117,15 +117,16 @@ fn a_draw_needs_an_opening_wherever_that_comes_from() {
 #[test]
 fn a_key_that_may_be_left_out_is_set_to_none() {
     let file = room(
-        "opens_at = \"2030-01-31T10:00:00Z\"\nask_again = \"5s\"\nmax_addresses_per_ticket = 2",
+        "opens_at = \"2030-01-31T10:00:00Z\"\nrefresh_interval = \"5s\"\n\
+         max_addresses_per_ticket = 2",
     );
     let set = values(&json!({
-        "opens_at": "none", "ask_again": "none", "max_addresses_per_ticket": null,
+        "opens_at": "none", "refresh_interval": "none", "max_addresses_per_ticket": null,
     }));
     let changed = file.with_values(&set);
     assert_eq!(told(&changed), [""; 0]);
     let rules = changed.config.rules;
-    assert_eq!((rules.opens_at, rules.ask_again), (None, None));
+    assert_eq!((rules.opens_at, rules.refresh_interval), (None, None));
     assert_eq!(changed.config.max_addresses_per_ticket, None);
 }
 
@@ -135,8 +136,8 @@ fn the_values_of_a_room_set_on_another_make_it_the_same() {
         "session_duration = \"90s\"\ndisable_session_renewal = true\nopens_at = \
          \"2030-01-31T10:00:00.250+01:00\"\ndraw = true\nallocation = \"curve\"\n\
          curve_factor = 1.5\n\
-         pacing = false\nseat_needs_cookie = \"always\"\nplace_grace = \"1h30m\"\n\
-         ask_again = \"7s\"\n\
+         pacing = false\nseat_needs_cookie = \"always\"\nposition_grace = \"1h30m\"\n\
+         refresh_interval = \"7s\"\n\
          on_store_failure = \"admit\"\nsuspended = true\njson_response_enabled = true\n\
          queueing_status_code = 429\nnon_navigation_status_code = 503\nqueue_all = true\n\
          max_addresses_per_ticket = 8",
@@ -155,7 +156,6 @@ fn these_room_keys_can_be_changed_while_the_gateway_runs() {
     let live: Vec<_> = room("").values().into_keys().collect();
     let expected = [
         "allocation",
-        "ask_again",
         "curve_factor",
         "disable_session_renewal",
         "draw",
@@ -166,10 +166,11 @@ fn these_room_keys_can_be_changed_while_the_gateway_runs() {
         "on_store_failure",
         "opens_at",
         "pacing",
-        "place_grace",
+        "position_grace",
         "queue_all",
         "queueing_method",
         "queueing_status_code",
+        "refresh_interval",
         "seat_needs_cookie",
         "session_duration",
         "suspended",

@@ -7,7 +7,7 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use anteroom_limit::policy::Policy;
-use anteroom_room::time::Span;
+use anteroom_room::time::DurationMs;
 use ipnet::Ipv6Net;
 use serde::{Deserialize, Serialize};
 
@@ -139,7 +139,7 @@ pub struct JwtConfig {
     /// For whom they must be (`aud`).
     pub audience: Option<String>,
     /// How far the clocks may be apart.
-    pub leeway: Span,
+    pub leeway: DurationMs,
 }
 
 /// A set of public keys (JWKS).
@@ -184,7 +184,7 @@ pub enum OnLimit {
     /// It is held until it may go on, or rejected if that would be longer than `max`.
     Delay {
         /// How long it is held at most.
-        max: Span,
+        max: DurationMs,
     },
     /// It goes into the waiting room that covers it.
     Wait,

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use anteroom_room::time::Span;
+use anteroom_room::time::DurationMs;
 
 /// Where admitted requests of a room go, and how.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -65,9 +65,9 @@ pub struct HealthCheck {
     /// What is asked for, with the query if there is one.
     pub path: String,
     /// How often.
-    pub every: Span,
+    pub interval: DurationMs,
     /// How long an answer may take, connecting included.
-    pub timeout: Span,
+    pub timeout: DurationMs,
     /// Good answers in a row that make an origin healthy.
     pub healthy_after: u32,
     /// Bad ones in a row that make it unhealthy.

@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use anteroom_room::time::Span;
+use anteroom_room::time::DurationMs;
 use ipnet::IpNet;
 
 /// What concerns the process and not one room. Its `Debug` shows how many keys there are, and none
@@ -39,7 +39,7 @@ pub struct ServerConfig {
     /// Whether a path is guarded that an origin would only find by decoding twice.
     pub guard_double_decoding: bool,
     /// How long to wait for what.
-    pub time_outs: TimeOuts,
+    pub timeouts: Timeouts,
     /// How much to take from outside.
     pub size_limits: SizeLimits,
     /// What is kept of origins and taken from them.
@@ -63,7 +63,7 @@ impl fmt::Debug for ServerConfig {
             trusted_proxies,
             trusted_proxy_headers,
             guard_double_decoding,
-            time_outs,
+            timeouts,
             size_limits,
             origins,
         } = self;
@@ -81,7 +81,7 @@ impl fmt::Debug for ServerConfig {
             .field("trusted_proxies", trusted_proxies)
             .field("trusted_proxy_headers", trusted_proxy_headers)
             .field("guard_double_decoding", guard_double_decoding)
-            .field("time_outs", time_outs)
+            .field("timeouts", timeouts)
             .field("size_limits", size_limits)
             .field("origins", origins)
             .finish()
@@ -107,7 +107,7 @@ impl ServerConfig {
             trusted_proxies,
             trusted_proxy_headers,
             guard_double_decoding: _,
-            time_outs,
+            timeouts,
             size_limits,
             origins,
         } = self;
@@ -128,7 +128,7 @@ impl ServerConfig {
                 "trusted_proxy_headers",
                 *trusted_proxy_headers != next.trusted_proxy_headers,
             ),
-            ("time_outs", *time_outs != next.time_outs),
+            ("timeouts", *timeouts != next.timeouts),
             ("size_limits", *size_limits != next.size_limits),
             ("size_limits.origin_*", *origins != next.origins),
         ];
@@ -162,19 +162,19 @@ impl TlsConfig {
 
 /// How long to wait for what.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct TimeOuts {
+pub struct Timeouts {
     /// For a client to send its request head.
-    pub request_head: Span,
+    pub request_head: DurationMs,
     /// For a connection to the origin.
-    pub origin_connect: Span,
+    pub origin_connect: DurationMs,
     /// For the head of the origin's answer.
-    pub origin_response: Span,
+    pub origin_response: DurationMs,
     /// Between two pieces of a body, in either direction.
-    pub body_idle: Span,
+    pub body_idle: DurationMs,
     /// For the next request on a connection that is kept open.
-    pub keep_alive: Span,
+    pub keep_alive: DurationMs,
     /// For open requests after SIGTERM.
-    pub drain: Span,
+    pub drain: DurationMs,
 }
 
 /// How much to take from outside.
@@ -204,7 +204,7 @@ pub struct SizeLimits {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct OriginLimits {
     /// How long a connection is kept that nobody uses.
-    pub idle: Span,
+    pub idle: DurationMs,
     /// Bytes of the head of an answer.
     pub head_bytes: usize,
     /// Headers of an answer.

@@ -4,12 +4,12 @@
 //! [`LIMITS`], [`RULES`] and [`ANSWERS`] may be changed while the gateway runs; everything below
 //! them only the file sets. What keys mean together is judged where they are read.
 
-use anteroom_room::time::Span;
+use anteroom_room::time::DurationMs;
 
 use super::row::{FileRow, LiveRow, Row, always, or_none};
 use crate::address::host::HostError;
 use crate::kind::{
-    Choice, Duration, Exponent, Moment, OffSwitch, OneNumber, Refusal, Switch, Text, Whole,
+    Choice, Duration, Exponent, InvalidValue, Moment, OffSwitch, OneNumber, Switch, Text, Whole,
 };
 use crate::language::LANGUAGES;
 use crate::model::{Host, RoomName, SameSite, Secure};
@@ -29,12 +29,12 @@ const fn limit(name: &'static str) -> Key<Whole<u32>> {
     }
 }
 
-const fn minutes(name: &'static str, min: Span, default: &'static str) -> Key<Duration> {
+const fn minutes(name: &'static str, min: DurationMs, default: &'static str) -> Key<Duration> {
     Key {
         name,
         kind: Duration {
             min,
-            max: Span::from_secs(86_400),
+            max: DurationMs::from_secs(86_400),
             bare_unit: "m",
         },
         default: Some(default),
@@ -97,7 +97,7 @@ pub(crate) const DRAW: &str = "draw";
 /// Who goes in and who waits, besides the ceilings.
 pub(crate) const RULES: &[&dyn LiveRow] = &[
     &Row {
-        key: minutes("session_duration", Span::from_secs(1), "\"5m\""),
+        key: minutes("session_duration", DurationMs::from_secs(1), "\"5m\""),
         field: always!(rules.session_duration),
     },
     &Row {
@@ -149,20 +149,20 @@ pub(crate) const RULES: &[&dyn LiveRow] = &[
         field: always!(rules.seat_needs_cookie),
     },
     &Row {
-        key: minutes("place_grace", Span::from_secs(10), "\"5m\""),
-        field: always!(rules.place_grace),
+        key: minutes("position_grace", DurationMs::from_secs(10), "\"5m\""),
+        field: always!(rules.position_grace),
     },
     &Row {
         key: Key {
-            name: "ask_again",
+            name: "refresh_interval",
             kind: Duration {
-                min: Span::from_secs(1),
-                max: Span::from_secs(60),
+                min: DurationMs::from_secs(1),
+                max: DurationMs::from_secs(60),
                 bare_unit: "s",
             },
             default: None,
         },
-        field: or_none!(rules.ask_again),
+        field: or_none!(rules.refresh_interval),
     },
     &Row {
         key: choice("on_store_failure", ON_STORE_FAILURE, "\"bounded\""),
@@ -215,7 +215,7 @@ pub(crate) const NAME: Key<Text<RoomName>> = Key {
     name: "name",
     kind: Text {
         allowed: "1 to 64 of A-Z a-z 0-9 - _",
-        read: |text| RoomName::new(text).ok_or(Refusal::PLAIN),
+        read: |text| RoomName::new(text).ok_or(InvalidValue::PLAIN),
     },
     default: None,
 };
@@ -257,7 +257,7 @@ pub(crate) const COOKIE_SUFFIX: Key<Text<String>> = Key {
         allowed: "1 to 32 of A-Z a-z 0-9 - _",
         read: |text| {
             if !(1..=32).contains(&text.len()) || !RoomName::is_name(text) {
-                return Err(Refusal::PLAIN);
+                return Err(InvalidValue::PLAIN);
             }
             Ok(text.to_owned())
         },
@@ -294,13 +294,13 @@ pub(crate) const BYPASS: Key<Text<String>> = Key {
         allowed: "an expression of 1 to 4096 bytes, such as 'path.startsWith(\"/webhooks/\")'",
         read: |text| {
             if text.len() > 4_096 {
-                return Err(Refusal {
+                return Err(InvalidValue {
                     found: Some(format!("{} bytes", text.len())),
                     hint: None,
                 });
             }
             if text.trim().is_empty() {
-                return Err(Refusal::PLAIN);
+                return Err(InvalidValue::PLAIN);
             }
             Ok(text.to_owned())
         },
@@ -308,37 +308,39 @@ pub(crate) const BYPASS: Key<Text<String>> = Key {
     default: None,
 };
 
-fn host(text: &str) -> Result<Host, Refusal> {
+fn host(text: &str) -> Result<Host, InvalidValue> {
     Host::normalise(text)
         .map(Host::Name)
         .map_err(|error| match error {
             HostError::Empty | HostError::Wildcard => {
-                Refusal::hint("leave host out to cover every host")
+                InvalidValue::hint("leave host out to cover every host")
             }
-            HostError::Scheme => Refusal::hint("leave the scheme out"),
-            HostError::Path => Refusal::hint("write the path into path"),
-            HostError::NotAscii => Refusal::hint("write the name as DNS has it: xn--..."),
-            HostError::Port | HostError::Name => Refusal::PLAIN,
+            HostError::Scheme => InvalidValue::hint("leave the scheme out"),
+            HostError::Path => InvalidValue::hint("write the path into path"),
+            HostError::NotAscii => InvalidValue::hint("write the name as DNS has it: xn--..."),
+            HostError::Port | HostError::Name => InvalidValue::PLAIN,
         })
 }
 
-fn room_path(text: &str) -> Result<String, Refusal> {
+fn room_path(text: &str) -> Result<String, InvalidValue> {
     path::normalise(text).map_err(|error| match error {
-        PathError::Relative => Refusal::PLAIN,
-        PathError::Escape => Refusal::hint("two hex digits follow a %; the % itself is %25"),
-        PathError::Wildcard => Refusal::hint("every path below is covered anyway; leave the * out"),
-        PathError::Query => Refusal::hint("queries take no part; a bypass rule can use query"),
-        PathError::Character => Refusal::hint("escape it: a space is %20"),
+        PathError::Relative => InvalidValue::PLAIN,
+        PathError::Escape => InvalidValue::hint("two hex digits follow a %; the % itself is %25"),
+        PathError::Wildcard => {
+            InvalidValue::hint("every path below is covered anyway; leave the * out")
+        }
+        PathError::Query => InvalidValue::hint("queries take no part; a bypass rule can use query"),
+        PathError::Character => InvalidValue::hint("escape it: a space is %20"),
         PathError::Ambiguous => {
-            Refusal::hint("origins do not agree on what an escaped / or \\ means")
+            InvalidValue::hint("origins do not agree on what an escaped / or \\ means")
         }
     })
 }
 
 /// Any text but none.
-fn not_empty(text: &str) -> Result<String, Refusal> {
+fn not_empty(text: &str) -> Result<String, InvalidValue> {
     if text.is_empty() {
-        return Err(Refusal::PLAIN);
+        return Err(InvalidValue::PLAIN);
     }
     Ok(text.to_owned())
 }

@@ -3,13 +3,13 @@
 
 use std::path::PathBuf;
 
-use anteroom_room::time::Span;
+use anteroom_room::time::DurationMs;
 
 use crate::host::OriginError;
 use crate::keys::{A_FILE, path_key, time_key};
-use crate::kind::{Choice, Duration, Refusal, Text, Whole};
+use crate::kind::{Choice, Duration, InvalidValue, Text, Whole};
 use crate::model::{HealthCheck, Http2, Origin, RoomOrigins, Statuses};
-use crate::notes::Placed;
+use crate::notes::Located;
 use crate::path::{self, PathError};
 use crate::problem::Finding;
 use crate::reader::{Key, Table};
@@ -52,8 +52,8 @@ const CHECK_PATH: Key<Text<String>> = Key {
     },
     default: Some("\"/\""),
 };
-const EVERY: Key<Duration> = time_key("every", 100, Span::from_secs(3_600), "\"5s\"");
-const TIMEOUT: Key<Duration> = time_key("timeout", 10, Span::from_secs(300), "\"2s\"");
+const INTERVAL: Key<Duration> = time_key("interval", 100, DurationMs::from_secs(3_600), "\"5s\"");
+const TIMEOUT: Key<Duration> = time_key("timeout", 10, DurationMs::from_secs(300), "\"2s\"");
 const HEALTHY_AFTER: Key<Whole<u32>> = times("healthy_after", "2");
 const UNHEALTHY_AFTER: Key<Whole<u32>> = times("unhealthy_after", "3");
 const EXPECTED_STATUS: Key<Text<Statuses>> = Key {
@@ -85,10 +85,10 @@ pub(super) fn read(table: &mut Table<'_>) -> Option<RoomOrigins> {
     let health_check = read_health_check(table);
     let list = list?;
     if ca_file.is_some() && !list.iter().any(Origin::has_tls) {
-        let spot = table.spot(ORIGIN_CA_FILE.name);
+        let location = table.location(ORIGIN_CA_FILE.name);
         let finding = Finding::Remark("no origin of the room has TLS".to_owned());
         let hint = "write https:// in front of one, or leave it out".to_owned();
-        table.notes.refuse(&spot, finding, "", Some(hint));
+        table.notes.refuse(&location, finding, "", Some(hint));
     }
     Some(RoomOrigins {
         list,
@@ -107,21 +107,23 @@ fn read_list(table: &mut Table<'_>) -> Option<Vec<Origin>> {
     }
     let alone = table.optional(&ORIGIN);
     let several = table.list(&ORIGINS)?;
-    let spot = table.spot(ORIGINS.name);
+    let location = table.location(ORIGINS.name);
     if alone.is_some() {
         let finding = Finding::Remark("next to origin".to_owned());
-        table.notes.refuse(&spot, finding, "one of the two", None);
+        table
+            .notes
+            .refuse(&location, finding, "one of the two", None);
     }
     if several.is_empty() || several.len() > ORIGINS_MAX {
         let found = Finding::Value(format!("{} origins", several.len()));
         let allowed = format!("1 to {ORIGINS_MAX} origins");
-        table.notes.refuse(&spot, found, allowed, None);
+        table.notes.refuse(&location, found, allowed, None);
     }
     let mut list: Vec<Origin> = Vec::with_capacity(several.len());
-    for Placed { value, spot } in several {
+    for Located { value, location } in several {
         if let Some(first) = list.iter().position(|known| *known == value) {
             let finding = Finding::Remark(format!("the same origin as number {}", first + 1));
-            table.notes.refuse(&spot, finding, "", None);
+            table.notes.refuse(&location, finding, "", None);
         }
         list.push(value);
     }
@@ -133,7 +135,7 @@ fn read_health_check(table: &mut Table<'_>) -> Option<HealthCheck> {
     let mut table = table.table(HEALTH_CHECK);
     let check = HealthCheck {
         path: table.defaulted(&CHECK_PATH),
-        every: table.defaulted(&EVERY),
+        interval: table.defaulted(&INTERVAL),
         timeout: table.defaulted(&TIMEOUT),
         healthy_after: table.defaulted(&HEALTHY_AFTER),
         unhealthy_after: table.defaulted(&UNHEALTHY_AFTER),
@@ -143,41 +145,41 @@ fn read_health_check(table: &mut Table<'_>) -> Option<HealthCheck> {
     is_wanted.then_some(check)
 }
 
-fn read_origin(text: &str) -> Result<Origin, Refusal> {
+fn read_origin(text: &str) -> Result<Origin, InvalidValue> {
     Origin::parse(text).map_err(|error| match error {
-        OriginError::Scheme => Refusal::hint("it begins with http:// or https://"),
+        OriginError::Scheme => InvalidValue::hint("it begins with http:// or https://"),
         // A password may stand there.
-        OriginError::UserInfo => Refusal {
+        OriginError::UserInfo => InvalidValue {
             found: Some("a URL with a user name".to_owned()),
             hint: Some("leave everything up to the @ out".to_owned()),
         },
-        OriginError::Path => Refusal::hint(
+        OriginError::Path => InvalidValue::hint(
             "leave out what follows the host, also a single /: requests keep their own path",
         ),
-        OriginError::PortZero | OriginError::Host(_) => Refusal::PLAIN,
+        OriginError::PortZero | OriginError::Host(_) => InvalidValue::PLAIN,
     })
 }
 
 /// What is asked for goes out as it was typed, so it must be what a request line can hold.
-fn check_path(text: &str) -> Result<String, Refusal> {
+fn check_path(text: &str) -> Result<String, InvalidValue> {
     let (path, query) = text.split_once('?').unwrap_or((text, ""));
     let is_plain = |text: &str| {
         text.bytes()
             .all(|byte| byte.is_ascii_graphic() && byte != b'#')
     };
     if !is_plain(query) || text.len() > 1_000 {
-        return Err(Refusal::PLAIN);
+        return Err(InvalidValue::PLAIN);
     }
     match path::normalise(path) {
         Ok(_) | Err(PathError::Wildcard) if is_plain(path) => Ok(text.to_owned()),
-        Err(PathError::Escape) => Err(Refusal::hint(
+        Err(PathError::Escape) => Err(InvalidValue::hint(
             "two hex digits follow a %; the % itself is %25",
         )),
-        _ => Err(Refusal::PLAIN),
+        _ => Err(InvalidValue::PLAIN),
     }
 }
 
-fn statuses(text: &str) -> Result<Statuses, Refusal> {
+fn statuses(text: &str) -> Result<Statuses, InvalidValue> {
     let (first, last) = text.split_once('-').unwrap_or((text, text));
     let read = |text: &str| {
         let status: Option<u16> = text.trim().parse().ok();
@@ -185,7 +187,7 @@ fn statuses(text: &str) -> Result<Statuses, Refusal> {
     };
     match (read(first), read(last)) {
         (Some(first), Some(last)) if first <= last => Ok(Statuses { first, last }),
-        _ => Err(Refusal::hint("statuses go from 200 to 599")),
+        _ => Err(InvalidValue::hint("statuses go from 200 to 599")),
     }
 }
 

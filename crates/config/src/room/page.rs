@@ -12,25 +12,27 @@ use crate::reader::Table;
 pub(super) fn read_template(table: &mut Table<'_>, checks: Checks) -> Option<PageTemplate> {
     let html = table.optional(&CUSTOM_PAGE_HTML);
     let path = table.optional(&CUSTOM_PAGE_FILE);
-    let spot = table.spot(CUSTOM_PAGE_FILE.name);
+    let location = table.location(CUSTOM_PAGE_FILE.name);
     if html.is_some() && path.is_some() {
         let finding = Finding::Remark("next to custom_page_html".to_owned());
-        table.notes.refuse(&spot, finding, "one of the two", None);
+        table
+            .notes
+            .refuse(&location, finding, "one of the two", None);
     }
     if let Some(html) = &html {
         check(table, html, checks);
     }
     let file = |path: String| PageTemplate::File {
         path: PathBuf::from(path),
-        line: spot.line,
+        line: location.line,
     };
     html.map(PageTemplate::Html).or_else(|| path.map(file))
 }
 
 fn check(table: &mut Table<'_>, html: &str, checks: Checks) {
-    let spot = table.spot(CUSTOM_PAGE_HTML.name);
+    let location = table.location(CUSTOM_PAGE_HTML.name);
     for (line, mistake) in (checks.template)(html) {
         let finding = Finding::Remark(format!("line {line} of the template: {mistake}"));
-        table.notes.refuse(&spot, finding, "", None);
+        table.notes.refuse(&location, finding, "", None);
     }
 }

@@ -2,8 +2,8 @@
 
 use ipnet::IpNet;
 
-use crate::kind::{Network, Refusal, Switch, Text};
-use crate::notes::Placed;
+use crate::kind::{InvalidValue, Network, Switch, Text};
+use crate::notes::Located;
 use crate::problem::Finding;
 use crate::reader::{Key, Table};
 
@@ -79,10 +79,10 @@ pub(super) fn read(table: &mut Table<'_>) -> EdgeRead {
 
 fn read_trusted_proxies(table: &mut Table<'_>) -> Vec<IpNet> {
     let mut networks = Vec::new();
-    for Placed { value, spot } in table.list(&TRUSTED_PROXIES).unwrap_or_default() {
+    for Located { value, location } in table.list(&TRUSTED_PROXIES).unwrap_or_default() {
         if value.prefix_len() == 0 {
             table.notes.warn(
-                &spot,
+                &location,
                 format!("{value} is everybody: any client may claim any address"),
             );
         }
@@ -98,19 +98,19 @@ fn read_headers(table: &mut Table<'_>) -> Vec<String> {
     if let Some(too_many) = names.get(NAMES_MAX) {
         let found = Finding::Value(format!("{} names", names.len()));
         let allowed = format!("at most {NAMES_MAX}");
-        table.notes.refuse(&too_many.spot, found, allowed, None);
+        table.notes.refuse(&too_many.location, found, allowed, None);
     }
     names.into_iter().map(|name| name.value).collect()
 }
 
-fn header_name(text: &str) -> Result<String, Refusal> {
+fn header_name(text: &str) -> Result<String, InvalidValue> {
     let name = text.to_ascii_lowercase();
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
     if !(1..=NAME_BYTES_MAX).contains(&name.len()) || !name.bytes().all(is_plain) {
-        return Err(Refusal::PLAIN);
+        return Err(InvalidValue::PLAIN);
     }
     if NEEDED.contains(&name.as_str()) {
-        return Err(Refusal::hint("every request needs it"));
+        return Err(InvalidValue::hint("every request needs it"));
     }
     Ok(name)
 }

@@ -44,7 +44,7 @@ pub(super) fn read_tls(table: &mut Table<'_>) -> Vec<TlsConfig> {
         let mut inner = table.enter(element);
         let certificate = inner.required(&TLS_CERTIFICATE);
         let key = inner.required(&TLS_KEY);
-        let line = inner.spot(TLS_CERTIFICATE.name).line;
+        let line = inner.location(TLS_CERTIFICATE.name).line;
         inner.finish();
         if let (Some(certificate), Some(key)) = (certificate, key) {
             all.push(TlsConfig {
@@ -66,7 +66,7 @@ fn read_first(table: &mut Table<'_>) -> Option<TlsConfig> {
         (Some(certificate), Some(key)) => {
             return Some(TlsConfig {
                 number: 0,
-                line: table.spot(TLS_CERTIFICATE.name).line,
+                line: table.location(TLS_CERTIFICATE.name).line,
                 certificate,
                 key,
             });
@@ -108,19 +108,19 @@ pub(super) fn read_redirect(
 }
 
 fn check_redirect(table: &mut Table<'_>, has_tls: bool, from: SocketAddr, others: &[SocketAddr]) {
-    let spot = table.spot(REDIRECT_FROM.name);
+    let location = table.location(REDIRECT_FROM.name);
     if !has_tls {
         let finding = Finding::Remark("redirect_from needs tls_certificate and tls_key".to_owned());
-        table.notes.refuse(&spot, finding, "", None);
+        table.notes.refuse(&location, finding, "", None);
     }
     if let Some(other) = others.iter().find(|other| share_a_port(from, **other)) {
         let finding = Finding::Remark(format!("{from} and {other} cannot share a port"));
-        table.notes.refuse(&spot, finding, "", None);
+        table.notes.refuse(&location, finding, "", None);
     }
 }
 
 fn refuse_without(table: &mut Table<'_>, given: &str, missing: &str) {
-    let spot = table.spot(given);
+    let location = table.location(given);
     let finding = Finding::Remark(format!("{given} is of no use without {missing}"));
-    table.notes.refuse(&spot, finding, "", None);
+    table.notes.refuse(&location, finding, "", None);
 }

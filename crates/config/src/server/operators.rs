@@ -1,6 +1,6 @@
 //! By which host names do operators ask for the admin address?
 
-use crate::kind::{Refusal, Text};
+use crate::kind::{InvalidValue, Text};
 use crate::problem::Finding;
 use crate::reader::{Key, Table};
 
@@ -23,19 +23,19 @@ pub(super) fn read_admin_hosts(table: &mut Table<'_>) -> Vec<String> {
     if let Some(too_many) = names.get(NAMES_MAX) {
         let found = Finding::Value(format!("{} names", names.len()));
         let allowed = format!("at most {NAMES_MAX}");
-        table.notes.refuse(&too_many.spot, found, allowed, None);
+        table.notes.refuse(&too_many.location, found, allowed, None);
     }
     names.into_iter().map(|name| name.value).collect()
 }
 
-fn host_name(text: &str) -> Result<String, Refusal> {
+fn host_name(text: &str) -> Result<String, InvalidValue> {
     let name = text.to_ascii_lowercase();
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     if name.len() > NAME_BYTES_MAX || name.split('.').any(str::is_empty) {
-        return Err(Refusal::PLAIN);
+        return Err(InvalidValue::PLAIN);
     }
     if !name.bytes().all(is_plain) {
-        return Err(Refusal::PLAIN);
+        return Err(InvalidValue::PLAIN);
     }
     Ok(name)
 }

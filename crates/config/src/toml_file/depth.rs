@@ -37,7 +37,7 @@ mod tests {
 
     #[test]
     fn only_absurd_keys_are_too_deep() {
-        assert_eq!(find_too_deep("[server.time_outs]\nx = 1.5"), None);
+        assert_eq!(find_too_deep("[server.timeouts]\nx = 1.5"), None);
         assert_eq!(
             find_too_deep("x = 'a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a'"),
             None

@@ -48,8 +48,9 @@ impl<'t> Document<'t> {
             _ => Spanned::new(offset..offset, DeValue::String(Cow::Borrowed(value))),
         };
         if let Err(remark) = put(&mut self.root, path, value, offset) {
-            let spot = self.notes.spot(offset, None, String::new());
-            self.notes.refuse(&spot, Finding::Remark(remark), "", None);
+            let location = self.notes.location(offset, None, String::new());
+            self.notes
+                .refuse(&location, Finding::Remark(remark), "", None);
         }
     }
 

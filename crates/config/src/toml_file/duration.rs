@@ -2,7 +2,7 @@
 //!
 //! A bare number is not accepted anywhere: some products count it in minutes, others in seconds.
 
-use anteroom_room::time::Span;
+use anteroom_room::time::DurationMs;
 
 /// Units from long to short, and what each is in milliseconds.
 const UNITS: [(&str, u64); 5] = [
@@ -17,7 +17,7 @@ const UNITS: [(&str, u64); 5] = [
 ///
 /// `None` for everything else, also for what does not fit into 64 bits of milliseconds.
 #[must_use]
-pub fn parse(text: &str) -> Option<Span> {
+pub fn parse(text: &str) -> Option<DurationMs> {
     let mut rest = text.trim();
     let mut units = UNITS.iter();
     let mut total: u64 = 0;
@@ -32,12 +32,12 @@ pub fn parse(text: &str) -> Option<Span> {
         rest = after.trim_start();
         is_empty = false;
     }
-    (!is_empty).then_some(Span(total))
+    (!is_empty).then_some(DurationMs(total))
 }
 
 /// Writes a duration the way [`parse`] reads it, in as few units as say it exactly.
 #[must_use]
-pub fn text(span: Span) -> String {
+pub fn text(span: DurationMs) -> String {
     let mut rest = span.0;
     let mut out = String::new();
     // A day stays `24h`: that is how people write it.
@@ -63,7 +63,7 @@ mod tests {
 
     #[test]
     fn whole_numbers_with_units_are_added_up() {
-        let check = |input: &str, millis: u64| assert_eq!(parse(input), Some(Span(millis)));
+        let check = |input: &str, millis: u64| assert_eq!(parse(input), Some(DurationMs(millis)));
         check("250ms", 250);
         check("90s", 90_000);
         check("5m", 300_000);
@@ -109,8 +109,8 @@ mod tests {
             86_400_000,
             u64::MAX,
         ] {
-            assert_eq!(parse(&text(Span(millis))), Some(Span(millis)));
+            assert_eq!(parse(&text(DurationMs(millis))), Some(DurationMs(millis)));
         }
-        assert_eq!(text(Span(86_400_000)), "24h");
+        assert_eq!(text(DurationMs(86_400_000)), "24h");
     }
 }

@@ -1,7 +1,7 @@
 //! What may a key hold? One small type per kind of value: it knows the range, says it in words
 //! and reads a value, so that message, example and check cannot drift apart.
 
-use anteroom_room::time::{Millis, Span};
+use anteroom_room::time::{DurationMs, Timestamp};
 use serde_json::Value;
 use toml::de::DeValue;
 
@@ -20,8 +20,8 @@ pub trait Kind {
     ///
     /// # Errors
     ///
-    /// A [`Refusal`] if it is not allowed.
-    fn read(&self, value: &DeValue<'_>) -> Result<Self::Value, Refusal>;
+    /// A [`InvalidValue`] if it is not allowed.
+    fn read(&self, value: &DeValue<'_>) -> Result<Self::Value, InvalidValue>;
 
     /// Whether the value must never be shown.
     fn is_secret(&self) -> bool {
@@ -37,14 +37,14 @@ pub trait LiveKind: Kind {
 
 /// Why a value was not accepted, as far as there is more to say than "not allowed".
 #[derive(Debug, Default, Eq, PartialEq)]
-pub struct Refusal {
+pub struct InvalidValue {
     /// What to do about it.
     pub hint: Option<String>,
     /// What to show instead of the value.
     pub found: Option<String>,
 }
 
-impl Refusal {
+impl InvalidValue {
     /// Nothing more to say.
     pub const PLAIN: Self = Self {
         hint: None,
@@ -77,18 +77,18 @@ impl<T: Copy + PartialOrd + std::fmt::Display + TryFrom<i64>> Kind for Whole<T> 
         format!("an integer from {} to {}{}", self.min, self.max, self.note)
     }
 
-    fn read(&self, value: &DeValue<'_>) -> Result<T, Refusal> {
+    fn read(&self, value: &DeValue<'_>) -> Result<T, InvalidValue> {
         if let DeValue::String(text) = value
             && let Ok(number) = text.trim().parse::<i64>()
             && self.in_range(number).is_some()
         {
-            return Err(Refusal::hint(format!(
+            return Err(InvalidValue::hint(format!(
                 "did you mean {number}, without quotes?"
             )));
         }
         integer(value)
             .and_then(|number| self.in_range(number))
-            .ok_or(Refusal::PLAIN)
+            .ok_or(InvalidValue::PLAIN)
     }
 }
 
@@ -124,14 +124,14 @@ impl Kind for OneNumber {
         one_of(self.0.iter().map(u16::to_string))
     }
 
-    fn read(&self, value: &DeValue<'_>) -> Result<u16, Refusal> {
+    fn read(&self, value: &DeValue<'_>) -> Result<u16, InvalidValue> {
         let number = match value {
             DeValue::String(text) => text.parse().ok(),
             other => integer(other).and_then(|number| u16::try_from(number).ok()),
         };
         number
             .filter(|number| self.0.contains(number))
-            .ok_or(Refusal::PLAIN)
+            .ok_or(InvalidValue::PLAIN)
     }
 }
 
@@ -156,21 +156,21 @@ impl Kind for Number {
         format!("a number from {} to {}", self.min, self.max)
     }
 
-    fn read(&self, value: &DeValue<'_>) -> Result<f64, Refusal> {
+    fn read(&self, value: &DeValue<'_>) -> Result<f64, InvalidValue> {
         let text = match value {
             DeValue::Float(number) => number.as_str(),
             DeValue::Integer(number) if number.radix() == 10 => number.as_str(),
             DeValue::String(text) => {
                 return Err(match self.in_range(text) {
                     Some(number) => {
-                        Refusal::hint(format!("did you mean {number}, without quotes?"))
+                        InvalidValue::hint(format!("did you mean {number}, without quotes?"))
                     }
-                    None => Refusal::PLAIN,
+                    None => InvalidValue::PLAIN,
                 });
             }
-            _ => return Err(Refusal::PLAIN),
+            _ => return Err(InvalidValue::PLAIN),
         };
-        self.in_range(text).ok_or(Refusal::PLAIN)
+        self.in_range(text).ok_or(InvalidValue::PLAIN)
     }
 }
 
@@ -192,15 +192,15 @@ impl Kind for Switch {
         "true or false".to_owned()
     }
 
-    fn read(&self, value: &DeValue<'_>) -> Result<bool, Refusal> {
+    fn read(&self, value: &DeValue<'_>) -> Result<bool, InvalidValue> {
         if let DeValue::String(text) = value
             && let Ok(switch) = text.to_ascii_lowercase().parse::<bool>()
         {
-            return Err(Refusal::hint(format!(
+            return Err(InvalidValue::hint(format!(
                 "did you mean {switch}, without quotes?"
             )));
         }
-        value.as_bool().ok_or(Refusal::PLAIN)
+        value.as_bool().ok_or(InvalidValue::PLAIN)
     }
 }
 
@@ -220,7 +220,7 @@ impl Kind for OffSwitch {
         Switch.allowed()
     }
 
-    fn read(&self, value: &DeValue<'_>) -> Result<bool, Refusal> {
+    fn read(&self, value: &DeValue<'_>) -> Result<bool, InvalidValue> {
         Switch.read(value).map(|is_off| !is_off)
     }
 }
@@ -241,8 +241,8 @@ impl<T: Copy> Kind for Choice<T> {
         one_of(self.0.iter().map(|(word, _)| format!("{word:?}")))
     }
 
-    fn read(&self, value: &DeValue<'_>) -> Result<T, Refusal> {
-        let text = value.as_str().ok_or(Refusal::PLAIN)?;
+    fn read(&self, value: &DeValue<'_>) -> Result<T, InvalidValue> {
+        let text = value.as_str().ok_or(InvalidValue::PLAIN)?;
         let find = |word: &str| {
             self.0
                 .iter()
@@ -250,7 +250,7 @@ impl<T: Copy> Kind for Choice<T> {
         };
         find(text).map(|(_, meaning)| *meaning).ok_or_else(|| {
             let words = self.0.iter().map(|(word, _)| *word);
-            Refusal {
+            InvalidValue {
                 hint: nearest(text, words).map(|word| format!("did you mean {word:?}?")),
                 found: None,
             }
@@ -271,7 +271,7 @@ pub struct Text<T> {
     /// What is allowed, in words.
     pub allowed: &'static str,
     /// What it means.
-    pub read: fn(&str) -> Result<T, Refusal>,
+    pub read: fn(&str) -> Result<T, InvalidValue>,
 }
 
 impl<T> Kind for Text<T> {
@@ -281,31 +281,31 @@ impl<T> Kind for Text<T> {
         self.allowed.to_owned()
     }
 
-    fn read(&self, value: &DeValue<'_>) -> Result<T, Refusal> {
-        (self.read)(value.as_str().ok_or(Refusal::PLAIN)?)
+    fn read(&self, value: &DeValue<'_>) -> Result<T, InvalidValue> {
+        (self.read)(value.as_str().ok_or(InvalidValue::PLAIN)?)
     }
 }
 
 /// A duration in quotes from `min` to `max`.
 pub struct Duration {
     /// At least.
-    pub min: Span,
+    pub min: DurationMs,
     /// At most.
-    pub max: Span,
+    pub max: DurationMs,
     /// What somebody who wrote a small bare number most likely counted in; only for the hint.
     pub bare_unit: &'static str,
 }
 
 impl Kind for Duration {
-    type Value = Span;
+    type Value = DurationMs;
 
     fn allowed(&self) -> String {
         let (min, max) = (duration::text(self.min), duration::text(self.max));
         format!("a duration from {min} to {max} in quotes")
     }
 
-    fn read(&self, value: &DeValue<'_>) -> Result<Span, Refusal> {
-        let in_range = |span: &Span| (self.min..=self.max).contains(span);
+    fn read(&self, value: &DeValue<'_>) -> Result<DurationMs, InvalidValue> {
+        let in_range = |span: &DurationMs| (self.min..=self.max).contains(span);
         let read = |text: &str| duration::parse(text).filter(in_range);
         let bare = match value {
             DeValue::String(text) => match read(text) {
@@ -320,14 +320,14 @@ impl Kind for Duration {
             format!("{number}{unit}")
         });
         Err(match meant.filter(|meant| read(meant).is_some()) {
-            Some(meant) => Refusal::hint(format!("did you mean {meant:?}?")),
-            None => Refusal::PLAIN,
+            Some(meant) => InvalidValue::hint(format!("did you mean {meant:?}?")),
+            None => InvalidValue::PLAIN,
         })
     }
 }
 
 impl LiveKind for Duration {
-    fn typed(&self, value: &Span) -> Value {
+    fn typed(&self, value: &DurationMs) -> Value {
         duration::text(*value).into()
     }
 }
@@ -336,35 +336,35 @@ impl LiveKind for Duration {
 pub struct Moment;
 
 impl Kind for Moment {
-    type Value = Millis;
+    type Value = Timestamp;
 
     fn allowed(&self) -> String {
         "a date and time with its offset, such as \"2030-01-31T10:00:00+01:00\"".to_owned()
     }
 
-    fn read(&self, value: &DeValue<'_>) -> Result<Millis, Refusal> {
+    fn read(&self, value: &DeValue<'_>) -> Result<Timestamp, InvalidValue> {
         let text = match value {
             DeValue::String(text) => text.to_string(),
             DeValue::Datetime(moment) => moment.to_string(),
-            _ => return Err(Refusal::PLAIN),
+            _ => return Err(InvalidValue::PLAIN),
         };
         if let Ok(moment) = text.parse::<jiff::Timestamp>() {
             return u64::try_from(moment.as_millisecond())
-                .map(Millis)
-                .map_err(|_| Refusal::hint("it lies before 1970"));
+                .map(Timestamp)
+                .map_err(|_| InvalidValue::hint("it lies before 1970"));
         }
         if text.parse::<jiff::civil::DateTime>().is_ok() {
-            return Err(Refusal::hint(
+            return Err(InvalidValue::hint(
                 "add the offset, such as Z for UTC or +02:00: without one it is another moment \
                  on every machine",
             ));
         }
-        Err(Refusal::PLAIN)
+        Err(InvalidValue::PLAIN)
     }
 }
 
 impl LiveKind for Moment {
-    fn typed(&self, value: &Millis) -> Value {
+    fn typed(&self, value: &Timestamp) -> Value {
         rfc3339_millis(*value).into()
     }
 }
@@ -414,7 +414,7 @@ mod tests {
         let quoted = DeValue::parse("\"1.5\"").unwrap();
         assert_eq!(
             kind.read(quoted.get_ref()),
-            Err(Refusal::hint("did you mean 1.5, without quotes?"))
+            Err(InvalidValue::hint("did you mean 1.5, without quotes?"))
         );
     }
 }

@@ -19,7 +19,7 @@ pub struct KnownKey {
 
 /// Where something stands.
 #[derive(Clone, Debug, Default)]
-pub struct Spot {
+pub struct Location {
     /// Not the file that is read; without a line if that is 0.
     elsewhere: Option<Arc<str>>,
     /// From 1; 0 if it stands in no text.
@@ -31,11 +31,11 @@ pub struct Spot {
 
 /// A value and where it stands.
 #[derive(Clone, Debug)]
-pub struct Placed<T> {
+pub struct Located<T> {
     /// What it means.
     pub value: T,
     /// Where it stands.
-    pub spot: Spot,
+    pub location: Location,
 }
 
 /// What was noticed so far.
@@ -80,31 +80,31 @@ impl Notes {
     /// Notes a mistake.
     pub fn refuse(
         &mut self,
-        spot: &Spot,
+        location: &Location,
         finding: Finding,
         allowed: impl Into<String>,
         hint: Option<String>,
     ) {
-        let problem = self.problem(spot, finding, allowed.into(), hint);
+        let problem = self.problem(location, finding, allowed.into(), hint);
         self.problems.push(problem);
     }
 
     /// Notes something that is allowed and probably not meant.
-    pub fn warn(&mut self, spot: &Spot, remark: impl Into<String>) {
+    pub fn warn(&mut self, location: &Location, remark: impl Into<String>) {
         let remark = Finding::Remark(remark.into());
-        let warning = self.problem(spot, remark, String::new(), None);
+        let warning = self.problem(location, remark, String::new(), None);
         self.warnings.push(warning);
     }
 
     /// Notes that the file is no TOML.
     pub fn refuse_syntax(&mut self, message: &str, offset: usize) {
-        let spot = self.spot(offset, None, String::new());
-        self.refuse(&spot, Finding::Syntax(printable(message)), "", None);
+        let location = self.location(offset, None, String::new());
+        self.refuse(&location, Finding::Syntax(printable(message)), "", None);
     }
 
     fn problem(
         &self,
-        spot: &Spot,
+        location: &Location,
         finding: Finding,
         mut allowed: String,
         hint: Option<String>,
@@ -113,18 +113,18 @@ impl Notes {
             // A shell takes the quotes off.
             allowed.truncate(allowed.len() - " in quotes".len());
         }
-        let is_in_text = self.source.is_some() && spot.elsewhere.is_none();
+        let is_in_text = self.source.is_some() && location.elsewhere.is_none();
         let own = || self.source.as_ref().map(Source::name);
         Problem {
-            source: spot
+            source: location
                 .elsewhere
                 .clone()
                 .or_else(own)
                 .unwrap_or_else(|| Arc::from("")),
-            line: (is_in_text || spot.line > 0).then_some(spot.line),
-            column: is_in_text.then_some(spot.column),
-            owner: spot.owner.clone(),
-            key: spot.key.clone(),
+            line: (is_in_text || location.line > 0).then_some(location.line),
+            column: is_in_text.then_some(location.column),
+            owner: location.owner.clone(),
+            key: location.key.clone(),
             finding,
             allowed,
             hint,
@@ -133,28 +133,28 @@ impl Notes {
 
     /// Where something at `offset` stands; `key` is its path, or its name within its owner.
     #[must_use]
-    pub fn spot(&self, offset: usize, owner: Option<&Owner>, key: String) -> Spot {
+    pub fn location(&self, offset: usize, owner: Option<&Owner>, key: String) -> Location {
         let Some(source) = &self.source else {
             // `room[1].session_duration` was typed as `--session-duration`.
             let name = match key.as_str() {
                 "store.local" => "store".to_owned(),
                 key => key.rsplit('.').next().unwrap_or_default().replace('_', "-"),
             };
-            return Spot {
+            return Location {
                 key: format!("--{name}"),
-                ..Spot::default()
+                ..Location::default()
             };
         };
         if let Some(addition) = self.addition(offset) {
-            return Spot {
+            return Location {
                 elsewhere: Some(Arc::clone(addition)),
                 owner: owner.cloned(),
                 key,
-                ..Spot::default()
+                ..Location::default()
             };
         }
         let position = source.position(offset);
-        Spot {
+        Location {
             elsewhere: None,
             line: position.line,
             column: position.column,
@@ -205,7 +205,7 @@ impl Notes {
     }
 }
 
-impl Spot {
+impl Location {
     /// In another file than the one that is read; `line` from 1, or 0 if it has none.
     #[must_use]
     pub fn elsewhere(source: Arc<str>, line: usize, key: String) -> Self {

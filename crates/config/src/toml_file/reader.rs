@@ -7,7 +7,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::kind::{Kind, nearest};
-use super::notes::{KnownKey, Notes, Placed, Spot};
+use super::notes::{KnownKey, Located, Location, Notes};
 use super::problem::{Finding, Owner, hidden, key_name, quoted};
 
 /// One key of a table, declared once.
@@ -84,17 +84,17 @@ impl<'n> Table<'n> {
 
     /// Where the key stands; where its table begins if it was left out.
     #[must_use]
-    pub fn spot(&self, name: &str) -> Spot {
+    pub fn location(&self, name: &str) -> Location {
         let offset = self
             .entries
             .and_then(|entries| entries.get_key_value(name))
             .map_or(self.offset, |(key, _)| key.span().start);
-        self.spot_at(offset, name)
+        self.location_at(offset, name)
     }
 
-    fn spot_at(&self, offset: usize, name: &str) -> Spot {
+    fn location_at(&self, offset: usize, name: &str) -> Location {
         let key = format!("{}{name}", self.path);
-        self.notes.spot(offset, self.owner.as_ref(), key)
+        self.notes.location(offset, self.owner.as_ref(), key)
     }
 
     /// The value of a key that may be left out.
@@ -108,9 +108,9 @@ impl<'n> Table<'n> {
         if let Some(value) = self.ask(key.name, &key.kind, key.default) {
             return self.read(&key.kind, key.name, value);
         }
-        let spot = self.spot(key.name);
+        let location = self.location(key.name);
         self.notes
-            .refuse(&spot, Finding::Missing, key.kind.allowed(), None);
+            .refuse(&location, Finding::Missing, key.kind.allowed(), None);
         None
     }
 
@@ -125,34 +125,34 @@ impl<'n> Table<'n> {
     }
 
     /// A value, or the elements of a list; `None` if it was left out or is neither.
-    pub fn one_or_list<K: Kind>(&mut self, key: &Key<K>) -> Option<Vec<Placed<K::Value>>> {
+    pub fn one_or_list<K: Kind>(&mut self, key: &Key<K>) -> Option<Vec<Located<K::Value>>> {
         let typed = self.entries.and_then(|entries| entries.get(key.name));
         if typed.is_some_and(|value| value.get_ref().is_array()) {
             return self.list(key);
         }
         let value = self.optional(key)?;
-        let spot = self.spot(key.name);
-        Some(vec![Placed { value, spot }])
+        let location = self.location(key.name);
+        Some(vec![Located { value, location }])
     }
 
     /// The elements of a list; `None` if it was left out or is no list.
-    pub fn list<K: Kind>(&mut self, key: &Key<K>) -> Option<Vec<Placed<K::Value>>> {
+    pub fn list<K: Kind>(&mut self, key: &Key<K>) -> Option<Vec<Located<K::Value>>> {
         let value = self.ask(key.name, &key.kind, key.default)?;
         let Some(elements) = value.get_ref().as_array() else {
-            let spot = self.spot_at(value.span().start, key.name);
+            let location = self.location_at(value.span().start, key.name);
             let found = shown(value.get_ref(), key.kind.is_secret());
             let allowed = format!("a list, each {}", key.kind.allowed());
             let hint = "put it into [ ]".to_owned();
             self.notes
-                .refuse(&spot, Finding::Value(found), allowed, Some(hint));
+                .refuse(&location, Finding::Value(found), allowed, Some(hint));
             return None;
         };
         let mut list = Vec::with_capacity(elements.len());
         for (index, element) in elements.iter().enumerate() {
             let name = format!("{}[{}]", key.name, index + 1);
             if let Some(value) = self.read(&key.kind, &name, element) {
-                let spot = self.spot_at(element.span().start, &name);
-                list.push(Placed { value, spot });
+                let location = self.location_at(element.span().start, &name);
+                list.push(Located { value, location });
             }
         }
         Some(list)
@@ -167,11 +167,11 @@ impl<'n> Table<'n> {
             offset = value.span().start;
             entries = value.get_ref().as_table();
             if entries.is_none() {
-                let spot = self.spot_at(offset, name);
+                let location = self.location_at(offset, name);
                 let found = shown(value.get_ref(), false);
                 let allowed = format!("a table, such as [{}{name}]", self.pattern);
                 self.notes
-                    .refuse(&spot, Finding::Value(found), allowed, None);
+                    .refuse(&location, Finding::Value(found), allowed, None);
             }
         }
         Table {
@@ -207,11 +207,11 @@ impl<'n> Table<'n> {
                     pattern: format!("{}{name}.", self.pattern),
                 }),
                 _ => {
-                    let spot = self.spot_at(element.span().start, name);
+                    let location = self.location_at(element.span().start, name);
                     let found = Finding::Value(shown(element.get_ref(), false));
                     let hint = (!is_list && element.get_ref().is_table())
                         .then(|| format!("did you mean [[{}{name}]]?", self.pattern));
-                    self.notes.refuse(&spot, found, allowed, hint);
+                    self.notes.refuse(&location, found, allowed, hint);
                 }
             }
         }
@@ -224,27 +224,29 @@ impl<'n> Table<'n> {
         &mut self,
         name: &'static str,
         allowed: &str,
-    ) -> Vec<(Placed<&'n str>, Element<'n>)> {
+    ) -> Vec<(Located<&'n str>, Element<'n>)> {
         self.asked.push(name);
         let Some(value) = self.entries.and_then(|entries| entries.get(name)) else {
             return Vec::new();
         };
-        let refuse = |notes: &mut Notes, spot: &Spot, value: &DeValue<'_>| {
+        let refuse = |notes: &mut Notes, location: &Location, value: &DeValue<'_>| {
             let found = Finding::Value(shown(value, false));
-            notes.refuse(spot, found, allowed, None);
+            notes.refuse(location, found, allowed, None);
         };
         let Some(entries) = value.get_ref().as_table() else {
-            let spot = self.spot_at(value.span().start, name);
-            refuse(self.notes, &spot, value.get_ref());
+            let location = self.location_at(value.span().start, name);
+            refuse(self.notes, &location, value.get_ref());
             return Vec::new();
         };
         let mut tables = Vec::with_capacity(entries.len());
         for (index, (key, value)) in entries.iter().enumerate() {
             let given: &'n str = key.get_ref();
             let path = format!("{}{name}.{}", self.path, key_name(given));
-            let spot = self.notes.spot(key.span().start, self.owner.as_ref(), path);
+            let location = self
+                .notes
+                .location(key.span().start, self.owner.as_ref(), path);
             let Some(entries) = value.get_ref().as_table() else {
-                refuse(self.notes, &spot, value.get_ref());
+                refuse(self.notes, &location, value.get_ref());
                 continue;
             };
             let element = Element {
@@ -254,7 +256,13 @@ impl<'n> Table<'n> {
                 path: format!("{}{name}.{}.", self.path, key_name(given)),
                 pattern: format!("{}{name}.{}.", self.pattern, key_name(given)),
             };
-            tables.push((Placed { value: given, spot }, element));
+            tables.push((
+                Located {
+                    value: given,
+                    location,
+                },
+                element,
+            ));
         }
         tables
     }
@@ -288,10 +296,10 @@ impl<'n> Table<'n> {
             if self.asked.contains(&name) {
                 continue;
             }
-            let spot = self.spot_at(key.span().start, &key_name(name));
+            let location = self.location_at(key.span().start, &key_name(name));
             let hint = nearest(name, self.asked.iter().copied())
                 .map(|known| format!("did you mean {known}?"));
-            self.notes.refuse(&spot, Finding::UnknownKey, "", hint);
+            self.notes.refuse(&location, Finding::UnknownKey, "", hint);
         }
     }
 
@@ -319,12 +327,16 @@ impl<'n> Table<'n> {
         match kind.read(value.get_ref()) {
             Ok(meaning) => Some(meaning),
             Err(refusal) => {
-                let spot = self.spot_at(value.span().start, name);
+                let location = self.location_at(value.span().start, name);
                 let found = refusal
                     .found
                     .unwrap_or_else(|| shown(value.get_ref(), kind.is_secret()));
-                self.notes
-                    .refuse(&spot, Finding::Value(found), kind.allowed(), refusal.hint);
+                self.notes.refuse(
+                    &location,
+                    Finding::Value(found),
+                    kind.allowed(),
+                    refusal.hint,
+                );
                 None
             }
         }

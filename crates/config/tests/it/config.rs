@@ -8,7 +8,7 @@ use anteroom_config::{
 use anteroom_room::rules::{
     AllocationKind, CurveFactor, Limits, OnStoreFailure, QueueingMethod, Rules, SeatNeedsCookie,
 };
-use anteroom_room::time::{Millis, Span};
+use anteroom_room::time::{DurationMs, Timestamp};
 
 const SMALLEST: &str = r#"
 [[room]]
@@ -42,7 +42,7 @@ fn what_is_left_out_has_the_documented_default() {
     assert_eq!(server.admin.to_string(), "127.0.0.1:8081");
     assert_eq!(server.data_dir.to_str(), Some("anteroom-data"));
     assert_eq!(server.data_center, "local");
-    assert_eq!(server.time_outs.drain, Span::from_secs(30));
+    assert_eq!(server.timeouts.drain, DurationMs::from_secs(30));
     assert_eq!(server.size_limits.connections, 10_000);
     assert_eq!(config.store, StoreConfig::Embedded);
     let room = &config.rooms[0];
@@ -88,8 +88,8 @@ allocation = "curve"
 curve_factor = 0.20412
 pacing = false
 seat_needs_cookie = "always"
-place_grace = "10s"
-ask_again = "20s"
+position_grace = "10s"
+refresh_interval = "20s"
 on_store_failure = "admit"
 json_response_enabled = true
 queueing_status_code = "503"
@@ -106,11 +106,11 @@ additional_routes = [{ host = "www.shop.example" }, { path = "/buy" }]
                 total_active_users: 200,
                 new_users_per_minute: 200
             },
-            session_duration: Span::from_secs(5_400),
+            session_duration: DurationMs::from_secs(5_400),
             session_renewal: false,
             queueing_method: QueueingMethod::Fifo,
             queue_all: true,
-            opens_at: Some(Millis(1_896_080_400_000)),
+            opens_at: Some(Timestamp(1_896_080_400_000)),
             draw: true,
             allocation: AllocationKind::Curve,
             curve_factor: CurveFactor {
@@ -118,8 +118,8 @@ additional_routes = [{ host = "www.shop.example" }, { path = "/buy" }]
             },
             pacing: false,
             seat_needs_cookie: SeatNeedsCookie::Always,
-            place_grace: Span::from_secs(10),
-            ask_again: Some(Span::from_secs(20)),
+            position_grace: DurationMs::from_secs(10),
+            refresh_interval: Some(DurationMs::from_secs(20)),
             on_store_failure: OnStoreFailure::Admit,
         }
     );
@@ -145,7 +145,7 @@ additional_routes = [{ host = "www.shop.example" }, { path = "/buy" }]
 #[test]
 fn a_moment_is_the_same_in_quotes_and_without() {
     let at = |text: &str| room(&format!("opens_at = {text}")).rules.opens_at;
-    let expected = Some(Millis(1_896_080_400_000));
+    let expected = Some(Timestamp(1_896_080_400_000));
     assert_eq!(at("2030-01-31T10:00:00+01:00"), expected);
     assert_eq!(at("\"2030-01-31T10:00:00+01:00\""), expected);
     assert_eq!(at("\"2030-01-31 09:00Z\""), expected);

@@ -3,10 +3,11 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::path::PathBuf;
 
 use anteroom_config::{Config, KnownKey, OriginCommands, StoreConfig};
 
-const EXAMPLE: &str = include_str!(concat!(
+pub(crate) const EXAMPLE: &str = include_str!(concat!(
     env!("CARGO_MANIFEST_DIR"),
     "/../../anteroom.example.toml"
 ));
@@ -29,14 +30,14 @@ fn lines() -> Vec<String> {
 }
 
 /// `# key = value` or `key = value`, with the hash or not, and the comment in front of it.
-struct Entry {
+pub(crate) struct Entry {
     is_commented: bool,
     value: String,
-    comment: String,
+    pub(crate) comment: String,
 }
 
 /// Every entry of the example by its path: `room.cookie_attributes`.
-fn entries() -> BTreeMap<String, Entry> {
+pub(crate) fn entries() -> BTreeMap<String, Entry> {
     let mut entries = BTreeMap::new();
     let mut table = String::new();
     let mut comment = String::new();
@@ -190,18 +191,23 @@ fn check_inline(path: &str, entry: &Entry, name: &str, known: &KnownKey) {
     );
 }
 
-/// Every page of `docs/`, by its name.
+/// Every page of `docs/` and the folders below, by its name.
 fn pages() -> Vec<(String, String)> {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs");
-    let entries = fs::read_dir(folder).expect("the documentation is there");
-    let paths = entries.map(|entry| entry.expect("a folder can be read").path());
-    let pages = paths.filter(|path| path.extension().is_some_and(|end| end == "md"));
+    let docs = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs");
+    let mut folders = vec![PathBuf::from(docs)];
+    let mut pages = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).expect("the documentation is there") {
+            let path = entry.expect("a folder can be read").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|end| end == "md") {
+                let text = fs::read_to_string(&path).expect("a page can be read");
+                pages.push((path.display().to_string(), text));
+            }
+        }
+    }
     pages
-        .map(|path| {
-            let text = fs::read_to_string(&path).expect("a page can be read");
-            (path.display().to_string(), text)
-        })
-        .collect()
 }
 
 /// The keys that a page may mean by `word`: with its table or without.
@@ -248,6 +254,7 @@ fn a_default_in_the_documentation_is_that_of_the_key() {
             let word = before.rsplit('`').next().unwrap_or_default();
             let told = after[3..].split(')').next().unwrap_or_default();
             let told = plain(told.trim_end_matches(" by default"));
+            let told = told.replace("minutes", "m").replace("seconds", "s");
             let is_value = told.starts_with(|c: char| c.is_ascii_digit())
                 && told.chars().all(char::is_alphanumeric);
             let keys = keys_called(&known, word);

@@ -47,7 +47,7 @@ fn everything_can_be_said_and_is_there() {
     let store = valkey(
         r#"
 local = "redis://10.0.0.5:6379"
-world = "rediss+sentinel://watch@10.9.0.5,10.9.0.6:1/world/2"
+global = "rediss+sentinel://watch@10.9.0.5,10.9.0.6:1/world/2"
 username = "anteroom"
 password = "q7TzN0mK"
 ca_file = "/etc/anteroom/redis-ca.pem"
@@ -66,18 +66,18 @@ prefix = "shop:2030"
     assert_eq!(store.local.password.as_deref(), Some("q7TzN0mK"));
     assert_eq!(store.local.tls, None);
     assert_eq!(
-        store.world.topology,
+        store.global.topology,
         Topology::Sentinel {
             sentinels: vec![server("10.9.0.5", 26_379), server("10.9.0.6", 1)],
             service: "world".to_owned(),
         }
     );
-    assert_eq!(store.world.database, 2);
-    assert!(store.has_world);
-    assert_eq!(store.world.username.as_deref(), Some("watch"));
-    assert_eq!(store.world.password.as_deref(), Some("q7TzN0mK"));
+    assert_eq!(store.global.database, 2);
+    assert!(store.has_global);
+    assert_eq!(store.global.username.as_deref(), Some("watch"));
+    assert_eq!(store.global.password.as_deref(), Some("q7TzN0mK"));
     let ca_file = Some(PathBuf::from("/etc/anteroom/redis-ca.pem"));
-    assert_eq!(store.world.tls, Some(ValkeyTls { ca_file }));
+    assert_eq!(store.global.tls, Some(ValkeyTls { ca_file }));
     assert_eq!(store.prefix, "shop:2030");
     assert_eq!(store.password_file, None);
 }
@@ -87,8 +87,8 @@ fn what_is_left_out_has_the_documented_default() {
     for kind in ["valkey", "redis", "Redis"] {
         let store = format!("kind = \"{kind}\"\nlocal = \"rediss://10.0.0.5\"");
         let store = valkey_of(parse(&store).config);
-        assert_eq!(store.world, store.local);
-        assert!(!store.has_world);
+        assert_eq!(store.global, store.local);
+        assert!(!store.has_global);
         assert_eq!(store.prefix, "anteroom");
         assert_eq!(store.local.username, None);
         assert_eq!(store.local.password, None);
@@ -101,20 +101,20 @@ fn what_an_address_says_itself_goes_before_what_is_said_for_both() {
     let store = valkey(
         r#"
 local = "redis://me:mine@10.0.0.5"
-world = "redis://:theirs@10.9.0.5"
+global = "redis://:theirs@10.9.0.5"
 username = "anteroom"
 "#,
     );
     assert_eq!(store.local.username.as_deref(), Some("me"));
     assert_eq!(store.local.password.as_deref(), Some("mine"));
-    assert_eq!(store.world.username.as_deref(), Some("anteroom"));
-    assert_eq!(store.world.password.as_deref(), Some("theirs"));
+    assert_eq!(store.global.username.as_deref(), Some("anteroom"));
+    assert_eq!(store.global.password.as_deref(), Some("theirs"));
 }
 
 #[test]
 fn a_password_file_stays_a_path_and_a_password_is_optional() {
     let store = valkey(
-        "local = \"redis://me@10.0.0.5\"\nworld = \"redis://me@10.0.0.5\"\npassword_file = \"key\"",
+        "local = \"redis://me@10.0.0.5\"\nglobal = \"redis://me@10.0.0.5\"\npassword_file = \"key\"",
     );
     assert_eq!(store.password_file, Some(PathBuf::from("key")));
     assert_eq!(store.local.username.as_deref(), Some("me"));
@@ -127,7 +127,7 @@ fn no_password_is_in_the_debug_of_a_config() {
         r#"
 kind = "valkey"
 local = "redis://me:q7TzN0mK@10.0.0.5"
-world = "redis://10.9.0.5"
+global = "redis://10.9.0.5"
 password = "2xVbYw8r"
 "#,
     );
@@ -141,7 +141,7 @@ password = "2xVbYw8r"
 
 #[test]
 fn one_store_for_all_needs_no_name_of_a_data_center() {
-    let same = "local = \"redis://10.0.0.5\"\nworld = \"valkey://me@10.0.0.5:6379/0\"";
+    let same = "local = \"redis://10.0.0.5\"\nglobal = \"valkey://me@10.0.0.5:6379/0\"";
     let text = format!("[store]\nkind = \"valkey\"\n{same}\n{ROOM}");
     let parsed = Config::parse("anteroom.toml", &text).unwrap();
     assert_eq!(parsed.config.server.data_center, "local");
@@ -163,12 +163,12 @@ fn flags_mean_what_the_same_file_means() {
 
     let flags = flags()
         .text("store.local", "redis://10.0.0.5")
-        .text("store.world", "redis://10.9.0.5")
+        .text("store.global", "redis://10.9.0.5")
         .text("server.data_center", "fra1");
     let parsed = Config::single_room(&flags);
     let parsed = parsed.unwrap();
     assert_eq!(parsed.warnings, []);
-    let file = "local = \"redis://10.0.0.5\"\nworld = \"redis://10.9.0.5\"";
+    let file = "local = \"redis://10.0.0.5\"\nglobal = \"redis://10.9.0.5\"";
     assert_eq!(valkey_of(parsed.config), valkey(file));
 }
 
@@ -192,15 +192,15 @@ fn mistakes_in_flags_are_told_by_the_names_of_the_flags() {
         assert_eq!(problems.to_string(), expected);
     };
     check(
-        flags().text("store.world", "redis://10.9.0.5"),
-        "--world: has no effect without --store, allowed: only together with --store",
+        flags().text("store.global", "redis://10.9.0.5"),
+        "--global: has no effect without --store, allowed: only together with --store",
     );
     check(
         flags()
             .text("store.local", "redis://10.0.0.5")
-            .text("store.world", "redis://10.9.0.5"),
+            .text("store.global", "redis://10.9.0.5"),
         "--data-center: found \"local\", the default, allowed: a name of its own for each data \
-         center, where world is not local; two data centers of one name would be taken for one",
+         center, where global is not local; two data centers of one name would be taken for one",
     );
     let flags = flags().text("store.local", "redis://me:secret@");
     let problems = Config::single_room(&flags);

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use anteroom_room::time::Millis;
+use anteroom_room::time::Timestamp;
 use bytes::Bytes;
 use cookie_store::CookieStore;
 use http::header::{ACCEPT, CONTENT_TYPE, COOKIE, RETRY_AFTER, SET_COOKIE, USER_AGENT};
@@ -20,9 +20,9 @@ use serde::Deserialize;
 use tokio::sync::Semaphore;
 use url::Url;
 
+use super::counters::{LoadCounters, RequestErrorKind};
 use super::route::Route;
-use super::tally::{RequestErrorKind, Tally};
-use super::{CrowdPlan, Target};
+use super::{LoadPlan, Target};
 use crate::clock::Clock;
 use crate::origin::SHOP_SEAT_ENDS;
 
@@ -51,7 +51,7 @@ pub(super) struct Network {
     permits: Semaphore,
     answer_within: Duration,
     pub(super) clock: Clock,
-    pub(super) tally: Arc<Tally>,
+    pub(super) counters: Arc<LoadCounters>,
 }
 
 /// A gateway, and where it tells places.
@@ -75,20 +75,20 @@ pub(super) enum Page {
     /// A page of the shop.
     Shop {
         /// When the visitor's seat ends, if the shop said so.
-        seat_ends_at: Option<Millis>,
+        seat_ends_at: Option<Timestamp>,
     },
     /// The waiting page.
     Queue {
         /// When to ask again.
         ask_after: Duration,
         /// When the answer was here.
-        received_at: Millis,
+        received_at: Timestamp,
     },
 }
 
 /// An answer to somebody who asks for its place.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Place {
+pub(super) enum PositionReply {
     /// Come in.
     In,
     /// Not yet.
@@ -118,7 +118,12 @@ impl Network {
     /// # Panics
     ///
     /// If it has no gateway.
-    pub(super) fn new(target: Target, plan: &CrowdPlan, clock: Clock, tally: Arc<Tally>) -> Self {
+    pub(super) fn new(
+        target: Target,
+        plan: &LoadPlan,
+        clock: Clock,
+        counters: Arc<LoadCounters>,
+    ) -> Self {
         let mut connector = HttpConnector::new();
         connector.set_nodelay(true);
         connector.set_connect_timeout(Some(plan.answer_within));
@@ -140,7 +145,7 @@ impl Network {
             permits: Semaphore::new(permits),
             answer_within: plan.answer_within,
             clock,
-            tally,
+            counters,
         }
     }
 
@@ -159,7 +164,7 @@ impl Network {
             .acquire()
             .await
             .expect("nobody closes this semaphore");
-        self.tally.requested();
+        self.counters.requested();
         let answer = async {
             let response = self.client.request(request).await.map_err(|error| {
                 if error.is_connect() {
@@ -256,7 +261,7 @@ impl Browser {
     }
 
     /// Asks for the visitor's place, as the waiting page's script does.
-    pub(super) async fn ask_place(&mut self) -> Result<Place, RequestErrorKind> {
+    pub(super) async fn ask_place(&mut self) -> Result<PositionReply, RequestErrorKind> {
         let url = self.next_node().place.clone();
         let request = Request::builder()
             .header(ACCEPT, "application/json")
@@ -273,13 +278,13 @@ impl Browser {
         };
         let fields = body.cf_waiting_room;
         if !fields.in_waiting_room {
-            return Ok(Place::In);
+            return Ok(PositionReply::In);
         }
         let interval = fields
             .refresh_interval_seconds
             .filter(|seconds| *seconds > 0.0)
             .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-        Ok(Place::Queue {
+        Ok(PositionReply::Queue {
             ask_after: within_reason(interval.or_else(|| retry_after(response.headers()))),
         })
     }
@@ -331,9 +336,9 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     Some(Duration::from_secs(seconds))
 }
 
-fn seat_ends_at(headers: &HeaderMap) -> Option<Millis> {
+fn seat_ends_at(headers: &HeaderMap) -> Option<Timestamp> {
     let millis = headers.get(SHOP_SEAT_ENDS)?.to_str().ok()?.parse().ok()?;
-    Some(Millis(millis))
+    Some(Timestamp(millis))
 }
 
 fn within_reason(ask_after: Option<Duration>) -> Duration {

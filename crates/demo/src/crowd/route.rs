@@ -3,12 +3,12 @@
 //! Most visitors keep to one, as behind a load balancer with sticky sessions. The others show what
 //! happens without: each of their requests goes to another node, in whatever data center.
 
-use super::CrowdPlan;
-use crate::dice::Dice;
+use super::LoadPlan;
+use crate::rng::Dice;
 
 /// Makes these dice others than those that choose what a visitor does, so that the same crowd does
 /// the same before any number of nodes.
-const OTHER_DICE: u64 = 0x6E6F_6465_2D64_6963;
+const OTHER_RNG: u64 = 0x6E6F_6465_2D64_6963;
 
 /// The way of one visitor through the nodes.
 #[derive(Clone, Debug)]
@@ -21,22 +21,22 @@ pub(super) struct Route {
 
 impl Route {
     /// The way of visitor `number` (from 0) through so many nodes.
-    pub(super) fn new(plan: &CrowdPlan, number: u32, nodes: u32) -> Self {
+    pub(super) fn new(plan: &LoadPlan, number: u32, nodes: u32) -> Self {
         let nodes = nodes.max(1);
-        let mut dice = Dice::new(plan.seed ^ OTHER_DICE, number);
-        let is_wanderer = nodes > 1 && dice.happens(plan.wander_percent);
+        let mut rng = Dice::new(plan.seed ^ OTHER_RNG, number);
+        let is_wanderer = nodes > 1 && rng.happens(plan.wander_percent);
         Self {
             // In turn, so that every node gets its part of any crowd.
             node: number % nodes,
             nodes,
-            wanders: is_wanderer.then_some(dice),
+            wanders: is_wanderer.then_some(rng),
         }
     }
 
     /// The node for the next request, from 0.
     pub(super) fn next(&mut self) -> u32 {
-        if let Some(dice) = &mut self.wanders {
-            let step = dice.number(&(1..=self.nodes - 1));
+        if let Some(rng) = &mut self.wanders {
+            let step = rng.number(&(1..=self.nodes - 1));
             self.node = (self.node + step) % self.nodes;
         }
         self.node
@@ -51,7 +51,7 @@ mod tests {
     use crate::tests::quick_plan;
 
     fn route(wander_percent: u32, number: u32, nodes: u32) -> Vec<u32> {
-        let plan = CrowdPlan {
+        let plan = LoadPlan {
             wander_percent,
             ..quick_plan()
         };

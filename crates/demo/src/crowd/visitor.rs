@@ -5,15 +5,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use anteroom_room::time::Millis;
+use anteroom_room::time::Timestamp;
 use tokio::time::{Instant, sleep, sleep_until};
 
-use super::CrowdPlan;
-use super::browser::{Browser, Network, Page, Place};
+use super::LoadPlan;
+use super::browser::{Browser, Network, Page, PositionReply};
+use super::counters::{RequestErrorKind, Stage};
 use super::route::Route;
-use super::tally::{RequestErrorKind, Stage};
-use crate::dice::Dice;
 use crate::origin::ITEMS;
+use crate::rng::Dice;
 
 /// How often a visitor tries to get a page before it goes home.
 const TRIES_MAX: u32 = 5;
@@ -22,29 +22,29 @@ const TRIES_MAX: u32 = 5;
 #[derive(Debug)]
 pub(super) struct Visitor {
     network: Arc<Network>,
-    plan: Arc<CrowdPlan>,
+    plan: Arc<LoadPlan>,
     browser: Browser,
-    dice: Dice,
+    rng: Dice,
     stage: Stage,
-    seat_ends_at: Option<Millis>,
+    seat_ends_at: Option<Timestamp>,
 }
 
 /// How the line ended.
-enum Line {
+enum QueueOutcome {
     Entered,
     GaveUp,
     Failed,
 }
 
 /// How a visit ended.
-enum Visit {
+enum VisitOutcome {
     Left,
     Queued,
     Failed,
 }
 
 /// What a visitor wants of the shop.
-enum Wish {
+enum VisitGoal {
     Item(u32),
     Order,
     Goodbye,
@@ -52,12 +52,12 @@ enum Wish {
 
 impl Visitor {
     /// Visitor `number` (from 0) at home.
-    pub(super) fn new(network: Arc<Network>, plan: Arc<CrowdPlan>, number: u32) -> Self {
+    pub(super) fn new(network: Arc<Network>, plan: Arc<LoadPlan>, number: u32) -> Self {
         let route = Route::new(&plan, number, network.nodes());
         Self {
             browser: Browser::new(Arc::clone(&network), route),
             network,
-            dice: Dice::new(plan.seed, number),
+            rng: Dice::new(plan.seed, number),
             plan,
             stage: Stage::Away,
             seat_ends_at: None,
@@ -67,49 +67,49 @@ impl Visitor {
     /// The whole story, from leaving home to the last page. Safe to cancel at any time.
     pub(super) async fn live(mut self, arrives_after: Duration) {
         sleep(arrives_after).await;
-        self.stand_at(Stage::Arriving);
+        self.stand_at(Stage::ArrivalKind);
         let arrived = Instant::now();
         let gives_up_at = self
-            .dice
+            .rng
             .happens(self.plan.impatient_percent)
-            .then(|| arrived + self.dice.duration(&self.plan.patience));
+            .then(|| arrived + self.rng.duration(&self.plan.patience));
         let mut was_inside = false;
         loop {
             match self.get_in(gives_up_at.filter(|_| !was_inside)).await {
-                Line::Entered => {}
-                Line::GaveUp => return self.stand_at(Stage::GaveUp),
-                Line::Failed => return self.stand_at(Stage::Failed),
+                QueueOutcome::Entered => {}
+                QueueOutcome::GaveUp => return self.stand_at(Stage::GaveUp),
+                QueueOutcome::Failed => return self.stand_at(Stage::Failed),
             }
             self.stand_at(Stage::Inside);
             if !was_inside {
-                self.network.tally.admitted(arrived.elapsed());
+                self.network.counters.admitted(arrived.elapsed());
                 was_inside = true;
             }
             match self.look_around().await {
-                Visit::Left => return self.stand_at(Stage::Finished),
-                Visit::Failed => return self.stand_at(Stage::Failed),
-                Visit::Queued => self.stand_at(Stage::Waiting),
+                VisitOutcome::Left => return self.stand_at(Stage::Finished),
+                VisitOutcome::Failed => return self.stand_at(Stage::Failed),
+                VisitOutcome::Queued => self.stand_at(Stage::Waiting),
             }
         }
     }
 
     /// Asks for the first page until it is there.
-    async fn get_in(&mut self, gives_up_at: Option<Instant>) -> Line {
+    async fn get_in(&mut self, gives_up_at: Option<Instant>) -> QueueOutcome {
         let mut was_called = false;
         loop {
             match self.open("/").await {
-                Some(Page::Shop { .. }) => return Line::Entered,
+                Some(Page::Shop { .. }) => return QueueOutcome::Entered,
                 Some(Page::Queue { ask_after, .. }) => {
                     if was_called {
-                        self.network.tally.called_in_vain();
+                        self.network.counters.called_in_vain();
                     }
                     self.stand_at(Stage::Waiting);
                     was_called = self.wait(ask_after, gives_up_at).await;
                     if !was_called {
-                        return Line::GaveUp;
+                        return QueueOutcome::GaveUp;
                     }
                 }
-                None => return Line::Failed,
+                None => return QueueOutcome::Failed,
             }
         }
     }
@@ -128,9 +128,9 @@ impl Visitor {
             }
             sleep_until(asks_at).await;
             match self.browser.ask_place().await {
-                Ok(Place::In) => return true,
-                Ok(Place::Queue { ask_after: next }) => ask_after = next,
-                Err(kind) => self.network.tally.failed(kind),
+                Ok(PositionReply::In) => return true,
+                Ok(PositionReply::Queue { ask_after: next }) => ask_after = next,
+                Err(kind) => self.network.counters.failed(kind),
             }
             pause = ask_after;
         }
@@ -138,18 +138,18 @@ impl Visitor {
 
     /// Up to a fifth longer, so that those who came together do not ask together for ever.
     fn with_jitter(&mut self, pause: Duration) -> Duration {
-        self.dice.duration(&(pause..=pause + pause / 5))
+        self.rng.duration(&(pause..=pause + pause / 5))
     }
 
     /// Opens pages until the visitor has seen enough.
-    async fn look_around(&mut self) -> Visit {
+    async fn look_around(&mut self) -> VisitOutcome {
         for wish in self.wishes() {
-            let think = self.dice.duration(&self.plan.think);
+            let think = self.rng.duration(&self.plan.think);
             sleep(think).await;
             let page = match wish {
-                Wish::Item(number) => self.open(&format!("/item/{number}")).await,
-                Wish::Order => self.submit("/checkout", "item=1").await,
-                Wish::Goodbye => self.submit("/logout", "").await,
+                VisitGoal::Item(number) => self.open(&format!("/item/{number}")).await,
+                VisitGoal::Order => self.submit("/checkout", "item=1").await,
+                VisitGoal::Goodbye => self.submit("/logout", "").await,
             };
             match page {
                 Some(Page::Shop { .. }) => {}
@@ -158,25 +158,25 @@ impl Visitor {
                     // taken for one that was taken away.
                     let seat_ends_at = self.seat_ends_at.take();
                     let had_seat = seat_ends_at.is_some_and(|end| received_at < end);
-                    self.network.tally.queued_again(had_seat);
-                    return Visit::Queued;
+                    self.network.counters.queued_again(had_seat);
+                    return VisitOutcome::Queued;
                 }
-                None => return Visit::Failed,
+                None => return VisitOutcome::Failed,
             }
         }
-        Visit::Left
+        VisitOutcome::Left
     }
 
-    fn wishes(&mut self) -> Vec<Wish> {
-        let pages = self.dice.number(&self.plan.pages);
-        let mut wishes: Vec<Wish> = (1..pages)
-            .map(|_| Wish::Item(self.dice.number(&(1..=ITEMS))))
+    fn wishes(&mut self) -> Vec<VisitGoal> {
+        let pages = self.rng.number(&self.plan.pages);
+        let mut wishes: Vec<VisitGoal> = (1..pages)
+            .map(|_| VisitGoal::Item(self.rng.number(&(1..=ITEMS))))
             .collect();
-        if self.dice.happens(self.plan.buy_percent) {
-            wishes.push(Wish::Order);
+        if self.rng.happens(self.plan.buy_percent) {
+            wishes.push(VisitGoal::Order);
         }
-        if self.dice.happens(self.plan.log_out_percent) {
-            wishes.push(Wish::Goodbye);
+        if self.rng.happens(self.plan.log_out_percent) {
+            wishes.push(VisitGoal::Goodbye);
         }
         wishes
     }
@@ -210,14 +210,14 @@ impl Visitor {
                 Some(page)
             }
             Err(kind) => {
-                self.network.tally.failed(kind);
+                self.network.counters.failed(kind);
                 None
             }
         }
     }
 
     fn stand_at(&mut self, stage: Stage) {
-        self.network.tally.moved(self.stage, stage);
+        self.network.counters.moved(self.stage, stage);
         self.stage = stage;
     }
 }

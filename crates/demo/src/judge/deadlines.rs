@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anteroom_room::id::VisitorId;
-use anteroom_room::time::Millis;
+use anteroom_room::time::Timestamp;
 
 /// Distinct visitors, each until an end of its own, and the most there ever were.
 ///
@@ -14,14 +14,14 @@ use anteroom_room::time::Millis;
 /// Both collections hold the same visitors with the same ends.
 #[derive(Debug, Default)]
 pub(super) struct Deadlines {
-    by_end: BTreeSet<(Millis, VisitorId)>,
-    end_of: BTreeMap<VisitorId, Millis>,
+    by_end: BTreeSet<(Timestamp, VisitorId)>,
+    end_of: BTreeMap<VisitorId, Timestamp>,
     most: usize,
 }
 
 impl Deadlines {
     /// Drops everybody whose end is at or before `now`.
-    pub(super) fn expire(&mut self, now: Millis) {
+    pub(super) fn expire(&mut self, now: Timestamp) {
         while let Some(&(end, visitor)) = self.by_end.first() {
             if end > now {
                 break;
@@ -32,7 +32,7 @@ impl Deadlines {
     }
 
     /// Counts a visitor until `end`, unless it already stays longer.
-    pub(super) fn extend(&mut self, visitor: VisitorId, end: Millis) {
+    pub(super) fn extend(&mut self, visitor: VisitorId, end: Timestamp) {
         let known_end = self.end_of.get(&visitor).copied();
         if known_end.is_some_and(|known| known >= end) {
             return;

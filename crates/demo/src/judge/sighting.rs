@@ -4,7 +4,7 @@
 //! here could tell a forged header from a true one.
 
 use anteroom_room::id::VisitorId;
-use anteroom_room::time::Millis;
+use anteroom_room::time::Timestamp;
 use http::{HeaderMap, HeaderName};
 
 /// The visitor, as 32 hex digits.
@@ -18,16 +18,16 @@ pub const ROOM: HeaderName = HeaderName::from_static("anteroom-room");
 
 /// One request of an admitted visitor, as the gateway describes it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Sighting {
+pub struct OriginRequest {
     /// Whose request it is.
     pub visitor: VisitorId,
     /// When the visitor's seat ends.
-    pub seat_ends_at: Millis,
+    pub seat_ends_at: Timestamp,
     /// When the visitor was admitted.
-    pub accepted_at: Millis,
+    pub accepted_at: Timestamp,
 }
 
-impl Sighting {
+impl OriginRequest {
     /// Reads the headers; `None` unless each is there exactly once, is well formed, and the room
     /// is `room`.
     #[must_use]
@@ -59,9 +59,9 @@ fn parse_visitor(text: &str) -> Option<VisitorId> {
     Some(VisitorId(bits.to_be_bytes()))
 }
 
-fn parse_millis(text: &str) -> Option<Millis> {
+fn parse_millis(text: &str) -> Option<Timestamp> {
     let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
-    text.parse().ok().filter(|_| is_number).map(Millis)
+    text.parse().ok().filter(|_| is_number).map(Timestamp)
 }
 
 #[cfg(test)]
@@ -88,10 +88,10 @@ mod tests {
 
     #[test]
     fn four_good_headers_make_a_sighting() {
-        let sighting = Sighting::from_headers(&complete(), "demo").unwrap();
+        let sighting = OriginRequest::from_headers(&complete(), "demo").unwrap();
         assert_eq!(sighting.visitor.0[15], 0x0f);
-        assert_eq!(sighting.seat_ends_at, Millis(1_700_000_010_000));
-        assert_eq!(sighting.accepted_at, Millis(1_700_000_000_000));
+        assert_eq!(sighting.seat_ends_at, Timestamp(1_700_000_010_000));
+        assert_eq!(sighting.accepted_at, Timestamp(1_700_000_000_000));
     }
 
     #[test]
@@ -99,11 +99,19 @@ mod tests {
         for name in [VISITOR, SEAT_ENDS, ACCEPTED_AT, ROOM] {
             let mut without = complete();
             without.remove(&name);
-            assert_eq!(Sighting::from_headers(&without, "demo"), None, "no {name}");
+            assert_eq!(
+                OriginRequest::from_headers(&without, "demo"),
+                None,
+                "no {name}"
+            );
             let mut doubled = complete();
             let value = doubled[&name].clone();
             doubled.append(&name, value);
-            assert_eq!(Sighting::from_headers(&doubled, "demo"), None, "two {name}");
+            assert_eq!(
+                OriginRequest::from_headers(&doubled, "demo"),
+                None,
+                "two {name}"
+            );
         }
         for (name, value) in [
             (VISITOR, "+00102030405060708090a0b0c0d0e0f"),
@@ -117,7 +125,7 @@ mod tests {
             let mut wrong = complete();
             wrong.insert(&name, value.parse().unwrap());
             assert_eq!(
-                Sighting::from_headers(&wrong, "demo"),
+                OriginRequest::from_headers(&wrong, "demo"),
                 None,
                 "{name}: {value}"
             );

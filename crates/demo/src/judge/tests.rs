@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-const SESSION: Span = Span(5_000);
+const SESSION: DurationMs = DurationMs(5_000);
 const LIMITS: Limits = Limits {
     total_active_users: 2,
     new_users_per_minute: 3,
@@ -14,18 +14,18 @@ const fn visitor(number: u8) -> VisitorId {
     VisitorId([number; 16])
 }
 
-const fn sighting(number: u8, accepted_at: u64, seat_ends_at: u64) -> Sighting {
-    Sighting {
+const fn sighting(number: u8, accepted_at: u64, seat_ends_at: u64) -> OriginRequest {
+    OriginRequest {
         visitor: visitor(number),
-        seat_ends_at: Millis(seat_ends_at),
-        accepted_at: Millis(accepted_at),
+        seat_ends_at: Timestamp(seat_ends_at),
+        accepted_at: Timestamp(accepted_at),
     }
 }
 
-fn judge(sightings: &[(u64, Sighting)]) -> Judge {
-    let mut judge = Judge::new(SESSION);
+fn judge(sightings: &[(u64, OriginRequest)]) -> Checker {
+    let mut judge = Checker::new(SESSION);
     for (now, sighting) in sightings {
-        judge.observe(sighting, Millis(*now));
+        judge.observe(sighting, Timestamp(*now));
     }
     judge
 }
@@ -37,7 +37,7 @@ fn a_seat_that_ends_now_is_free_for_whoever_comes_now() {
         (0, sighting(2, 0, 1_000)),
         (1_000, sighting(3, 1_000, 2_000)),
     ])
-    .verdict(LIMITS, Millis(1_000));
+    .verdict(LIMITS, Timestamp(1_000));
     assert_eq!((verdict.most_inside, verdict.inside), (2, 1));
     assert!(verdict.is_within_limits());
 }
@@ -49,7 +49,7 @@ fn one_visitor_too_many_is_seen_although_it_was_short() {
         (0, sighting(2, 0, 1_000)),
         (999, sighting(3, 999, 2_000)),
     ])
-    .verdict(LIMITS, Millis(1_000_000));
+    .verdict(LIMITS, Timestamp(1_000_000));
     assert_eq!((verdict.most_inside, verdict.inside), (3, 0));
     assert!(verdict.is_over_total_active_users());
     assert!(!verdict.is_within_limits());
@@ -58,8 +58,8 @@ fn one_visitor_too_many_is_seen_although_it_was_short() {
 #[test]
 fn an_older_ticket_does_not_shorten_a_seat() {
     let mut judge = judge(&[(0, sighting(1, 0, 9_000)), (1, sighting(1, 0, 2_000))]);
-    assert_eq!(judge.inside(Millis(8_999)), 1);
-    assert_eq!(judge.inside(Millis(9_000)), 0);
+    assert_eq!(judge.inside(Timestamp(8_999)), 1);
+    assert_eq!(judge.inside(Timestamp(9_000)), 0);
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn admissions_count_in_the_minute_they_name_and_once() {
         (60_200, sighting(2, 60_000, 70_000)),
         (60_300, sighting(2, 60_250, 70_000)),
     ])
-    .verdict(LIMITS, Millis(60_300));
+    .verdict(LIMITS, Timestamp(60_300));
     assert_eq!(
         (verdict.admissions, verdict.most_admissions_in_a_minute),
         (3, 2)
@@ -87,7 +87,7 @@ fn too_many_admissions_in_a_minute_are_over_the_limit() {
             )
         })
         .collect();
-    let verdict = judge(&requests).verdict(LIMITS, Millis(4_000));
+    let verdict = judge(&requests).verdict(LIMITS, Timestamp(4_000));
     assert_eq!(verdict.most_inside, 1);
     assert!(verdict.is_over_new_users_per_minute());
     assert!(!verdict.is_within_limits());
@@ -95,7 +95,7 @@ fn too_many_admissions_in_a_minute_are_over_the_limit() {
 
 #[test]
 fn a_request_is_late_after_its_seat_beyond_the_travel_time() {
-    let on_the_way = judge(&[(1_500, sighting(1, 0, 1_000))]).verdict(LIMITS, Millis(1_500));
+    let on_the_way = judge(&[(1_500, sighting(1, 0, 1_000))]).verdict(LIMITS, Timestamp(1_500));
     assert_eq!(
         (
             on_the_way.late_requests,
@@ -105,7 +105,7 @@ fn a_request_is_late_after_its_seat_beyond_the_travel_time() {
     );
     assert_eq!((on_the_way.late_ms_max, on_the_way.inside), (500, 0));
     assert!(on_the_way.is_within_limits());
-    let blamed = judge(&[(1_501, sighting(1, 0, 1_000))]).verdict(LIMITS, Millis(1_501));
+    let blamed = judge(&[(1_501, sighting(1, 0, 1_000))]).verdict(LIMITS, Timestamp(1_501));
     assert_eq!(
         (blamed.late_requests, blamed.late_on_the_way_requests),
         (1, 0)
@@ -115,9 +115,9 @@ fn a_request_is_late_after_its_seat_beyond_the_travel_time() {
 
 #[test]
 fn with_an_unjudged_request_nothing_is_proved() {
-    let mut judge = Judge::new(SESSION);
-    judge.observe_unjudged(Millis(1));
-    let verdict = judge.verdict(LIMITS, Millis(1));
+    let mut judge = Checker::new(SESSION);
+    judge.observe_unjudged(Timestamp(1));
+    let verdict = judge.verdict(LIMITS, Timestamp(1));
     assert_eq!((verdict.requests, verdict.unjudged_requests), (1, 1));
     assert!(!verdict.is_within_limits());
 }
@@ -125,27 +125,31 @@ fn with_an_unjudged_request_nothing_is_proved() {
 #[test]
 fn a_logged_out_visitor_leaves_at_once_and_still_counts_then() {
     let mut judge = judge(&[(0, sighting(1, 0, 9_000))]);
-    judge.revoke(visitor(1), Millis(10));
-    judge.revoke(visitor(1), Millis(10));
-    assert_eq!(judge.inside(Millis(10)), 0);
-    judge.observe(&sighting(2, 0, 9_000), Millis(20));
-    judge.observe(&sighting(1, 0, 9_000), Millis(20));
-    assert_eq!(judge.inside(Millis(20)), 1);
-    let verdict = judge.verdict(LIMITS, Millis(20));
+    judge.revoke(visitor(1), Timestamp(10));
+    judge.revoke(visitor(1), Timestamp(10));
+    assert_eq!(judge.inside(Timestamp(10)), 0);
+    judge.observe(&sighting(2, 0, 9_000), Timestamp(20));
+    judge.observe(&sighting(1, 0, 9_000), Timestamp(20));
+    assert_eq!(judge.inside(Timestamp(20)), 1);
+    let verdict = judge.verdict(LIMITS, Timestamp(20));
     assert_eq!((verdict.revoked, verdict.most_inside), (1, 2));
-    judge.observe(&sighting(1, 30, 9_000), Millis(30));
-    assert_eq!(judge.inside(Millis(30)), 2, "it was admitted again");
+    judge.observe(&sighting(1, 30, 9_000), Timestamp(30));
+    assert_eq!(judge.inside(Timestamp(30)), 2, "it was admitted again");
 }
 
 #[test]
 fn limits_belong_to_the_verdict_and_not_to_the_count() {
     let mut judge = judge(&[(0, sighting(1, 0, 9_000)), (0, sighting(2, 0, 9_000))]);
-    assert!(judge.verdict(LIMITS, Millis(1)).is_within_limits());
+    assert!(judge.verdict(LIMITS, Timestamp(1)).is_within_limits());
     let lower = Limits {
         total_active_users: 1,
         ..LIMITS
     };
-    assert!(judge.verdict(lower, Millis(1)).is_over_total_active_users());
+    assert!(
+        judge
+            .verdict(lower, Timestamp(1))
+            .is_over_total_active_users()
+    );
 }
 
 /// One thing that happens to the judge.
@@ -182,23 +186,23 @@ fn events() -> impl Strategy<Value = Vec<(u64, Event)>> {
 /// Keeps every request for ever and counts from the beginning each time.
 #[derive(Default)]
 struct Model {
-    kept: Vec<(Millis, Sighting)>,
-    gone: BTreeMap<VisitorId, Millis>,
-    admitted: Vec<Sighting>,
+    kept: Vec<(Timestamp, OriginRequest)>,
+    gone: BTreeMap<VisitorId, Timestamp>,
+    admitted: Vec<OriginRequest>,
     most_inside: usize,
     most_seen: usize,
 }
 
 impl Model {
-    fn inside(&self, now: Millis) -> usize {
+    fn inside(&self, now: Timestamp) -> usize {
         self.distinct(|_, kept| kept.seat_ends_at > now)
     }
 
-    fn seen(&self, now: Millis) -> usize {
+    fn seen(&self, now: Timestamp) -> usize {
         self.distinct(|seen_at, _| seen_at + SESSION > now)
     }
 
-    fn distinct(&self, is_counted: impl Fn(Millis, &Sighting) -> bool) -> usize {
+    fn distinct(&self, is_counted: impl Fn(Timestamp, &OriginRequest) -> bool) -> usize {
         let counted = self.kept.iter().filter(|(at, kept)| is_counted(*at, kept));
         counted
             .map(|(_, kept)| kept.visitor)
@@ -206,15 +210,15 @@ impl Model {
             .len()
     }
 
-    fn request(&mut self, now: Millis, sighting: Sighting) {
+    fn request(&mut self, now: Timestamp, sighting: OriginRequest) {
         self.admitted.push(sighting);
         let ended_at = self.gone.get(&sighting.visitor);
         if ended_at.is_some_and(|at| sighting.accepted_at <= *at) {
             if sighting.seat_ends_at > now {
                 self.most_inside = self.most_inside.max(self.inside(now) + 1);
             }
-            let seen = Sighting {
-                seat_ends_at: Millis::ZERO,
+            let seen = OriginRequest {
+                seat_ends_at: Timestamp::ZERO,
                 ..sighting
             };
             self.kept.push((now, seen));
@@ -245,17 +249,17 @@ impl Model {
 proptest! {
     #[test]
     fn the_judge_agrees_with_a_model_that_forgets_nothing(events in events()) {
-        let mut judge = Judge::new(SESSION);
+        let mut judge = Checker::new(SESSION);
         let mut model = Model::default();
-        let mut now = Millis(1_000_000);
+        let mut now = Timestamp(1_000_000);
         for (later, event) in events {
-            now = now + Span(later);
+            now = now + DurationMs(later);
             match event {
                 Event::Request { visitor: number, accepted_ago, seat_ms, late_ms } => {
-                    let sighting = Sighting {
+                    let sighting = OriginRequest {
                         visitor: visitor(number),
-                        accepted_at: now.floor_to(Span(20_000)) - Span(accepted_ago),
-                        seat_ends_at: now + Span(seat_ms) - Span(late_ms),
+                        accepted_at: now.floor_to(DurationMs(20_000)) - DurationMs(accepted_ago),
+                        seat_ends_at: now + DurationMs(seat_ms) - DurationMs(late_ms),
                     };
                     judge.observe(&sighting, now);
                     model.request(now, sighting);

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use super::events::Events;
 use super::{Shop, shop};
-use crate::judge::Sighting;
+use crate::judge::OriginRequest;
 
 /// Tells the visitor until when its seat lasts, in Unix milliseconds, as the gateway said it.
 ///
@@ -38,7 +38,7 @@ enum Route {
     Checkout,
     Logout,
     Events,
-    Judge,
+    Checker,
     Unknown,
     WrongMethod(&'static str),
 }
@@ -50,7 +50,7 @@ impl Route {
             "/checkout" => (Self::Checkout, true),
             "/logout" => (Self::Logout, true),
             "/events" => (Self::Events, false),
-            "/judge" => (Self::Judge, false),
+            "/judge" => (Self::Checker, false),
             _ => match shop::item_number(path) {
                 Some(number) => (Self::Item(number), false),
                 None => return Self::Unknown,
@@ -79,7 +79,7 @@ pub(super) async fn answer(
 ) -> Result<Response<Body>, Infallible> {
     let began = Instant::now();
     let route = Route::of(request.method(), request.uri().path());
-    let sighting = Sighting::from_headers(request.headers(), &shop.options.room);
+    let sighting = OriginRequest::from_headers(request.headers(), &shop.options.room);
     let _weight = (sighting.is_none() && route.is_work()).then(|| AnonymousWeight::on(&shop));
     let load = shop.count_in(route, sighting.as_ref());
     let is_order_taken = Limited::new(request.into_body(), ORDER_BYTES_MAX)
@@ -110,38 +110,38 @@ impl Shop {
     }
 
     /// Shows the request to the judge; returns how many the shop has to bear while it answers.
-    fn count_in(&self, route: Route, sighting: Option<&Sighting>) -> usize {
+    fn count_in(&self, route: Route, sighting: Option<&OriginRequest>) -> usize {
         let mut judge = self.judge.lock();
         let now = self.clock.now();
         match sighting {
             Some(sighting) => judge.observe(sighting, now),
             // Whoever asks the judge directly is no visitor.
-            None if route == Route::Judge => {}
+            None if route == Route::Checker => {}
             None => judge.observe_unjudged(now),
         }
         let anonymous = self.anonymous.load(Ordering::Relaxed);
         judge.inside(now) + usize::try_from(anonymous).unwrap_or(usize::MAX)
     }
 
-    fn respond(self: &Arc<Self>, route: Route, sighting: Option<&Sighting>) -> Response<Body> {
+    fn respond(self: &Arc<Self>, route: Route, sighting: Option<&OriginRequest>) -> Response<Body> {
         let inside = self.inside();
-        let figures = shop::Figures {
+        let stats = shop::ShopStats {
             inside,
             capacity: self.options.service_time.capacity,
             page_ms: self.options.service_time.of(inside).as_millis(),
             seat_left: sighting.map(|s| s.seat_ends_at.since(self.clock.now())),
         };
         match route {
-            Route::Home => html(shop::home(&figures)),
-            Route::Item(number) => html(shop::item(&figures, number)),
-            Route::Checkout => html(shop::thanks(&figures)),
+            Route::Home => html(shop::home(&stats)),
+            Route::Item(number) => html(shop::item(&stats, number)),
+            Route::Checkout => html(shop::thanks(&stats)),
             Route::Logout => self.log_out(sighting),
             Route::Events => {
                 let mut response = Response::new(Either::Right(Events::new(Arc::clone(self))));
                 finish(&mut response, StatusCode::OK, "text/event-stream");
                 response
             }
-            Route::Judge => self.judgement(),
+            Route::Checker => self.judgement(),
             Route::Unknown => plain(StatusCode::NOT_FOUND, "the shop does not have this\n"),
             Route::WrongMethod(allowed) => {
                 let mut response = plain(StatusCode::METHOD_NOT_ALLOWED, "not in this way\n");
@@ -152,7 +152,7 @@ impl Shop {
         }
     }
 
-    fn log_out(&self, sighting: Option<&Sighting>) -> Response<Body> {
+    fn log_out(&self, sighting: Option<&OriginRequest>) -> Response<Body> {
         if let Some(sighting) = sighting {
             // Before the answer leaves: the gateway may give the seat away as soon as it has it.
             let mut judge = self.judge.lock();
@@ -225,7 +225,7 @@ mod tests {
             (Method::GET, "/logout", Route::WrongMethod("POST")),
             (Method::POST, "/logout", Route::Logout),
             (Method::GET, "/events", Route::Events),
-            (Method::GET, "/judge", Route::Judge),
+            (Method::GET, "/judge", Route::Checker),
             (Method::GET, "/favicon.ico", Route::Unknown),
         ] {
             assert_eq!(Route::of(&method, path), route, "{method} {path}");

@@ -4,14 +4,14 @@
 
 use std::fmt::Write as _;
 
-use anteroom_room::time::Span;
+use anteroom_room::time::DurationMs;
 
 /// How many things the shop sells. Enough for a visitor to look around.
 pub(crate) const ITEMS: u32 = 12;
 
 /// What a page tells of the shop.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Figures {
+pub(super) struct ShopStats {
     /// Visitors inside.
     pub(super) inside: usize,
     /// How many the shop can bear.
@@ -19,7 +19,7 @@ pub(super) struct Figures {
     /// How long a page takes now.
     pub(super) page_ms: u128,
     /// How long this visitor's seat lasts; `None` if it came past the gateway.
-    pub(super) seat_left: Option<Span>,
+    pub(super) seat_left: Option<DurationMs>,
 }
 
 const STYLE: &str = "\
@@ -45,7 +45,7 @@ pub(super) fn item_number(path: &str) -> Option<u32> {
 }
 
 /// The first page.
-pub(super) fn home(figures: &Figures) -> String {
+pub(super) fn home(stats: &ShopStats) -> String {
     let mut items = String::new();
     for number in 1..=ITEMS {
         write!(
@@ -57,26 +57,26 @@ pub(super) fn home(figures: &Figures) -> String {
     page(
         "The lamp shop",
         &format!("<p>You are in. Look around:</p><ul>{items}</ul>"),
-        figures,
+        stats,
     )
 }
 
 /// One item.
-pub(super) fn item(figures: &Figures, number: u32) -> String {
+pub(super) fn item(stats: &ShopStats, number: u32) -> String {
     let content = format!(
         "<p>It shines. It costs {price} euros.</p>\
          <form method=\"post\" action=\"/checkout\"><button>Buy</button></form>\
          <a href=\"/\">Back to the shop</a>",
         price = 10 + 7 * number,
     );
-    page(&format!("Lamp no. {number}"), &content, figures)
+    page(&format!("Lamp no. {number}"), &content, stats)
 }
 
 /// After an order.
-pub(super) fn thanks(figures: &Figures) -> String {
+pub(super) fn thanks(stats: &ShopStats) -> String {
     let content = "<p>Nothing will be sent: this is a demo.</p>\
                    <p><a href=\"/\">Back to the shop</a></p>";
-    page("Thank you for your order", content, figures)
+    page("Thank you for your order", content, stats)
 }
 
 /// After logging out. It has no figures, for the visitor is not inside any more.
@@ -88,13 +88,13 @@ pub(super) fn goodbye() -> String {
     )
 }
 
-fn page(title: &str, content: &str, figures: &Figures) -> String {
-    let Figures {
+fn page(title: &str, content: &str, stats: &ShopStats) -> String {
+    let ShopStats {
         inside,
         capacity,
         page_ms,
         seat_left,
-    } = figures;
+    } = stats;
     let seat = seat_left.map_or_else(String::new, |left| {
         let seconds = left.secs_ceil();
         format!("Your seat lasts <b id=\"seat\">{seconds}</b> s unless you click on. ")
@@ -138,19 +138,19 @@ mod tests {
 
     #[test]
     fn a_page_says_how_full_it_is_and_how_long_seats_last() {
-        let figures = Figures {
+        let stats = ShopStats {
             inside: 41,
             capacity: 50,
             page_ms: 20,
-            seat_left: Some(Span(9_001)),
+            seat_left: Some(DurationMs(9_001)),
         };
-        let page = home(&figures);
+        let page = home(&stats);
         assert!(page.contains("<b id=\"inside\">41</b>"));
         assert!(page.contains("<b id=\"seat\">10</b>"));
-        let figures = Figures {
+        let stats = ShopStats {
             seat_left: None,
-            ..figures
+            ..stats
         };
-        assert!(!item(&figures, 3).contains("id=\"seat\""));
+        assert!(!item(&stats, 3).contains("id=\"seat\""));
     }
 }

@@ -8,7 +8,7 @@ use std::convert::Infallible;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
-use anteroom_room::time::{Millis, Span};
+use anteroom_room::time::{DurationMs, Timestamp};
 use bytes::Bytes;
 use http::header::{COOKIE, SET_COOKIE};
 use http::{HeaderMap, HeaderValue, Request, Response, Uri};
@@ -26,10 +26,10 @@ use url::Url;
 
 use crate::clock::Clock;
 use crate::judge::{ACCEPTED_AT, ROOM, SEAT_ENDS, VISITOR};
-use crate::{GatewayFigures, Layout, RunningGateway, RunningGateways};
+use crate::{GatewayStats, Layout, RunningGateway, RunningGateways};
 
 /// How long after its end a seat is given on: the origin reads its clock a little apart.
-const GIVE_ON_AFTER: Span = Span(5);
+const GIVE_ON_AFTER: DurationMs = DurationMs(5);
 
 /// What is wrong with a gateway.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -56,7 +56,7 @@ pub(super) struct FakeGateway {
 struct Inner {
     origin: SocketAddr,
     seats: usize,
-    session: Span,
+    session: DurationMs,
     fault: Fault,
     clock: Clock,
     client: Client<HttpConnector, Incoming>,
@@ -75,8 +75,8 @@ struct Book {
 
 #[derive(Clone, Copy)]
 struct Seat {
-    accepted_at: Millis,
-    ends_at: Millis,
+    accepted_at: Timestamp,
+    ends_at: Timestamp,
     pages: u32,
 }
 
@@ -86,7 +86,7 @@ impl FakeGateway {
     pub(super) async fn start(
         origin: SocketAddr,
         seats: usize,
-        session: Span,
+        session: DurationMs,
         fault: Fault,
     ) -> Self {
         let inner = Arc::new(Inner {
@@ -161,9 +161,9 @@ impl FakeGateway {
         let doors = self.urls().into_iter().zip(0..);
         let running = doors.map(|(url, number)| {
             let inner = Arc::clone(&self.inner);
-            let figures = move || {
+            let stats = move || {
                 let book = inner.book.lock();
-                GatewayFigures {
+                GatewayStats {
                     inside: book.seats.len().try_into().unwrap(),
                     waiting: 0,
                     admitted: if number == 0 { book.admitted } else { 0 },
@@ -172,7 +172,7 @@ impl FakeGateway {
             RunningGateway {
                 url,
                 data_center: 1 + number / layout.nodes_in_each,
-                figures: Box::new(figures),
+                stats: Box::new(stats),
             }
         });
         RunningGateways {
@@ -219,7 +219,7 @@ impl Inner {
             return;
         }
         let ends_at = match self.fault {
-            Fault::LetsOverstay => seat.ends_at - self.session - Span(2_000),
+            Fault::LetsOverstay => seat.ends_at - self.session - DurationMs(2_000),
             _ => seat.ends_at,
         };
         let id = format!("{visitor:032x}");

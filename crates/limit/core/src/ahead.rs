@@ -7,9 +7,9 @@
 
 use crate::policy::Policy;
 use crate::registry::{Early, Remembers};
-use crate::time::MicroSpan;
+use crate::time::DurationUs;
 
-const YEAR: MicroSpan = MicroSpan::from_secs(365 * 86_400);
+const YEAR: DurationUs = DurationUs::from_secs(365 * 86_400);
 
 /// How many years may lie between a call and the time at which it is paid off, where times are
 /// doubles. Together with a time of up to the year 2112 that stays below 2^53 us, up to where

@@ -3,7 +3,7 @@
 use core::fmt::Debug;
 
 use crate::cost::Cost;
-use crate::time::Micros;
+use crate::time::TimestampUs;
 use crate::verdict::Verdict;
 
 /// One way to say whether a call is over its limit. The settings are the implementor; what is
@@ -24,11 +24,11 @@ pub trait Algorithm {
     type State: Clone + Debug + Default + Eq;
 
     /// Decides about a call at `now`, and charges it if it goes through.
-    fn step(&self, state: &mut Self::State, now: Micros, cost: Cost) -> Verdict;
+    fn step(&self, state: &mut Self::State, now: TimestampUs, cost: Cost) -> Verdict;
 
     /// Whether the state may be forgotten: from now on, one who never called would be told the
     /// same.
-    fn is_idle(&self, state: &Self::State, now: Micros) -> bool;
+    fn is_idle(&self, state: &Self::State, now: TimestampUs) -> bool;
 
     /// How much is admitted in any window at most, while the settings stay as they are and no
     /// call counts more than `cost_max`: in any stretch of time as long as the window, wherever

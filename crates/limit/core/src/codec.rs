@@ -65,7 +65,7 @@ mod tests {
     use alloc::boxed::Box;
 
     use super::*;
-    use crate::time::Micros;
+    use crate::time::TimestampUs;
     use crate::{fixed_window, leaky_bucket, sliding_log, sub_windows};
 
     fn check(text: &str, state: &State) {
@@ -78,13 +78,13 @@ mod tests {
     #[test]
     fn zeros_at_the_end_are_left_out() {
         let sub = |counts: &[u32]| {
-            let state = sub_windows::State::from_counts(Micros(50), counts.into());
+            let state = sub_windows::State::from_counts(TimestampUs(50), counts.into());
             State::SubWindows(state)
         };
         check("w 5 50 7 0 3", &sub(&[7, 0, 3, 0, 0]));
         check("w 3 50", &sub(&[0, 0, 0]));
         let fixed = fixed_window::State {
-            starts_at: Micros(50),
+            starts_at: TimestampUs(50),
             counts: [0],
         };
         check("f 1 50", &State::FixedWindow(fixed));
@@ -95,7 +95,7 @@ mod tests {
     fn a_log_says_how_long_after_the_one_before_each_call_came() {
         let entries = [(1_000, 2), (1_000, u32::MAX), (1_007, 1)];
         let entries = entries.map(|(at, calls)| sliding_log::Entry {
-            at: Micros(at),
+            at: TimestampUs(at),
             calls,
         });
         let log = Box::new(sliding_log::State::from_entries(entries));
@@ -104,8 +104,8 @@ mod tests {
 
     #[test]
     fn a_point_in_time_is_written_with_its_part_of_a_microsecond() {
-        let free_at = crate::fine::FineMicros {
-            micros: Micros(34_286_714),
+        let free_at = crate::fine::FineTimestamp {
+            micros: TimestampUs(34_286_714),
             fraction: 2,
         };
         let state = leaky_bucket::State { free_at };

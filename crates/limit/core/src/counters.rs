@@ -28,7 +28,7 @@ use alloc::vec::Vec;
 
 use crate::cost::Cost;
 use crate::exact::{div_ceil, div_floor, product};
-use crate::time::{MicroSpan, Micros};
+use crate::time::{DurationUs, TimestampUs};
 use crate::verdict::{Standing, Verdict};
 
 mod clocks;
@@ -62,9 +62,9 @@ pub struct CounterIndex(pub u64);
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct AddThenRead {
     /// The moment by which the counter was chosen.
-    pub added_at: Micros,
+    pub added_at: TimestampUs,
     /// A moment at or after the reading.
-    pub read_at: Micros,
+    pub read_at: TimestampUs,
 }
 
 /// Counters as they count at one moment.
@@ -72,7 +72,7 @@ pub struct AddThenRead {
 struct View<'a> {
     rule: &'a Counters,
     /// Where the counter of now begins.
-    starts_at: Micros,
+    starts_at: TimestampUs,
     elapsed: u64,
     /// How many counters began after the first of `counts`.
     begun: u64,
@@ -82,7 +82,7 @@ struct View<'a> {
 
 impl Counters {
     /// `width` is not zero.
-    pub(crate) const fn new(limit: u32, width: MicroSpan, older: u32, oldest: Oldest) -> Self {
+    pub(crate) const fn new(limit: u32, width: DurationUs, older: u32, oldest: Oldest) -> Self {
         Self {
             limit,
             width: width.0,
@@ -93,8 +93,8 @@ impl Counters {
 
     /// The stretch of time that a counter is for.
     #[must_use]
-    pub const fn width(&self) -> MicroSpan {
-        MicroSpan(self.width)
+    pub const fn width(&self) -> DurationUs {
+        DurationUs(self.width)
     }
 
     /// How the oldest of the counters counts.
@@ -130,13 +130,13 @@ impl Counters {
 
     /// How long after its beginning a counter matters. A store may forget it then.
     #[must_use]
-    pub const fn matters_for(&self) -> MicroSpan {
-        MicroSpan(self.width.saturating_mul(self.older as u64 + 1))
+    pub const fn matters_for(&self) -> DurationUs {
+        DurationUs(self.width.saturating_mul(self.older as u64 + 1))
     }
 
     /// The counter to which a call at `now` is added, and from which it is taken back.
     #[must_use]
-    pub const fn index_at(&self, now: Micros) -> CounterIndex {
+    pub const fn index_at(&self, now: TimestampUs) -> CounterIndex {
         CounterIndex(now.0 / self.width)
     }
 
@@ -167,7 +167,7 @@ impl Counters {
     pub fn judge(&self, call: AddThenRead, cost: Cost, counts: &[u32]) -> Verdict {
         let newest = self.newest_to_read(call);
         let late = newest - self.index_at(call.added_at).0;
-        let newest_starts_at = Micros(newest.saturating_mul(self.width));
+        let newest_starts_at = TimestampUs(newest.saturating_mul(self.width));
         let read_at = call.read_at.max(call.added_at);
         let asked = match cost {
             Cost::Take(taken) => taken.get(),
@@ -209,7 +209,7 @@ impl Counters {
     /// `newer`.
     fn view_when<'a>(
         &'a self,
-        added_at: Micros,
+        added_at: TimestampUs,
         newer: u64,
         late: u64,
         counts: &'a [u32],
@@ -218,7 +218,7 @@ impl Counters {
         let own_starts_at = added_at.0 - added_at.0 % self.width;
         View {
             rule: self,
-            starts_at: Micros(own_starts_at.saturating_add(newer.saturating_mul(self.width))),
+            starts_at: TimestampUs(own_starts_at.saturating_add(newer.saturating_mul(self.width))),
             elapsed: if newer == 0 {
                 added_at.0 % self.width
             } else {
@@ -230,14 +230,19 @@ impl Counters {
     }
 
     /// The counters at `now`, or where the first of them begins if the clock went back.
-    fn view<'a>(&'a self, newest_starts_at: Micros, counts: &'a [u32], now: Micros) -> View<'a> {
+    fn view<'a>(
+        &'a self,
+        newest_starts_at: TimestampUs,
+        counts: &'a [u32],
+        now: TimestampUs,
+    ) -> View<'a> {
         let since = now.since(newest_starts_at).0;
         let (starts_at, elapsed, begun) = if since < self.width {
             (newest_starts_at, since, 0)
         } else {
             let elapsed = now.0 % self.width;
             let begun = now.0 / self.width - newest_starts_at.0 / self.width;
-            (Micros(now.0 - elapsed), elapsed, begun)
+            (TimestampUs(now.0 - elapsed), elapsed, begun)
         };
         View {
             rule: self,
@@ -252,9 +257,9 @@ impl Counters {
     /// first begins at `starts_at`.
     pub(crate) fn step(
         &self,
-        starts_at: &mut Micros,
+        starts_at: &mut TimestampUs,
         counts: &mut [u32],
-        now: Micros,
+        now: TimestampUs,
         cost: Cost,
     ) -> Verdict {
         let view = self.view(*starts_at, counts, now);
@@ -292,7 +297,7 @@ impl Counters {
         standing.admit()
     }
 
-    pub(crate) fn is_idle(&self, starts_at: Micros, counts: &[u32], now: Micros) -> bool {
+    pub(crate) fn is_idle(&self, starts_at: TimestampUs, counts: &[u32], now: TimestampUs) -> bool {
         self.view(starts_at, counts, now).full_at().is_none()
     }
 }
@@ -344,7 +349,7 @@ impl View<'_> {
         u32::try_from(self.signed_left()).unwrap_or(0)
     }
 
-    fn standing(&self, now: Micros, left: u32) -> Standing {
+    fn standing(&self, now: TimestampUs, left: u32) -> Standing {
         Standing {
             now,
             remaining: left,
@@ -353,7 +358,7 @@ impl View<'_> {
     }
 
     /// When the last of the counters matters no more; `None` if none does.
-    fn full_at(&self) -> Option<Micros> {
+    fn full_at(&self) -> Option<TimestampUs> {
         let known = u64::from(self.rule.older + 1).saturating_sub(self.begun);
         let mut known = self.counts.iter().zip(0..known);
         let (_, newest) = known.find(|(count, _)| **count > 0)?;
@@ -363,7 +368,7 @@ impl View<'_> {
 
     /// The first moment at which a call that counts so much fits, if nobody calls before. Goes from
     /// counter to counter; in each the sum falls evenly.
-    fn fits_at(&self, asked: u32) -> Option<Micros> {
+    fn fits_at(&self, asked: u32) -> Option<TimestampUs> {
         let allowed = u64::from(self.rule.limit.checked_sub(asked)?);
         let whole_ones = self.whole_ones();
         let mut whole = self.whole();
@@ -382,7 +387,7 @@ impl View<'_> {
                 None => None,
             };
             if let Some(elapsed) = elapsed {
-                return Some(starts_at + MicroSpan(elapsed));
+                return Some(starts_at + DurationUs(elapsed));
             }
             let leaving = whole_ones.checked_sub(ahead + 1).map(|age| self.count(age));
             whole = whole.saturating_sub(u64::from(leaving.unwrap_or(0)));

@@ -7,13 +7,13 @@
 
 use crate::exact::{div_ceil, product};
 use crate::rate::Rate;
-use crate::time::{MicroSpan, Micros};
+use crate::time::{DurationUs, TimestampUs};
 
 /// A point in time between two microseconds.
 #[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
-pub struct FineMicros {
+pub struct FineTimestamp {
     /// The microsecond that it lies in.
-    pub micros: Micros,
+    pub micros: TimestampUs,
     /// How far into it, in parts of a microsecond: there are as many as the rate has calls.
     pub fraction: u32,
 }
@@ -26,14 +26,14 @@ pub struct FineMicros {
 pub(crate) struct Pace {
     pub(crate) rate: Rate,
     /// What one call takes. Kept, because the usual call then costs no division.
-    one: FineMicros,
+    one: FineTimestamp,
 }
 
-impl FineMicros {
+impl FineTimestamp {
     /// The first whole microsecond at or after this point.
     #[must_use]
-    pub fn ceil(self) -> Micros {
-        self.micros + MicroSpan(u64::from(self.fraction > 0))
+    pub fn ceil(self) -> TimestampUs {
+        self.micros + DurationUs(u64::from(self.fraction > 0))
     }
 }
 
@@ -41,7 +41,7 @@ impl Pace {
     pub(crate) fn new(rate: Rate) -> Self {
         let mut pace = Self {
             rate,
-            one: FineMicros::default(),
+            one: FineTimestamp::default(),
         };
         pace.one = pace.later(pace.one, u128::from(rate.window().0));
         pace
@@ -54,18 +54,18 @@ impl Pace {
 
     /// The point as it is read by this rate. A rate with fewer calls has fewer parts; what is out
     /// of its range is carried up, so that nothing that was spent is lost.
-    pub(crate) fn read(&self, point: FineMicros) -> FineMicros {
+    pub(crate) fn read(&self, point: FineTimestamp) -> FineTimestamp {
         if point.fraction == 0 || point.fraction < self.rate.calls() {
             return point;
         }
-        FineMicros {
+        FineTimestamp {
             micros: point.ceil(),
             fraction: 0,
         }
     }
 
     /// How many parts `point` lies after `now`; zero if it does not.
-    pub(crate) fn parts_after(&self, now: Micros, point: FineMicros) -> u128 {
+    pub(crate) fn parts_after(&self, now: TimestampUs, point: FineTimestamp) -> u128 {
         if point.micros < now {
             return 0;
         }
@@ -74,18 +74,18 @@ impl Pace {
     }
 
     /// How long `parts` take, rounded up to a whole microsecond.
-    pub(crate) fn span(&self, parts: u128) -> MicroSpan {
-        MicroSpan(match self.rate.calls() {
+    pub(crate) fn span(&self, parts: u128) -> DurationUs {
+        DurationUs(match self.rate.calls() {
             0 => u64::MAX,
             calls => div_ceil(parts, u64::from(calls)),
         })
     }
 
     /// The point that lies `calls` calls after `point`.
-    pub(crate) fn after(&self, point: FineMicros, calls: u32) -> FineMicros {
+    pub(crate) fn after(&self, point: FineTimestamp, calls: u32) -> FineTimestamp {
         if calls == 1 {
             let fraction = u64::from(point.fraction) + u64::from(self.one.fraction);
-            let micros = point.micros + MicroSpan(self.one.micros.0);
+            let micros = point.micros + DurationUs(self.one.micros.0);
             return self.carry(micros, fraction);
         }
         self.later(point, self.parts(calls.into()))
@@ -93,20 +93,25 @@ impl Pace {
 
     /// The point that lies `calls` calls before `point`, but not before `floor`; `point` itself if
     /// that lies before `floor` already.
-    pub(crate) fn before(&self, point: FineMicros, calls: u32, floor: Micros) -> FineMicros {
+    pub(crate) fn before(
+        &self,
+        point: FineTimestamp,
+        calls: u32,
+        floor: TimestampUs,
+    ) -> FineTimestamp {
         let ahead = self.parts_after(floor, point);
         let left = ahead.saturating_sub(self.parts(calls.into()));
         if ahead == 0 || self.rate.calls() == 0 {
             return point;
         }
-        let start = FineMicros {
+        let start = FineTimestamp {
             micros: floor,
             fraction: 0,
         };
         self.later(start, left)
     }
 
-    fn later(&self, point: FineMicros, parts: u128) -> FineMicros {
+    fn later(&self, point: FineTimestamp, parts: u128) -> FineTimestamp {
         let calls = u128::from(self.rate.calls());
         if calls == 0 {
             return point;
@@ -122,18 +127,18 @@ impl Pace {
                 u64::try_from(sum % calls).unwrap_or(0),
             ),
         };
-        self.carry(point.micros + MicroSpan(whole), fraction)
+        self.carry(point.micros + DurationUs(whole), fraction)
     }
 
     /// `fraction` is below twice the number of calls.
-    fn carry(&self, micros: Micros, fraction: u64) -> FineMicros {
+    fn carry(&self, micros: TimestampUs, fraction: u64) -> FineTimestamp {
         let calls = u64::from(self.rate.calls());
         let (micros, fraction) = if fraction >= calls {
-            (micros + MicroSpan(1), fraction.saturating_sub(calls))
+            (micros + DurationUs(1), fraction.saturating_sub(calls))
         } else {
             (micros, fraction)
         };
-        FineMicros {
+        FineTimestamp {
             micros,
             fraction: u32::try_from(fraction).unwrap_or(0),
         }
@@ -145,12 +150,12 @@ mod tests {
     use super::*;
 
     fn pace(calls: u32) -> Pace {
-        Pace::new(Rate::new(calls, MicroSpan::from_secs(60)).unwrap())
+        Pace::new(Rate::new(calls, DurationUs::from_secs(60)).unwrap())
     }
 
-    fn fine(micros: u64, fraction: u32) -> FineMicros {
-        FineMicros {
-            micros: Micros(micros),
+    fn fine(micros: u64, fraction: u32) -> FineTimestamp {
+        FineTimestamp {
+            micros: TimestampUs(micros),
             fraction,
         }
     }
@@ -172,9 +177,9 @@ mod tests {
         let pace = pace(7);
         let start = fine(1_000, 3);
         let later = pace.after(start, 5);
-        assert_eq!(pace.before(later, 5, Micros(1_000)), start);
-        assert_eq!(pace.before(later, 6, Micros(1_000)), fine(1_000, 0));
-        assert_eq!(pace.before(start, 1, Micros(1_001)), start);
+        assert_eq!(pace.before(later, 5, TimestampUs(1_000)), start);
+        assert_eq!(pace.before(later, 6, TimestampUs(1_000)), fine(1_000, 0));
+        assert_eq!(pace.before(start, 1, TimestampUs(1_001)), start);
     }
 
     #[test]
@@ -188,8 +193,8 @@ mod tests {
     #[test]
     fn a_span_in_parts_is_rounded_up() {
         let pace = pace(7);
-        assert_eq!(pace.parts_after(Micros(10), fine(12, 3)), 17);
-        assert_eq!(pace.span(17), MicroSpan(3));
-        assert_eq!(pace.parts_after(Micros(13), fine(12, 3)), 0);
+        assert_eq!(pace.parts_after(TimestampUs(10), fine(12, 3)), 17);
+        assert_eq!(pace.span(17), DurationUs(3));
+        assert_eq!(pace.parts_after(TimestampUs(13), fine(12, 3)), 0);
     }
 }

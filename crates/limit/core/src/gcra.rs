@@ -14,7 +14,7 @@ pub use crate::paced::State;
 use crate::paced::{Ahead, Paced};
 use crate::rate::Rate;
 use crate::settings::{Settings, SettingsError};
-use crate::time::Micros;
+use crate::time::TimestampUs;
 use crate::verdict::Verdict;
 
 /// A rate, and how many calls may come at once.
@@ -58,11 +58,11 @@ impl Gcra {
 impl Algorithm for Gcra {
     type State = State;
 
-    fn step(&self, state: &mut State, now: Micros, cost: Cost) -> Verdict {
+    fn step(&self, state: &mut State, now: TimestampUs, cost: Cost) -> Verdict {
         self.0.step(state, now, cost)
     }
 
-    fn is_idle(&self, state: &State, now: Micros) -> bool {
+    fn is_idle(&self, state: &State, now: TimestampUs) -> bool {
         state.is_idle(now)
     }
 
@@ -102,8 +102,8 @@ mod tests {
     #[test]
     fn seven_calls_a_minute_are_seven_calls_a_minute_all_day() {
         let mut client = client(7, 1);
-        let (mut now, mut admitted) = (Micros(0), 0);
-        while now < Micros(0) + MINUTE.times(1_440) {
+        let (mut now, mut admitted) = (TimestampUs(0), 0);
+        while now < TimestampUs(0) + MINUTE.times(1_440) {
             match client.limit.step(&mut client.state, now, Cost::ONE).outcome {
                 Outcome::Admit { .. } => admitted += 1,
                 Outcome::Reject { retry_after } => now = now + retry_after.unwrap(),
@@ -118,7 +118,7 @@ mod tests {
     fn without_pauses_nothing_is_lost_to_rounding() {
         let mut client = client(7, 2);
         let admitted = (0..86_400_000u64).step_by(10).filter(|&ms| {
-            let now = Micros(ms * 1_000);
+            let now = TimestampUs(ms * 1_000);
             client
                 .limit
                 .step(&mut client.state, now, Cost::ONE)
@@ -150,7 +150,7 @@ mod tests {
         let whole = client.state.free_at.micros;
         client.limit = Gcra::new(a_minute(6), 10).unwrap();
         client.call("07:10:00", 1);
-        let later = whole + crate::time::MicroSpan(10_000_001);
+        let later = whole + crate::time::DurationUs(10_000_001);
         assert_eq!(client.state.free_at.micros, later);
         assert_eq!(client.state.free_at.fraction, 0);
     }

@@ -17,7 +17,7 @@ pub use crate::paced::State;
 use crate::paced::{Ahead, Paced};
 use crate::rate::Rate;
 use crate::settings::Settings;
-use crate::time::Micros;
+use crate::time::TimestampUs;
 use crate::verdict::Verdict;
 
 /// A rate, and how many calls may wait.
@@ -55,11 +55,11 @@ impl LeakyBucket {
 impl Algorithm for LeakyBucket {
     type State = State;
 
-    fn step(&self, state: &mut State, now: Micros, cost: Cost) -> Verdict {
+    fn step(&self, state: &mut State, now: TimestampUs, cost: Cost) -> Verdict {
         self.0.step(state, now, cost)
     }
 
-    fn is_idle(&self, state: &State, now: Micros) -> bool {
+    fn is_idle(&self, state: &State, now: TimestampUs) -> bool {
         state.is_idle(now)
     }
 
@@ -80,7 +80,7 @@ impl Algorithm for LeakyBucket {
 mod tests {
     use super::*;
     use crate::testing::{Client, a_minute, at};
-    use crate::time::MicroSpan;
+    use crate::time::DurationUs;
     use crate::verdict::Outcome;
 
     fn client(calls: u32, queue: u32) -> Client<LeakyBucket> {
@@ -136,16 +136,16 @@ mod tests {
         client.step("07:10:00", Cost::ONE);
         let second = client.step("07:10:00", Cost::Peek).outcome;
         // 8,571,428 4/7, and not a moment too early.
-        let delay = MicroSpan(8_571_429);
+        let delay = DurationUs(8_571_429);
         assert_eq!(second, Outcome::Admit { delay });
-        let mut last = MicroSpan::ZERO;
+        let mut last = DurationUs::ZERO;
         for _ in 0..700 {
             match client.step("07:10:00", Cost::ONE).outcome {
                 Outcome::Admit { delay } => last = delay,
                 Outcome::Reject { .. } => panic!("the queue is long enough"),
             }
         }
-        assert_eq!(last, MicroSpan::from_secs(6_000));
+        assert_eq!(last, DurationUs::from_secs(6_000));
     }
 
     #[test]

@@ -6,16 +6,16 @@
 
 use crate::cost::Cost;
 use crate::exact::{calls, div_floor};
-use crate::fine::{FineMicros, Pace};
+use crate::fine::{FineTimestamp, Pace};
 use crate::rate::Rate;
-use crate::time::Micros;
+use crate::time::TimestampUs;
 use crate::verdict::{Standing, Verdict};
 
 /// What is remembered of one client.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct State {
     /// When all that was charged is over (in the literature the theoretical arrival time).
-    pub free_at: FineMicros,
+    pub free_at: FineTimestamp,
 }
 
 /// A rate, and how far ahead of it calls may come.
@@ -48,7 +48,7 @@ impl Paced {
         self.ahead
     }
 
-    pub(crate) fn step(&self, state: &mut State, now: Micros, cost: Cost) -> Verdict {
+    pub(crate) fn step(&self, state: &mut State, now: TimestampUs, cost: Cost) -> Verdict {
         match cost {
             Cost::Take(taken) => self.take(state, now, Some(taken.get())),
             Cost::Peek => self.take(state, now, None),
@@ -60,7 +60,7 @@ impl Paced {
         }
     }
 
-    fn take(&self, state: &mut State, now: Micros, taken: Option<u32>) -> Verdict {
+    fn take(&self, state: &mut State, now: TimestampUs, taken: Option<u32>) -> Verdict {
         let free_at = self.pace.read(state.free_at);
         let Some(may_be_ahead) = self.may_be_ahead(taken.unwrap_or(1)) else {
             return self.standing(free_at, now).reject(None);
@@ -72,7 +72,7 @@ impl Paced {
             return self.standing(free_at, now).reject(Some(retry_at));
         }
         // Charged from now on, and not in the past.
-        let starts_at = free_at.max(FineMicros {
+        let starts_at = free_at.max(FineTimestamp {
             micros: now,
             fraction: 0,
         });
@@ -96,7 +96,7 @@ impl Paced {
         }
     }
 
-    fn standing(&self, free_at: FineMicros, now: Micros) -> Standing {
+    fn standing(&self, free_at: FineTimestamp, now: TimestampUs) -> Standing {
         let at_once = match self.ahead {
             Ahead::Burst(burst) => u64::from(burst),
             Ahead::Queue(queue) => u64::from(queue) + 1,
@@ -115,7 +115,7 @@ impl Paced {
 }
 
 impl State {
-    pub(crate) fn is_idle(&self, now: Micros) -> bool {
+    pub(crate) fn is_idle(&self, now: TimestampUs) -> bool {
         self.free_at.ceil() <= now
     }
 
@@ -130,8 +130,8 @@ impl State {
         let &[micros, fraction] = numbers else {
             return None;
         };
-        let free_at = FineMicros {
-            micros: Micros(micros),
+        let free_at = FineTimestamp {
+            micros: TimestampUs(micros),
             fraction: u32::try_from(fraction).ok()?,
         };
         Some(Self { free_at })

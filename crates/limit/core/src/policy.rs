@@ -14,7 +14,7 @@ use crate::settings::Settings;
 use crate::sliding_log::{self, SlidingLog};
 use crate::sliding_window::{self, SlidingWindow};
 use crate::sub_windows::{self, SubWindows};
-use crate::time::{MicroSpan, Micros};
+use crate::time::{DurationUs, TimestampUs};
 use crate::token_bucket::{self, TokenBucket};
 use crate::verdict::Verdict;
 
@@ -142,16 +142,16 @@ impl Policy {
     /// In how long all is forgotten at once, whatever was charged; `None` if it never is, for it
     /// comes back little by little.
     #[must_use]
-    pub fn begins_anew_after(&self, now: Micros) -> Option<MicroSpan> {
+    pub fn begins_anew_after(&self, now: TimestampUs) -> Option<DurationUs> {
         let counters = self.counters().filter(|counters| counters.count() == 1)?;
         let width = counters.width().0;
-        Some(MicroSpan(width - now.0 % width))
+        Some(DurationUs(width - now.0 % width))
     }
 
     /// For how long after its last charge a client is remembered though all is free again, because
     /// a new one would get more; zero if a new one gets no more.
     #[must_use]
-    pub fn newcomer_after(&self) -> MicroSpan {
+    pub fn newcomer_after(&self) -> DurationUs {
         match self {
             Self::TokenBucket(bucket) => bucket.newcomer_after(),
             Self::SlidingLog(_)
@@ -159,7 +159,7 @@ impl Policy {
             | Self::SlidingWindow(_)
             | Self::SubWindows(_)
             | Self::Gcra(_)
-            | Self::LeakyBucket(_) => MicroSpan::ZERO,
+            | Self::LeakyBucket(_) => DurationUs::ZERO,
         }
     }
 
@@ -177,7 +177,7 @@ impl Policy {
     }
 
     /// The step of a client that has no state of this algorithm yet.
-    fn step_first(&self, state: &mut State, now: Micros, cost: Cost) -> Verdict {
+    fn step_first(&self, state: &mut State, now: TimestampUs, cost: Cost) -> Verdict {
         let mut first = self.first_state();
         let verdict = self.step(&mut first, now, cost);
         if verdict.is_admitted() && matches!(cost, Cost::Take(_)) {
@@ -205,7 +205,7 @@ impl State {
 impl Algorithm for Policy {
     type State = State;
 
-    fn step(&self, state: &mut State, now: Micros, cost: Cost) -> Verdict {
+    fn step(&self, state: &mut State, now: TimestampUs, cost: Cost) -> Verdict {
         with_state!(
             self, &mut *state,
             (algorithm, own) => algorithm.step(own, now, cost),
@@ -213,7 +213,7 @@ impl Algorithm for Policy {
         )
     }
 
-    fn is_idle(&self, state: &State, now: Micros) -> bool {
+    fn is_idle(&self, state: &State, now: TimestampUs) -> bool {
         with_state!(
             self, state,
             (algorithm, own) => algorithm.is_idle(own, now),

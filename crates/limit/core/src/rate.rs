@@ -1,18 +1,18 @@
 //! How many calls in how long? What every limit has.
 
 use crate::settings::SettingsError;
-use crate::time::MicroSpan;
+use crate::time::DurationUs;
 
 /// The shortest window. Below a second, the clocks of several nodes differ by much of a window.
-pub const WINDOW_SHORTEST: MicroSpan = MicroSpan::from_secs(1);
+pub const WINDOW_SHORTEST: DurationUs = DurationUs::from_secs(1);
 /// The longest window: a year, also a leap year. Calls times window then fit into 77 bits.
-pub const WINDOW_LONGEST: MicroSpan = MicroSpan::from_secs(366 * 86_400);
+pub const WINDOW_LONGEST: DurationUs = DurationUs::from_secs(366 * 86_400);
 
 /// So many calls in each window.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Rate {
     calls: u32,
-    window: MicroSpan,
+    window: DurationUs,
 }
 
 impl Rate {
@@ -21,7 +21,7 @@ impl Rate {
     /// # Errors
     ///
     /// [`SettingsError::WindowOutOfRange`] below [`WINDOW_SHORTEST`] and above [`WINDOW_LONGEST`].
-    pub const fn new(calls: u32, window: MicroSpan) -> Result<Self, SettingsError> {
+    pub const fn new(calls: u32, window: DurationUs) -> Result<Self, SettingsError> {
         if window.0 < WINDOW_SHORTEST.0 || window.0 > WINDOW_LONGEST.0 {
             return Err(SettingsError::WindowOutOfRange {
                 window,
@@ -34,9 +34,9 @@ impl Rate {
 
     /// The same calls in a window that is longer by `by`, and then as much longer as it takes to
     /// have `parts` equal parts. It may be longer than [`WINDOW_LONGEST`].
-    pub(crate) const fn with_longer_window(self, by: MicroSpan, parts: u32) -> Self {
+    pub(crate) const fn with_longer_window(self, by: DurationUs, parts: u32) -> Self {
         let least = self.window.0.saturating_add(by.0);
-        let window = MicroSpan(least.div_ceil(parts as u64).saturating_mul(parts as u64));
+        let window = DurationUs(least.div_ceil(parts as u64).saturating_mul(parts as u64));
         Self { window, ..self }
     }
 
@@ -48,7 +48,7 @@ impl Rate {
 
     /// In how long.
     #[must_use]
-    pub const fn window(self) -> MicroSpan {
+    pub const fn window(self) -> DurationUs {
         self.window
     }
 }
@@ -60,11 +60,11 @@ mod tests {
     #[test]
     fn a_window_is_from_a_second_to_a_leap_year() {
         for window in [1_000_000, 60_000_000, 366 * 86_400_000_000] {
-            let rate = Rate::new(0, MicroSpan(window)).unwrap();
+            let rate = Rate::new(0, DurationUs(window)).unwrap();
             assert_eq!((rate.calls(), rate.window().0), (0, window));
         }
         for window in [0, 999_999, 366 * 86_400_000_000 + 1, u64::MAX] {
-            let window = MicroSpan(window);
+            let window = DurationUs(window);
             let error = SettingsError::WindowOutOfRange {
                 window,
                 shortest: WINDOW_SHORTEST,

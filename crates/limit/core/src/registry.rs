@@ -36,7 +36,7 @@ pub struct Row {
     /// What becomes of a call that comes ahead of the rate.
     pub early: Early,
     /// By which limit is lent.
-    pub lent: WhenLent,
+    pub lent: LeaseRule,
     /// The limit in records of stores, before its settings. None ever gets another meaning.
     pub letter: &'static str,
     /// A state in records of stores, before its numbers. Algorithms that understand each other's
@@ -76,7 +76,7 @@ pub enum Early {
 /// By which limit is lent, so that what is spent keeps the one that was promised; see
 /// [`crate::lending::widened`].
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum WhenLent {
+pub enum LeaseRule {
     /// The same calls in a window that is longer by a lease.
     LongerWindow,
     /// The same rate with a burst that is smaller by what the rate gives during a lease.
@@ -121,7 +121,7 @@ table! {
         settings: &[Setting::SubWindows],
         remembers: Remembers::Counts,
         early: Early::GoesOn,
-        lent: WhenLent::LongerWindow,
+        lent: LeaseRule::LongerWindow,
         letter: "x",
         state_letter: "w",
         number: 6,
@@ -133,7 +133,7 @@ table! {
         settings: &[],
         remembers: Remembers::Calls,
         early: Early::GoesOn,
-        lent: WhenLent::LongerWindow,
+        lent: LeaseRule::LongerWindow,
         letter: "e",
         state_letter: "d",
         number: 3,
@@ -148,7 +148,7 @@ table! {
         settings: &[],
         remembers: Remembers::Counts,
         early: Early::GoesOn,
-        lent: WhenLent::EndsWithWindow,
+        lent: LeaseRule::EndsWithWindow,
         letter: "f",
         state_letter: "f",
         number: 1,
@@ -162,7 +162,7 @@ table! {
         settings: &[],
         remembers: Remembers::Counts,
         early: Early::GoesOn,
-        lent: WhenLent::LongerWindow,
+        lent: LeaseRule::LongerWindow,
         letter: "s",
         state_letter: "s",
         number: 2,
@@ -176,7 +176,7 @@ table! {
         settings: &[Setting::SubWindows],
         remembers: Remembers::Counts,
         early: Early::GoesOn,
-        lent: WhenLent::LongerWindow,
+        lent: LeaseRule::LongerWindow,
         letter: "w",
         state_letter: "w",
         number: 6,
@@ -188,7 +188,7 @@ table! {
         settings: &[Setting::Burst, Setting::InitialBurst],
         remembers: Remembers::Tokens,
         early: Early::GoesOn,
-        lent: WhenLent::SmallerBurst,
+        lent: LeaseRule::SmallerBurst,
         letter: "t",
         state_letter: "t",
         number: 4,
@@ -206,7 +206,7 @@ table! {
         settings: &[Setting::Burst],
         remembers: Remembers::Time,
         early: Early::GoesOn,
-        lent: WhenLent::SmallerBurst,
+        lent: LeaseRule::SmallerBurst,
         letter: "g",
         state_letter: "g",
         number: 5,
@@ -218,7 +218,7 @@ table! {
         settings: &[Setting::Queue],
         remembers: Remembers::Time,
         early: Early::Waits,
-        lent: WhenLent::Never,
+        lent: LeaseRule::Never,
         letter: "l",
         state_letter: "l",
         number: 8,
@@ -419,7 +419,7 @@ mod tests {
             let now = at("07:10:00");
             let verdicts = [(); 2].map(|()| policy.step(&mut state, now, Cost::ONE));
             let second = crate::verdict::Outcome::Admit {
-                delay: crate::time::MicroSpan::ZERO,
+                delay: crate::time::DurationUs::ZERO,
             };
             let waits = verdicts[1].outcome != second;
             assert_eq!(waits, kind.row().early == Early::Waits, "{kind:?}");

@@ -2,7 +2,7 @@
 //!
 //! One list for all algorithms, because whoever reads a config asks the same of each.
 
-use crate::time::MicroSpan;
+use crate::time::DurationUs;
 
 /// A number beside the rate of a limit.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -69,11 +69,11 @@ pub enum SettingsError {
     #[error("window of {window} is not from {shortest} to {longest}")]
     WindowOutOfRange {
         /// The window that was asked for.
-        window: MicroSpan,
+        window: DurationUs,
         /// The shortest one that can be had.
-        shortest: MicroSpan,
+        shortest: DurationUs,
         /// The longest one that can be had.
-        longest: MicroSpan,
+        longest: DurationUs,
     },
     /// More calls than a log can hold. Any other algorithm can count them.
     #[error("log of {calls} calls is longer than {most}")]
@@ -95,7 +95,7 @@ pub enum SettingsError {
     #[error("window of {window} has no {parts} equal parts of whole microseconds")]
     PartsUneven {
         /// The window that was asked for.
-        window: MicroSpan,
+        window: DurationUs,
         /// The number of parts that was asked for.
         parts: u32,
     },

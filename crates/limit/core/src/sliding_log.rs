@@ -14,7 +14,7 @@ use crate::cost::Cost;
 use crate::exact::calls;
 use crate::rate::Rate;
 use crate::settings::{Settings, SettingsError};
-use crate::time::Micros;
+use crate::time::TimestampUs;
 use crate::verdict::{Standing, Verdict};
 
 /// How many calls a log can hold. So many entries are 1.6 MB for a single client; whoever needs
@@ -39,7 +39,7 @@ pub struct State {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Entry {
     /// When.
-    pub at: Micros,
+    pub at: TimestampUs,
     /// How much they counted.
     pub calls: u32,
 }
@@ -77,7 +77,7 @@ impl SlidingLog {
         Settings::default()
     }
 
-    fn live(&self, state: &State, now: Micros) -> Live {
+    fn live(&self, state: &State, now: TimestampUs) -> Live {
         let now = state.not_before_newest(now);
         let mut live = Live {
             from: 0,
@@ -93,7 +93,7 @@ impl SlidingLog {
         live
     }
 
-    fn standing(&self, state: &State, live: &Live, now: Micros) -> Standing {
+    fn standing(&self, state: &State, live: &Live, now: TimestampUs) -> Standing {
         let left = u64::from(self.rate.calls()).saturating_sub(live.sum);
         let newest = state.entries.back().filter(|_| live.sum > 0);
         Standing {
@@ -103,7 +103,7 @@ impl SlidingLog {
         }
     }
 
-    fn take(&self, state: &mut State, now: Micros, taken: Option<u32>) -> Verdict {
+    fn take(&self, state: &mut State, now: TimestampUs, taken: Option<u32>) -> Verdict {
         let mut live = self.live(state, now);
         let asked = u64::from(taken.unwrap_or(1));
         let standing = self.standing(state, &live, now);
@@ -123,7 +123,7 @@ impl SlidingLog {
     }
 
     /// When enough of the calls that count now are over.
-    fn fits_at(&self, state: &State, live: &Live, asked: u64) -> Option<Micros> {
+    fn fits_at(&self, state: &State, live: &Live, asked: u64) -> Option<TimestampUs> {
         let allowed = u64::from(self.rate.calls()).checked_sub(asked)?;
         let mut left = live.sum;
         for entry in state.entries.iter().skip(live.from) {
@@ -135,7 +135,7 @@ impl SlidingLog {
         None
     }
 
-    fn refund(&self, state: &mut State, now: Micros, back: u32) -> Verdict {
+    fn refund(&self, state: &mut State, now: TimestampUs, back: u32) -> Verdict {
         let live = self.live(state, now);
         state.drop_oldest(&live);
         state.pop(back);
@@ -165,7 +165,7 @@ impl State {
 
     /// For each entry how long after the one before, and how many calls.
     pub(crate) fn write_numbers(&self, put: &mut dyn FnMut(u64)) {
-        let mut before = Micros(0);
+        let mut before = TimestampUs(0);
         for entry in self.entries() {
             put(entry.at.since(before).0);
             put(entry.calls.into());
@@ -177,12 +177,12 @@ impl State {
         if numbers.is_empty() {
             return None;
         }
-        let mut at = Micros(0);
+        let mut at = TimestampUs(0);
         let entries = numbers.chunks(2).map(|entry| {
             let [after, calls] = *entry else {
                 return None;
             };
-            at = Micros(at.0.checked_add(after)?);
+            at = TimestampUs(at.0.checked_add(after)?);
             let calls = u32::try_from(calls).ok().filter(|calls| *calls > 0)?;
             Some(Entry { at, calls })
         });
@@ -191,7 +191,7 @@ impl State {
     }
 
     /// A clock that went back stands still until it has caught up.
-    fn not_before_newest(&self, now: Micros) -> Micros {
+    fn not_before_newest(&self, now: TimestampUs) -> TimestampUs {
         self.entries.back().map_or(now, |newest| now.max(newest.at))
     }
 
@@ -200,7 +200,7 @@ impl State {
         self.sum = live.sum;
     }
 
-    fn push(&mut self, now: Micros, taken: u32) {
+    fn push(&mut self, now: TimestampUs, taken: u32) {
         let at = self.not_before_newest(now);
         self.sum += u64::from(taken);
         if let Some(newest) = self.entries.back_mut()
@@ -231,7 +231,7 @@ impl State {
 impl Algorithm for SlidingLog {
     type State = State;
 
-    fn step(&self, state: &mut State, now: Micros, cost: Cost) -> Verdict {
+    fn step(&self, state: &mut State, now: TimestampUs, cost: Cost) -> Verdict {
         match cost {
             Cost::Take(taken) => self.take(state, now, Some(taken.get())),
             Cost::Peek => self.take(state, now, None),
@@ -239,7 +239,7 @@ impl Algorithm for SlidingLog {
         }
     }
 
-    fn is_idle(&self, state: &State, now: Micros) -> bool {
+    fn is_idle(&self, state: &State, now: TimestampUs) -> bool {
         self.live(state, now).sum == 0
     }
 

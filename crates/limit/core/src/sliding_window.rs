@@ -20,7 +20,7 @@ mod tests {
     use crate::algorithm::Algorithm as _;
     use crate::cost::Cost;
     use crate::testing::{Client, a_minute, at};
-    use crate::time::Micros;
+    use crate::time::TimestampUs;
 
     fn client(calls: u32) -> Client<SlidingWindow> {
         Client::new(SlidingWindow::new(a_minute(calls)))
@@ -48,7 +48,7 @@ mod tests {
         assert!(client.takes("00:01:15", 1));
         assert_eq!(client.state.counts, [18, 42]);
         // 50.5, and 50.0 as soon as a 42nd of the half minute less is left.
-        let retry_at = at("00:01:15") + crate::time::MicroSpan(714_286);
+        let retry_at = at("00:01:15") + crate::time::DurationUs(714_286);
         assert_eq!(client.retry_at("00:01:15", 1), Some(retry_at));
     }
 
@@ -58,7 +58,7 @@ mod tests {
         let mut client = client(100);
         // Just below 99 a minute.
         for k in 0..1_000 {
-            let now = Micros(k * 606_061);
+            let now = TimestampUs(k * 606_061);
             let verdict = client.limit.step(&mut client.state, now, Cost::ONE);
             assert!(verdict.is_admitted(), "{k}");
             let truth = 100 - u32::try_from(k + 1).unwrap().min(99);

@@ -19,7 +19,7 @@ use crate::cost::Cost;
 use crate::counters::{self, Counters, Oldest};
 use crate::rate::Rate;
 use crate::settings::{Settings, SettingsError};
-use crate::time::{MicroSpan, Micros};
+use crate::time::{DurationUs, TimestampUs};
 use crate::verdict::Verdict;
 
 /// The largest number of parts: half seconds of a minute. Each costs a counter, or a read from a
@@ -91,7 +91,7 @@ impl SubWindows {
     /// The counters of a store that can only add.
     #[must_use]
     pub const fn counters(&self) -> Counters {
-        let width = MicroSpan(self.rate.window().0 / self.parts as u64);
+        let width = DurationUs(self.rate.window().0 / self.parts as u64);
         Counters::new(self.rate.calls(), width, self.parts, self.oldest)
     }
 
@@ -106,11 +106,11 @@ impl SubWindows {
 impl Algorithm for SubWindows {
     type State = State;
 
-    fn step(&self, state: &mut State, now: Micros, cost: Cost) -> Verdict {
+    fn step(&self, state: &mut State, now: TimestampUs, cost: Cost) -> Verdict {
         state.step(&self.counters(), now, cost)
     }
 
-    fn is_idle(&self, state: &State, now: Micros) -> bool {
+    fn is_idle(&self, state: &State, now: TimestampUs) -> bool {
         state.is_idle(&self.counters(), now)
     }
 
@@ -123,7 +123,7 @@ impl Algorithm for SubWindows {
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct State {
     /// Where the newest counter begins.
-    starts_at: Micros,
+    starts_at: TimestampUs,
     /// Newest first: moving 121 counters costs less than knowing at each sum where they begin.
     /// Empty before the first call.
     counts: Box<[u32]>,
@@ -132,13 +132,13 @@ pub struct State {
 impl State {
     /// A state of these parts, as a store wrote them down.
     #[must_use]
-    pub fn from_counts(starts_at: Micros, counts: Box<[u32]>) -> Self {
+    pub fn from_counts(starts_at: TimestampUs, counts: Box<[u32]>) -> Self {
         Self { starts_at, counts }
     }
 
     /// Where the newest counter begins.
     #[must_use]
-    pub fn starts_at(&self) -> Micros {
+    pub fn starts_at(&self) -> TimestampUs {
         self.starts_at
     }
 
@@ -148,7 +148,7 @@ impl State {
         &self.counts
     }
 
-    pub(crate) fn step(&mut self, counters: &Counters, now: Micros, cost: Cost) -> Verdict {
+    pub(crate) fn step(&mut self, counters: &Counters, now: TimestampUs, cost: Cost) -> Verdict {
         if self.counts.len() == counters.count() {
             return counters.step(&mut self.starts_at, &mut self.counts, now, cost);
         }
@@ -161,7 +161,7 @@ impl State {
         verdict
     }
 
-    pub(crate) fn is_idle(&self, counters: &Counters, now: Micros) -> bool {
+    pub(crate) fn is_idle(&self, counters: &Counters, now: TimestampUs) -> bool {
         if self.counts.len() == counters.count() {
             return counters.is_idle(self.starts_at, &self.counts, now);
         }
@@ -174,15 +174,15 @@ impl State {
     /// earlier, than it would have been.
     fn fitting(&self, counters: &Counters) -> Self {
         let mut counts = vec![0; counters.count()].into_boxed_slice();
-        let mut starts_at = Micros(0);
+        let mut starts_at = TimestampUs(0);
         if let Some(parts) = self.counts.len().checked_sub(1) {
             let window = counters
                 .width()
                 .0
                 .saturating_mul(counters.count() as u64 - 1);
             let width = window / (parts as u64).max(1);
-            let last = self.starts_at + MicroSpan(width.saturating_sub(1));
-            starts_at = Micros(last.0 - last.0 % counters.width().0);
+            let last = self.starts_at + DurationUs(width.saturating_sub(1));
+            starts_at = TimestampUs(last.0 - last.0 % counters.width().0);
             counts[0] = self
                 .counts
                 .iter()

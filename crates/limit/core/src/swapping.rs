@@ -5,7 +5,7 @@
 //! again; the pause is drawn from zero to [`pause_longest`]. Deliberately absent: clocks, and the
 //! draw.
 
-use crate::time::MicroSpan;
+use crate::time::DurationUs;
 
 /// How often is tried. Pauses double, so the last ones are longer than a few nodes need for some
 /// calls each; fewer tries give up there, and more hold a call for longer than counting it is
@@ -20,14 +20,14 @@ pub const LOG_LONGEST: u32 = 10_000;
 /// The first pause is up to what the try took, and at least up to this, which is what timers can
 /// tell apart. Where messages are slow, a pause that is not as long as they take would lead into
 /// the next conflict.
-const PAUSE_FIRST: MicroSpan = MicroSpan(1_000);
+const PAUSE_FIRST: DurationUs = DurationUs(1_000);
 /// No pause is longer: a call waits for a second in all.
-const PAUSE_LONGEST: MicroSpan = MicroSpan(250_000);
+const PAUSE_LONGEST: DurationUs = DurationUs(250_000);
 
 /// How long to wait at most after so many tries that came to nothing, and one more that took so
 /// long.
 #[must_use]
-pub fn pause_longest(lost: u32, took: MicroSpan) -> MicroSpan {
+pub fn pause_longest(lost: u32, took: DurationUs) -> DurationUs {
     let first = PAUSE_FIRST.max(took);
     first.times(1 << lost.min(16)).min(PAUSE_LONGEST)
 }
@@ -36,11 +36,11 @@ pub fn pause_longest(lost: u32, took: MicroSpan) -> MicroSpan {
 mod tests {
     use super::*;
 
-    /// What `docs/limits.md` says of it.
+    /// What `docs/explanation/rate-limit-memcached.md` says of it.
     #[test]
     fn pauses_together_are_short_where_tries_are_and_never_longer_than_a_call_may_wait() {
         for (took_ms, together_ms) in [(1, 127), (5, 565)] {
-            let took = MicroSpan(took_ms * 1_000);
+            let took = DurationUs(took_ms * 1_000);
             let longest = (0..TRIES - 1).map(|lost| pause_longest(lost, took).0);
             assert_eq!(longest.sum::<u64>() / 1_000, together_ms);
         }

@@ -3,10 +3,10 @@
 use crate::algorithm::Algorithm;
 use crate::cost::Cost;
 use crate::rate::Rate;
-use crate::time::{MicroSpan, Micros};
+use crate::time::{DurationUs, TimestampUs};
 use crate::verdict::{Outcome, Verdict};
 
-pub(crate) const MINUTE: MicroSpan = MicroSpan::from_secs(60);
+pub(crate) const MINUTE: DurationUs = DurationUs::from_secs(60);
 
 /// So many calls a minute.
 pub(crate) fn a_minute(calls: u32) -> Rate {
@@ -14,14 +14,14 @@ pub(crate) fn a_minute(calls: u32) -> Rate {
 }
 
 /// A time of day, as in `07:10:23` or `07:10:23.5`.
-pub(crate) fn at(time: &str) -> Micros {
+pub(crate) fn at(time: &str) -> TimestampUs {
     let (time, fraction) = time.split_once('.').unwrap_or((time, ""));
     let digits = 6 - u32::try_from(fraction.len()).expect("it is short");
     let fraction = fraction.parse().unwrap_or(0) * 10u64.pow(digits);
     let seconds = time.split(':').fold(0, |sum, part| {
         sum * 60 + part.parse::<u64>().expect("it is a number")
     });
-    Micros(seconds * 1_000_000 + fraction)
+    TimestampUs(seconds * 1_000_000 + fraction)
 }
 
 /// One client under one limit.
@@ -57,14 +57,14 @@ impl<A: Algorithm> Client<A> {
 
     /// When a call that is rejected is told to come again. `None` if it is not rejected, or never
     /// admitted.
-    pub(crate) fn retry_at(&mut self, time: &str, cost: u32) -> Option<Micros> {
+    pub(crate) fn retry_at(&mut self, time: &str, cost: u32) -> Option<TimestampUs> {
         match self.step(time, Cost::take(cost)).outcome {
             Outcome::Reject { retry_after } => retry_after.map(|span| at(time) + span),
             Outcome::Admit { .. } => None,
         }
     }
 
-    pub(crate) fn full_at(&mut self, time: &str) -> Micros {
+    pub(crate) fn full_at(&mut self, time: &str) -> TimestampUs {
         at(time) + self.step(time, Cost::Peek).full_after
     }
 }

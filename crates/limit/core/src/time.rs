@@ -8,21 +8,21 @@ use core::ops::{Add, Sub};
 
 /// A point in time: microseconds since the Unix epoch.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
-pub struct Micros(pub u64);
+pub struct TimestampUs(pub u64);
 
 /// A length of time in microseconds.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
-pub struct MicroSpan(pub u64);
+pub struct DurationUs(pub u64);
 
-impl Micros {
+impl TimestampUs {
     /// How long ago `earlier` was; zero if it has not come yet.
     #[must_use]
-    pub const fn since(self, earlier: Self) -> MicroSpan {
-        MicroSpan(self.0.saturating_sub(earlier.0))
+    pub const fn since(self, earlier: Self) -> DurationUs {
+        DurationUs(self.0.saturating_sub(earlier.0))
     }
 }
 
-impl MicroSpan {
+impl DurationUs {
     /// No time at all.
     pub const ZERO: Self = Self(0);
 
@@ -45,15 +45,15 @@ impl MicroSpan {
     }
 }
 
-impl Add<MicroSpan> for Micros {
+impl Add<DurationUs> for TimestampUs {
     type Output = Self;
 
-    fn add(self, rhs: MicroSpan) -> Self {
+    fn add(self, rhs: DurationUs) -> Self {
         Self(self.0.saturating_add(rhs.0))
     }
 }
 
-impl Add for MicroSpan {
+impl Add for DurationUs {
     type Output = Self;
 
     fn add(self, rhs: Self) -> Self {
@@ -61,21 +61,21 @@ impl Add for MicroSpan {
     }
 }
 
-impl Sub<MicroSpan> for Micros {
+impl Sub<DurationUs> for TimestampUs {
     type Output = Self;
 
-    fn sub(self, rhs: MicroSpan) -> Self {
+    fn sub(self, rhs: DurationUs) -> Self {
         Self(self.0.saturating_sub(rhs.0))
     }
 }
 
-impl From<MicroSpan> for core::time::Duration {
-    fn from(span: MicroSpan) -> Self {
+impl From<DurationUs> for core::time::Duration {
+    fn from(span: DurationUs) -> Self {
         Self::from_micros(span.0)
     }
 }
 
-impl fmt::Display for MicroSpan {
+impl fmt::Display for DurationUs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0.is_multiple_of(1_000_000) {
             write!(f, "{} s", self.0 / 1_000_000)
@@ -95,22 +95,25 @@ mod tests {
 
     #[test]
     fn arithmetic_saturates_instead_of_wrapping() {
-        assert_eq!(Micros(1) - MicroSpan(2), Micros(0));
-        assert_eq!(Micros(u64::MAX) + MicroSpan(1), Micros(u64::MAX));
-        assert_eq!(Micros(1).since(Micros(5)), MicroSpan::ZERO);
-        assert_eq!(MicroSpan::from_secs(u64::MAX).times(2), MicroSpan(u64::MAX));
+        assert_eq!(TimestampUs(1) - DurationUs(2), TimestampUs(0));
+        assert_eq!(TimestampUs(u64::MAX) + DurationUs(1), TimestampUs(u64::MAX));
+        assert_eq!(TimestampUs(1).since(TimestampUs(5)), DurationUs::ZERO);
+        assert_eq!(
+            DurationUs::from_secs(u64::MAX).times(2),
+            DurationUs(u64::MAX)
+        );
     }
 
     #[test]
     fn seconds_are_rounded_up() {
-        assert_eq!(MicroSpan(1).secs_ceil(), 1);
-        assert_eq!(MicroSpan(2_000_000).secs_ceil(), 2);
+        assert_eq!(DurationUs(1).secs_ceil(), 1);
+        assert_eq!(DurationUs(2_000_000).secs_ceil(), 2);
     }
 
     #[test]
     fn a_length_is_shown_in_the_largest_unit_that_is_whole() {
-        assert_eq!(MicroSpan::from_secs(60).to_string(), "60 s");
-        assert_eq!(MicroSpan(1_500_000).to_string(), "1500 ms");
-        assert_eq!(MicroSpan(7).to_string(), "7 us");
+        assert_eq!(DurationUs::from_secs(60).to_string(), "60 s");
+        assert_eq!(DurationUs(1_500_000).to_string(), "1500 ms");
+        assert_eq!(DurationUs(7).to_string(), "7 us");
     }
 }

@@ -25,14 +25,14 @@ use crate::cost::Cost;
 use crate::exact::{calls, div_ceil, div_floor, product};
 use crate::rate::Rate;
 use crate::settings::{Settings, SettingsError};
-use crate::time::{MicroSpan, Micros};
+use crate::time::{DurationUs, TimestampUs};
 use crate::verdict::{Standing, Verdict};
 
 /// For how long a client that gets an initial burst is remembered after its last charge.
 ///
 /// Shorter, and a client could get its initial burst again by pausing a little; longer, and keys
 /// that nobody uses fill the memory. A day is how long most bans and quotas last.
-pub const NEWCOMER_AFTER: MicroSpan = MicroSpan::from_secs(86_400);
+pub const NEWCOMER_AFTER: DurationUs = DurationUs::from_secs(86_400);
 
 /// A rate, what the bucket can hold, and what it holds at first.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -46,7 +46,7 @@ pub struct TokenBucket {
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct State {
     /// When the tokens were counted: at the last charge or refund.
-    pub counted_at: Micros,
+    pub counted_at: TimestampUs,
     /// How much of the next token there was then, in parts of which one token has as many as the
     /// window has microseconds.
     pub part: u64,
@@ -109,17 +109,17 @@ impl TokenBucket {
 
     /// For how long after its last charge a client is remembered who would get the initial burst
     /// again as a new one; zero if a new one gets no more than the capacity.
-    pub(crate) fn newcomer_after(&self) -> MicroSpan {
+    pub(crate) fn newcomer_after(&self) -> DurationUs {
         if self.initial_burst > self.capacity {
             NEWCOMER_AFTER.max(self.rate.window())
         } else {
-            MicroSpan::ZERO
+            DurationUs::ZERO
         }
     }
 
     /// The state with all tokens counted that there are at `now`, or at the last count if the clock
     /// went back.
-    fn count(&self, state: &State, now: Micros) -> State {
+    fn count(&self, state: &State, now: TimestampUs) -> State {
         let window = self.rate.window().0;
         if !state.is_known {
             return State {
@@ -158,7 +158,7 @@ impl TokenBucket {
     }
 
     /// When a bucket will hold so many tokens, if nobody calls. `None` if never.
-    fn holds_at(&self, counted: &State, tokens: u32) -> Option<Micros> {
+    fn holds_at(&self, counted: &State, tokens: u32) -> Option<TimestampUs> {
         let missing = tokens.saturating_sub(counted.tokens);
         if missing == 0 {
             return Some(counted.counted_at);
@@ -168,10 +168,10 @@ impl TokenBucket {
         }
         let parts = product(u64::from(missing), self.rate.window().0) - u128::from(counted.part);
         let wait = div_ceil(parts, u64::from(self.rate.calls()));
-        Some(counted.counted_at + MicroSpan(wait))
+        Some(counted.counted_at + DurationUs(wait))
     }
 
-    fn standing(&self, counted: &State, now: Micros) -> Standing {
+    fn standing(&self, counted: &State, now: TimestampUs) -> Standing {
         let is_closed = self.rate.calls() == 0;
         let full_at = self.holds_at(counted, self.capacity);
         Standing {
@@ -181,7 +181,7 @@ impl TokenBucket {
         }
     }
 
-    fn take(&self, state: &mut State, now: Micros, taken: Option<u32>) -> Verdict {
+    fn take(&self, state: &mut State, now: TimestampUs, taken: Option<u32>) -> Verdict {
         let mut counted = self.count(state, now);
         let asked = taken.unwrap_or(1);
         if self.rate.calls() == 0 {
@@ -200,7 +200,7 @@ impl TokenBucket {
 
     /// Never above what a new client has. A refund may lift a bucket above its capacity then: what
     /// was undone may have come out of the initial burst.
-    fn refund(&self, state: &mut State, now: Micros, back: u32) -> Verdict {
+    fn refund(&self, state: &mut State, now: TimestampUs, back: u32) -> Verdict {
         let mut counted = self.count(state, now);
         if state.is_known {
             counted.tokens = counted.tokens.saturating_add(back).min(self.initial_burst);
@@ -215,7 +215,7 @@ impl TokenBucket {
 
 impl State {
     /// The state of a client who has just spent all that there is.
-    pub(crate) fn empty(counted_at: Micros) -> Self {
+    pub(crate) fn empty(counted_at: TimestampUs) -> Self {
         Self {
             counted_at,
             part: 0,
@@ -238,7 +238,7 @@ impl State {
             return None;
         };
         Some(Self {
-            counted_at: Micros(counted_at),
+            counted_at: TimestampUs(counted_at),
             part,
             tokens: u32::try_from(tokens).ok()?,
             is_known: true,
@@ -249,7 +249,7 @@ impl State {
 impl Algorithm for TokenBucket {
     type State = State;
 
-    fn step(&self, state: &mut State, now: Micros, cost: Cost) -> Verdict {
+    fn step(&self, state: &mut State, now: TimestampUs, cost: Cost) -> Verdict {
         match cost {
             Cost::Take(taken) => self.take(state, now, Some(taken.get())),
             Cost::Peek => self.take(state, now, None),
@@ -257,7 +257,7 @@ impl Algorithm for TokenBucket {
         }
     }
 
-    fn is_idle(&self, state: &State, now: Micros) -> bool {
+    fn is_idle(&self, state: &State, now: TimestampUs) -> bool {
         let counted = self.count(state, now);
         if !state.is_known || counted.tokens >= self.initial_burst {
             return true;
@@ -323,7 +323,7 @@ mod tests {
     // The same: a bucket of five dollars an hour.
     #[test]
     fn five_an_hour_are_one_in_twelve_minutes() {
-        let hour = Rate::new(5, MicroSpan::from_secs(3_600)).unwrap();
+        let hour = Rate::new(5, DurationUs::from_secs(3_600)).unwrap();
         let mut client = Client::new(TokenBucket::new(hour, 5, 5).unwrap());
         assert_eq!(client.call("16:00:00", 6), 5);
         assert_eq!(client.retry_at("16:00:00", 1), Some(at("16:12:00")));
@@ -333,8 +333,8 @@ mod tests {
     #[test]
     fn time_that_makes_no_whole_token_is_kept() {
         let mut client = Client::new(bucket(7, 1, 1));
-        let (mut now, mut admitted) = (Micros(0), 0);
-        while now < Micros(0) + MINUTE.times(60) {
+        let (mut now, mut admitted) = (TimestampUs(0), 0);
+        while now < TimestampUs(0) + MINUTE.times(60) {
             match client.limit.step(&mut client.state, now, Cost::ONE).outcome {
                 Outcome::Admit { .. } => admitted += 1,
                 Outcome::Reject { retry_after } => now = now + retry_after.unwrap(),
@@ -344,7 +344,7 @@ mod tests {
         assert_eq!(admitted, 420);
         let mut busy = Client::new(bucket(7, 2, 2));
         let admitted = (0..3_600_000u64).filter(|&ms| {
-            let now = Micros(ms * 1_000);
+            let now = TimestampUs(ms * 1_000);
             busy.limit
                 .step(&mut busy.state, now, Cost::ONE)
                 .is_admitted()
@@ -357,7 +357,7 @@ mod tests {
         let mut client = Client::new(bucket(7, 10, 10));
         assert_eq!(client.call("00:00:00", 10), 10);
         let mut step = |seconds: u64, cost| {
-            let now = Micros(seconds * 1_000_000);
+            let now = TimestampUs(seconds * 1_000_000);
             client.limit.step(&mut client.state, now, cost)
         };
         // 1.05 tokens every nine seconds.

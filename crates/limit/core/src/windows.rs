@@ -7,7 +7,7 @@ use crate::cost::Cost;
 use crate::counters::{self, Counters, Oldest};
 use crate::rate::Rate;
 use crate::settings::Settings;
-use crate::time::Micros;
+use crate::time::TimestampUs;
 use crate::verdict::Verdict;
 
 /// A rate, counted in so many counters: one or two.
@@ -20,7 +20,7 @@ pub struct Windows<const COUNTERS: usize> {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct State<const COUNTERS: usize> {
     /// Where the window of the last charge begins.
-    pub starts_at: Micros,
+    pub starts_at: TimestampUs,
     /// What was charged in it, and in the one before if that counts.
     pub counts: [u32; COUNTERS],
 }
@@ -60,12 +60,12 @@ impl<const COUNTERS: usize> Windows<COUNTERS> {
 impl<const COUNTERS: usize> Algorithm for Windows<COUNTERS> {
     type State = State<COUNTERS>;
 
-    fn step(&self, state: &mut Self::State, now: Micros, cost: Cost) -> Verdict {
+    fn step(&self, state: &mut Self::State, now: TimestampUs, cost: Cost) -> Verdict {
         let counters = self.counters();
         counters.step(&mut state.starts_at, &mut state.counts, now, cost)
     }
 
-    fn is_idle(&self, state: &Self::State, now: Micros) -> bool {
+    fn is_idle(&self, state: &Self::State, now: TimestampUs) -> bool {
         self.counters().is_idle(state.starts_at, &state.counts, now)
     }
 
@@ -77,7 +77,7 @@ impl<const COUNTERS: usize> Algorithm for Windows<COUNTERS> {
 impl<const COUNTERS: usize> Default for State<COUNTERS> {
     fn default() -> Self {
         Self {
-            starts_at: Micros(0),
+            starts_at: TimestampUs(0),
             counts: [0; COUNTERS],
         }
     }

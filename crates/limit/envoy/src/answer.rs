@@ -3,10 +3,10 @@
 use crate::config::{self as envoy, Applies, Metadata};
 use anteroom_config::RateLimitHeaders;
 use anteroom_limit::policy::Policy;
-use anteroom_limit::time::{MicroSpan, Micros};
+use anteroom_limit::time::{DurationUs, TimestampUs};
 use anteroom_limit::verdict::{Outcome, Verdict};
 
-use crate::judge::{Judgement, Met};
+use crate::judge::{MatchedLimit, RequestVerdict};
 use crate::wire::{
     Code, Descriptor, DescriptorStatus, Duration, HeaderValue, Kind, ListValue, RateLimit,
     RateLimitRequest, RateLimitResponse, Struct, Value,
@@ -14,31 +14,33 @@ use crate::wire::{
 
 /// What is told beside the codes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Told {
+pub(crate) struct ResponseDetails {
     pub(crate) headers: RateLimitHeaders,
     pub(crate) has_metadata: bool,
 }
 
 /// What became of one descriptor of a request.
-pub(crate) enum Said<'m> {
+pub(crate) enum DescriptorOutcome<'m> {
     Nothing,
     Unlimited,
-    Limit(&'m Met<'m>, &'m Verdict),
+    Limit(&'m MatchedLimit<'m>, &'m Verdict),
 }
 
 /// Puts what limits said back to the descriptors that met them.
 pub(crate) fn said<'m>(
     descriptors: &[Applies<'_>],
-    met: &'m [Met<'m>],
-    judgement: &'m Judgement,
-) -> Vec<Said<'m>> {
+    met: &'m [MatchedLimit<'m>],
+    judgement: &'m RequestVerdict,
+) -> Vec<DescriptorOutcome<'m>> {
     let mut limits = met.iter().zip(&judgement.verdicts);
     let said = descriptors.iter().map(|applies| match applies {
-        Applies::Nothing => Said::Nothing,
-        Applies::Unlimited => Said::Unlimited,
+        Applies::Nothing => DescriptorOutcome::Nothing,
+        Applies::Unlimited => DescriptorOutcome::Unlimited,
         Applies::Limit(_) => limits
             .next()
-            .map_or(Said::Nothing, |(met, verdict)| Said::Limit(met, verdict)),
+            .map_or(DescriptorOutcome::Nothing, |(met, verdict)| {
+                DescriptorOutcome::Limit(met, verdict)
+            }),
     });
     said.collect()
 }
@@ -46,10 +48,10 @@ pub(crate) fn said<'m>(
 /// The answer to a request.
 pub(crate) fn answer(
     request: &RateLimitRequest,
-    said: &[Said<'_>],
+    said: &[DescriptorOutcome<'_>],
     is_over: bool,
-    told: Told,
-    now: Micros,
+    told: ResponseDetails,
+    now: TimestampUs,
 ) -> RateLimitResponse {
     let statuses: Vec<_> = said.iter().map(|said| said.status(now)).collect();
     let headers = headers(said, &statuses, told.headers);
@@ -71,13 +73,15 @@ pub(crate) fn open(request: &RateLimitRequest) -> RateLimitResponse {
     let statuses = request.descriptors.iter();
     RateLimitResponse {
         overall_code: Code::Ok.into(),
-        statuses: statuses.map(|_| Said::Nothing.status(Micros(0))).collect(),
+        statuses: statuses
+            .map(|_| DescriptorOutcome::Nothing.status(TimestampUs(0)))
+            .collect(),
         ..RateLimitResponse::default()
     }
 }
 
-impl Said<'_> {
-    fn status(&self, now: Micros) -> DescriptorStatus {
+impl DescriptorOutcome<'_> {
+    fn status(&self, now: TimestampUs) -> DescriptorStatus {
         let ok = Code::Ok.into();
         match self {
             Self::Nothing => DescriptorStatus {
@@ -116,10 +120,10 @@ impl Said<'_> {
 
 /// In how long a limit begins anew. A fixed window does so at its end, whatever was charged; others
 /// are as new when all is free again, and whoever was rejected may come back earlier.
-fn reset(policy: &Policy, verdict: &Verdict, now: Micros) -> MicroSpan {
+fn reset(policy: &Policy, verdict: &Verdict, now: TimestampUs) -> DurationUs {
     if let Some(left) = policy.begins_anew_after(now) {
         // The store's own clock, where it had anything to tell.
-        return if verdict.full_after > MicroSpan::ZERO {
+        return if verdict.full_after > DurationUs::ZERO {
             verdict.full_after
         } else {
             left
@@ -135,7 +139,7 @@ fn reset(policy: &Policy, verdict: &Verdict, now: Micros) -> MicroSpan {
 
 /// Headers about the descriptor that is nearest to its limit; of those that reject, the last.
 fn headers(
-    said: &[Said<'_>],
+    said: &[DescriptorOutcome<'_>],
     statuses: &[DescriptorStatus],
     headers: RateLimitHeaders,
 ) -> Vec<HeaderValue> {
@@ -152,7 +156,9 @@ fn headers(
     };
     let mut nearest: Option<(u32, &DescriptorStatus)> = None;
     for (said, status) in said.iter().zip(statuses) {
-        let Said::Limit(met, _) = said else { continue };
+        let DescriptorOutcome::Limit(met, _) = said else {
+            continue;
+        };
         let rejects = status.code == i32::from(Code::OverLimit) && !met.limit.is_quota;
         let remaining = if rejects { 0 } else { status.limit_remaining };
         if rejects || nearest.is_none_or(|(least, _)| remaining < least) {
@@ -185,7 +191,7 @@ fn headers(
 /// those limits that the request passed.
 fn metadata(
     request: &RateLimitRequest,
-    said: &[Said<'_>],
+    said: &[DescriptorOutcome<'_>],
     statuses: &[DescriptorStatus],
 ) -> Struct {
     let text = |text: &str| of(Kind::StringValue(text.to_owned()));
@@ -202,7 +208,9 @@ fn metadata(
     }
     let mut passed = Struct::default();
     for (said, status) in said.iter().zip(statuses) {
-        let Said::Limit(met, _) = said else { continue };
+        let DescriptorOutcome::Limit(met, _) = said else {
+            continue;
+        };
         if let (true, Some(of_file)) = (status.code == i32::from(Code::Ok), met.limit.metadata) {
             merge(&mut passed, of_file);
         }

@@ -19,23 +19,23 @@ use anteroom_limit_store::{CallKey, KeyMaker};
 use arc_swap::ArcSwap;
 use tokio::time::Instant;
 
-use crate::answer::{self, Told};
-use crate::budget::Crowded;
+use crate::answer::{self, ResponseDetails};
+use crate::budget::OverBudget;
 use crate::counting::{Counts, key_of};
-use crate::figures::{Answer, Tally};
-use crate::judge::{Judgement, Manner, Met, judge};
+use crate::judge::{Manner, MatchedLimit, RequestVerdict, judge};
 use crate::policy::policy;
+use crate::stats::{EventCounters, ResponseOutcome};
 use crate::wire::{RateLimitRequest, RateLimitResponse};
 
 /// Whoever answers questions.
-pub(crate) struct Asking {
+pub(crate) struct RequestHandler {
     pub(crate) limits: ArcSwap<RateLimits>,
     pub(crate) counts: Counts,
-    pub(crate) tally: Tally,
+    pub(crate) counters: EventCounters,
     keys: KeyMaker,
     now: Now,
     manner: Manner,
-    told: Told,
+    told: ResponseDetails,
     on_store_failure: OnStoreFailure,
     began: Instant,
     /// Whether the store is away.
@@ -44,26 +44,26 @@ pub(crate) struct Asking {
 
 /// An answer, and how long it is to be held back.
 #[derive(Debug)]
-pub(crate) struct Answered {
+pub(crate) struct DelayedResponse {
     pub(crate) response: RateLimitResponse,
     pub(crate) hold: Duration,
 }
 
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum AskError {
+pub(crate) enum RequestFailure {
     #[error(transparent)]
     Wrong(#[from] RequestError),
     /// Files with such limits are not loaded, so this is a mistake of the program.
     #[error("a limit cannot be counted")]
     Unfit(#[from] SettingsError),
     #[error(transparent)]
-    Crowded(#[from] Crowded),
+    OverBudget(#[from] OverBudget),
     #[error("the store of counts does not answer")]
     StoreAway(#[from] CountsError),
 }
 
-impl Asking {
+impl RequestHandler {
     pub(crate) fn new(
         config: &RateLimitServiceConfig,
         limits: RateLimits,
@@ -74,13 +74,13 @@ impl Asking {
             limits: ArcSwap::from_pointee(limits),
             keys: counts.key_maker()?,
             counts,
-            tally: Tally::default(),
+            counters: EventCounters::default(),
             now,
             manner: Manner {
                 is_shadow: config.shadow_mode,
                 charges_rejected: config.charge_rejected,
             },
-            told: Told {
+            told: ResponseDetails {
                 headers: config.headers,
                 has_metadata: config.dynamic_metadata,
             },
@@ -90,48 +90,51 @@ impl Asking {
         })
     }
 
-    pub(crate) fn now(&self) -> anteroom_limit::time::Micros {
+    pub(crate) fn now(&self) -> anteroom_limit::time::TimestampUs {
         (self.now)()
     }
 
     /// Whether it is within bounds. To be asked as soon as it is read, before anything is made of
     /// it.
-    pub(crate) fn check(&self, request: &RateLimitRequest) -> Result<(), AskError> {
+    pub(crate) fn check(&self, request: &RateLimitRequest) -> Result<(), RequestFailure> {
         let descriptors = request.descriptors.iter();
         let lengths = descriptors.map(|descriptor| {
             let entries = descriptor.entries.iter();
             entries.map(|entry| entry.key.len() + entry.value.len())
         });
         let checked = check_bounds(&request.domain, lengths);
-        Ok(checked.inspect_err(|_| self.tally.answer(Answer::Invalid))?)
+        Ok(checked.inspect_err(|_| self.counters.answer(ResponseOutcome::Invalid))?)
     }
 
     /// Answers a question.
-    pub(crate) async fn ask(&self, request: &RateLimitRequest) -> Result<Answered, AskError> {
+    pub(crate) async fn ask(
+        &self,
+        request: &RateLimitRequest,
+    ) -> Result<DelayedResponse, RequestFailure> {
         match self.try_ask(request).await {
-            Err(AskError::StoreAway(error)) => {
+            Err(RequestFailure::StoreAway(error)) => {
                 self.note_store(Some(&error));
                 if self.on_store_failure == OnStoreFailure::Open {
-                    self.tally.answer(Answer::StoreAwayOpen);
+                    self.counters.answer(ResponseOutcome::StoreAwayOpen);
                     let (response, hold) = (answer::open(request), Duration::ZERO);
-                    return Ok(Answered { response, hold });
+                    return Ok(DelayedResponse { response, hold });
                 }
-                self.tally.answer(Answer::StoreAwayClosed);
+                self.counters.answer(ResponseOutcome::StoreAwayClosed);
                 Err(error.into())
             }
             Err(error) => {
-                self.tally.answer(Answer::Invalid);
+                self.counters.answer(ResponseOutcome::Invalid);
                 Err(error)
             }
             answered => answered,
         }
     }
 
-    async fn try_ask(&self, request: &RateLimitRequest) -> Result<Answered, AskError> {
+    async fn try_ask(&self, request: &RateLimitRequest) -> Result<DelayedResponse, RequestFailure> {
         let limits: Arc<RateLimits> = self.limits.load_full();
         let matched = applying_to(&limits, request)?;
         if !matched.is_domain_known {
-            self.tally.domain_unknown();
+            self.counters.domain_unknown();
         }
         let now = self.now();
         let met = self.met(&matched, request)?;
@@ -139,17 +142,17 @@ impl Asking {
         if self.counts.shared().is_some() && !met.is_empty() {
             self.note_store(None);
         }
-        self.tally.hits(&met, &judgement.verdicts);
+        self.counters.hits(&met, &judgement.verdicts);
         let is_over = judgement.is_over && !self.manner.is_shadow;
-        self.tally.answer(match (judgement.is_over, is_over) {
-            (true, true) => Answer::OverLimit,
-            (true, false) => Answer::Shadow,
-            (false, _) => Answer::Ok,
+        self.counters.answer(match (judgement.is_over, is_over) {
+            (true, true) => ResponseOutcome::OverLimit,
+            (true, false) => ResponseOutcome::Shadow,
+            (false, _) => ResponseOutcome::Ok,
         });
         let hold = self.hold(&judgement, &met);
         let said = answer::said(&matched.descriptors, &met, &judgement);
         let response = answer::answer(request, &said, is_over, self.told, now);
-        Ok(Answered { response, hold })
+        Ok(DelayedResponse { response, hold })
     }
 
     /// The limits that a request meets, in the order of its descriptors.
@@ -157,7 +160,7 @@ impl Asking {
         &self,
         matched: &'m Matched<'_>,
         request: &RateLimitRequest,
-    ) -> Result<Vec<Met<'m>>, SettingsError> {
+    ) -> Result<Vec<MatchedLimit<'m>>, SettingsError> {
         let mut met = Vec::with_capacity(matched.descriptors.len());
         for (applies, descriptor) in matched.descriptors.iter().zip(&request.descriptors) {
             let Applies::Limit(limit) = applies else {
@@ -167,7 +170,7 @@ impl Asking {
             // More than 32 bits hold is more than any limit: it is rejected all the same, but for a
             // limit of as many, which lets it through once.
             let hits = u32::try_from(limit.hits).unwrap_or(u32::MAX);
-            met.push(Met {
+            met.push(MatchedLimit {
                 key: key_of(&self.keys, &limit.counter, &policy),
                 policy,
                 cost: if descriptor.is_negative_hits {
@@ -182,7 +185,7 @@ impl Asking {
     }
 
     /// Whoever is rejected is told at once; and a service that only looks makes nobody wait.
-    fn hold(&self, judgement: &Judgement, met: &[Met<'_>]) -> Duration {
+    fn hold(&self, judgement: &RequestVerdict, met: &[MatchedLimit<'_>]) -> Duration {
         if judgement.is_over || self.manner.is_shadow {
             Duration::ZERO
         } else {

@@ -24,7 +24,7 @@ type BoxError = Box<dyn std::error::Error + Send + Sync>;
 /// Nothing is left for one more.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("too many bytes of requests are being read or answered already")]
-pub(crate) struct Crowded;
+pub(crate) struct OverBudget;
 
 /// What is left of the bytes for all.
 #[derive(Clone, Debug)]
@@ -42,10 +42,10 @@ impl Budget {
     }
 
     /// A part of it, until that is dropped.
-    pub(crate) fn hold(&self, bytes: usize) -> Result<OwnedSemaphorePermit, Crowded> {
+    pub(crate) fn hold(&self, bytes: usize) -> Result<OwnedSemaphorePermit, OverBudget> {
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
         let held = Arc::clone(&self.0).try_acquire_many_owned(bytes);
-        held.map_err(|_| Crowded)
+        held.map_err(|_| OverBudget)
     }
 
     #[cfg(test)]

@@ -5,15 +5,15 @@ use std::sync::Arc;
 
 use crate::config::CounterIdentity;
 use anteroom_limit::policy::Policy;
-use anteroom_limit::time::Micros;
+use anteroom_limit::time::TimestampUs;
 use anteroom_limit::verdict::Verdict;
 use anteroom_limit_store::local::Fill;
 use anteroom_limit_store::mixed::MixedCounts;
-use anteroom_limit_store::shared::{CountsError, SharedCharge, SharedCounts};
+use anteroom_limit_store::shared::{CountsError, SharedAcquire, SharedCounts};
 use anteroom_limit_store::{CallKey, KeyMaker};
 use futures_util::future::try_join_all;
 
-pub(crate) use anteroom_limit_store::mixed::MixedCharge as Charge;
+pub(crate) use anteroom_limit_store::mixed::MixedAcquire as LocalAcquire;
 
 use crate::policy::{LIMIT_NAME, kind_of};
 
@@ -56,8 +56,8 @@ impl Counts {
     /// Charges all of these or none; the verdicts come in their order.
     pub(crate) async fn charge_all(
         &self,
-        charges: &[Charge<'_>],
-        now: Micros,
+        charges: &[LocalAcquire<'_>],
+        now: TimestampUs,
     ) -> Result<Vec<Verdict>, CountsError> {
         if charges.is_empty() {
             return Ok(Vec::new());
@@ -80,8 +80,8 @@ impl Counts {
     /// Charges each of these alone, whatever becomes of the others.
     pub(crate) async fn charge_each(
         &self,
-        charges: &[Charge<'_>],
-        now: Micros,
+        charges: &[LocalAcquire<'_>],
+        now: TimestampUs,
     ) -> Result<Vec<Verdict>, CountsError> {
         match self {
             Self::Local(counts) => {
@@ -106,9 +106,9 @@ impl Counts {
 }
 
 /// The same, as stores that nodes share are asked.
-const fn shared<'c>(charge: &Charge<'c>) -> SharedCharge<'c> {
-    let Charge { policy, key, cost } = *charge;
-    SharedCharge {
+const fn shared<'c>(charge: &LocalAcquire<'c>) -> SharedAcquire<'c> {
+    let LocalAcquire { policy, key, cost } = *charge;
+    SharedAcquire {
         limit: LIMIT_NAME,
         policy,
         key,

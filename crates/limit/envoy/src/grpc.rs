@@ -16,10 +16,10 @@ use tonic::{Code, Status};
 use tonic_health::pb::health_server::{Health, HealthServer};
 use tower::Service as _;
 
-use crate::asking::{AskError, Asking};
+use crate::asking::{RequestFailure, RequestHandler};
 use crate::budget::{Budget, Counted, REQUEST_BYTES_MAX};
 use crate::quota::Quotas;
-use crate::weighed::{Reader, Weighed};
+use crate::weighed::{BoundedRequest, Reader};
 use crate::wire::{RateLimitResponse, SHOULD_RATE_LIMIT, STREAM_RATE_LIMIT_QUOTAS};
 
 /// For a whole call, from its head to its answer, at either door: longer than the line of any leaky
@@ -35,15 +35,15 @@ const HEALTH_REQUEST_BYTES_MAX: usize = 1 << 10;
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Answers calls. Clones share all they have.
-pub(crate) struct GrpcDoor<H> {
-    pub(crate) asking: Arc<Asking>,
+pub(crate) struct GrpcEndpoint<H> {
+    pub(crate) asking: Arc<RequestHandler>,
     pub(crate) health: HealthServer<H>,
     pub(crate) budget: Budget,
     pub(crate) calls: Arc<Semaphore>,
     pub(crate) quotas: Quotas,
 }
 
-impl<H> Clone for GrpcDoor<H> {
+impl<H> Clone for GrpcEndpoint<H> {
     fn clone(&self) -> Self {
         Self {
             asking: Arc::clone(&self.asking),
@@ -55,7 +55,7 @@ impl<H> Clone for GrpcDoor<H> {
     }
 }
 
-impl<H: Health> GrpcDoor<H> {
+impl<H: Health> GrpcEndpoint<H> {
     /// Answers one call.
     pub(crate) async fn call<B>(self, request: Request<B>) -> Result<Response<Body>, Infallible>
     where
@@ -110,19 +110,19 @@ fn late() -> Response<Body> {
 }
 
 struct Asked {
-    asking: Arc<Asking>,
+    asking: Arc<RequestHandler>,
     calls: Arc<Semaphore>,
 }
 
-impl UnaryService<Weighed> for Asked {
+impl UnaryService<BoundedRequest> for Asked {
     type Response = RateLimitResponse;
     type Future =
         Pin<Box<dyn Future<Output = Result<tonic::Response<RateLimitResponse>, Status>> + Send>>;
 
-    fn call(&mut self, request: tonic::Request<Weighed>) -> Self::Future {
+    fn call(&mut self, request: tonic::Request<BoundedRequest>) -> Self::Future {
         let (asking, calls) = (Arc::clone(&self.asking), Arc::clone(&self.calls));
         Box::pin(async move {
-            let Weighed { request, held } = request.into_inner();
+            let BoundedRequest { request, held } = request.into_inner();
             let asked = {
                 let _permit = calls.acquire().await;
                 asking.ask(&request).await
@@ -139,12 +139,12 @@ impl UnaryService<Weighed> for Asked {
     }
 }
 
-pub(crate) fn status(error: &AskError) -> Status {
+pub(crate) fn status(error: &RequestFailure) -> Status {
     let code = match error {
-        AskError::Wrong(_) => Code::InvalidArgument,
-        AskError::Unfit(_) => Code::Internal,
-        AskError::Crowded(_) => Code::ResourceExhausted,
-        AskError::StoreAway(_) => Code::Unavailable,
+        RequestFailure::Wrong(_) => Code::InvalidArgument,
+        RequestFailure::Unfit(_) => Code::Internal,
+        RequestFailure::OverBudget(_) => Code::ResourceExhausted,
+        RequestFailure::StoreAway(_) => Code::Unavailable,
     };
     Status::new(code, error.to_string())
 }

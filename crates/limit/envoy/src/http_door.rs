@@ -16,11 +16,11 @@ use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
 use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 
-use crate::asking::{AskError, Asking};
-use crate::budget::{Budget, Crowded, REQUEST_BYTES_MAX};
+use crate::asking::{RequestFailure, RequestHandler};
+use crate::budget::{Budget, OverBudget, REQUEST_BYTES_MAX};
 use crate::grpc::CALL_TIME_MAX;
 use crate::json;
-use crate::weighed::Weighed;
+use crate::weighed::BoundedRequest;
 use crate::wire::Code;
 
 /// For the body of a request, within the time for the whole call.
@@ -31,14 +31,14 @@ type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Answers requests.
 #[derive(Clone)]
-pub(crate) struct HttpDoor {
-    pub(crate) asking: Arc<Asking>,
+pub(crate) struct HttpEndpoint {
+    pub(crate) asking: Arc<RequestHandler>,
     pub(crate) is_well: Arc<AtomicBool>,
     pub(crate) budget: Budget,
     pub(crate) calls: Arc<Semaphore>,
 }
 
-impl HttpDoor {
+impl HttpEndpoint {
     /// Answers one request.
     pub(crate) async fn call<B>(self, request: Request<B>) -> Result<Answer, Infallible>
     where
@@ -78,7 +78,7 @@ impl HttpDoor {
                 return say(StatusCode::PAYLOAD_TOO_LARGE, text);
             }
             Ok(Err(error)) if error.is::<tonic::Status>() => {
-                return refused(&Crowded.into());
+                return refused(&OverBudget.into());
             }
             Ok(Err(_)) => return say(StatusCode::BAD_REQUEST, "the body broke off\n"),
             Err(_) => return say(StatusCode::REQUEST_TIMEOUT, "the body took too long\n"),
@@ -89,10 +89,11 @@ impl HttpDoor {
         };
         // From here on it counts as what was read, not as what came.
         drop(bytes);
-        let Weighed { request, held } = match Weighed::new(request, &self.asking, &self.budget) {
-            Ok(weighed) => weighed,
-            Err(error) => return refused(&error),
-        };
+        let BoundedRequest { request, held } =
+            match BoundedRequest::new(request, &self.asking, &self.budget) {
+                Ok(weighed) => weighed,
+                Err(error) => return refused(&error),
+            };
         let asked = {
             let _permit = self.calls.acquire().await;
             self.asking.ask(&request).await
@@ -134,11 +135,13 @@ fn say(status: StatusCode, text: impl Into<Bytes>) -> Answer {
     answer
 }
 
-fn refused(error: &AskError) -> Answer {
+fn refused(error: &RequestFailure) -> Answer {
     let status = match error {
-        AskError::Wrong(_) => StatusCode::BAD_REQUEST,
-        AskError::Crowded(_) => StatusCode::SERVICE_UNAVAILABLE,
-        AskError::Unfit(_) | AskError::StoreAway(_) => StatusCode::INTERNAL_SERVER_ERROR,
+        RequestFailure::Wrong(_) => StatusCode::BAD_REQUEST,
+        RequestFailure::OverBudget(_) => StatusCode::SERVICE_UNAVAILABLE,
+        RequestFailure::Unfit(_) | RequestFailure::StoreAway(_) => {
+            StatusCode::INTERNAL_SERVER_ERROR
+        }
     };
     say(status, format!("{error}\n"))
 }
@@ -193,8 +196,8 @@ descriptors:
     const QUESTION: &str = r#"{"domain":"d","descriptors":[{"entries":[{"key":"k"}]}]}"#;
 
     /// A door behind which so many calls are decided about at once.
-    fn door(calls: usize, budget: &Budget) -> HttpDoor {
-        HttpDoor {
+    fn door(calls: usize, budget: &Budget) -> HttpEndpoint {
+        HttpEndpoint {
             asking: Arc::new(asking(FILE, false)),
             is_well: Arc::new(AtomicBool::new(true)),
             budget: budget.clone(),
@@ -202,7 +205,7 @@ descriptors:
         }
     }
 
-    async fn status<B>(door: HttpDoor, body: B) -> StatusCode
+    async fn status<B>(door: HttpEndpoint, body: B) -> StatusCode
     where
         B: Body<Data = Bytes, Error: Into<BoxError>> + Unpin,
     {

@@ -11,16 +11,16 @@
 use crate::config::AppliedLimit;
 use anteroom_limit::cost::Cost;
 use anteroom_limit::policy::Policy;
-use anteroom_limit::time::{MicroSpan, Micros};
+use anteroom_limit::time::{DurationUs, TimestampUs};
 use anteroom_limit::verdict::{Outcome, Verdict};
 use anteroom_limit_store::CallKey;
 use anteroom_limit_store::shared::CountsError;
 
-use crate::counting::{Charge, Counts};
+use crate::counting::{Counts, LocalAcquire};
 
 /// A limit that a request meets.
 #[derive(Debug)]
-pub(crate) struct Met<'l> {
+pub(crate) struct MatchedLimit<'l> {
     pub(crate) limit: &'l AppliedLimit<'l>,
     pub(crate) policy: Policy,
     pub(crate) key: CallKey,
@@ -29,7 +29,7 @@ pub(crate) struct Met<'l> {
 
 /// What a limit has to say in it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Say {
+enum LimitVerdict {
     /// It rejects.
     Plain,
     /// It rejects together with all others of its kind.
@@ -40,7 +40,7 @@ enum Say {
 
 /// What became of a request.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Judgement {
+pub(crate) struct RequestVerdict {
     /// Whether it is over its limits.
     pub(crate) is_over: bool,
     /// What each limit said, in their order.
@@ -56,36 +56,36 @@ pub(crate) struct Manner {
     pub(crate) charges_rejected: bool,
 }
 
-impl Met<'_> {
-    const fn charge(&self) -> Charge<'_> {
+impl MatchedLimit<'_> {
+    const fn charge(&self) -> LocalAcquire<'_> {
         let Self {
             policy, key, cost, ..
         } = self;
-        Charge {
+        LocalAcquire {
             policy,
             key: *key,
             cost: *cost,
         }
     }
 
-    const fn say(&self) -> Say {
+    const fn say(&self) -> LimitVerdict {
         match self.cost {
-            Cost::Refund(_) => Say::None,
-            _ if self.limit.is_shadow => Say::None,
-            _ if self.limit.is_quota => Say::Quota,
-            _ => Say::Plain,
+            Cost::Refund(_) => LimitVerdict::None,
+            _ if self.limit.is_shadow => LimitVerdict::None,
+            _ if self.limit.is_quota => LimitVerdict::Quota,
+            _ => LimitVerdict::Plain,
         }
     }
 }
 
-impl Judgement {
+impl RequestVerdict {
     /// How long the request is to be held: longer than nothing only in the line of a leaky bucket.
-    pub(crate) fn hold(&self, met: &[Met<'_>]) -> MicroSpan {
+    pub(crate) fn hold(&self, met: &[MatchedLimit<'_>]) -> DurationUs {
         let said = met.iter().zip(&self.verdicts);
-        let held = said.filter(|(met, _)| met.say() != Say::None);
+        let held = said.filter(|(met, _)| met.say() != LimitVerdict::None);
         let delays = held.map(|(_, verdict)| match verdict.outcome {
             Outcome::Admit { delay } => delay,
-            Outcome::Reject { .. } => MicroSpan::ZERO,
+            Outcome::Reject { .. } => DurationUs::ZERO,
         });
         delays.max().unwrap_or_default()
     }
@@ -94,16 +94,16 @@ impl Judgement {
 /// Judges a request, and charges what it is to be charged.
 pub(crate) async fn judge(
     counts: &Counts,
-    met: &[Met<'_>],
+    met: &[MatchedLimit<'_>],
     manner: Manner,
-    now: Micros,
-) -> Result<Judgement, CountsError> {
-    let is_plain = |met: &Met<'_>| met.say() == Say::Plain;
+    now: TimestampUs,
+) -> Result<RequestVerdict, CountsError> {
+    let is_plain = |met: &MatchedLimit<'_>| met.say() == LimitVerdict::Plain;
     if !manner.charges_rejected && met.iter().all(is_plain) {
         // Nearly always. All are charged or none, and then there is nothing left to ask.
-        let charges: Vec<Charge<'_>> = met.iter().map(Met::charge).collect();
+        let charges: Vec<LocalAcquire<'_>> = met.iter().map(MatchedLimit::charge).collect();
         let verdicts = counts.charge_all(&charges, now).await?;
-        return Ok(Judgement {
+        return Ok(RequestVerdict {
             is_over: !verdicts.iter().all(Verdict::is_admitted),
             verdicts,
         });
@@ -121,7 +121,7 @@ pub(crate) async fn judge(
     };
     let verdicts = judging.verdicts.into_iter();
     let verdicts = verdicts.map(|verdict| verdict.expect("each was asked"));
-    Ok(Judgement {
+    Ok(RequestVerdict {
         is_over,
         verdicts: verdicts.collect(),
     })
@@ -129,14 +129,15 @@ pub(crate) async fn judge(
 
 struct Judging<'j> {
     counts: &'j Counts,
-    met: &'j [Met<'j>],
-    now: Micros,
+    met: &'j [MatchedLimit<'j>],
+    now: TimestampUs,
     verdicts: Vec<Option<Verdict>>,
 }
 
 impl<'j> Judging<'j> {
     async fn all_or_none(&mut self, is_shadow: bool) -> Result<bool, CountsError> {
-        let [plain, quotas, silent] = [Say::Plain, Say::Quota, Say::None].map(|say| self.of(say));
+        let [plain, quotas, silent] =
+            [LimitVerdict::Plain, LimitVerdict::Quota, LimitVerdict::None].map(|say| self.of(say));
         let charges = self.charges(&plain);
         let said = self.counts.charge_all(&charges, self.now).await?;
         let mut is_over = !said.iter().all(Verdict::is_admitted);
@@ -168,12 +169,12 @@ impl<'j> Judging<'j> {
         let everything: Vec<usize> = (0..self.met.len()).collect();
         let charges = self.charges(&everything);
         let said = self.counts.charge_each(&charges, self.now).await?;
-        let short: Vec<Charge<'_>> = charges
+        let short: Vec<LocalAcquire<'_>> = charges
             .iter()
             .zip(&said)
             .filter(|(_, verdict)| !verdict.is_admitted() && verdict.remaining > 0)
             .filter_map(|(charge, verdict)| match charge.cost {
-                Cost::Take(_) => Some(Charge {
+                Cost::Take(_) => Some(LocalAcquire {
                     cost: Cost::take(verdict.remaining),
                     ..*charge
                 }),
@@ -183,20 +184,20 @@ impl<'j> Judging<'j> {
         self.counts.charge_each(&short, self.now).await?;
         self.note(&everything, said);
         let rejects = |at: &usize| !self.said(*at).is_admitted();
-        let (plain, quotas) = (self.of(Say::Plain), self.of(Say::Quota));
+        let (plain, quotas) = (self.of(LimitVerdict::Plain), self.of(LimitVerdict::Quota));
         let is_plain_over = plain.iter().any(rejects);
         let is_quota_over = !quotas.is_empty() && quotas.iter().all(rejects);
         Ok(is_plain_over || is_quota_over)
     }
 
-    fn of(&self, say: Say) -> Vec<usize> {
+    fn of(&self, say: LimitVerdict) -> Vec<usize> {
         let all = self.met.iter().enumerate();
         let of = all.filter(|(_, met)| met.say() == say);
         of.map(|(at, _)| at).collect()
     }
 
-    fn charges(&self, which: &[usize]) -> Vec<Charge<'j>> {
-        let met: &'j [Met<'j>] = self.met;
+    fn charges(&self, which: &[usize]) -> Vec<LocalAcquire<'j>> {
+        let met: &'j [MatchedLimit<'j>] = self.met;
         which.iter().map(|at| met[*at].charge()).collect()
     }
 
@@ -215,7 +216,7 @@ impl<'j> Judging<'j> {
         let charges = self.charges(which);
         let peeks: Vec<_> = charges
             .iter()
-            .map(|charge| Charge {
+            .map(|charge| LocalAcquire {
                 cost: Cost::Peek,
                 ..*charge
             })
@@ -231,7 +232,7 @@ impl<'j> Judging<'j> {
         let refunds: Vec<_> = charges
             .iter()
             .filter_map(|charge| match charge.cost {
-                Cost::Take(taken) => Some(Charge {
+                Cost::Take(taken) => Some(LocalAcquire {
                     cost: Cost::Refund(taken),
                     ..*charge
                 }),

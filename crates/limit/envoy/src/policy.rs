@@ -7,12 +7,12 @@ use anteroom_limit::fixed_window::FixedWindow;
 use anteroom_limit::policy::Policy;
 use anteroom_limit::rate::Rate;
 use anteroom_limit::settings::{Settings, SettingsError};
-use anteroom_limit::time::MicroSpan;
+use anteroom_limit::time::DurationUs;
 use anteroom_limit_store::shared::SharedCounts;
 
 /// For how long a call may stand in the line of a leaky bucket: its answer comes so much later.
 /// Calls that wait are held in memory, and Envoy waits 20 ms if it is not told otherwise.
-pub(crate) const HELD_MAX: MicroSpan = MicroSpan::from_secs(5);
+pub(crate) const HELD_MAX: DurationUs = DurationUs::from_secs(5);
 
 /// The settings that count a limit.
 pub(crate) fn policy(
@@ -20,7 +20,7 @@ pub(crate) fn policy(
     requests: u32,
     unit: Unit,
 ) -> Result<Policy, SettingsError> {
-    let rate = Rate::new(requests, MicroSpan::from_secs(unit.seconds()))?;
+    let rate = Rate::new(requests, DurationUs::from_secs(unit.seconds()))?;
     if requests == 0 {
         // No burst lets anything through where nothing is allowed.
         return Ok(Policy::FixedWindow(FixedWindow::new(rate)));
@@ -44,7 +44,7 @@ pub(crate) fn check(
         said: error.to_string(),
     })?;
     if let Some(queue) = policy.settings().queue {
-        let wait = MicroSpan::from_secs(unit.seconds()).times(queue.into());
+        let wait = DurationUs::from_secs(unit.seconds()).times(queue.into());
         let longest = HELD_MAX.times(requests.into());
         if wait > longest {
             let said = format!(

@@ -1,7 +1,7 @@
 //! The quota service: Envoys ask ahead for many calls at once, and report what became of them.
 //!
 //! A stream ([`stream`]) reads reports ([`report`]), and says which limit each bucket meets
-//! ([`bucket`]). One desk for all ([`desk`]) keeps a book for each limit that somebody shares
+//! ([`bucket`]). One desk for all ([`actor`]) keeps a book for each limit that somebody shares
 //! ([`books`]), charges what it assigns where calls are counted, and tells it ([`told`]). So what
 //! is assigned and what is asked one by one count against the same limit, at all nodes that share
 //! counts.
@@ -11,9 +11,9 @@
 //! Reports come once a second, not with each request: one task has time for some hundred thousand a
 //! second, and needs no locks.
 
+mod actor;
 mod books;
 mod bucket;
-mod desk;
 mod report;
 mod stream;
 mod told;
@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use anteroom_limit::quota::book::MemberId;
-use anteroom_limit::time::Micros;
+use anteroom_limit::time::TimestampUs;
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::BodyExt as _;
@@ -32,11 +32,11 @@ use tokio::time::Instant;
 use tonic::body::Body;
 use tonic::server::Grpc;
 
-use crate::asking::Asking;
-use crate::figures::QuotaFigures;
-use crate::quota::desk::{Desk, Fact};
+use crate::asking::RequestHandler;
+use crate::quota::actor::{QuotaActor, StreamEvent};
 use crate::quota::report::ReportCodec;
 use crate::quota::stream::Opened;
+use crate::stats::QuotaStats;
 
 /// Streams at once. Envoy has one for each filter that is set up, whatever its threads.
 pub(crate) const STREAMS_MAX: usize = 128;
@@ -62,9 +62,9 @@ pub(crate) struct QuotaTally {
 }
 
 impl QuotaTally {
-    pub(crate) fn read(&self) -> QuotaFigures {
+    pub(crate) fn read(&self) -> QuotaStats {
         let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        QuotaFigures {
+        QuotaStats {
             streams: read(&self.streams),
             limits: read(&self.buckets),
             buckets: read(&self.members),
@@ -81,8 +81,8 @@ impl QuotaTally {
 /// Answers streams. Clones share all they have.
 #[derive(Clone)]
 pub(crate) struct Quotas {
-    pub(crate) asking: Arc<Asking>,
-    pub(crate) facts: mpsc::Sender<Fact>,
+    pub(crate) asking: Arc<RequestHandler>,
+    pub(crate) facts: mpsc::Sender<StreamEvent>,
     clock: Clock,
     streams: Arc<Semaphore>,
     members: Arc<AtomicU64>,
@@ -94,21 +94,21 @@ pub(crate) struct Quotas {
 pub(crate) struct Clock(Instant);
 
 impl Clock {
-    pub(crate) fn now(self) -> Micros {
+    pub(crate) fn now(self) -> TimestampUs {
         let micros = self.0.elapsed().as_micros();
-        Micros(u64::try_from(micros).unwrap_or(u64::MAX))
+        TimestampUs(u64::try_from(micros).unwrap_or(u64::MAX))
     }
 }
 
 impl Quotas {
     /// With a desk, which ends when it is aborted.
     pub(crate) fn start(
-        asking: &Arc<Asking>,
+        asking: &Arc<RequestHandler>,
         stopped: watch::Receiver<bool>,
     ) -> (Self, JoinHandle<()>) {
         let (facts, told) = mpsc::channel(FACTS_MAX);
         let clock = Clock(Instant::now());
-        let desk = Desk::new(Arc::clone(asking), clock);
+        let actor = QuotaActor::new(Arc::clone(asking), clock);
         let quotas = Self {
             asking: Arc::clone(asking),
             facts,
@@ -117,7 +117,7 @@ impl Quotas {
             members: Arc::default(),
             stopped,
         };
-        (quotas, tokio::spawn(desk.run(told)))
+        (quotas, tokio::spawn(actor.run(told)))
     }
 
     /// Answers a stream, for as long as it lasts.
@@ -135,7 +135,7 @@ impl Quotas {
         MemberId(self.members.fetch_add(1, Ordering::Relaxed))
     }
 
-    fn tally(&self) -> &QuotaTally {
-        &self.asking.tally.quota
+    fn counters(&self) -> &QuotaTally {
+        &self.asking.counters.quota
     }
 }

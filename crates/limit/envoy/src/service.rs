@@ -18,15 +18,15 @@ use tokio::time::{MissedTickBehavior, interval};
 use tonic_health::ServingStatus;
 use tonic_health::server::{HealthReporter, health_reporter};
 
-use crate::asking::Asking;
+use crate::asking::RequestHandler;
 use crate::budget::Budget;
 use crate::counting::Counts;
-use crate::figures::Figures;
 use crate::folder::{self, FolderError, Limits, Stamp};
-use crate::grpc::{CALLS_MAX, GrpcDoor};
-use crate::http_door::HttpDoor;
+use crate::grpc::{CALLS_MAX, GrpcEndpoint};
+use crate::http_door::HttpEndpoint;
 use crate::quota::Quotas;
 use crate::serve;
+use crate::stats::ServiceStats;
 
 /// How often is looked whether files have changed. As fast as anybody who has just saved one looks.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -66,7 +66,7 @@ pub enum StartError {
 
 /// A running service. Ends when it is dropped, though not gracefully.
 pub struct RateLimitService {
-    asking: Arc<Asking>,
+    asking: Arc<RequestHandler>,
     is_well: Arc<AtomicBool>,
     health: HealthReporter,
     grpc: Option<SocketAddr>,
@@ -76,21 +76,21 @@ pub struct RateLimitService {
     watching: JoinHandle<()>,
     sweeping: JoinHandle<()>,
     /// Where quotas are assigned.
-    desk: JoinHandle<()>,
+    actor: JoinHandle<()>,
 }
 
 /// The sockets that listen. Whoever replaces this process gets the same ones: connections that the
 /// kernel has taken and nobody has accepted yet belong to a socket, and are reset when the last
 /// process lets go of it.
 #[derive(Debug)]
-pub struct Doors {
+pub struct ServiceSockets {
     /// Where gRPC is spoken.
     pub grpc: Option<TcpListener>,
     /// Where JSON is spoken.
     pub http: Option<TcpListener>,
 }
 
-impl Doors {
+impl ServiceSockets {
     /// Opens those that the configuration names.
     ///
     /// # Errors
@@ -111,29 +111,29 @@ impl RateLimitService {
     ///
     /// [`StartError`] if the files hold mistakes.
     pub async fn start(
-        doors: Doors,
+        doors: ServiceSockets,
         config: &RateLimitServiceConfig,
         counts: Counts,
         now: Now,
     ) -> Result<Self, StartError> {
-        let Doors { grpc, http } = doors;
+        let ServiceSockets { grpc, http } = doors;
         let address = |door: &Option<TcpListener>| door.as_ref()?.local_addr().ok();
         let addresses = [&grpc, &http].map(address);
         let files = Files::of(config);
         // Before they are read: what is changed meanwhile is read again.
         let stamp = files.stamp().await;
         let limits = files.read(&counts).await.map_err(StartError::Folder)?;
-        let asking = Arc::new(Asking::new(config, limits, counts, now)?);
-        asking.tally.load(true);
+        let asking = Arc::new(RequestHandler::new(config, limits, counts, now)?);
+        asking.counters.load(true);
         let (stop, stopped) = watch::channel(false);
         let is_well = Arc::new(AtomicBool::new(true));
         let (health, health_server) = health_reporter();
         tell_health(&health, ServingStatus::Serving).await;
         let (budget, calls) = (Budget::default(), Arc::new(Semaphore::new(CALLS_MAX)));
-        let (quotas, desk) = Quotas::start(&asking, stopped.clone());
+        let (quotas, actor) = Quotas::start(&asking, stopped.clone());
         let mut doors = Vec::new();
         if let Some(listener) = grpc {
-            let door = GrpcDoor {
+            let door = GrpcEndpoint {
                 asking: Arc::clone(&asking),
                 health: health_server,
                 budget: budget.clone(),
@@ -144,7 +144,7 @@ impl RateLimitService {
             doors.push(tokio::spawn(serve::grpc(listener, stopped.clone(), call)));
         }
         if let Some(listener) = http {
-            let door = HttpDoor {
+            let door = HttpEndpoint {
                 asking: Arc::clone(&asking),
                 is_well: Arc::clone(&is_well),
                 budget,
@@ -156,7 +156,7 @@ impl RateLimitService {
         Ok(Self {
             watching: tokio::spawn(files.watch(stamp, Arc::clone(&asking))),
             sweeping: tokio::spawn(sweep(Arc::clone(&asking))),
-            desk,
+            actor,
             asking,
             is_well,
             health,
@@ -181,8 +181,8 @@ impl RateLimitService {
 
     /// What was counted so far.
     #[must_use]
-    pub fn figures(&self) -> Figures {
-        self.asking.tally.read(self.asking.counts.fill())
+    pub fn stats(&self) -> ServiceStats {
+        self.asking.counters.read(self.asking.counts.fill())
     }
 
     /// Says that it is not well any more, takes no further clients and lets open calls finish.
@@ -206,7 +206,7 @@ impl Drop for RateLimitService {
         self.stop.send_replace(true);
         self.watching.abort();
         self.sweeping.abort();
-        self.desk.abort();
+        self.actor.abort();
     }
 }
 
@@ -295,7 +295,7 @@ impl Files {
     }
 
     /// Reads the files whenever they have changed. A mistake changes nothing.
-    async fn watch(self, mut known: Option<Stamp>, asking: Arc<Asking>) {
+    async fn watch(self, mut known: Option<Stamp>, asking: Arc<RequestHandler>) {
         let mut looks = interval(LOOK_EVERY);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut last_mistakes = Vec::new();
@@ -308,7 +308,7 @@ impl Files {
             match self.read(&asking.counts).await {
                 Ok(limits) => {
                     asking.limits.store(Arc::new(limits));
-                    asking.tally.load(true);
+                    asking.counters.load(true);
                     last_mistakes.clear();
                     tracing::info!(folder = %self.folder.display(), "rate limits loaded");
                 }
@@ -316,7 +316,7 @@ impl Files {
                     let mistakes = error.lines();
                     // A folder that is gone is looked for every second, and told once.
                     if stamp.is_some() || mistakes != last_mistakes {
-                        asking.tally.load(false);
+                        asking.counters.load(false);
                         for line in &mistakes {
                             tracing::error!("{line}");
                         }
@@ -330,7 +330,7 @@ impl Files {
     }
 }
 
-async fn sweep(asking: Arc<Asking>) {
+async fn sweep(asking: Arc<RequestHandler>) {
     let mut sweeps = interval(SWEEP_EVERY);
     sweeps.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {

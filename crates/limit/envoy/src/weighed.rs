@@ -12,25 +12,25 @@ use tonic::Status;
 use tonic::codec::{Codec, DecodeBuf, Decoder};
 use tonic_prost::{ProstDecoder, ProstEncoder};
 
-use crate::asking::{AskError, Asking};
+use crate::asking::{RequestFailure, RequestHandler};
 use crate::budget::Budget;
 use crate::grpc::status;
 use crate::wire::{Descriptor, Entry, RateLimitRequest, RateLimitResponse};
 
 /// A question within bounds.
 #[derive(Debug)]
-pub(crate) struct Weighed {
+pub(crate) struct BoundedRequest {
     pub(crate) request: RateLimitRequest,
     /// Its part of the budget.
     pub(crate) held: OwnedSemaphorePermit,
 }
 
-impl Weighed {
+impl BoundedRequest {
     pub(crate) fn new(
         request: RateLimitRequest,
-        asking: &Asking,
+        asking: &RequestHandler,
         budget: &Budget,
-    ) -> Result<Self, AskError> {
+    ) -> Result<Self, RequestFailure> {
         asking.check(&request)?;
         let held = budget.hold(weight(&request))?;
         Ok(Self { request, held })
@@ -50,13 +50,13 @@ fn weight(request: &RateLimitRequest) -> usize {
 /// Reads questions off the wire, and writes answers.
 #[derive(Clone)]
 pub(crate) struct Reader {
-    pub(crate) asking: Arc<Asking>,
+    pub(crate) asking: Arc<RequestHandler>,
     pub(crate) budget: Budget,
 }
 
 impl Codec for Reader {
     type Encode = RateLimitResponse;
-    type Decode = Weighed;
+    type Decode = BoundedRequest;
     type Encoder = ProstEncoder<RateLimitResponse>;
     type Decoder = Self;
 
@@ -70,12 +70,12 @@ impl Codec for Reader {
 }
 
 impl Decoder for Reader {
-    type Item = Weighed;
+    type Item = BoundedRequest;
     type Error = Status;
 
-    fn decode(&mut self, bytes: &mut DecodeBuf<'_>) -> Result<Option<Weighed>, Status> {
+    fn decode(&mut self, bytes: &mut DecodeBuf<'_>) -> Result<Option<BoundedRequest>, Status> {
         let read = ProstDecoder::<RateLimitRequest>::default().decode(bytes)?;
-        let weighed = read.map(|request| Weighed::new(request, &self.asking, &self.budget));
+        let weighed = read.map(|request| BoundedRequest::new(request, &self.asking, &self.budget));
         weighed.transpose().map_err(|error| status(&error))
     }
 }

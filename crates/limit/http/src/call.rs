@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anteroom_config::OnLimit;
 use anteroom_limit::registry::Early;
-use anteroom_limit::time::MicroSpan;
+use anteroom_limit::time::DurationUs;
 use anteroom_limit::verdict::{Outcome, Verdict};
 use anteroom_proxy::path::Readings;
 use anteroom_proxy::request_context::RequestContext;
@@ -17,14 +17,14 @@ use smallvec::SmallVec;
 use tokio::time::Instant;
 use tracing::error;
 
-use crate::caller::Caller;
-use crate::charging::{Charged, Charges};
-use crate::counted::Counted;
-use crate::limit::{Limit, Whom};
-use crate::meter::Meter;
+use crate::caller::ClientRequest;
+use crate::charging::{AcquireOutcome, Acquisition};
+use crate::counted::CoveredLimit;
+use crate::counters::Event;
+use crate::limit::{ClientIdentity, Limit};
+use crate::meter::Limiter;
 use crate::plan::Plan;
-use crate::rate_limit_headers::Said;
-use crate::tally::Event;
+use crate::rate_limit_headers::LimitOutcome;
 use crate::tokens::ShownTokens;
 
 /// A call that is held asks again no sooner than after this part of the time for which it has been
@@ -59,10 +59,10 @@ impl<'p> Refusal<'p> {
 }
 
 /// One call, and the limits that count it.
-pub(crate) struct Call<'p> {
-    charges: Charges<'p>,
+pub(crate) struct LimitedRequest<'p> {
+    charges: Acquisition<'p>,
     /// Those that only look.
-    looking: Vec<Counted<'p>>,
+    looking: Vec<CoveredLimit<'p>>,
     /// Those that have nothing to say, and why.
     unasked: Vec<(&'p Limit, Event)>,
     is_inside: bool,
@@ -72,10 +72,10 @@ pub(crate) struct Call<'p> {
     held: Duration,
 }
 
-impl<'p> Call<'p> {
+impl<'p> LimitedRequest<'p> {
     /// Finds out which limits count a request.
     pub(crate) fn of<B>(
-        meter: &Meter,
+        meter: &Limiter,
         plan: &'p Plan,
         request: &Request<B>,
     ) -> Result<Self, StatusCode> {
@@ -94,7 +94,7 @@ impl<'p> Call<'p> {
         let tokens = plan.tokens.as_deref();
         let now = tokens.map_or(0, |_| meter.wall_seconds());
         let tokens = ShownTokens::of(tokens, request.headers(), now);
-        let caller = Caller {
+        let caller = ClientRequest {
             address: client.address,
             headers: request.headers(),
             readings: &readings,
@@ -102,7 +102,7 @@ impl<'p> Call<'p> {
             visitor: visitor.map(|visitor| visitor.id),
         };
         let mut call = Self {
-            charges: Charges::default(),
+            charges: Acquisition::default(),
             looking: Vec::new(),
             unasked: Vec::new(),
             is_inside: visitor.is_some_and(|visitor| visitor.is_inside),
@@ -132,19 +132,19 @@ impl<'p> Call<'p> {
     fn is_over_before_tokens(
         &mut self,
         covering: &[&'p Limit],
-        caller: &Caller<'_>,
-        meter: &Meter,
+        caller: &ClientRequest<'_>,
+        meter: &Limiter,
     ) -> bool {
         let is_asked = covering.iter().any(|limit| limit.needs_token());
         if !is_asked || !caller.tokens.are_to_be_verified() {
             return false;
         }
-        let mut early = Charges::default();
+        let mut early = Acquisition::default();
         let alone = covering.iter().copied();
         let alone = alone.filter(|limit| limit.rejects_here() && !limit.needs_token());
         for limit in alone {
-            if let Whom::Clients(keys) = limit.whom(caller) {
-                let counted = keys.into_iter().map(|key| Counted { limit, key });
+            if let ClientIdentity::Clients(keys) = limit.whom(caller) {
+                let counted = keys.into_iter().map(|key| CoveredLimit { limit, key });
                 early.counted.extend(counted);
             }
         }
@@ -155,15 +155,15 @@ impl<'p> Call<'p> {
         is_over
     }
 
-    fn meet(&mut self, limit: &'p Limit, whom: Whom) {
+    fn meet(&mut self, limit: &'p Limit, whom: ClientIdentity) {
         match whom {
-            Whom::Nobody => self.unasked.push((limit, Event::Skip)),
-            Whom::Refused if limit.is_shadow => self.unasked.push((limit, Event::Shadow)),
-            Whom::Refused => {
+            ClientIdentity::Nobody => self.unasked.push((limit, Event::Skip)),
+            ClientIdentity::Refused if limit.is_shadow => self.unasked.push((limit, Event::Shadow)),
+            ClientIdentity::Refused => {
                 self.refusal = self.refusal.or(Some(Refusal::Incomplete(limit)));
             }
-            Whom::Clients(keys) => {
-                let counted = keys.into_iter().map(|key| Counted { limit, key });
+            ClientIdentity::Clients(keys) => {
+                let counted = keys.into_iter().map(|key| CoveredLimit { limit, key });
                 if limit.is_shadow {
                     self.looking.extend(counted);
                 } else {
@@ -174,41 +174,41 @@ impl<'p> Call<'p> {
     }
 
     /// Charges all limits or none, if that can be done at once and the call is not to be held.
-    pub(crate) fn settle_now(&mut self, meter: &Meter) -> Option<Fate> {
+    pub(crate) fn settle_now(&mut self, meter: &Limiter) -> Option<Fate> {
         if self.refusal.is_some() || self.is_over_early {
             self.note_unasked();
             return Some(Fate::Refuse);
         }
-        let rejects = |counted: &Counted<'_>| counted.limit.on_limit == OnLimit::Reject;
+        let rejects = |counted: &CoveredLimit<'_>| counted.limit.on_limit == OnLimit::Reject;
         if !self.charges.counted.iter().all(rejects) {
             return None;
         }
         let charged = self.charges.charge_now(Duration::ZERO, meter)?;
         self.note_unasked();
         match charged {
-            Charged::All => Some(Fate::Go(Duration::ZERO)),
-            Charged::Over | Charged::Away(_) => Some(Fate::Refuse),
+            AcquireOutcome::All => Some(Fate::Go(Duration::ZERO)),
+            AcquireOutcome::Over | AcquireOutcome::Away(_) => Some(Fate::Refuse),
         }
     }
 
     /// Charges all limits or none, and holds the call as long as it may be held.
-    pub(crate) async fn settle(&mut self, meter: &Meter) -> Fate {
+    pub(crate) async fn settle(&mut self, meter: &Limiter) -> Fate {
         self.note_unasked();
         if self.refusal.is_some() || self.is_over_early {
             return Fate::Refuse;
         }
         loop {
             match self.charges.charge(self.held, meter).await {
-                Charged::All => {
+                AcquireOutcome::All => {
                     let verdicts = self.charges.told().map(|(_, verdict)| verdict);
                     let wait = wait_of(verdicts).map(Duration::from);
                     return Fate::Go(wait.unwrap_or_default());
                 }
-                Charged::Away(limit) => {
+                AcquireOutcome::Away(limit) => {
                     self.refusal = Some(Refusal::Away(limit));
                     return Fate::Refuse;
                 }
-                Charged::Over => {}
+                AcquireOutcome::Over => {}
             }
             let Some(wait) = self.wait_for_more() else {
                 return self.against(meter);
@@ -251,7 +251,7 @@ impl<'p> Call<'p> {
     }
 
     /// What becomes of a call that is over a limit and not held.
-    fn against(&self, meter: &Meter) -> Fate {
+    fn against(&self, meter: &Limiter) -> Fate {
         let on_limit = |expected: OnLimit| {
             let mut rejecting = self.charges.rejecting();
             rejecting.any(|(counted, _)| counted.limit.on_limit == expected)
@@ -266,12 +266,12 @@ impl<'p> Call<'p> {
 
     fn note_unasked(&mut self) {
         for (limit, event) in self.unasked.drain(..) {
-            limit.kept.tally.count(event);
+            limit.kept.counters.count(event);
         }
     }
 
     /// It goes on now, after it was held for so long more.
-    pub(crate) fn note_passed(&mut self, meter: &Meter, held: Duration) {
+    pub(crate) fn note_passed(&mut self, meter: &Limiter, held: Duration) {
         self.held += held;
         let event = if self.held.is_zero() {
             Event::Admit
@@ -279,17 +279,17 @@ impl<'p> Call<'p> {
             Event::Delay
         };
         // Those of one limit stand one after the other.
-        let mut last: Option<Counted<'_>> = None;
+        let mut last: Option<CoveredLimit<'_>> = None;
         for (counted, _) in self.charges.told() {
             if last.is_none_or(|last| !last.is_same_limit(&counted)) {
-                counted.limit.kept.tally.count(event);
+                counted.limit.kept.counters.count(event);
             }
             last = Some(counted);
         }
         let mut uncounted = self.charges.uncounted.clone();
         uncounted.dedup_by(|one, other| std::ptr::eq(*one, *other));
         for limit in uncounted {
-            limit.kept.tally.count(Event::Uncounted);
+            limit.kept.counters.count(Event::Uncounted);
         }
         for looking in &self.looking {
             looking.look(meter);
@@ -299,13 +299,13 @@ impl<'p> Call<'p> {
     /// It is over limits, and this is what came of it.
     pub(crate) fn note_over(&self, event: Event) {
         if let Some(refusal) = self.refusal {
-            refusal.limit().kept.tally.count(event);
+            refusal.limit().kept.counters.count(event);
         }
         let rejecting = self.charges.rejecting();
         let mut limits: Vec<_> = rejecting.map(|(counted, _)| counted).collect();
         limits.dedup_by(|one, other| one.is_same_limit(other));
-        for Counted { limit, .. } in limits {
-            limit.kept.tally.count(event);
+        for CoveredLimit { limit, .. } in limits {
+            limit.kept.counters.count(event);
         }
     }
 
@@ -333,8 +333,8 @@ impl<'p> Call<'p> {
     }
 
     /// What the limits said, each once: to the client that is nearest to it.
-    pub(crate) fn said(&self) -> SmallVec<[Said<'_>; 2]> {
-        let mut told: SmallVec<[(Counted<'_>, Verdict); 2]> = SmallVec::new();
+    pub(crate) fn said(&self) -> SmallVec<[LimitOutcome<'_>; 2]> {
+        let mut told: SmallVec<[(CoveredLimit<'_>, Verdict); 2]> = SmallVec::new();
         for (counted, verdict) in self.charges.told() {
             let nearness = |verdict: &Verdict| (verdict.is_admitted(), verdict.remaining);
             match told.last_mut() {
@@ -347,14 +347,14 @@ impl<'p> Call<'p> {
             }
         }
         let said = told.into_iter();
-        said.map(|(Counted { limit, key }, verdict)| limit.said(key, verdict))
+        said.map(|(CoveredLimit { limit, key }, verdict)| limit.said(key, verdict))
             .collect()
     }
 }
 
 /// How long a call that was rejected would have to wait, if it would ever be let through.
-fn wait_of(verdicts: impl IntoIterator<Item = Verdict>) -> Option<MicroSpan> {
-    let mut longest = MicroSpan::ZERO;
+fn wait_of(verdicts: impl IntoIterator<Item = Verdict>) -> Option<DurationUs> {
+    let mut longest = DurationUs::ZERO;
     for verdict in verdicts {
         match verdict.outcome {
             Outcome::Admit { delay } => longest = longest.max(delay),
@@ -373,13 +373,16 @@ mod tests {
     fn the_longest_wait_counts_and_never_is_longest() {
         let delayed = Verdict {
             outcome: Outcome::Admit {
-                delay: MicroSpan(9),
+                delay: DurationUs(9),
             },
             ..rejected(None)
         };
-        let short = rejected(Some(MicroSpan(5)));
-        assert_eq!(wait_of([short, delayed]), Some(MicroSpan(9)));
+        let short = rejected(Some(DurationUs(5)));
+        assert_eq!(wait_of([short, delayed]), Some(DurationUs(9)));
         assert_eq!(wait_of([short, rejected(None)]), None);
-        assert_eq!(wait_of([admitted(1, MicroSpan(7))]), Some(MicroSpan::ZERO));
+        assert_eq!(
+            wait_of([admitted(1, DurationUs(7))]),
+            Some(DurationUs::ZERO)
+        );
     }
 }

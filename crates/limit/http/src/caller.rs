@@ -43,7 +43,7 @@ pub(crate) enum Part {
 
 /// A request, as far as clients are told apart by it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Caller<'r> {
+pub(crate) struct ClientRequest<'r> {
     /// Where it comes from.
     pub(crate) address: IpAddr,
     /// Its headers.
@@ -58,7 +58,11 @@ pub(crate) struct Caller<'r> {
 
 impl Part {
     /// What this request says, in each way in which it can be read.
-    fn of<'r>(&self, ipv6_prefix: u8, caller: &Caller<'r>) -> Result<Vec<Cow<'r, [u8]>>, Unknown> {
+    fn of<'r>(
+        &self,
+        ipv6_prefix: u8,
+        caller: &ClientRequest<'r>,
+    ) -> Result<Vec<Cow<'r, [u8]>>, Unknown> {
         match self {
             Self::Address => Ok(vec![Cow::Owned(
                 network(caller.address, ipv6_prefix).to_vec(),
@@ -108,7 +112,7 @@ pub(crate) fn keys_of(
     parts: &[Part],
     ipv6_prefix: u8,
     keys: &KeyMaker,
-    caller: &Caller<'_>,
+    caller: &ClientRequest<'_>,
 ) -> Result<Clients, Unknown> {
     if let [Part::Address] = parts {
         let network = network(caller.address, ipv6_prefix);

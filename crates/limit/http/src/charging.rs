@@ -12,21 +12,21 @@ use std::time::Duration;
 
 use anteroom_config::{OnLimit, OnLimitStoreFailure};
 use anteroom_limit::cost::Cost;
-use anteroom_limit::time::{MicroSpan, Micros};
+use anteroom_limit::time::{DurationUs, TimestampUs};
 use anteroom_limit::verdict::{Outcome, Verdict};
-use anteroom_limit_store::local::{Charge, charge_all};
-use anteroom_limit_store::shared::{CountsError, SharedCharge};
+use anteroom_limit_store::local::{LocalAcquire, charge_all};
+use anteroom_limit_store::shared::{CountsError, SharedAcquire};
 use smallvec::SmallVec;
 use tokio::time::Instant;
 
-use crate::counted::Counted;
+use crate::counted::CoveredLimit;
 use crate::limit::Limit;
-use crate::meter::Meter;
+use crate::meter::Limiter;
 use crate::stores::Elsewhere;
 
 /// What all limits together said.
 #[derive(Clone, Copy)]
-pub(crate) enum Charged<'p> {
+pub(crate) enum AcquireOutcome<'p> {
     /// All admit, and were charged.
     All,
     /// One rejects; none was charged.
@@ -35,7 +35,7 @@ pub(crate) enum Charged<'p> {
     Away(&'p Limit),
 }
 
-impl Charged<'_> {
+impl AcquireOutcome<'_> {
     const fn of(is_admitted: bool) -> Self {
         if is_admitted { Self::All } else { Self::Over }
     }
@@ -43,17 +43,17 @@ impl Charged<'_> {
 
 /// The limits that count a call, and what they said.
 #[derive(Default)]
-pub(crate) struct Charges<'p> {
-    pub(crate) counted: SmallVec<[Counted<'p>; 2]>,
+pub(crate) struct Acquisition<'p> {
+    pub(crate) counted: SmallVec<[CoveredLimit<'p>; 2]>,
     /// Those that could not be asked, and let calls through then.
     pub(crate) uncounted: Vec<&'p Limit>,
     /// What each said; nothing before it was asked.
     verdicts: SmallVec<[Option<Verdict>; 2]>,
 }
 
-impl<'p> Charges<'p> {
+impl<'p> Acquisition<'p> {
     /// Charges all or none, for a call that has been held for so long.
-    pub(crate) async fn charge(&mut self, held: Duration, meter: &Meter) -> Charged<'p> {
+    pub(crate) async fn charge(&mut self, held: Duration, meter: &Limiter) -> AcquireOutcome<'p> {
         match self.charge_now(held, meter) {
             Some(charged) => charged,
             None => self.charge_everywhere(held, meter).await,
@@ -61,17 +61,21 @@ impl<'p> Charges<'p> {
     }
 
     /// The same at once, if all are counted here.
-    pub(crate) fn charge_now(&mut self, held: Duration, meter: &Meter) -> Option<Charged<'p>> {
+    pub(crate) fn charge_now(
+        &mut self,
+        held: Duration,
+        meter: &Limiter,
+    ) -> Option<AcquireOutcome<'p>> {
         self.uncounted.clear();
         self.verdicts.clear();
-        let is_here = |counted: &Counted<'_>| counted.limit.elsewhere.is_none();
+        let is_here = |counted: &CoveredLimit<'_>| counted.limit.elsewhere.is_none();
         if let [counted] = *self.counted
             && is_here(&counted)
         {
             let charge = counted.limit.charge(counted.key, held);
             let verdict = charge.counts.charge(&charge, meter.now());
             self.verdicts.push(Some(verdict));
-            return Some(Charged::of(verdict.is_admitted()));
+            return Some(AcquireOutcome::of(verdict.is_admitted()));
         }
         self.verdicts.resize(self.counted.len(), None);
         if let [counted] = *self.counted {
@@ -86,7 +90,7 @@ impl<'p> Charges<'p> {
 
     /// Whether memory is against it, where all limits are counted there; they have said so then as
     /// if others had not been asked. Otherwise nothing is charged.
-    pub(crate) fn are_over_here(&mut self, meter: &Meter) -> bool {
+    pub(crate) fn are_over_here(&mut self, meter: &Limiter) -> bool {
         let all: Vec<usize> = (0..self.counted.len()).collect();
         let now = meter.now();
         if !self.is_over_here(&all, Duration::ZERO, now) {
@@ -94,7 +98,7 @@ impl<'p> Charges<'p> {
         }
         self.verdicts.clear();
         self.verdicts.resize(self.counted.len(), None);
-        if let Charged::Over = self.charge_here(&all, Duration::ZERO, now) {
+        if let AcquireOutcome::Over = self.charge_here(&all, Duration::ZERO, now) {
             return true;
         }
         // It became free in between.
@@ -103,7 +107,7 @@ impl<'p> Charges<'p> {
     }
 
     /// Charges one limit that is counted elsewhere, if its store can decide at once.
-    fn charge_lent(&mut self, counted: Counted<'p>) -> Option<Charged<'p>> {
+    fn charge_lent(&mut self, counted: CoveredLimit<'p>) -> Option<AcquireOutcome<'p>> {
         let elsewhere = counted.limit.elsewhere.as_ref()?;
         if elsewhere.is_shut(&counted.limit.name, counted.key) {
             return None;
@@ -117,21 +121,21 @@ impl<'p> Charges<'p> {
         let verdict = *verdicts.first()?;
         counted.note_answer(elsewhere);
         self.verdicts[0] = Some(verdict);
-        Some(Charged::of(verdict.is_admitted()))
+        Some(AcquireOutcome::of(verdict.is_admitted()))
     }
 
     /// What limits said that were asked.
-    pub(crate) fn told(&self) -> impl Iterator<Item = (Counted<'p>, Verdict)> {
+    pub(crate) fn told(&self) -> impl Iterator<Item = (CoveredLimit<'p>, Verdict)> {
         let all = self.counted.iter().copied().zip(&self.verdicts);
         all.filter_map(|(counted, verdict)| Some((counted, (*verdict)?)))
     }
 
     /// Those that reject it.
-    pub(crate) fn rejecting(&self) -> impl Iterator<Item = (Counted<'p>, Verdict)> {
+    pub(crate) fn rejecting(&self) -> impl Iterator<Item = (CoveredLimit<'p>, Verdict)> {
         self.told().filter(|(_, verdict)| !verdict.is_admitted())
     }
 
-    async fn charge_everywhere(&mut self, held: Duration, meter: &Meter) -> Charged<'p> {
+    async fn charge_everywhere(&mut self, held: Duration, meter: &Limiter) -> AcquireOutcome<'p> {
         let mut here: Vec<usize> = Vec::new();
         let mut elsewhere: Vec<usize> = Vec::new();
         for (at, counted) in self.counted.iter().enumerate() {
@@ -140,26 +144,26 @@ impl<'p> Charges<'p> {
         }
         let mut early: Vec<usize> = Vec::new();
         if self.is_over_here(&here, held, meter.now()) {
-            if let Charged::Over = self.charge_here(&here, held, meter.now()) {
-                return Charged::Over;
+            if let AcquireOutcome::Over = self.charge_here(&here, held, meter.now()) {
+                return AcquireOutcome::Over;
             }
             // It became free in between.
             early = std::mem::take(&mut here);
         }
         let began = Instant::now();
         let mut charged: Vec<Vec<usize>> = Vec::new();
-        let mut fate = Charged::All;
+        let mut fate = AcquireOutcome::All;
         let mut groups = self.by_store(elsewhere);
         while let Some(group) = groups.pop_front()
-            && matches!(fate, Charged::All)
+            && matches!(fate, AcquireOutcome::All)
         {
             if let Some(limit) = self.note_shut(&group) {
-                fate = Charged::Away(limit);
+                fate = AcquireOutcome::Away(limit);
                 continue;
             }
             match self.charge_at(self.store(group[0]), &group, held).await {
                 Ok(true) => charged.push(group),
-                Ok(false) => fate = Charged::Over,
+                Ok(false) => fate = AcquireOutcome::Over,
                 // What one of them lacks others may have been lent, or their server is there: each
                 // by itself then.
                 Err(CountsError::Unreachable { .. }) if group.len() > 1 => {
@@ -171,16 +175,18 @@ impl<'p> Charges<'p> {
                     self.note_failure(&group, &error);
                     fate = match error {
                         // It is there. That is no reason to let the call pass uncounted.
-                        CountsError::Busy { .. } => Charged::Away(self.counted[group[0]].limit),
+                        CountsError::Busy { .. } => {
+                            AcquireOutcome::Away(self.counted[group[0]].limit)
+                        }
                         _ => self.do_without(&group, &mut here),
                     };
                 }
             }
         }
-        if matches!(fate, Charged::All) {
+        if matches!(fate, AcquireOutcome::All) {
             fate = self.charge_here(&here, held, meter.now());
         }
-        if !matches!(fate, Charged::All) {
+        if !matches!(fate, AcquireOutcome::All) {
             self.refund_here(&early, meter.now());
             for group in charged.iter().rev() {
                 self.refund_at(self.store(group[0]), group, began).await;
@@ -201,11 +207,11 @@ impl<'p> Charges<'p> {
     }
 
     /// Whether memory is against it, as far as can be told without charging.
-    fn is_over_here(&self, here: &[usize], held: Duration, now: Micros) -> bool {
+    fn is_over_here(&self, here: &[usize], held: Duration, now: TimestampUs) -> bool {
         here.iter().any(|at| {
-            let Counted { limit, key } = self.counted[*at];
+            let CoveredLimit { limit, key } = self.counted[*at];
             let cost = Cost::Peek;
-            let charge = Charge {
+            let charge = LocalAcquire {
                 cost,
                 ..limit.charge(key, held)
             };
@@ -217,25 +223,30 @@ impl<'p> Charges<'p> {
         })
     }
 
-    fn charge_here(&mut self, here: &[usize], held: Duration, now: Micros) -> Charged<'p> {
+    fn charge_here(
+        &mut self,
+        here: &[usize],
+        held: Duration,
+        now: TimestampUs,
+    ) -> AcquireOutcome<'p> {
         let charges = here.iter().map(|at| {
-            let Counted { limit, key } = self.counted[*at];
+            let CoveredLimit { limit, key } = self.counted[*at];
             limit.charge(key, held)
         });
-        let charges: Vec<Charge<'_>> = charges.collect();
+        let charges: Vec<LocalAcquire<'_>> = charges.collect();
         let mut verdicts = Vec::with_capacity(charges.len());
         let is_admitted = charge_all(&charges, now, &mut verdicts);
         for (at, verdict) in here.iter().zip(verdicts) {
             self.verdicts[*at] = Some(verdict);
         }
-        Charged::of(is_admitted)
+        AcquireOutcome::of(is_admitted)
     }
 
-    fn refund_here(&self, here: &[usize], now: Micros) {
+    fn refund_here(&self, here: &[usize], now: TimestampUs) {
         for at in here {
-            let Counted { limit, key } = self.counted[*at];
+            let CoveredLimit { limit, key } = self.counted[*at];
             let cost = refund(limit.cost);
-            let charge = Charge {
+            let charge = LocalAcquire {
                 cost,
                 ..limit.charge(key, Duration::ZERO)
             };
@@ -253,7 +264,7 @@ impl<'p> Charges<'p> {
         let began = Instant::now();
         let policies: Vec<_> = group.iter().map(|at| self.counted[*at].policy()).collect();
         let both = group.iter().zip(&policies);
-        let charges: Vec<SharedCharge<'_>> = both
+        let charges: Vec<SharedAcquire<'_>> = both
             .map(|(at, policy)| {
                 let counted = &self.counted[*at];
                 counted.shared(policy, counted.limit.cost)
@@ -281,7 +292,7 @@ impl<'p> Charges<'p> {
     async fn refund_at(&self, store: &Elsewhere, group: &[usize], began: Instant) {
         let policies: Vec<_> = group.iter().map(|at| self.counted[*at].policy()).collect();
         let both = group.iter().zip(&policies);
-        let charges: Vec<SharedCharge<'_>> = both
+        let charges: Vec<SharedAcquire<'_>> = both
             .map(|(at, policy)| {
                 let counted = &self.counted[*at];
                 counted.shared(policy, refund(counted.limit.cost))
@@ -290,7 +301,7 @@ impl<'p> Charges<'p> {
         let age = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
         let refunded = store
             .counts
-            .refund(&charges, MicroSpan(age.saturating_add(1)));
+            .refund(&charges, DurationUs(age.saturating_add(1)));
         if let Err(error) = refunded.await {
             self.note_failure(group, &error);
         }
@@ -304,7 +315,7 @@ impl<'p> Charges<'p> {
     }
 
     /// What limits do whose store is away. Those that go on by themselves are added to `here`.
-    fn do_without(&mut self, group: &[usize], here: &mut Vec<usize>) -> Charged<'p> {
+    fn do_without(&mut self, group: &[usize], here: &mut Vec<usize>) -> AcquireOutcome<'p> {
         for at in group {
             let limit = self.counted[*at].limit;
             let on_failure = limit.elsewhere.as_ref().map(|own| own.on_failure);
@@ -312,11 +323,11 @@ impl<'p> Charges<'p> {
                 Some(OnLimitStoreFailure::Open) => self.uncounted.push(limit),
                 Some(OnLimitStoreFailure::Local) => here.push(*at),
                 Some(OnLimitStoreFailure::Bounded | OnLimitStoreFailure::Closed) | None => {
-                    return Charged::Away(limit);
+                    return AcquireOutcome::Away(limit);
                 }
             }
         }
-        Charged::All
+        AcquireOutcome::All
     }
 
     /// The first of those that do not even ask their store, which is away; all such take note of
@@ -324,7 +335,7 @@ impl<'p> Charges<'p> {
     fn note_shut(&self, group: &[usize]) -> Option<&'p Limit> {
         let mut first = None;
         for at in group {
-            let Counted { limit, key } = self.counted[*at];
+            let CoveredLimit { limit, key } = self.counted[*at];
             if self.store(*at).is_shut(&limit.name, key) {
                 limit.kept.contact.note_shut(&limit.name);
                 first = first.or(Some(limit));
@@ -365,7 +376,7 @@ fn within_patience(verdict: Verdict, patience: Duration) -> Verdict {
     if over.is_zero() {
         return verdict;
     }
-    let over = MicroSpan(u64::try_from(over.as_micros()).unwrap_or(u64::MAX));
+    let over = DurationUs(u64::try_from(over.as_micros()).unwrap_or(u64::MAX));
     let outcome = Outcome::Reject {
         retry_after: Some(over),
     };

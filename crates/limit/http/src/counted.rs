@@ -3,29 +3,29 @@
 use anteroom_limit::cost::Cost;
 use anteroom_limit::policy::Policy;
 use anteroom_limit_store::CallKey;
-use anteroom_limit_store::shared::SharedCharge;
+use anteroom_limit_store::shared::SharedAcquire;
 
 use crate::limit::Limit;
 use crate::stores::Elsewhere;
 
 /// A limit that counts a call, and whom it counts it to.
 #[derive(Clone, Copy)]
-pub(crate) struct Counted<'p> {
+pub(crate) struct CoveredLimit<'p> {
     pub(crate) limit: &'p Limit,
     pub(crate) key: CallKey,
 }
 
-impl<'p> Counted<'p> {
+impl<'p> CoveredLimit<'p> {
     pub(crate) fn policy(&self) -> Policy {
         self.limit.policy_of(self.key)
     }
 
     /// The same, as stores elsewhere are asked.
-    pub(crate) fn shared<'c>(&self, policy: &'c Policy, cost: Cost) -> SharedCharge<'c>
+    pub(crate) fn shared<'c>(&self, policy: &'c Policy, cost: Cost) -> SharedAcquire<'c>
     where
         'p: 'c,
     {
-        SharedCharge {
+        SharedAcquire {
             limit: &self.limit.name,
             policy,
             key: self.key,

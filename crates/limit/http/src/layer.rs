@@ -19,11 +19,11 @@ use http::header::{ACCEPT, CACHE_CONTROL, SET_COOKIE};
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use pin_project_lite::pin_project;
 
-use crate::call::{Call, Fate, Refusal};
-use crate::meter::Meter;
+use crate::call::{Fate, LimitedRequest, Refusal};
+use crate::counters::Event;
+use crate::meter::Limiter;
 use crate::plan::Plan;
-use crate::rate_limit_headers::{self, Told};
-use crate::tally::Event;
+use crate::rate_limit_headers::{self, HeaderValues};
 use crate::too_many_requests;
 
 /// Puts limits in front of a service.
@@ -32,13 +32,13 @@ use crate::too_many_requests;
 /// could say whom to count it to.
 #[derive(Clone, Debug)]
 pub struct RateLimitLayer {
-    meter: Arc<Meter>,
+    meter: Arc<Limiter>,
 }
 
 impl RateLimitLayer {
     /// A layer that asks this meter.
     #[must_use]
-    pub const fn new(meter: Arc<Meter>) -> Self {
+    pub const fn new(meter: Arc<Limiter>) -> Self {
         Self { meter }
     }
 }
@@ -64,7 +64,7 @@ pin_project! {
     #[project = StageProjected]
     enum Stage<F, R> {
         // No limit counts it, or they let it go on at once: nearly always.
-        On { #[pin] going: F, told: Told },
+        On { #[pin] going: F, told: HeaderValues },
         // It was sent away at once.
         Away { answer: Option<Response<R>> },
         // It is held, may have to wait, or is counted elsewhere.
@@ -96,7 +96,7 @@ where
 }
 
 impl<F, R> Limited<F, R> {
-    const fn on(going: F, told: Told) -> Self {
+    const fn on(going: F, told: HeaderValues) -> Self {
         let stage = Stage::On { going, told };
         Self { stage }
     }
@@ -117,7 +117,7 @@ impl<F, R> fmt::Debug for Limited<F, R> {
 /// A service with limits in front.
 #[derive(Clone)]
 pub struct RateLimited<S> {
-    meter: Arc<Meter>,
+    meter: Arc<Limiter>,
     inner: S,
 }
 
@@ -148,16 +148,16 @@ where
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let plan = self.meter.plan();
         if plan.limits.is_empty() {
-            return Limited::on(self.inner.call(request), Told::default());
+            return Limited::on(self.inner.call(request), HeaderValues::default());
         }
-        let mut call = match Call::of(&self.meter, &plan, &request) {
+        let mut call = match LimitedRequest::of(&self.meter, &plan, &request) {
             Ok(call) => call,
             Err(status) => return Limited::away(bare(status)),
         };
         match call.settle_now(&self.meter) {
             Some(Fate::Go(_)) => {
                 call.note_passed(&self.meter, Duration::ZERO);
-                let told = Told::of(&call.said(), || self.meter.wall_seconds());
+                let told = HeaderValues::of(&call.said(), || self.meter.wall_seconds());
                 Limited::on(self.inner.call(request), told)
             }
             Some(_) => Limited::away(send_away(&call, &self.meter, &request)),
@@ -189,7 +189,7 @@ impl<S: Clone> RateLimited<S> {
 }
 
 async fn serve<S, B, R>(
-    meter: Arc<Meter>,
+    meter: Arc<Limiter>,
     plan: Arc<Plan>,
     mut request: Request<B>,
     mut inner: S,
@@ -198,7 +198,7 @@ where
     S: tower::Service<Request<B>, Response = Response<R>, Error = Infallible>,
     R: AnswerBody,
 {
-    let mut call = match Call::of(&meter, &plan, &request) {
+    let mut call = match LimitedRequest::of(&meter, &plan, &request) {
         Ok(call) => call,
         Err(status) => return bare(status),
     };
@@ -237,8 +237,8 @@ where
 
 /// The answer to a call that is refused.
 fn send_away<B, R: AnswerBody>(
-    call: &Call<'_>,
-    meter: &Meter,
+    call: &LimitedRequest<'_>,
+    meter: &Limiter,
     request: &Request<B>,
 ) -> Response<R> {
     let accept = request.headers().get(ACCEPT);
@@ -262,7 +262,11 @@ fn send_away<B, R: AnswerBody>(
 }
 
 /// Sends a call away.
-fn refuse(call: &Call<'_>, meter: &Meter, accept: Option<&HeaderValue>) -> Response<Bytes> {
+fn refuse(
+    call: &LimitedRequest<'_>,
+    meter: &Limiter,
+    accept: Option<&HeaderValue>,
+) -> Response<Bytes> {
     call.note_over(Event::Reject);
     let mut response = too_many_requests::refuse(&call.said(), accept, rand::random());
     rate_limit_headers::tell(response.headers_mut(), &call.said(), || {

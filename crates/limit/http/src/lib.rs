@@ -9,12 +9,13 @@
 //! - `layer` meets requests, `call` is one of them; `charging` and `counted` charge several limits
 //!   as one, here or at `stores`; `looking` charges those in shadow mode;
 //! - `too_many_requests` writes the 429, `rate_limit_headers` what all other responses say;
-//! - `meter` is all limits of a process, `tally` their counters, `standing` shows one client.
+//! - `meter` is all limits of a process, `counters` their counters, `standing` shows one client.
 
 mod call;
 mod caller;
 mod charging;
 mod counted;
+mod counters;
 mod covers;
 mod distinct;
 pub mod jwt;
@@ -26,14 +27,13 @@ mod plan;
 mod rate_limit_headers;
 mod standing;
 mod stores;
-mod tally;
 mod tokens;
 mod too_many_requests;
 
+pub use counters::Event;
 pub use layer::{Limited, RateLimitLayer, RateLimited};
-pub use meter::{Figures, Meter, Surroundings};
+pub use meter::{Limiter, LimiterStats, Surroundings};
 pub use plan::{Plan, PlanError, problems};
 pub use standing::Standing;
 pub use stores::CountStores;
-pub use tally::Event;
 pub use tokens::{Tokens, TokensError};

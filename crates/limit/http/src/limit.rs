@@ -7,19 +7,19 @@ use std::time::Duration;
 use anteroom_config::{LimitHeaders, LimitStore, OnLimit, WithoutKey};
 use anteroom_limit::cost::Cost;
 use anteroom_limit::policy::Policy;
-use anteroom_limit::time::MicroSpan;
+use anteroom_limit::time::DurationUs;
 use anteroom_limit::verdict::Verdict;
-use anteroom_limit_store::local::{Charge, LocalCounts};
+use anteroom_limit_store::local::{LocalAcquire, LocalCounts};
 use anteroom_limit_store::{CallKey, KeyMaker};
 use http::HeaderValue;
 use smallvec::smallvec;
 
-use crate::caller::{self, Caller, Clients, Part};
+use crate::caller::{self, ClientRequest, Clients, Part};
+use crate::counters::LimitCounters;
 use crate::covers::Covers;
 use crate::distinct::Unknown;
-use crate::rate_limit_headers::Said;
-use crate::stores::{Contact, Elsewhere};
-use crate::tally::Tally;
+use crate::rate_limit_headers::LimitOutcome;
+use crate::stores::{Elsewhere, StoreContact};
 
 /// One limit.
 pub(crate) struct Limit {
@@ -33,7 +33,8 @@ pub(crate) struct Limit {
     pub(crate) on_limit: OnLimit,
     pub(crate) is_shadow: bool,
     pub(crate) spoken: LimitHeaders,
-    /// What it says of its rate to clients without settings of their own; see [`Said::usual`].
+    /// What it says of its rate to clients without settings of their own; see
+    /// [`LimitOutcome::usual`].
     pub(crate) spoken_policy: Option<HeaderValue>,
     pub(crate) counts_polling: bool,
     pub(crate) keys_max: usize,
@@ -42,21 +43,21 @@ pub(crate) struct Limit {
     pub(crate) elsewhere: Option<Elsewhere>,
     /// Clients with settings of their own.
     pub(crate) own: HashMap<CallKey, Policy>,
-    pub(crate) kept: Arc<Kept>,
+    pub(crate) kept: Arc<RetainedState>,
 }
 
 /// What outlives a change of the configuration.
-pub(crate) struct Kept {
+pub(crate) struct RetainedState {
     /// What is counted here: all, or what could not be counted elsewhere.
     pub(crate) counts: LocalCounts,
-    pub(crate) contact: Contact,
+    pub(crate) contact: StoreContact,
     pub(crate) keys: KeyMaker,
-    pub(crate) tally: Tally,
+    pub(crate) counters: LimitCounters,
 }
 
 /// Whom a limit counts a call to.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(crate) enum Whom {
+pub(crate) enum ClientIdentity {
     /// Nearly always one; see [`caller::keys_of`].
     Clients(Clients),
     Nobody,
@@ -66,18 +67,18 @@ pub(crate) enum Whom {
 
 impl Limit {
     /// Whom a call is counted to.
-    pub(crate) fn whom(&self, caller: &Caller<'_>) -> Whom {
+    pub(crate) fn whom(&self, caller: &ClientRequest<'_>) -> ClientIdentity {
         let keys = &self.kept.keys;
         let missing = match caller::keys_of(&self.parts, self.ipv6_prefix, keys, caller) {
-            Ok(clients) => return Whom::Clients(clients),
+            Ok(clients) => return ClientIdentity::Clients(clients),
             Err(missing) => missing,
         };
         match (missing, self.without_key) {
-            (Unknown::TooMany, _) | (_, WithoutKey::Reject) => Whom::Refused,
-            (Unknown::Missing, WithoutKey::Skip) => Whom::Nobody,
+            (Unknown::TooMany, _) | (_, WithoutKey::Reject) => ClientIdentity::Refused,
+            (Unknown::Missing, WithoutKey::Skip) => ClientIdentity::Nobody,
             (Unknown::Missing, WithoutKey::ClientAddress) => {
                 let key = caller::key_of_address(keys, caller.address, self.ipv6_prefix);
-                Whom::Clients(smallvec![key])
+                ClientIdentity::Clients(smallvec![key])
             }
         }
     }
@@ -107,14 +108,14 @@ impl Limit {
     }
 
     /// A call by this client, which has been held for so long already.
-    pub(crate) fn charge(&self, key: CallKey, held: Duration) -> Charge<'_> {
+    pub(crate) fn charge(&self, key: CallKey, held: Duration) -> LocalAcquire<'_> {
         let patience = self.patience().saturating_sub(held).as_micros();
-        Charge {
+        LocalAcquire {
             counts: &self.kept.counts,
             policy: &self.policy,
             key,
             cost: self.cost,
-            patience: MicroSpan(u64::try_from(patience).unwrap_or(u64::MAX)),
+            patience: DurationUs(u64::try_from(patience).unwrap_or(u64::MAX)),
         }
     }
 
@@ -124,9 +125,9 @@ impl Limit {
     }
 
     /// What it said to a call of this client.
-    pub(crate) fn said(&self, key: CallKey, verdict: Verdict) -> Said<'_> {
+    pub(crate) fn said(&self, key: CallKey, verdict: Verdict) -> LimitOutcome<'_> {
         let own = self.kept.counts.own_policy(key);
-        Said {
+        LimitOutcome {
             name: &self.name,
             rate: own.unwrap_or(self.policy).rate(),
             usual: match own {

@@ -5,31 +5,31 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anteroom_limit::verdict::{Outcome, Verdict};
-use anteroom_limit_store::shared::SharedCharge;
+use anteroom_limit_store::shared::SharedAcquire;
 
-use crate::counted::Counted;
-use crate::meter::Meter;
-use crate::tally::Event;
+use crate::counted::CoveredLimit;
+use crate::counters::Event;
+use crate::meter::Limiter;
 
-impl Counted<'_> {
+impl CoveredLimit<'_> {
     /// Charges one that only looks. Elsewhere that goes on while the call does.
-    pub(crate) fn look(&self, meter: &Meter) {
+    pub(crate) fn look(&self, meter: &Limiter) {
         let Self { limit, key } = *self;
-        let tally = &limit.kept.tally;
+        let counters = &limit.kept.counters;
         let Some(elsewhere) = &limit.elsewhere else {
             let charge = limit.charge(key, Duration::ZERO);
             let verdict = limit.kept.counts.charge(&charge, meter.now());
-            tally.count(event_of(&verdict));
+            counters.count(event_of(&verdict));
             return;
         };
         let Some(place) = meter.look_elsewhere() else {
-            tally.count(Event::Uncounted);
+            counters.count(Event::Uncounted);
             return;
         };
         let (counts, kept) = (Arc::clone(&elsewhere.counts), Arc::clone(&limit.kept));
         let (name, policy, cost) = (limit.name.clone(), limit.policy_of(key), limit.cost);
         tokio::spawn(async move {
-            let charge = SharedCharge {
+            let charge = SharedAcquire {
                 limit: &name,
                 policy: &policy,
                 key,
@@ -39,11 +39,11 @@ impl Counted<'_> {
                 Ok(verdicts) => {
                     kept.contact.note_answer(&*counts, &name, key);
                     let event = verdicts.first().map_or(Event::Uncounted, event_of);
-                    kept.tally.count(event);
+                    kept.counters.count(event);
                 }
                 Err(error) => {
                     kept.contact.note_failure(&name, &error);
-                    kept.tally.count(Event::Uncounted);
+                    kept.counters.count(Event::Uncounted);
                 }
             }
             drop(place);

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anteroom_config::LimitConfig;
 use anteroom_limit::policy::Policy;
-use anteroom_limit::time::Micros;
+use anteroom_limit::time::TimestampUs;
 use anteroom_limit_store::shared::{CountsError, SharedCounts};
 use anteroom_proxy::forwarded::Client;
 use anteroom_proxy::path::{Decoding, Readings};
@@ -17,10 +17,10 @@ use futures_util::future::join_all;
 use http::HeaderMap;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use crate::counters::Event;
 use crate::limit::Limit;
 use crate::plan::{self, Plan, PlanError};
 use crate::stores::CountStores;
-use crate::tally::Event;
 
 /// How often limits forget, on their own, clients that are as if they had never called.
 const SWEEP_PERIOD: Duration = Duration::from_secs(30);
@@ -33,7 +33,7 @@ const LOOKING_MAX: usize = 1_024;
 pub trait Surroundings: Send + Sync + 'static {
     /// The time by which calls are counted: microseconds since the Unix epoch, on a clock that does
     /// not jump.
-    fn now(&self) -> Micros;
+    fn now(&self) -> TimestampUs;
 
     /// Seconds since the Unix epoch, as clients count them.
     fn wall_seconds(&self) -> u64;
@@ -67,7 +67,7 @@ pub trait Surroundings: Send + Sync + 'static {
 }
 
 /// The limits of a process.
-pub struct Meter {
+pub struct Limiter {
     plan: ArcSwap<Plan>,
     stores: CountStores,
     /// Calls that only look, at stores elsewhere; see [`LOOKING_MAX`].
@@ -77,7 +77,7 @@ pub struct Meter {
 
 /// How one limit does.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Figures {
+pub struct LimiterStats {
     /// Its name.
     pub name: String,
     /// What it said to calls, since the process began.
@@ -97,7 +97,7 @@ pub struct Figures {
     pub store_failed_ago: Option<Duration>,
 }
 
-impl Meter {
+impl Limiter {
     /// A meter of these limits, which are counted in these stores or here.
     ///
     /// # Errors
@@ -124,7 +124,7 @@ impl Meter {
     ///
     /// # Errors
     ///
-    /// As [`Meter::new`].
+    /// As [`Limiter::new`].
     pub fn prepare(&self, limits: &[LimitConfig]) -> Result<Plan, PlanError> {
         let known = self.plan.load();
         let kept = known
@@ -161,12 +161,12 @@ impl Meter {
 
     /// How the limits do, in the order of the config file.
     #[must_use]
-    pub fn figures(&self) -> Vec<Figures> {
-        let figures = |limit: &Limit| {
+    pub fn stats(&self) -> Vec<LimiterStats> {
+        let stats = |limit: &Limit| {
             let fill = limit.kept.counts.fill();
-            Figures {
+            LimiterStats {
                 name: limit.name.to_string(),
-                events: limit.kept.tally.read().to_vec(),
+                events: limit.kept.counters.read().to_vec(),
                 keys: fill.keys,
                 keys_max: limit.keys_max,
                 crowded: fill.crowded,
@@ -175,7 +175,7 @@ impl Meter {
                 store_failed_ago: limit.kept.contact.failed_ago(),
             }
         };
-        self.plan.load().limits.iter().map(figures).collect()
+        self.plan.load().limits.iter().map(stats).collect()
     }
 
     /// What the stores elsewhere have counted of themselves since the process began, by store and
@@ -204,7 +204,7 @@ impl Meter {
     }
 
     /// Nothing more is counted: tells other nodes, and a successor on this machine if there is one,
-    /// the last calls. To be called after [`Meter::release_stores`].
+    /// the last calls. To be called after [`Limiter::release_stores`].
     pub async fn finish_stores(&self, has_successor: bool) {
         let stores = self.stores.each();
         join_all(stores.map(|store| store.finish(has_successor))).await;
@@ -232,7 +232,7 @@ impl Meter {
         self.plan.load()
     }
 
-    pub(crate) fn now(&self) -> Micros {
+    pub(crate) fn now(&self) -> TimestampUs {
         self.surroundings.now()
     }
 
@@ -262,7 +262,7 @@ impl Meter {
     }
 }
 
-impl fmt::Debug for Meter {
+impl fmt::Debug for Limiter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Meter({:?})", self.plan.load())
     }

@@ -17,11 +17,11 @@ use http::header::{HeaderName, InvalidHeaderName};
 use http::method::InvalidMethod;
 
 use crate::caller::{self, Part};
+use crate::counters::LimitCounters;
 use crate::covers::{Covered, Covers};
-use crate::limit::{Kept, Limit};
+use crate::limit::{Limit, RetainedState};
 use crate::rate_limit_headers;
-use crate::stores::{Contact, CountStores, Elsewhere};
-use crate::tally::Tally;
+use crate::stores::{CountStores, Elsewhere, StoreContact};
 use crate::tokens::Tokens;
 
 /// The limits that hold, in the order of the config file.
@@ -96,7 +96,7 @@ enum Problem {
 }
 
 /// What limits by these names have counted.
-pub(crate) type KeptByName<'k> = HashMap<&'k str, (LimitStore, Policy, Arc<Kept>)>;
+pub(crate) type KeptByName<'k> = HashMap<&'k str, (LimitStore, Policy, Arc<RetainedState>)>;
 
 pub(crate) fn of(
     configs: &[LimitConfig],
@@ -201,17 +201,17 @@ fn limit(config: &LimitConfig, known: &KeptByName<'_>) -> Result<Limit, Problem>
     })
 }
 
-fn new_counts(config: &LimitConfig) -> Kept {
-    Kept {
+fn new_counts(config: &LimitConfig) -> RetainedState {
+    RetainedState {
         counts: LocalCounts::new(config.keys_max),
-        contact: Contact::default(),
+        contact: StoreContact::default(),
         keys: if config.store == LimitStore::Local {
             // Nobody else has to find the same entries.
             KeyMaker::new(rand::random())
         } else {
             KeyMaker::shared(config.name.as_str())
         },
-        tally: Tally::default(),
+        counters: LimitCounters::default(),
     }
 }
 

@@ -23,7 +23,7 @@ const NEVER_SECONDS: u64 = 86_400;
 
 /// What one limit said to a call.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Said<'l> {
+pub(crate) struct LimitOutcome<'l> {
     pub(crate) name: &'l str,
     pub(crate) rate: Rate,
     /// What it says of its rate where it speaks alone, if that is written down.
@@ -32,7 +32,7 @@ pub(crate) struct Said<'l> {
     pub(crate) verdict: Verdict,
 }
 
-impl Said<'_> {
+impl LimitOutcome<'_> {
     /// Whole seconds until more is free: for whoever was rejected until it may come again, for
     /// others until the limit is wholly free.
     pub(crate) fn effective_seconds(&self) -> u64 {
@@ -47,13 +47,17 @@ impl Said<'_> {
 }
 
 /// Adds to an answer how the limits stand. `now_seconds` is the wall clock.
-pub(crate) fn tell(headers: &mut HeaderMap, said: &[Said<'_>], now_seconds: impl Fn() -> u64) {
-    Told::of(said, now_seconds).add_to(headers);
+pub(crate) fn tell(
+    headers: &mut HeaderMap,
+    said: &[LimitOutcome<'_>],
+    now_seconds: impl Fn() -> u64,
+) {
+    HeaderValues::of(said, now_seconds).add_to(headers);
 }
 
 /// What is added to an answer, before there is one.
 #[derive(Debug, Default)]
-pub(crate) struct Told {
+pub(crate) struct HeaderValues {
     policies: Option<HeaderValue>,
     standings: Option<HeaderValue>,
     legacy: Option<Legacy>,
@@ -66,8 +70,8 @@ struct Legacy {
     reset: u64,
 }
 
-impl Told {
-    pub(crate) fn of(said: &[Said<'_>], now_seconds: impl Fn() -> u64) -> Self {
+impl HeaderValues {
+    pub(crate) fn of(said: &[LimitOutcome<'_>], now_seconds: impl Fn() -> u64) -> Self {
         let mut standings = Line::new();
         for one in said.iter().filter(|one| one.spoken.ietf) {
             standings.begin(one.name);
@@ -114,7 +118,7 @@ impl Told {
 
 /// What the limits are, whoever calls. Where one speaks alone, that was written down when it was
 /// made.
-fn policies(said: &[Said<'_>]) -> Option<HeaderValue> {
+fn policies(said: &[LimitOutcome<'_>]) -> Option<HeaderValue> {
     if let [one] = said
         && let Some(usual) = one.usual
     {

@@ -7,13 +7,13 @@ use anteroom_limit::cost::Cost;
 use anteroom_limit::rate::Rate;
 use anteroom_limit::verdict::Outcome;
 use anteroom_limit_store::CallKey;
-use anteroom_limit_store::local::Charge;
-use anteroom_limit_store::shared::{CountsError, SharedCharge};
+use anteroom_limit_store::local::LocalAcquire;
+use anteroom_limit_store::shared::{CountsError, SharedAcquire};
 use arc_swap::Guard;
 
 use crate::caller;
 use crate::limit::Limit;
-use crate::meter::Meter;
+use crate::meter::Limiter;
 
 /// How one client of one limit stands.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -29,7 +29,7 @@ pub struct Standing {
     pub full_after: Duration,
 }
 
-impl Meter {
+impl Limiter {
     /// How a client stands, where the limit is counted. `None` if there is no such limit, or none
     /// of its clients can be called so.
     ///
@@ -50,7 +50,7 @@ impl Meter {
         let policy = limit.policy_of(key);
         let verdict = match &limit.elsewhere {
             Some(elsewhere) => {
-                let peek = SharedCharge {
+                let peek = SharedAcquire {
                     limit: &limit.name,
                     policy: &policy,
                     key,
@@ -63,7 +63,7 @@ impl Meter {
                 *verdict
             }
             None => {
-                let peek = Charge {
+                let peek = LocalAcquire {
                     cost: Cost::Peek,
                     ..limit.charge(key, Duration::ZERO)
                 };

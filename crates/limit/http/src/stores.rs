@@ -79,7 +79,7 @@ impl Elsewhere {
 }
 
 /// Whether the store of a limit is away, as its calls see it.
-pub(crate) struct Contact {
+pub(crate) struct StoreContact {
     began: Instant,
     outage: Outage,
     /// Milliseconds after `began`.
@@ -87,7 +87,7 @@ pub(crate) struct Contact {
     failures: AtomicU64,
 }
 
-impl Default for Contact {
+impl Default for StoreContact {
     fn default() -> Self {
         Self {
             began: Instant::now(),
@@ -98,7 +98,7 @@ impl Default for Contact {
     }
 }
 
-impl Contact {
+impl StoreContact {
     /// The store has decided about a call of this client. It is not back with that if it says that
     /// it is away: then it had lent what was spent.
     pub(crate) fn note_answer(&self, store: &dyn SharedCounts, limit: &str, key: CallKey) {
@@ -173,7 +173,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_store_without_time_is_reported_now_and_then_and_available() {
-        let contact = Contact::default();
+        let contact = StoreContact::default();
         let busy = CountsError::Busy {
             place: "memcached".to_owned(),
             source: "too many calls".into(),

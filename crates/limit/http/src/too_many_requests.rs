@@ -12,7 +12,7 @@ use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, VARY};
 use http::{HeaderValue, Response, StatusCode};
 
-use crate::rate_limit_headers::Said;
+use crate::rate_limit_headers::LimitOutcome;
 
 /// When to come again while calls cannot be counted: about as long as it takes to find a store that
 /// is back.
@@ -24,12 +24,12 @@ const JITTER_PERCENT: u64 = 10;
 
 /// The answer to a call that is over its limits. `chance` is a random number, for the wait.
 pub(crate) fn refuse(
-    said: &[Said<'_>],
+    said: &[LimitOutcome<'_>],
     accept: Option<&HeaderValue>,
     chance: u64,
 ) -> Response<Bytes> {
     let rejecting = || said.iter().filter(|one| !one.verdict.is_admitted());
-    let longest = rejecting().map(Said::effective_seconds).max();
+    let longest = rejecting().map(LimitOutcome::effective_seconds).max();
     let seconds = with_jitter(longest.unwrap_or(1).max(1), chance);
     let names: Vec<&str> = rejecting().map(|one| one.name).collect();
     let (kind, body) = if is_for_people(accept) {

@@ -13,11 +13,11 @@ use std::time::Duration;
 use anteroom_config::{Config, LimitStore};
 use anteroom_limit::algorithm::Algorithm as _;
 use anteroom_limit::policy::{Needs, State};
-use anteroom_limit::time::Micros;
+use anteroom_limit::time::TimestampUs;
 use anteroom_limit::verdict::Verdict;
-use anteroom_limit_http::{CountStores, Meter, RateLimitLayer, Surroundings};
+use anteroom_limit_http::{CountStores, Limiter, RateLimitLayer, Surroundings};
 use anteroom_limit_store::CallKey;
-use anteroom_limit_store::shared::{BoxFuture, CountsError, SharedCharge, SharedCounts};
+use anteroom_limit_store::shared::{BoxFuture, CountsError, SharedAcquire, SharedCounts};
 use anteroom_proxy::body::Body;
 use anteroom_proxy::forwarded::{Client, Scheme, TrustedProxies};
 use anteroom_proxy::request_context::RequestContext;
@@ -30,7 +30,7 @@ use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 
-const NOW: Micros = Micros(1_700_000_000_000_000);
+const NOW: TimestampUs = TimestampUs(1_700_000_000_000_000);
 const GONE: &str = "calls cannot be counted";
 const BACK: &str = "calls are counted again";
 
@@ -76,7 +76,7 @@ impl Visit for Message {
 struct Program;
 
 impl Surroundings for Program {
-    fn now(&self) -> Micros {
+    fn now(&self) -> TimestampUs {
         NOW
     }
 
@@ -104,14 +104,14 @@ struct Store {
 }
 
 impl Store {
-    fn decide(&self, charges: &[SharedCharge<'_>]) -> Result<Vec<Verdict>, CountsError> {
+    fn decide(&self, charges: &[SharedAcquire<'_>]) -> Result<Vec<Verdict>, CountsError> {
         if self.is_away.load(Relaxed) && !self.lends.load(Relaxed) {
             return Err(CountsError::Unreachable {
                 place: "far".to_owned(),
                 source: "it is away".into(),
             });
         }
-        let verdict = |charge: &SharedCharge<'_>| {
+        let verdict = |charge: &SharedAcquire<'_>| {
             let mut nothing_yet = State::default();
             charge.policy.step(&mut nothing_yet, NOW, charge.cost)
         };
@@ -134,14 +134,14 @@ impl SharedCounts for Store {
 
     fn charge<'a>(
         &'a self,
-        charges: &'a [SharedCharge<'a>],
+        charges: &'a [SharedAcquire<'a>],
     ) -> BoxFuture<'a, Result<Vec<Verdict>, CountsError>> {
         Box::pin(std::future::ready(self.decide(charges)))
     }
 
     fn charge_now(
         &self,
-        charges: &[SharedCharge<'_>],
+        charges: &[SharedAcquire<'_>],
         verdicts: &mut Vec<Verdict>,
     ) -> Option<Result<(), CountsError>> {
         if self.manner == Manner::Asked {
@@ -178,7 +178,7 @@ impl Site {
             LimitStore::Valkey,
             Arc::clone(&store) as Arc<dyn SharedCounts>,
         )]);
-        let meter = Meter::new(&config.limits, stores, Program).expect("the limit fits");
+        let meter = Limiter::new(&config.limits, stores, Program).expect("the limit fits");
         log.0.lock().clear();
         Self {
             store,

@@ -3,7 +3,7 @@
 //!
 //! Knows no clock and no random numbers; both are arguments.
 
-use anteroom_limit::time::{MicroSpan, Micros};
+use anteroom_limit::time::{DurationUs, TimestampUs};
 
 /// When something counts as unavailable, and for how long it is left alone then.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -11,9 +11,9 @@ pub struct Pauses {
     /// So many requests in a row must fail.
     failures: u32,
     /// The first pause; the next ones double.
-    first: MicroSpan,
+    first: DurationUs,
     /// The longest pause.
-    longest: MicroSpan,
+    longest: DurationUs,
 }
 
 impl Pauses {
@@ -23,16 +23,16 @@ impl Pauses {
     /// server sees it used while still looking.
     pub const CONNECTING: Self = Self {
         failures: 1,
-        first: MicroSpan(50_000),
-        longest: MicroSpan::from_secs(5),
+        first: DurationUs(50_000),
+        longest: DurationUs::from_secs(5),
     };
 
     /// A store from which calls are lent. One answer that was lost says nothing about the next. The
     /// first pause is about as long as a server needs that only lost its connections.
     pub const LENDING: Self = Self {
         failures: 3,
-        first: MicroSpan(50_000),
-        longest: MicroSpan::from_secs(1),
+        first: DurationUs(50_000),
+        longest: DurationUs::from_secs(1),
     };
 }
 
@@ -41,7 +41,7 @@ impl Pauses {
 pub struct Circuit {
     pauses: Pauses,
     failures: u32,
-    until: Micros,
+    until: TimestampUs,
     /// Somebody tries whether it is back.
     is_tried: bool,
 }
@@ -53,14 +53,14 @@ impl Circuit {
         Self {
             pauses,
             failures: 0,
-            until: Micros(0),
+            until: TimestampUs(0),
             is_tried: false,
         }
     }
 
     /// Whether it is known to be unavailable.
     #[must_use]
-    pub fn is_open(&self, now: Micros) -> bool {
+    pub fn is_open(&self, now: TimestampUs) -> bool {
         self.is_lost() && now < self.until
     }
 
@@ -72,13 +72,13 @@ impl Circuit {
 
     /// How long it is still left alone.
     #[must_use]
-    pub const fn left(&self, now: Micros) -> MicroSpan {
+    pub const fn left(&self, now: TimestampUs) -> DurationUs {
         self.until.since(now)
     }
 
     /// Takes note that somebody asks. While it is unavailable, nobody else does for as long as it
     /// was left alone.
-    pub fn handle_request(&mut self, now: Micros) {
+    pub fn handle_request(&mut self, now: TimestampUs) {
         if self.is_lost() {
             self.until = now + self.pause();
             self.is_tried = true;
@@ -94,7 +94,7 @@ impl Circuit {
     /// Takes note that it did not answer. `random` takes away up to a half of the pause, so that
     /// nodes do not come back all at once. Returns whether it is given up with this failure: once
     /// for an outage.
-    pub fn handle_failure(&mut self, now: Micros, random: u64) -> bool {
+    pub fn handle_failure(&mut self, now: TimestampUs, random: u64) -> bool {
         // Those that were under way together fail together, and make the pause no longer.
         if self.is_open(now) && !self.is_tried {
             return false;
@@ -106,7 +106,7 @@ impl Circuit {
         self.is_lost() && !was_lost
     }
 
-    fn pause(&self) -> MicroSpan {
+    fn pause(&self) -> DurationUs {
         let doublings = self.failures.saturating_sub(self.pauses.failures).min(16);
         self.pauses
             .first
@@ -116,10 +116,10 @@ impl Circuit {
 }
 
 /// The pause without up to a half of it.
-fn less_by_chance(MicroSpan(pause): MicroSpan, random: u64) -> MicroSpan {
+fn less_by_chance(DurationUs(pause): DurationUs, random: u64) -> DurationUs {
     let half = u128::from(pause / 2);
     let less = (half * u128::from(random)) >> 64;
-    MicroSpan(pause.saturating_sub(u64::try_from(less).unwrap_or(0)))
+    DurationUs(pause.saturating_sub(u64::try_from(less).unwrap_or(0)))
 }
 
 #[cfg(test)]
@@ -130,8 +130,8 @@ mod tests {
         Circuit::new(Pauses::LENDING)
     }
 
-    fn failed(times: u32) -> (Circuit, Micros) {
-        let (mut circuit, mut now) = (lending(), Micros(0));
+    fn failed(times: u32) -> (Circuit, TimestampUs) {
+        let (mut circuit, mut now) = (lending(), TimestampUs(0));
         for _ in 0..times {
             now = now.max(circuit.until);
             circuit.handle_failure(now, 0);
@@ -147,7 +147,7 @@ mod tests {
             if second == 50 {
                 circuit.handle_answer();
             }
-            if circuit.handle_failure(Micros(second * 1_000_000), 7) {
+            if circuit.handle_failure(TimestampUs(second * 1_000_000), 7) {
                 told.push(second);
             }
         }
@@ -168,7 +168,7 @@ mod tests {
 
     /// The pauses after each failure from the first that opens the circuit on, without chance.
     fn waits(pauses: Pauses, count: u32) -> Vec<u64> {
-        let (mut circuit, mut now) = (Circuit::new(pauses), Micros(0));
+        let (mut circuit, mut now) = (Circuit::new(pauses), TimestampUs(0));
         let after_each = (1..pauses.failures + count).map(|_| {
             now = now.max(circuit.until);
             circuit.handle_failure(now, 0);
@@ -194,8 +194,12 @@ mod tests {
     fn chance_takes_up_to_a_half_of_a_pause_away() {
         let check = |random: u64, expected_us: u64| {
             let mut circuit = Circuit::new(Pauses::CONNECTING);
-            circuit.handle_failure(Micros(7), random);
-            assert_eq!(circuit.left(Micros(7)), MicroSpan(expected_us), "{random}");
+            circuit.handle_failure(TimestampUs(7), random);
+            assert_eq!(
+                circuit.left(TimestampUs(7)),
+                DurationUs(expected_us),
+                "{random}"
+            );
         };
         check(0, 50_000);
         check(1 << 63, 37_500);
@@ -205,7 +209,7 @@ mod tests {
     #[test]
     fn an_answer_makes_the_next_failure_the_first() {
         let mut circuit = Circuit::new(Pauses::CONNECTING);
-        let mut now = Micros(0);
+        let mut now = TimestampUs(0);
         for _ in 0..40 {
             now = now.max(circuit.until);
             circuit.handle_failure(now, 0);
@@ -225,7 +229,7 @@ mod tests {
         assert!(!circuit.is_open(until));
         circuit.handle_request(until);
         assert!(circuit.is_open(until), "one tries, the others are told");
-        circuit.handle_failure(until + MicroSpan(1), 0);
-        assert_eq!(circuit.until, until + MicroSpan(100_001), "it was in vain");
+        circuit.handle_failure(until + DurationUs(1), 0);
+        assert_eq!(circuit.until, until + DurationUs(100_001), "it was in vain");
     }
 }

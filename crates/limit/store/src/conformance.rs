@@ -18,12 +18,12 @@ use anteroom_limit::policy::Policy;
 use anteroom_limit::rate::Rate;
 use anteroom_limit::registry::AlgorithmKind;
 use anteroom_limit::settings::Settings;
-use anteroom_limit::time::{MicroSpan, Micros};
+use anteroom_limit::time::{DurationUs, TimestampUs};
 use anteroom_limit::verdict::{Outcome, Verdict};
 use futures_util::future::join_all;
 
 use crate::key::CallKey;
-use crate::shared::{BoxFuture, CountsError, SharedCharge, SharedCounts, TestTime};
+use crate::shared::{BoxFuture, CountsError, SharedAcquire, SharedCounts, TestTime};
 
 /// A store, empty, whose time the test brings along.
 pub trait Stage: Sync {
@@ -34,21 +34,22 @@ pub trait Stage: Sync {
     fn time(&self) -> &TestTime;
 
     /// From now on it is this time at the store.
-    fn set_time(&self, now: Micros) {
+    fn set_time(&self, now: TimestampUs) {
         self.time().set(now);
     }
 
     /// In how long the store forgets a client of a limit by itself; `None` if not by a clock.
-    fn forgets_after(&self, limit: &'static str, key: CallKey) -> BoxFuture<'_, Option<MicroSpan>>;
+    fn forgets_after(&self, limit: &'static str, key: CallKey)
+    -> BoxFuture<'_, Option<DurationUs>>;
 }
 
 /// A minute's beginning, and a day's.
-const START: Micros = Micros(1_767_225_600_000_000);
-const MINUTE: MicroSpan = MicroSpan::from_secs(60);
+const START: TimestampUs = TimestampUs(1_767_225_600_000_000);
+const MINUTE: DurationUs = DurationUs::from_secs(60);
 /// How many nodes charge at once. More would find nothing that these do not.
 const NODES: u32 = 4;
 /// For how much longer than needed a client may be remembered.
-const KEPT_LONGER_MAX: MicroSpan = MicroSpan::from_secs(2 * 3_600);
+const KEPT_LONGER_MAX: DurationUs = DurationUs::from_secs(2 * 3_600);
 
 /// Runs the whole list.
 ///
@@ -108,7 +109,7 @@ fn fixed(calls: u32) -> Policy {
 
 async fn charge(
     node: &dyn SharedCounts,
-    charges: &[SharedCharge<'_>],
+    charges: &[SharedAcquire<'_>],
 ) -> Result<Vec<Verdict>, CountsError> {
     let verdicts = node.charge(charges).await?;
     assert_eq!(verdicts.len(), charges.len());
@@ -141,7 +142,7 @@ impl Run<'_> {
     ) -> Result<Verdict, CountsError> {
         let node = self.stage.node();
         let key = CallKey(key);
-        let charges = [SharedCharge {
+        let charges = [SharedAcquire {
             limit,
             policy,
             key,
@@ -157,7 +158,7 @@ impl Run<'_> {
         assert!(fresh.is_admitted(), "{name}");
         assert_eq!(
             (fresh.remaining, fresh.full_after),
-            (10, MicroSpan::ZERO),
+            (10, DurationUs::ZERO),
             "{name}"
         );
         // The core's own word, call by call.
@@ -188,7 +189,7 @@ impl Run<'_> {
         else {
             panic!("{name}: {rejected:?}");
         };
-        self.stage.set_time((START + retry_after) - MicroSpan(1));
+        self.stage.set_time((START + retry_after) - DurationUs(1));
         assert!(!self.call(1, Cost::ONE).await?.is_admitted(), "{name}");
         self.stage.set_time(START + retry_after);
         assert!(self.call(1, Cost::ONE).await?.is_admitted(), "{name}");
@@ -227,7 +228,7 @@ impl Run<'_> {
                 let verdict = self.call_of(name, policy, 5, cost).await?;
                 assert_eq!(verdict, expected, "{name} {calls} {cost:?}");
             }
-            now = now + MicroSpan::from_secs(1);
+            now = now + DurationUs::from_secs(1);
             self.stage.set_time(now);
         }
         Ok(())
@@ -239,7 +240,7 @@ impl Run<'_> {
         let nodes = (0..NODES).map(|_| async move {
             let node = self.stage.node();
             let key = CallKey(6);
-            let charges = [SharedCharge {
+            let charges = [SharedAcquire {
                 limit: name,
                 policy,
                 key,
@@ -260,7 +261,7 @@ impl Run<'_> {
     async fn who_stops_is_forgotten_and_not_too_early(&self) -> Result<(), CountsError> {
         let Self { name, stage, .. } = self;
         // In the middle of a part of a minute.
-        let now = START + MicroSpan(7_654_321);
+        let now = START + DurationUs(7_654_321);
         stage.set_time(now);
         let full_after = self.call(7, Cost::take(4)).await?.full_after;
         let kept = stage.forgets_after(self.name, CallKey(7)).await;
@@ -269,14 +270,14 @@ impl Run<'_> {
             let longest = full_after.0 + KEPT_LONGER_MAX.0;
             assert!(kept.0 <= longest, "{name}: {kept} > {full_after}");
         }
-        stage.set_time((now + full_after) - MicroSpan(1));
+        stage.set_time((now + full_after) - DurationUs(1));
         let full_after_still = self.call(7, Cost::Peek).await?.full_after;
-        assert_eq!(full_after_still, MicroSpan(1), "{name}");
+        assert_eq!(full_after_still, DurationUs(1), "{name}");
         stage.set_time(now + full_after);
         let full = self.call(7, Cost::Peek).await?;
         assert_eq!(
             (full.remaining, full.full_after),
-            (10, MicroSpan::ZERO),
+            (10, DurationUs::ZERO),
             "{name}"
         );
         Ok(())
@@ -290,7 +291,7 @@ async fn several_limits_are_charged_together_or_not_at_all(
     let node = stage.node();
     let (few, many) = (fixed(3), fixed(10));
     let charges = |cost| {
-        [("many", &many), ("few", &few), ("most", &many)].map(|(limit, policy)| SharedCharge {
+        [("many", &many), ("few", &few), ("most", &many)].map(|(limit, policy)| SharedAcquire {
             limit,
             policy,
             key: CallKey(1),
@@ -326,7 +327,7 @@ async fn one_client_twice_in_a_call_is_charged_twice_or_not_at_all(
     stage.set_time(START);
     let node = stage.node();
     let policy = fixed(3);
-    let one = SharedCharge {
+    let one = SharedAcquire {
         limit: "twice",
         policy: &policy,
         key: CallKey(1),
@@ -350,7 +351,7 @@ async fn nodes_at_once_that_charge_two_limits_stay_within_both(
         async move {
             let node = stage.node();
             let mut charges =
-                [("both-few", few), ("both-many", many)].map(|(limit, policy)| SharedCharge {
+                [("both-few", few), ("both-many", many)].map(|(limit, policy)| SharedAcquire {
                     limit,
                     policy,
                     key: CallKey(1),
@@ -371,7 +372,7 @@ async fn nodes_at_once_that_charge_two_limits_stay_within_both(
     assert!(admitted <= 20, "{admitted}");
     let node = stage.node();
     for (limit, policy, calls) in [("both-few", &few, 20), ("both-many", &many, 50)] {
-        let peek = [SharedCharge {
+        let peek = [SharedAcquire {
             limit,
             policy,
             key: CallKey(1),

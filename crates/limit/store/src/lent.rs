@@ -27,14 +27,14 @@ pub mod step;
 use std::fmt;
 
 use anteroom_limit::lending::epoch::StoreIdentity;
-use anteroom_limit::time::{MicroSpan, Micros};
+use anteroom_limit::time::{DurationUs, TimestampUs};
 
 use self::step::{Step, Stepped};
 use crate::key::CallKey;
 use crate::shared::{BoxFuture, CountsError};
 
 /// A store of records from which calls are lent.
-pub trait LentRecords: fmt::Debug + Send + Sync + 'static {
+pub trait LeaseRecords: fmt::Debug + Send + Sync + 'static {
     /// Where it is, without secrets.
     fn place(&self) -> &str;
 
@@ -56,7 +56,7 @@ pub trait LentRecords: fmt::Debug + Send + Sync + 'static {
     fn load<'a>(
         &'a self,
         shelf: Shelf,
-        client: Option<LentTo<'a>>,
+        client: Option<LeaseKey<'a>>,
     ) -> BoxFuture<'a, Result<Loaded, CountsError>>;
 
     /// Writes a client's record if it is still the one that was read, in the epoch that was read,
@@ -68,9 +68,9 @@ pub trait LentRecords: fmt::Debug + Send + Sync + 'static {
     fn swap<'a>(
         &'a self,
         shelf: Shelf,
-        client: LentTo<'a>,
+        client: LeaseKey<'a>,
         write: Write<'a>,
-        keep_for: MicroSpan,
+        keep_for: DurationUs,
     ) -> BoxFuture<'a, Result<Swapped, CountsError>>;
 
     /// The same with the epoch's record, which is never forgotten. What is expected of a client's
@@ -96,7 +96,7 @@ pub trait LentRecords: fmt::Debug + Send + Sync + 'static {
     fn step<'a>(
         &'a self,
         shelf: Shelf,
-        client: LentTo<'a>,
+        client: LeaseKey<'a>,
         step: Step<'a>,
     ) -> Option<BoxFuture<'a, Result<Stepped, CountsError>>> {
         let _ = (shelf, client, step);
@@ -110,7 +110,7 @@ pub struct Shelf(pub u32);
 
 /// A client of one limit.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct LentTo<'n> {
+pub struct LeaseKey<'n> {
     /// The limit's name.
     pub limit: &'n str,
     /// Who calls.
@@ -138,7 +138,7 @@ pub struct Loaded {
     /// That of the epoch.
     pub epoch: Option<Kept>,
     /// The store's clock.
-    pub now: Micros,
+    pub now: TimestampUs,
     /// The store's identity.
     pub identity: StoreIdentity,
 }

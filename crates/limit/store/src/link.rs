@@ -14,7 +14,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anteroom_limit::time::{MicroSpan, Micros};
+use anteroom_limit::time::{DurationUs, TimestampUs};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
@@ -224,8 +224,8 @@ impl<D: Dial> Link<D> {
 }
 
 impl<D: Dial> Shared<D> {
-    fn now(&self) -> Micros {
-        Micros(u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX))
+    fn now(&self) -> TimestampUs {
+        TimestampUs(u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX))
     }
 }
 
@@ -234,8 +234,8 @@ fn random() -> u64 {
     getrandom::u64().unwrap_or(0)
 }
 
-fn tell(failure: &impl fmt::Display, left_alone: Option<MicroSpan>) {
-    if let Some(MicroSpan(micros)) = left_alone {
+fn tell(failure: &impl fmt::Display, left_alone: Option<DurationUs>) {
+    if let Some(DurationUs(micros)) = left_alone {
         tracing::debug!(%failure, pause_ms = micros / 1_000, "store left alone");
     }
 }

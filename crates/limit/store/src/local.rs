@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anteroom_limit::algorithm::Algorithm as _;
 use anteroom_limit::cost::Cost;
 use anteroom_limit::policy::{Policy, State};
-use anteroom_limit::time::{MicroSpan, Micros};
+use anteroom_limit::time::{DurationUs, TimestampUs};
 use anteroom_limit::verdict::{Outcome, Verdict};
 use parking_lot::Mutex;
 
@@ -49,7 +49,7 @@ struct Own {
 
 /// One call against one limit.
 #[derive(Clone, Copy, Debug)]
-pub struct Charge<'c> {
+pub struct LocalAcquire<'c> {
     /// Where it is counted.
     pub counts: &'c LocalCounts,
     /// The settings that hold for all clients of these counts that have none of their own.
@@ -59,7 +59,7 @@ pub struct Charge<'c> {
     /// How much it counts.
     pub cost: Cost,
     /// How long it would be held at most: one that had to be held for longer is rejected.
-    pub patience: MicroSpan,
+    pub patience: DurationUs,
 }
 
 impl LocalCounts {
@@ -81,7 +81,7 @@ impl LocalCounts {
     }
 
     /// Decides about one call, and charges it if it goes through.
-    pub fn charge(&self, charge: &Charge<'_>, now: Micros) -> Verdict {
+    pub fn charge(&self, charge: &LocalAcquire<'_>, now: TimestampUs) -> Verdict {
         let mut table = self.shards.lock(shard_of(charge.key));
         if self.has_own.load(Ordering::Acquire)
             && let Some(own) = self.own.lock().get_mut(&charge.key)
@@ -122,7 +122,7 @@ impl LocalCounts {
 
     /// Forgets clients that are as if they had never called, and gives memory back; to be called
     /// now and then, as most of it happens along the way.
-    pub fn sweep(&self, policy: &Policy, now: Micros) {
+    pub fn sweep(&self, policy: &Policy, now: TimestampUs) {
         self.shards.sweep(&|state| policy.is_idle(state, now));
     }
 
@@ -136,12 +136,12 @@ impl LocalCounts {
 }
 
 impl Own {
-    fn step(&mut self, charge: &Charge<'_>, now: Micros) -> Verdict {
+    fn step(&mut self, charge: &LocalAcquire<'_>, now: TimestampUs) -> Verdict {
         step(&self.policy, &mut self.state, charge, now)
     }
 }
 
-fn step_in(table: &mut Table<State>, charge: &Charge<'_>, now: Micros) -> Verdict {
+fn step_in(table: &mut Table<State>, charge: &LocalAcquire<'_>, now: TimestampUs) -> Verdict {
     let policy = charge.policy;
     table.update(
         charge.key,
@@ -151,7 +151,12 @@ fn step_in(table: &mut Table<State>, charge: &Charge<'_>, now: Micros) -> Verdic
 }
 
 /// A step, and back if the call would have to be held for too long.
-fn step(policy: &Policy, state: &mut State, charge: &Charge<'_>, now: Micros) -> Verdict {
+fn step(
+    policy: &Policy,
+    state: &mut State,
+    charge: &LocalAcquire<'_>,
+    now: TimestampUs,
+) -> Verdict {
     let verdict = policy.step(state, now, charge.cost);
     let (Outcome::Admit { delay }, Cost::Take(taken)) = (verdict.outcome, charge.cost) else {
         return verdict;
@@ -161,7 +166,7 @@ fn step(policy: &Policy, state: &mut State, charge: &Charge<'_>, now: Micros) ->
     }
     // Nobody has called in between, so this is as if it had not.
     let undone = policy.step(state, now, Cost::Refund(taken));
-    let over = MicroSpan(delay.0 - charge.patience.0);
+    let over = DurationUs(delay.0 - charge.patience.0);
     Verdict {
         outcome: Outcome::Reject {
             retry_after: Some(over),

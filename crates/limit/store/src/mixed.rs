@@ -22,7 +22,7 @@ use anteroom_limit::algorithm::Algorithm as _;
 use anteroom_limit::cost::Cost;
 use anteroom_limit::policy::{Policy, State};
 use anteroom_limit::registry::Remembers;
-use anteroom_limit::time::Micros;
+use anteroom_limit::time::TimestampUs;
 use anteroom_limit::verdict::Verdict;
 use parking_lot::MutexGuard;
 use smallvec::SmallVec;
@@ -30,7 +30,7 @@ use smallvec::SmallVec;
 use crate::key::CallKey;
 use crate::local::all_or_none;
 use crate::shards::{Fill, Shards, shard_of};
-use crate::table::{Table, Whose};
+use crate::table::{EntryOwner, Table};
 
 /// What many limits remember of their clients.
 pub struct MixedCounts {
@@ -45,7 +45,7 @@ type Held<'s> = SmallVec<[(usize, MutexGuard<'s, Table<Kept>>); USUAL_CHARGES]>;
 
 /// One call against one limit.
 #[derive(Clone, Copy, Debug)]
-pub struct MixedCharge<'c> {
+pub struct MixedAcquire<'c> {
     /// The settings that hold for this client.
     pub policy: &'c Policy,
     /// Who calls, and which limit counts it.
@@ -79,8 +79,8 @@ impl MixedCounts {
     /// have admitted say how they stand without this call.
     pub fn charge_all(
         &self,
-        charges: &[MixedCharge<'_>],
-        now: Micros,
+        charges: &[MixedAcquire<'_>],
+        now: TimestampUs,
         verdicts: &mut Vec<Verdict>,
     ) -> bool {
         if let [charge] = charges {
@@ -99,15 +99,15 @@ impl MixedCounts {
         }
         let costs = charges.iter().map(|charge| charge.cost);
         let step = |at: usize, cost| {
-            let charge: &MixedCharge<'_> = &charges[at];
+            let charge: &MixedAcquire<'_> = &charges[at];
             let place = place_in(&held, charge.key);
-            step_in(&mut held[place].1, &MixedCharge { cost, ..*charge }, now)
+            step_in(&mut held[place].1, &MixedAcquire { cost, ..*charge }, now)
         };
         all_or_none(costs, step, verdicts)
     }
 
     /// Locks the shards of these, in the order in which all do.
-    fn lock_all(&self, charges: &[MixedCharge<'_>]) -> Held<'_> {
+    fn lock_all(&self, charges: &[MixedAcquire<'_>]) -> Held<'_> {
         let shards = charges.iter().map(|charge| shard_of(charge.key));
         let mut shards: SmallVec<[usize; USUAL_CHARGES]> = shards.collect();
         shards.sort_unstable();
@@ -120,7 +120,7 @@ impl MixedCounts {
 
     /// Forgets clients that are as if they had never called, and gives memory back; to be called
     /// now and then.
-    pub fn sweep(&self, now: Micros) {
+    pub fn sweep(&self, now: TimestampUs) {
         self.shards.sweep(&|kept| kept.is_idle(now));
     }
 
@@ -140,12 +140,12 @@ fn place_in(held: &Held<'_>, key: CallKey) -> usize {
     found
 }
 
-fn step_in(table: &mut Table<Kept>, charge: &MixedCharge<'_>, now: Micros) -> Verdict {
+fn step_in(table: &mut Table<Kept>, charge: &MixedAcquire<'_>, now: TimestampUs) -> Verdict {
     table.update(
         charge.key,
         |kept| kept.is_idle(now),
         |kept, whose| {
-            if whose == Whose::Newcomer {
+            if whose == EntryOwner::Newcomer {
                 kept.keep_for(charge.policy);
             }
             kept.step(charge, whose, now)
@@ -173,7 +173,7 @@ fn counts_alike(one: &Policy, other: &Policy) -> bool {
 }
 
 impl Kept {
-    fn is_idle(&self, now: Micros) -> bool {
+    fn is_idle(&self, now: TimestampUs) -> bool {
         match self {
             Self::Nothing => true,
             Self::One(policy, state) => policy.is_idle(state, now),
@@ -197,7 +197,7 @@ impl Kept {
         };
     }
 
-    fn step(&mut self, charge: &MixedCharge<'_>, whose: Whose, now: Micros) -> Verdict {
+    fn step(&mut self, charge: &MixedAcquire<'_>, whose: EntryOwner, now: TimestampUs) -> Verdict {
         let (policy, state) = self.place(charge.policy, whose, now);
         // Settings may have changed, and the newest say when this may be forgotten.
         *policy = *charge.policy;
@@ -209,10 +209,15 @@ impl Kept {
     }
 
     /// Where a client of this limit is remembered.
-    fn place(&mut self, policy: &Policy, whose: Whose, now: Micros) -> (&mut Policy, &mut State) {
+    fn place(
+        &mut self,
+        policy: &Policy,
+        whose: EntryOwner,
+        now: TimestampUs,
+    ) -> (&mut Policy, &mut State) {
         match self {
             Self::Nothing => *self = Self::One(*policy, State::New),
-            Self::One(kept, state) if whose == Whose::Crowd && !counts_alike(kept, policy) => {
+            Self::One(kept, state) if whose == EntryOwner::Crowd && !counts_alike(kept, policy) => {
                 let known = (*kept, mem::take(state));
                 *self = Self::Several(vec![known, (*policy, State::New)]);
             }

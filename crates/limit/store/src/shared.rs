@@ -14,9 +14,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use anteroom_limit::cost::Cost;
-use anteroom_limit::lending::widened::LendingError;
+use anteroom_limit::lending::widened::NotLeasableError;
 use anteroom_limit::policy::{Needs, Policy};
-use anteroom_limit::time::{MicroSpan, Micros};
+use anteroom_limit::time::{DurationUs, TimestampUs};
 use anteroom_limit::verdict::Verdict;
 
 use crate::key::CallKey;
@@ -101,15 +101,15 @@ pub trait SharedCounts: fmt::Debug + Send + Sync + 'static {
     /// is told [`CountsError::Late`], does not know whether it was charged.
     fn charge<'a>(
         &'a self,
-        charges: &'a [SharedCharge<'a>],
+        charges: &'a [SharedAcquire<'a>],
     ) -> BoxFuture<'a, Result<Vec<Verdict>, CountsError>>;
 
     /// Gives back what was charged a moment ago, not longer than `age`: the costs are refunds. A
     /// store that lends may not tell without that whether what is given back is still its own.
     fn refund<'a>(
         &'a self,
-        charges: &'a [SharedCharge<'a>],
-        age: MicroSpan,
+        charges: &'a [SharedAcquire<'a>],
+        age: DurationUs,
     ) -> BoxFuture<'a, Result<Vec<Verdict>, CountsError>> {
         let _ = age;
         self.charge(charges)
@@ -120,7 +120,7 @@ pub trait SharedCounts: fmt::Debug + Send + Sync + 'static {
     /// For stores that decide by themselves most of the time: it costs no future.
     fn charge_now(
         &self,
-        charges: &[SharedCharge<'_>],
+        charges: &[SharedAcquire<'_>],
         verdicts: &mut Vec<Verdict>,
     ) -> Option<Result<(), CountsError>> {
         let _ = (charges, verdicts);
@@ -130,7 +130,7 @@ pub trait SharedCounts: fmt::Debug + Send + Sync + 'static {
 
 /// One call against one limit.
 #[derive(Clone, Copy, Debug)]
-pub struct SharedCharge<'c> {
+pub struct SharedAcquire<'c> {
     /// The limit's name. Two limits of one name are one.
     pub limit: &'c str,
     /// The settings that hold for this client. Nodes may differ in them for a while: each decides
@@ -206,7 +206,7 @@ pub enum UnfitError {
         /// The store.
         store: &'static str,
         /// What is in the way.
-        source: LendingError,
+        source: NotLeasableError,
     },
 }
 
@@ -316,12 +316,12 @@ pub struct TestTime(Arc<AtomicU64>);
 impl TestTime {
     /// What time it is.
     #[must_use]
-    pub fn now(&self) -> Micros {
-        Micros(self.0.load(Ordering::SeqCst))
+    pub fn now(&self) -> TimestampUs {
+        TimestampUs(self.0.load(Ordering::SeqCst))
     }
 
     /// From now on it is this time, for all who share it.
-    pub fn set(&self, now: Micros) {
+    pub fn set(&self, now: TimestampUs) {
         self.0.store(now.0, Ordering::SeqCst);
     }
 }
@@ -340,7 +340,7 @@ mod tests {
 
     #[test]
     fn a_limit_beyond_its_stores_means_is_rejected_naming_both() {
-        let rate = Rate::new(10, MicroSpan::from_secs(60)).unwrap();
+        let rate = Rate::new(10, DurationUs::from_secs(60)).unwrap();
         let log = Policy::SlidingLog(SlidingLog::new(rate).unwrap());
         let fixed = Policy::FixedWindow(FixedWindow::new(rate));
         for policy in [&log, &fixed] {

@@ -50,7 +50,7 @@ struct Entry<S> {
 
 /// Whose the state is that is changed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Whose {
+pub(crate) enum EntryOwner {
     /// The client's, from an earlier call.
     Own,
     /// The client's from now on; as the crowd's stands.
@@ -61,7 +61,7 @@ pub(crate) enum Whose {
 
 /// Where a client is remembered.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Place {
+enum EntryPosition {
     Own(usize),
     Crowd(usize),
     /// Nowhere yet, and there is place.
@@ -111,17 +111,17 @@ impl<S: Clone + Default + Eq> Table<S> {
         &mut self,
         key: CallKey,
         is_idle: impl Fn(&S) -> bool,
-        step: impl FnOnce(&mut S, Whose) -> T,
+        step: impl FnOnce(&mut S, EntryOwner) -> T,
     ) -> T {
         match self.find(key, &is_idle) {
-            Place::Own(at) => step(&mut self.entries[at].state, Whose::Own),
-            Place::Crowd(at) => {
+            EntryPosition::Own(at) => step(&mut self.entries[at].state, EntryOwner::Own),
+            EntryPosition::Crowd(at) => {
                 self.crowded = self.crowded.saturating_add(1);
-                step(&mut self.crowd[at], Whose::Crowd)
+                step(&mut self.crowd[at], EntryOwner::Crowd)
             }
-            Place::Free => {
+            EntryPosition::Free => {
                 let mut state = self.first_state(key, &is_idle);
-                let outcome = step(&mut state, Whose::Newcomer);
+                let outcome = step(&mut state, EntryOwner::Newcomer);
                 if state != S::default() {
                     self.insert(key, state);
                 }
@@ -148,22 +148,22 @@ impl<S: Clone + Default + Eq> Table<S> {
         }
     }
 
-    fn find(&mut self, key: CallKey, is_idle: &impl Fn(&S) -> bool) -> Place {
+    fn find(&mut self, key: CallKey, is_idle: &impl Fn(&S) -> bool) -> EntryPosition {
         if let Some(at) = self.own(key) {
-            return Place::Own(at);
+            return EntryPosition::Own(at);
         }
         self.look(LOOKS, is_idle);
         if self.entries.len() < self.entries_max {
-            return Place::Free;
+            return EntryPosition::Free;
         }
         self.look(LOOKS_WHEN_FULL, is_idle);
         if self.entries.len() < self.entries_max {
-            return Place::Free;
+            return EntryPosition::Free;
         }
         if self.crowd.is_empty() {
             self.crowd.resize(self.crowd_size, S::default());
         }
-        Place::Crowd(self.of_crowd(key))
+        EntryPosition::Crowd(self.of_crowd(key))
     }
 
     fn own(&self, key: CallKey) -> Option<usize> {

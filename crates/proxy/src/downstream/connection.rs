@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use anteroom_config::{SizeLimits, TimeOuts};
+use anteroom_config::{SizeLimits, Timeouts};
 use http::Request;
 use hyper::body::Incoming;
 use hyper::service::Service;
@@ -40,16 +40,16 @@ pub(crate) struct Protocols {
 }
 
 impl Protocols {
-    pub(crate) fn new(time_outs: &TimeOuts, sizes: &SizeLimits) -> Self {
+    pub(crate) fn new(timeouts: &Timeouts, sizes: &SizeLimits) -> Self {
         Self {
             http1: http1::builder(sizes),
             http2: Http2Limits::of(sizes),
             timeouts: IdleTimeouts {
-                head: wait_of(time_outs.request_head),
-                keep_alive: wait_of(time_outs.keep_alive),
+                head: wait_of(timeouts.request_head),
+                keep_alive: wait_of(timeouts.keep_alive),
             },
             pace: Pace::new(sizes.body_bytes_per_second_min),
-            write_idle: wait_of(time_outs.body_idle),
+            write_idle: wait_of(timeouts.body_idle),
             requests_max: sizes.requests_per_connection,
         }
     }
@@ -120,7 +120,7 @@ where
         told = told => told,
     };
     connection.as_mut().graceful_shutdown();
-    if told == Told::MakeRoom {
+    if told == CloseReason::MakeRoom {
         return make_room(connection, &entry, &signal).await;
     }
     tokio::select! {
@@ -140,7 +140,7 @@ enum Until {
 
 /// Why a connection ends that could go on.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Told {
+enum CloseReason {
     /// The process ends.
     Drain,
     /// There are too many connections.
@@ -148,7 +148,7 @@ enum Told {
 }
 
 /// Resolves when a connection is told to end.
-fn told_to_end(hold: &ConnectionHold, until: Until) -> impl Future<Output = Told> + use<> {
+fn told_to_end(hold: &ConnectionHold, until: Until) -> impl Future<Output = CloseReason> + use<> {
     let (signal, entry) = (hold.signal.clone(), Arc::clone(hold.entry()));
     async move {
         let ends = async {
@@ -158,8 +158,8 @@ fn told_to_end(hold: &ConnectionHold, until: Until) -> impl Future<Output = Told
             }
         };
         tokio::select! {
-            () = ends => Told::Drain,
-            () = entry.ended() => Told::MakeRoom,
+            () = ends => CloseReason::Drain,
+            () = entry.ended() => CloseReason::MakeRoom,
         }
     }
 }
@@ -198,7 +198,7 @@ pub(crate) async fn serve_http2<I, H>(
     let told = told_to_end(&arrival.hold, Until::Leaving);
     let over = Quietly::new(async move {
         tokio::select! {
-            () = ending.is_over(timeouts) => Told::Drain,
+            () = ending.is_over(timeouts) => CloseReason::Drain,
             told = told => told,
         }
     });
@@ -228,7 +228,7 @@ pub(crate) async fn serve_http2<I, H>(
         told = over => told,
     };
     connection.as_mut().graceful_shutdown();
-    if told == Told::MakeRoom {
+    if told == CloseReason::MakeRoom {
         return make_room(connection, &entry, &signal).await;
     }
     tokio::select! {

@@ -189,7 +189,11 @@ impl ConnectionTable {
     }
 
     /// Takes in a connection from `peer`, and ends another one where there is no room for both.
-    pub(crate) fn admit(&self, peer: SocketAddr, observer: &dyn ConnectionObserver) -> Place {
+    pub(crate) fn admit(
+        &self,
+        peer: SocketAddr,
+        observer: &dyn ConnectionObserver,
+    ) -> ConnectionSlot {
         let shared = &self.shared;
         shared.sockets.fetch_add(1, Relaxed);
         let ip = peer.ip().to_canonical();
@@ -210,7 +214,7 @@ impl ConnectionTable {
         if let Standing::TurnedAway(why) = standing {
             observer.turned_away(why);
         }
-        Place {
+        ConnectionSlot {
             entry,
             shared: Arc::clone(shared),
         }
@@ -396,18 +400,18 @@ impl Places {
 }
 
 /// The place of one connection in the table, until it is dropped.
-pub(crate) struct Place {
+pub(crate) struct ConnectionSlot {
     entry: Arc<Entry>,
     shared: Arc<Shared>,
 }
 
-impl Place {
+impl ConnectionSlot {
     pub(crate) const fn entry(&self) -> &Arc<Entry> {
         &self.entry
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         self.shared.places.lock().remove(&self.entry);
         self.shared.sockets.fetch_sub(1, Relaxed);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use crate::downstream::connection_table::{Claim, Entry, Place};
+use crate::downstream::connection_table::{Claim, ConnectionSlot, Entry};
 use crate::downstream::drain::DrainSignal;
 use crate::downstream::observer::ConnectionObserver;
 use crate::downstream::workers::Open;
@@ -17,7 +17,7 @@ pub struct ConnectionHold {
 
 impl ConnectionHold {
     pub(crate) fn new(
-        place: Place,
+        place: ConnectionSlot,
         observer: &Arc<dyn ConnectionObserver>,
         signal: DrainSignal,
         open: Open,
@@ -65,7 +65,7 @@ impl ConnectionHold {
 }
 
 struct Counted {
-    place: Place,
+    place: ConnectionSlot,
     _open: Open,
     /// Bytes that have gone to the client.
     written: Arc<AtomicU64>,

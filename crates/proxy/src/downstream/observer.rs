@@ -81,7 +81,7 @@ impl Reclaimed {
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
-            Self::Crowded => "crowded",
+            Self::Crowded => "total",
             Self::Address => "address",
         }
     }

@@ -53,7 +53,7 @@ enum Line {
 
 /// Where in a request a connection is, as far as time-outs go.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Place {
+pub(crate) enum RequestPhase {
     /// Between two requests.
     Between,
     /// In a head.
@@ -133,14 +133,14 @@ impl Screen {
         &self.raw
     }
 
-    pub(crate) fn place(&self) -> Place {
+    pub(crate) fn place(&self) -> RequestPhase {
         match self.state {
-            State::Line(Line::Request) if self.line.is_empty() => Place::Between,
-            State::Line(Line::Request | Line::Header) => Place::Head,
+            State::Line(Line::Request) if self.line.is_empty() => RequestPhase::Between,
+            State::Line(Line::Request | Line::Header) => RequestPhase::Head,
             State::Line(_) | State::Fixed(_) | State::Data(_) | State::DataEnd { .. } => {
-                Place::Body
+                RequestPhase::Body
             }
-            State::Blind | State::Upgrade | State::Ended => Place::Beyond,
+            State::Blind | State::Upgrade | State::Ended => RequestPhase::Beyond,
         }
     }
 

@@ -16,7 +16,7 @@ use crate::downstream::activity::{Activity, IdleTimeouts};
 use crate::downstream::hold::ConnectionHold;
 use crate::downstream::observer::BrokenOff;
 use crate::downstream::pace::Pace;
-use crate::downstream::screen::{Place, Screen};
+use crate::downstream::screen::{RequestPhase, Screen};
 
 /// A stream behind a screen.
 pub(crate) struct Screened<T> {
@@ -74,15 +74,15 @@ impl<T> Screened<T> {
     fn awaited(&self) -> Option<(Wait, Duration)> {
         let request = self.screen.heads();
         match self.screen.place() {
-            Place::Head => Some((Wait::Head(request), self.timeouts.head)),
+            RequestPhase::Head => Some((Wait::Head(request), self.timeouts.head)),
             // Whoever connects is about to ask.
-            Place::Between if self.activity.is_new() => {
+            RequestPhase::Between if self.activity.is_new() => {
                 Some((Wait::Head(request), self.timeouts.head))
             }
-            Place::Between if self.activity.is_idle() => {
+            RequestPhase::Between if self.activity.is_idle() => {
                 Some((Wait::Next(request), self.timeouts.keep_alive))
             }
-            Place::Between | Place::Body | Place::Beyond => None,
+            RequestPhase::Between | RequestPhase::Body | RequestPhase::Beyond => None,
         }
     }
 
@@ -90,7 +90,7 @@ impl<T> Screened<T> {
     fn poll_patience(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), IoError>> {
         let Some((wait, patience)) = self.awaited() else {
             self.wait = None;
-            if self.screen.place() == Place::Body {
+            if self.screen.place() == RequestPhase::Body {
                 self.pace.wait(Instant::now());
             }
             return Poll::Pending;
@@ -116,7 +116,7 @@ impl<T> Screened<T> {
         match wait {
             // An end, as if the client had closed it.
             Wait::Next(_) => Poll::Ready(Ok(())),
-            Wait::Head(_) if self.screen.place() == Place::Between => Poll::Ready(Ok(())),
+            Wait::Head(_) if self.screen.place() == RequestPhase::Between => Poll::Ready(Ok(())),
             Wait::Head(_) => Poll::Ready(Err(self.break_off(BrokenOff::SlowHead))),
         }
     }
@@ -202,7 +202,7 @@ impl<T: AsyncRead + Unpin> AsyncRead for Screened<T> {
         }
         let came = &mut buffer.filled_mut()[start..];
         let count = came.len();
-        if this.screen.place() == Place::Body && this.pace.went_on(count, Instant::now()) {
+        if this.screen.place() == RequestPhase::Body && this.pace.went_on(count, Instant::now()) {
             return Poll::Ready(Err(this.break_off(BrokenOff::SlowBody)));
         }
         match this.screen.look(came) {

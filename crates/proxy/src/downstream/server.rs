@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anteroom_config::{SizeLimits, TimeOuts};
+use anteroom_config::{SizeLimits, Timeouts};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Handle;
 use tracing::{debug, warn};
@@ -44,16 +44,16 @@ impl Server {
     /// Sets up connections after the config; in the clear.
     #[must_use]
     pub fn new(
-        time_outs: &TimeOuts,
+        timeouts: &Timeouts,
         sizes: &SizeLimits,
         table: ConnectionTable,
         observer: Arc<dyn ConnectionObserver>,
     ) -> Self {
         Self {
-            protocols: Arc::new(Protocols::new(time_outs, sizes)),
+            protocols: Arc::new(Protocols::new(timeouts, sizes)),
             tls: None,
             table,
-            drain_wait: wait_of(time_outs.drain),
+            drain_wait: wait_of(timeouts.drain),
             observer,
             workers: Workers::default(),
         }

@@ -3,7 +3,7 @@
 //! One thread for each processor, each with a runtime of its own. A connection stays on its thread,
 //! and with it its requests and the connections to origins that they make: nothing of it is handed
 //! from thread to thread, and nobody is woken on another one. What a request costs that way is
-//! written in `docs/speed.md`.
+//! written in `docs/explanation/speed.md`.
 //!
 //! Connections go where the fewest are open. A worker that is busy is not helped by the others:
 //! what takes long does not belong into a request.

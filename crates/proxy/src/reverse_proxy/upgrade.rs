@@ -23,13 +23,13 @@ use tracing::debug;
 use crate::body::{Attached, Body};
 
 /// A request that asks to leave HTTP.
-pub(super) struct Asked {
+pub(super) struct UpgradeRequest {
     protocol: HeaderValue,
     client: OnUpgrade,
     hold: Option<ConnectionHold>,
 }
 
-impl Asked {
+impl UpgradeRequest {
     /// What the request asks for, if it may be passed on. Otherwise `Upgrade` is ignored, as
     /// RFC 9110 allows, and the request goes on without it.
     pub(super) fn by(request: &mut Request<Body>, hold: Option<ConnectionHold>) -> Option<Self> {

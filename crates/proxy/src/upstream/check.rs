@@ -34,10 +34,10 @@ async fn watch<B: RequestBody + Sync>(
     check: HealthCheck,
     host: String,
 ) {
-    let every = Duration::from_millis(check.every.0);
+    let interval = Duration::from_millis(check.interval.0);
     // Not the same for two of them, nor for two nodes.
     let lot = RandomState::new().hash_one(index);
-    let mut ticks = interval_at(Instant::now() + first_after(lot, every), every);
+    let mut ticks = interval_at(Instant::now() + first_after(lot, interval), interval);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
@@ -57,10 +57,10 @@ async fn watch<B: RequestBody + Sync>(
 /// How long the first check waits: a part of the time between two that is drawn by lot, so that not
 /// all origins of all rooms are asked at the same moment, for ever; and not long, for nobody knows
 /// until then whether there is an origin.
-fn first_after(lot: u64, every: Duration) -> Duration {
+fn first_after(lot: u64, interval: Duration) -> Duration {
     const LOTS: u32 = 1_024;
     let part = u32::try_from(lot % u64::from(LOTS)).unwrap_or(0);
-    every.min(FIRST_WITHIN) * part / LOTS
+    interval.min(FIRST_WITHIN) * part / LOTS
 }
 
 async fn ask<B: RequestBody>(

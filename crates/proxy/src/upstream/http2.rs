@@ -60,16 +60,16 @@ const REFUSALS_FOR: Duration = Duration::from_secs(1);
 
 /// All connections to one origin.
 #[derive(Debug)]
-pub(crate) struct Lines<B> {
+pub(crate) struct Http2Connections<B> {
     /// How long one is kept that nobody uses.
     keep: Duration,
-    kept: Mutex<Kept<Line<B>>>,
+    kept: Mutex<Kept<Http2Connection<B>>>,
     /// Held on a runtime while a connection is made that others there may share.
     connecting: Mutex<HashMap<runtime::Id, Arc<AsyncMutex<()>>>>,
 }
 
 #[derive(Debug)]
-pub(crate) struct Line<B> {
+pub(crate) struct Http2Connection<B> {
     pub(crate) sender: SendRequest<B>,
     made_at: Instant,
     /// What moves its bytes, and tells it from others.
@@ -100,7 +100,7 @@ struct Usage {
     free_since: Instant,
 }
 
-impl<B> Clone for Line<B> {
+impl<B> Clone for Http2Connection<B> {
     fn clone(&self) -> Self {
         Self {
             sender: self.sender.clone(),
@@ -167,7 +167,7 @@ impl Shared {
     }
 }
 
-impl<B> Line<B> {
+impl<B> Http2Connection<B> {
     fn new(sender: SendRequest<B>, task: task::Id, shared: Arc<Shared>) -> Self {
         Self {
             sender,
@@ -220,7 +220,7 @@ impl<B> Line<B> {
     }
 }
 
-impl<B: RequestBody> Lines<B> {
+impl<B: RequestBody> Http2Connections<B> {
     pub(crate) fn new(keep: Duration) -> Arc<Self> {
         Arc::new(Self {
             keep,
@@ -238,7 +238,7 @@ impl<B: RequestBody> Lines<B> {
 
     /// A connection of this runtime that bears one more request, and this one; made after a moment,
     /// if one is given: many whose connection broke share the next one.
-    pub(crate) fn take(&self, how: How) -> Option<(Line<B>, StreamHold)> {
+    pub(crate) fn take(&self, how: How) -> Option<(Http2Connection<B>, StreamHold)> {
         let mut kept = self.kept.lock();
         let here = kept.here()?;
         self.forget_idle(here);
@@ -251,7 +251,7 @@ impl<B: RequestBody> Lines<B> {
         })
     }
 
-    pub(crate) fn put(self: &Arc<Self>, line: Line<B>) {
+    pub(crate) fn put(self: &Arc<Self>, line: Http2Connection<B>) {
         let mut kept = self.kept.lock();
         kept.at(line.runtime).push(line);
         if kept.needs_sweeper() {
@@ -260,7 +260,7 @@ impl<B: RequestBody> Lines<B> {
     }
 
     /// Uses a connection no more for new requests.
-    pub(crate) fn remove(&self, line: &Line<B>) {
+    pub(crate) fn remove(&self, line: &Http2Connection<B>) {
         let mut kept = self.kept.lock();
         kept.remove(line.runtime, |known| {
             Arc::ptr_eq(&known.shared, &line.shared)
@@ -269,7 +269,7 @@ impl<B: RequestBody> Lines<B> {
 
     /// A connection is closed when nobody has its sender any more, and its last answer has been
     /// read.
-    fn forget_idle(&self, lines: &mut Vec<Line<B>>) {
+    fn forget_idle(&self, lines: &mut Vec<Http2Connection<B>>) {
         let now = Instant::now();
         lines.retain(|line| {
             let is_young = |free_for: Duration| free_for < self.keep;
@@ -288,7 +288,7 @@ impl<B: RequestBody> Lines<B> {
 pub(crate) async fn begin<B: RequestBody>(
     stream: impl Stream,
     limits: &Limits,
-) -> Result<Line<B>, ConnectError> {
+) -> Result<Http2Connection<B>, ConnectError> {
     let mut http = http2::Builder::new(TokioExecutor::new());
     http.timer(TokioTimer::new())
         .initial_stream_window_size(STREAM_WINDOW)
@@ -316,7 +316,7 @@ pub(crate) async fn begin<B: RequestBody>(
             );
         }
     });
-    Ok(Line::new(sender, task.id(), shared))
+    Ok(Http2Connection::new(sender, task.id(), shared))
 }
 
 #[cfg(test)]

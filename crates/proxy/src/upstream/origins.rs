@@ -14,12 +14,12 @@ use tokio::time::Instant;
 
 use crate::upstream::check;
 use crate::upstream::connect::Target;
-use crate::upstream::figures::RoomOriginFigures;
 use crate::upstream::group::Group;
 use crate::upstream::limits::Limits;
 use crate::upstream::origin::Origin;
 use crate::upstream::pool::Pool;
 use crate::upstream::request::RequestBody;
+use crate::upstream::stats::RoomOriginStats;
 use crate::upstream::trust::{self, Pem, Tls, TrustError};
 
 /// Why the origins of a room cannot be spoken to.
@@ -172,11 +172,11 @@ impl<B: RequestBody + Sync> Origins<B> {
 
     /// What there is to see now, by room.
     #[must_use]
-    pub fn figures(&self) -> BTreeMap<RoomName, RoomOriginFigures> {
+    pub fn stats(&self) -> BTreeMap<RoomName, RoomOriginStats> {
         let groups = self.held.lock().groups.clone();
-        let figures = groups.iter();
-        figures
-            .map(|(room, group)| (room.clone(), group.figures()))
+        let stats = groups.iter();
+        stats
+            .map(|(room, group)| (room.clone(), group.stats()))
             .collect()
     }
 

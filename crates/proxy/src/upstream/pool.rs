@@ -16,7 +16,7 @@ use crate::upstream::connect::{ConnectError, Connected, Either, Target};
 use crate::upstream::dialect::{as_http1, as_http2, copy};
 use crate::upstream::failure::{self, Closing, Failure};
 use crate::upstream::http1::{self, Connection, Idle};
-use crate::upstream::http2::{self, Line, Lines, StreamHold};
+use crate::upstream::http2::{self, Http2Connection, Http2Connections, StreamHold};
 use crate::upstream::lease::Lease;
 use crate::upstream::limits::Limits;
 use crate::upstream::request::{How, RequestBody};
@@ -27,7 +27,7 @@ pub(crate) struct Pool<B> {
     target: Target,
     limits: Limits,
     idle: Arc<Idle<B>>,
-    lines: Arc<Lines<B>>,
+    lines: Arc<Http2Connections<B>>,
     /// Whether the origin has chosen HTTP/1.1 where it had a choice.
     prefers_http1: AtomicBool,
 }
@@ -71,7 +71,7 @@ pub(crate) enum Again<B> {
 /// A connection that takes a request.
 enum Taken<B> {
     Http1(Connection<B>, bool),
-    Http2(Line<B>, StreamHold),
+    Http2(Http2Connection<B>, StreamHold),
 }
 
 impl<B> Taken<B> {
@@ -95,7 +95,7 @@ impl<B: RequestBody> Pool<B> {
             target,
             limits,
             idle: Idle::new(limits.idle),
-            lines: Lines::new(limits.idle),
+            lines: Http2Connections::new(limits.idle),
             prefers_http1: AtomicBool::new(false),
         })
     }
@@ -318,7 +318,7 @@ impl<B: RequestBody> Pool<B> {
 /// A connection on which HTTP has begun.
 enum Fresh<B> {
     Http1(Connection<B>),
-    Http2(Line<B>),
+    Http2(Http2Connection<B>),
 }
 
 /// How soon a connection must be closed after a request was sent on it to have been *just being

@@ -57,7 +57,7 @@ fn start(more: &str) -> Running {
     let address = listener.local_addr().unwrap();
     let (trigger, signal) = drain();
     let server = Server::new(
-        &config.time_outs,
+        &config.timeouts,
         &config.size_limits,
         ConnectionTable::with_limit(10),
         Arc::new(Unobserved),
@@ -103,7 +103,7 @@ async fn the_last_request_of_a_connection_is_told_to_be_the_last() {
 
 #[tokio::test]
 async fn a_connection_without_a_request_ends() {
-    let running = start("[server.time_outs]\nkeep_alive = \"100ms\"");
+    let running = start("[server.timeouts]\nkeep_alive = \"100ms\"");
     let mut stream = TcpStream::connect(running.address).await.unwrap();
     ask(&mut stream).await;
     assert!(has_ended(&mut stream).await);

@@ -18,28 +18,28 @@ pub mod leases;
 use crate::id::DataCenterId;
 use crate::lease::Lease;
 use crate::rules::{AllocationKind, Rules};
-use crate::snapshot::{Budget, Snapshot};
-use crate::time::{Millis, Minute};
+use crate::statistics::{Budget, RoomStatistics};
+use crate::time::{Minute, Timestamp};
 
 /// Hands out slots, one at a time, never the same one twice.
-pub trait Till {
+pub trait Allocator {
     /// Asks for one slot.
-    fn take(&mut self, context: &mut TillContext<'_>) -> Take;
+    fn take(&mut self, context: &mut AllocatorContext<'_>) -> Take;
 }
 
 /// What a till may look at, and the lease it may take from.
 #[derive(Debug)]
-pub struct TillContext<'a> {
+pub struct AllocatorContext<'a> {
     /// The room's rules.
     pub rules: &'a Rules,
     /// The statistics, as fresh as they are here.
-    pub snapshot: &'a Snapshot,
+    pub statistics: &'a RoomStatistics,
     /// This node's data center.
     pub data_center: DataCenterId,
     /// What was lent to this node.
     pub lease: &'a mut Lease,
     /// Now.
-    pub now: Millis,
+    pub now: Timestamp,
 }
 
 /// What a till answers.
@@ -75,34 +75,34 @@ pub enum CounterScope {
 
 /// The till of a room.
 #[derive(Debug)]
-pub enum AnyTill {
+pub enum AnyAllocator {
     /// [`even`] and [`curve`]: a local count against a local part.
-    Local(even::LocalTill),
+    Local(even::LocalAllocator),
     /// [`counters`].
-    Counters(counters::CounterTill),
+    Counters(counters::CounterAllocator),
     /// [`leases`].
-    Leases(leases::LeaseTill),
+    Leases(leases::LeaseAllocator),
 }
 
-impl AnyTill {
+impl AnyAllocator {
     /// The till for a kind of allocation.
     #[must_use]
     pub fn new(kind: AllocationKind) -> Self {
         match kind {
-            AllocationKind::Even => Self::Local(even::LocalTill::new(even::per_node)),
-            AllocationKind::Curve => Self::Local(even::LocalTill::new(curve::per_node)),
-            AllocationKind::Counters => Self::Counters(counters::CounterTill::default()),
-            AllocationKind::Leases => Self::Leases(leases::LeaseTill),
+            AllocationKind::Even => Self::Local(even::LocalAllocator::new(even::per_node)),
+            AllocationKind::Curve => Self::Local(even::LocalAllocator::new(curve::per_node)),
+            AllocationKind::Counters => Self::Counters(counters::CounterAllocator::default()),
+            AllocationKind::Leases => Self::Leases(leases::LeaseAllocator),
         }
     }
 }
 
-impl Till for AnyTill {
-    fn take(&mut self, context: &mut TillContext<'_>) -> Take {
+impl Allocator for AnyAllocator {
+    fn take(&mut self, context: &mut AllocatorContext<'_>) -> Take {
         match self {
-            Self::Local(till) => till.take(context),
-            Self::Counters(till) => till.take(context),
-            Self::Leases(till) => till.take(context),
+            Self::Local(allocator) => allocator.take(context),
+            Self::Counters(allocator) => allocator.take(context),
+            Self::Leases(allocator) => allocator.take(context),
         }
     }
 }
@@ -115,7 +115,7 @@ struct MinuteBudget {
 
 impl MinuteBudget {
     /// The budget, and whether the minute is a new one.
-    fn of(&mut self, context: &TillContext<'_>) -> (&Budget, bool) {
+    fn of(&mut self, context: &AllocatorContext<'_>) -> (&Budget, bool) {
         let minute = context.now.minute();
         let is_new = self
             .fixed
@@ -126,7 +126,7 @@ impl MinuteBudget {
         }
         let budget = self.fixed.get_or_insert_with(|| Budget {
             minute,
-            ..Budget::of(context.snapshot, context.rules.limits)
+            ..Budget::of(context.statistics, context.rules.limits)
         });
         (budget, is_new)
     }

@@ -2,11 +2,11 @@
 //!
 //! How it is said (page, JSON, status, language) is the gateway's business.
 
-use crate::time::{Millis, Span};
+use crate::time::{DurationMs, Timestamp};
 
 /// Where somebody who waits stands.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Place {
+pub struct QueuePosition {
     /// Why this visitor waits.
     pub reason: QueueReason,
     /// How many are ahead; `None` where there is no order or it is not known yet.
@@ -16,20 +16,20 @@ pub struct Place {
     /// How long it will probably take; `None` rather than invented.
     pub wait: Option<WaitRange>,
     /// When to ask again; `None` if asking again is of no use (`reject`).
-    pub ask_after: Option<Span>,
+    pub ask_after: Option<DurationMs>,
     /// When this visitor first came.
-    pub arrived_at: Millis,
+    pub arrived_at: Timestamp,
 }
 
 /// An honest estimate: the wait probably ends between these two.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct WaitRange {
     /// The shorter end. For `random`: a quarter of those who wait are in by then.
-    pub low: Span,
+    pub low: DurationMs,
     /// The middle. For `random`: half of those who wait are in by then.
-    pub middle: Span,
+    pub middle: DurationMs,
     /// The longer end. For `random`: three quarters of those who wait are in by then.
-    pub high: Span,
+    pub high: DurationMs,
 }
 
 /// Why somebody waits.
@@ -44,7 +44,7 @@ pub enum QueueReason {
     /// The room opens at the given time.
     NotOpenYet {
         /// Room clock.
-        opens_at: Millis,
+        opens_at: Timestamp,
     },
     /// The room takes nobody new, and there is no queue.
     Rejecting,
@@ -53,7 +53,7 @@ pub enum QueueReason {
     /// The ledger lost its memory and waits until everybody inside has been counted anew.
     Recovering {
         /// When it will lend again, if nothing else happens; room clock.
-        reopens_at: Millis,
+        reopens_at: Timestamp,
     },
     /// The origin does not answer, or answers with errors.
     OriginDown,
@@ -69,7 +69,7 @@ impl QueueReason {
             Self::QueueAll => "queue_all",
             Self::NotOpenYet { .. } => "not_open_yet",
             Self::Rejecting => "rejecting",
-            Self::StoreAway => "store_away",
+            Self::StoreAway => "store_unavailable",
             Self::Recovering { .. } => "recovering",
             Self::OriginDown => "origin_down",
         }

@@ -17,12 +17,12 @@ pub struct DataCenterId(pub u32);
 /// A deployment: random at the first start and kept from then on. A ticket of another birth is
 /// no ticket here.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
-pub struct BirthId(pub u64);
+pub struct DeploymentId(pub u64);
 
 /// One life of a ledger's record: random whenever a store begins one, so that nobody takes a
 /// record for one that was lost.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
-pub struct Life(pub u64);
+pub struct Incarnation(pub u64);
 
 /// The life of the ledger at the root, as it is written into tickets. A ticket of another epoch
 /// is a witness that the ledger has lost its memory; see the core's `ledger`.
@@ -30,11 +30,11 @@ pub struct Life(pub u64);
 pub struct Epoch(pub u32);
 
 impl Epoch {
-    /// That of [`Life::ALONE`].
-    pub const ALONE: Self = Life::ALONE.epoch();
+    /// That of [`Incarnation::ALONE`].
+    pub const ALONE: Self = Incarnation::ALONE.epoch();
 }
 
-impl Life {
+impl Incarnation {
     /// Of a ledger in the journal of one process: it has never known, and will never know, a child
     /// that runs beside another one.
     pub const ALONE: Self = Self(0);

@@ -3,20 +3,20 @@
 //! A figure, not a decision: nodes know the line as it was a moment ago, and within the watermark
 //! whoever asks first goes first. What that costs in fairness is counted here.
 
-use crate::time::Span;
+use crate::time::DurationMs;
 
 /// Upper bounds of the classes by which admissions are counted; one more class is for all above.
 /// From "in order" to the interval after which the last in a long line ask again.
-pub const INVERSION_BOUNDS: [Span; 9] = [
-    Span(0),
-    Span(500),
-    Span(1_000),
-    Span(2_000),
-    Span(5_000),
-    Span(10_000),
-    Span(20_000),
-    Span(60_000),
-    Span(300_000),
+pub const INVERSION_BOUNDS: [DurationMs; 9] = [
+    DurationMs(0),
+    DurationMs(500),
+    DurationMs(1_000),
+    DurationMs(2_000),
+    DurationMs(5_000),
+    DurationMs(10_000),
+    DurationMs(20_000),
+    DurationMs(60_000),
+    DurationMs(300_000),
 ];
 
 /// Admissions of visitors who had waited, by how much later they had come than the one who had come
@@ -27,12 +27,12 @@ pub struct Inversions {
     /// The sum of all, in milliseconds.
     pub sum_ms: u64,
     /// The largest.
-    pub largest: Span,
+    pub largest: DurationMs,
 }
 
 impl Inversions {
     /// Counts an admission.
-    pub fn note(&mut self, inversion: Span) {
+    pub fn note(&mut self, inversion: DurationMs) {
         let class = INVERSION_BOUNDS
             .iter()
             .position(|bound| inversion <= *bound);
@@ -42,7 +42,7 @@ impl Inversions {
     }
 
     /// How many admissions there were in each class: those of [`INVERSION_BOUNDS`], then all above.
-    pub fn classes(&self) -> impl Iterator<Item = (Option<Span>, u64)> + '_ {
+    pub fn classes(&self) -> impl Iterator<Item = (Option<DurationMs>, u64)> + '_ {
         let bounds = INVERSION_BOUNDS.iter().copied().map(Some).chain([None]);
         bounds.zip(self.counts)
     }
@@ -62,11 +62,11 @@ mod tests {
     fn an_admission_counts_in_the_first_class_that_holds_it() {
         let mut inversions = Inversions::default();
         for ms in [0, 1, 500, 501, 299_999, 300_001] {
-            inversions.note(Span(ms));
+            inversions.note(DurationMs(ms));
         }
         let counts: alloc::vec::Vec<u64> = inversions.classes().map(|(_, count)| count).collect();
         assert_eq!(counts, [1, 2, 1, 0, 0, 0, 0, 0, 1, 1]);
         assert_eq!((inversions.total(), inversions.sum_ms), (6, 601_002));
-        assert_eq!(inversions.largest, Span(300_001));
+        assert_eq!(inversions.largest, DurationMs(300_001));
     }
 }

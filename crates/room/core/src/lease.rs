@@ -3,8 +3,8 @@
 //! Whatever this half does before it has told its parent is bounded by what it was lent. What the
 //! parent believes is [`crate::ledger`]'s half.
 
-use crate::sync::{Answer, Held};
-use crate::time::{Millis, Span};
+use crate::sync::{Answer, LeaseBalance};
+use crate::time::{DurationMs, Timestamp};
 
 /// How much earlier than the parent the child lets its lease end, in parts of 1000 of its length:
 /// ten times what clocks drift apart, slewing included.
@@ -21,9 +21,9 @@ const DRIFT_PER_MILLE: u64 = 5;
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Lease {
     generation: Option<u32>,
-    held: Held,
-    ends_at: Millis,
-    longest_seat: Span,
+    held: LeaseBalance,
+    ends_at: Timestamp,
+    longest_seat: DurationMs,
     newest: u64,
     pending: Option<Pending>,
 }
@@ -34,7 +34,7 @@ pub struct Pending {
     /// Its number.
     pub number: u64,
     /// When it was sent, by the holder's clock.
-    pub sent_at: Millis,
+    pub sent_at: Timestamp,
 }
 
 /// A lease taken apart, for a record.
@@ -43,11 +43,11 @@ pub struct LeaseParts {
     /// See [`Lease::generation`].
     pub generation: Option<u32>,
     /// See [`Lease::held`].
-    pub held: Held,
+    pub held: LeaseBalance,
     /// See [`Lease::ends_at`].
-    pub ends_at: Millis,
+    pub ends_at: Timestamp,
     /// See [`Lease::longest_seat`].
-    pub longest_seat: Span,
+    pub longest_seat: DurationMs,
     /// The newest request.
     pub newest: u64,
     /// The request on its way, if its answer still counts.
@@ -73,7 +73,7 @@ impl Lease {
     ///
     /// [`TakeError::Ended`] at or after the end, even if slots are left; otherwise
     /// [`TakeError::Exhausted`]. Both leave the lease unchanged.
-    pub fn take_slot(&mut self, now: Millis) -> Result<(), TakeError> {
+    pub fn take_slot(&mut self, now: Timestamp) -> Result<(), TakeError> {
         self.check_live(now)?;
         let seats_left = self.held.seats.checked_sub(1);
         let admissions = self.held.admissions_mut(now.minute());
@@ -92,7 +92,7 @@ impl Lease {
     /// # Errors
     ///
     /// As [`Lease::take_slot`].
-    pub fn take_seat(&mut self, now: Millis) -> Result<(), TakeError> {
+    pub fn take_seat(&mut self, now: Timestamp) -> Result<(), TakeError> {
         self.check_live(now)?;
         self.held.seats = self.held.seats.checked_sub(1).ok_or(TakeError::Exhausted)?;
         Ok(())
@@ -103,7 +103,7 @@ impl Lease {
     /// # Errors
     ///
     /// As [`Lease::take_slot`].
-    pub fn take_credit(&mut self, now: Millis) -> Result<(), TakeError> {
+    pub fn take_credit(&mut self, now: Timestamp) -> Result<(), TakeError> {
         self.check_live(now)?;
         self.held.credits = self
             .held
@@ -114,7 +114,7 @@ impl Lease {
     }
 
     /// Hands part of it on to a child of its holder; not more than there is.
-    pub fn hand_on(&mut self, part: Held) {
+    pub fn hand_on(&mut self, part: LeaseBalance) {
         debug_assert!(
             part.seats <= self.held.seats && part.credits <= self.held.credits,
             "nobody hands on what it does not hold"
@@ -131,7 +131,7 @@ impl Lease {
 
     /// Takes back what a child of its holder had been handed and did not use. Admissions of a
     /// minute that is over are worth nothing.
-    pub fn take_back(&mut self, part: Held) {
+    pub fn take_back(&mut self, part: LeaseBalance) {
         self.held.seats = self.held.seats.saturating_add(part.seats);
         self.held.credits = self.held.credits.saturating_add(part.credits);
         self.held.add_admissions(&part);
@@ -173,7 +173,7 @@ impl Lease {
 
     /// Whether it may be used at `now`.
     #[must_use]
-    pub fn is_live(&self, now: Millis) -> bool {
+    pub fn is_live(&self, now: Timestamp) -> bool {
         self.generation.is_some() && now < self.ends_at
     }
 
@@ -183,21 +183,21 @@ impl Lease {
         self.pending.is_some()
     }
 
-    /// When it ends; [`Millis::ZERO`] if there never was one.
+    /// When it ends; [`Timestamp::ZERO`] if there never was one.
     #[must_use]
-    pub fn ends_at(&self) -> Millis {
+    pub fn ends_at(&self) -> Timestamp {
         self.ends_at
     }
 
     /// What is unused.
     #[must_use]
-    pub fn held(&self) -> Held {
+    pub fn held(&self) -> LeaseBalance {
         self.held
     }
 
     /// The longest seat that may be given out.
     #[must_use]
-    pub fn longest_seat(&self) -> Span {
+    pub fn longest_seat(&self) -> DurationMs {
         self.longest_seat
     }
 
@@ -209,14 +209,14 @@ impl Lease {
 
     /// Lowers the longest seat to what the parent is told. It computes phantom seats with that from
     /// now on, so its answer alone may allow longer ones again.
-    pub fn lower_longest_seat(&mut self, told: Span) {
+    pub fn lower_longest_seat(&mut self, told: DurationMs) {
         self.longest_seat = self.longest_seat.min(told);
     }
 
     /// Lowers what is held to at most `keep`; the rest is given back with the next request. Lowered
     /// first and told afterwards, so that nothing is ever held twice. Requests in flight are void:
     /// their answers still count what is given back now.
-    pub fn give_back(&mut self, keep: Held) {
+    pub fn give_back(&mut self, keep: LeaseBalance) {
         self.pending = None;
         self.held.seats = self.held.seats.min(keep.seats);
         self.held.admissions = self.held.admissions.min(keep.admissions);
@@ -225,11 +225,11 @@ impl Lease {
     }
 
     /// Starts a new request and returns its number. Answers to earlier ones no longer count.
-    pub fn begin_request(&mut self, now: Millis) -> u64 {
+    pub fn begin_request(&mut self, now: Timestamp) -> u64 {
         self.newest += 1;
         self.held.turn_to(now.minute());
         if !self.is_live(now) {
-            self.give_back(Held::default());
+            self.give_back(LeaseBalance::default());
         }
         self.pending = Some(Pending {
             number: self.newest,
@@ -246,7 +246,7 @@ impl Lease {
         };
         self.pending = None;
         self.generation = answer.generation;
-        let margin = Span(answer.ttl.0 * DRIFT_PER_MILLE / 1_000);
+        let margin = DurationMs(answer.ttl.0 * DRIFT_PER_MILLE / 1_000);
         self.ends_at = pending.sent_at + answer.ttl.less(margin);
         self.longest_seat = answer.longest_seat;
         self.held.seats += answer.granted.seats;
@@ -261,8 +261,8 @@ impl Lease {
             return false;
         }
         self.pending = None;
-        self.ends_at = Millis::ZERO;
-        self.give_back(Held::default());
+        self.ends_at = Timestamp::ZERO;
+        self.give_back(LeaseBalance::default());
         true
     }
 
@@ -281,7 +281,7 @@ impl Lease {
         Ok(())
     }
 
-    fn check_live(&self, now: Millis) -> Result<(), TakeError> {
+    fn check_live(&self, now: Timestamp) -> Result<(), TakeError> {
         if self.is_live(now) {
             Ok(())
         } else {
@@ -293,85 +293,94 @@ impl Lease {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sync::Outlook;
+    use crate::sync::Snapshot;
     use crate::time::Minute;
 
     fn answer(number: u64, seats: u32) -> Answer {
         Answer {
             child: crate::id::NodeId(1),
             number,
-            life: crate::id::Life(0),
+            incarnation: crate::id::Incarnation(0),
             generation: Some(1),
-            granted: Held {
+            granted: LeaseBalance {
                 seats,
                 admissions: seats,
                 ahead: 0,
                 minute: Minute(0),
                 credits: 1,
             },
-            ttl: Span(10_000),
-            longest_seat: Span(1),
+            ttl: DurationMs(10_000),
+            longest_seat: DurationMs(1),
             revoked: None,
             inherited: crate::watermark::WaitingCounts::new(),
-            outlook: Outlook::default(),
+            snapshot: Snapshot::default(),
         }
     }
 
     #[test]
     fn an_expired_lease_grants_nothing_even_with_slots_left() {
         let mut lease = Lease::default();
-        assert_eq!(lease.take_slot(Millis(0)), Err(TakeError::Ended));
-        let number = lease.begin_request(Millis(0));
+        assert_eq!(lease.take_slot(Timestamp(0)), Err(TakeError::Ended));
+        let number = lease.begin_request(Timestamp(0));
         assert!(lease.handle_answer(&answer(number, 2)));
-        assert_eq!(lease.take_slot(Millis(9_949)), Ok(()));
-        assert_eq!(lease.take_slot(Millis(9_950)), Err(TakeError::Ended));
+        assert_eq!(lease.take_slot(Timestamp(9_949)), Ok(()));
+        assert_eq!(lease.take_slot(Timestamp(9_950)), Err(TakeError::Ended));
         assert_eq!(lease.held().seats, 1);
     }
 
     #[test]
     fn admissions_die_with_their_minute() {
         let mut lease = Lease::default();
-        let number = lease.begin_request(Millis(59_000));
+        let number = lease.begin_request(Timestamp(59_000));
         lease.handle_answer(&answer(number, 2));
-        assert_eq!(lease.take_slot(Millis(59_999)), Ok(()));
-        assert_eq!(lease.take_slot(Millis(60_000)), Err(TakeError::Exhausted));
-        assert_eq!(lease.take_seat(Millis(60_000)), Ok(()));
+        assert_eq!(lease.take_slot(Timestamp(59_999)), Ok(()));
+        assert_eq!(
+            lease.take_slot(Timestamp(60_000)),
+            Err(TakeError::Exhausted)
+        );
+        assert_eq!(lease.take_seat(Timestamp(60_000)), Ok(()));
     }
 
     #[test]
     fn admissions_of_the_next_minute_are_of_use_when_it_has_begun() {
         let mut lease = Lease::default();
-        let number = lease.begin_request(Millis(59_000));
+        let number = lease.begin_request(Timestamp(59_000));
         let mut granted = answer(number, 3);
         granted.granted.admissions = 1;
         granted.granted.ahead = 1;
         lease.handle_answer(&granted);
-        assert_eq!(lease.take_slot(Millis(59_998)), Ok(()));
-        assert_eq!(lease.take_slot(Millis(59_999)), Err(TakeError::Exhausted));
-        assert_eq!(lease.take_slot(Millis(60_000)), Ok(()));
-        assert_eq!(lease.take_slot(Millis(60_001)), Err(TakeError::Exhausted));
+        assert_eq!(lease.take_slot(Timestamp(59_998)), Ok(()));
+        assert_eq!(
+            lease.take_slot(Timestamp(59_999)),
+            Err(TakeError::Exhausted)
+        );
+        assert_eq!(lease.take_slot(Timestamp(60_000)), Ok(()));
+        assert_eq!(
+            lease.take_slot(Timestamp(60_001)),
+            Err(TakeError::Exhausted)
+        );
     }
 
     #[test]
     fn an_answer_that_crosses_a_minutes_end_brings_admissions_of_either() {
         let mut lease = Lease::default();
-        let number = lease.begin_request(Millis(59_990));
+        let number = lease.begin_request(Timestamp(59_990));
         let mut granted = answer(number, 3);
         granted.granted.ahead = 2;
         lease.handle_answer(&granted);
-        lease.begin_request(Millis(60_010));
+        lease.begin_request(Timestamp(60_010));
         assert_eq!(lease.held().by_minute(), [(Minute(1), 2), (Minute(2), 0)]);
-        lease.begin_request(Millis(180_000));
+        lease.begin_request(Timestamp(180_000));
         assert_eq!(lease.held().by_minute(), [(Minute(3), 0), (Minute(4), 0)]);
     }
 
     #[test]
     fn an_answer_to_an_older_request_changes_nothing() {
         let mut lease = Lease::default();
-        let first = lease.begin_request(Millis(0));
-        let second = lease.begin_request(Millis(1));
+        let first = lease.begin_request(Timestamp(0));
+        let second = lease.begin_request(Timestamp(1));
         assert!(!lease.handle_answer(&answer(first, 5)));
-        assert_eq!(lease.held(), Held::default());
+        assert_eq!(lease.held(), LeaseBalance::default());
         assert!(lease.handle_answer(&answer(second, 5)));
         assert!(!lease.handle_answer(&answer(second, 5)), "not twice");
         assert_eq!(lease.held().seats, 5);
@@ -380,10 +389,10 @@ mod tests {
     #[test]
     fn what_is_used_while_a_request_travels_stays_used() {
         let mut lease = Lease::default();
-        let number = lease.begin_request(Millis(0));
+        let number = lease.begin_request(Timestamp(0));
         lease.handle_answer(&answer(number, 3));
-        let number = lease.begin_request(Millis(10));
-        lease.take_slot(Millis(11)).unwrap();
+        let number = lease.begin_request(Timestamp(10));
+        lease.take_slot(Timestamp(11)).unwrap();
         lease.handle_answer(&answer(number, 2));
         assert_eq!(lease.held().seats, 4);
     }

@@ -29,10 +29,10 @@ mod closing;
 mod due;
 mod lend;
 mod lending_terms;
-mod outlook;
 mod parts;
 mod reserve;
 mod revoked;
+mod snapshot;
 mod sums;
 mod upstream;
 
@@ -40,17 +40,17 @@ use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-use crate::id::{DataCenterId, Epoch, Life, NodeId};
+use crate::id::{DataCenterId, Epoch, Incarnation, NodeId};
 use crate::seats::SeatRow;
-use crate::sync::{Answer, Held, Reply, SyncRequest, Terms, Used};
-use crate::time::{Millis, Minute, Span};
+use crate::sync::{Answer, LeaseBalance, LeaseUsage, Reply, RoomFacts, SyncRequest};
+use crate::time::{DurationMs, Minute, Timestamp};
 use crate::watermark::WaitingCounts;
 use children::{LATEST_ASK, QUIET_AFTER};
 pub use due::{UPSTREAM_PERIOD, UPSTREAM_TIME_OUT_MAX};
-pub use lending_terms::{LEASE_TTL, LendingTerms};
+pub use lending_terms::{LEASE_TTL, LeaseTerms};
 pub use parts::{LedgerParts, UnsoundLedger};
 pub use reserve::Reserve;
-pub use revoked::{FORGOTTEN_AFTER, Logouts, REVOKED_MAX, RevokedList, Unfreed};
+pub use revoked::{FORGOTTEN_AFTER, Logouts, REVOKED_MAX, RevokedList, UnreleasedSeat};
 use sums::Sums;
 pub use upstream::{Upstream, UpstreamDemand};
 
@@ -58,7 +58,7 @@ pub use upstream::{Upstream, UpstreamDemand};
 #[derive(Clone, Debug)]
 pub struct Ledger {
     /// This life of the record.
-    life: Life,
+    incarnation: Incarnation,
     /// Where it gets what it lends; `None` for the root, which lends what the limits allow.
     upstream: Option<Box<Upstream>>,
     /// Nothing is lent while this lasts: the ledger may have lost its memory.
@@ -66,17 +66,17 @@ pub struct Ledger {
     /// Whether a reserve was held in this life; another witness of the same loss begins no second.
     has_reserved: bool,
     /// The facts of the room; `None` before the first request.
-    terms: Option<Terms>,
+    terms: Option<RoomFacts>,
     /// How often they have changed.
     terms_version: u32,
     /// The longest seat that was ever asked for; a reserve waits that long.
-    longest_seat: Span,
+    longest_seat: DurationMs,
     /// Number of the newest lease given.
     generation: u32,
     /// Children with a lease.
     children: BTreeMap<NodeId, Child>,
     /// Children whose lease ended without a word, or who said goodbye with visitors inside.
-    departed: Vec<Departed>,
+    departed: Vec<DepartedChild>,
     /// The data centers whose seats are counted here.
     groups: BTreeMap<DataCenterId, Group>,
     /// Admissions of recent minutes by children that are forgotten.
@@ -86,14 +86,14 @@ pub struct Ledger {
     /// Who knows of them, and whose seats are to be freed then.
     logouts: Logouts,
     /// Waiting visitors of children that are gone, until those visitors have asked elsewhere.
-    left_waiting: LeftWaiting,
+    left_waiting: OrphanedWaiting,
     /// The latest time that the children's clocks have shown. Never falls.
-    heard_at: Millis,
+    heard_at: Timestamp,
     /// What it showed when a child first spoke to this life.
-    began_at: Option<Millis>,
+    began_at: Option<Timestamp>,
     /// The time of the newest request by the ledger's own clock. A journal's clock never falls
     /// behind it; a store's may be stepped back.
-    as_of: Millis,
+    as_of: Timestamp,
     /// What follows from the rest.
     sums: Sums,
 }
@@ -110,25 +110,25 @@ pub struct Child {
     /// The newest request that was answered.
     pub number: u64,
     /// What it may hold: what it said, plus what it was granted on top.
-    pub held: Held,
+    pub held: LeaseBalance,
     /// What it has used of all that it was lent.
-    pub used: Used,
+    pub used: LeaseUsage,
     /// When the lease ends by the parent's clock.
-    pub ends_at: Millis,
+    pub ends_at: Timestamp,
     /// If it has not spoken by then, by the same clock, those who wait at it are left to others.
-    pub quiet_at: Millis,
+    pub quiet_at: Timestamp,
     /// By when it has ended by the child's own clock.
-    pub ends_there_at: Millis,
+    pub ends_there_at: Timestamp,
     /// The longest seat that it may give under it.
-    pub longest_seat: Span,
+    pub longest_seat: DurationMs,
     /// What it reported to have done to the seats.
     pub row: SeatRow,
     /// Its admissions of recent minutes.
     pub admitted: Vec<(Minute, u32)>,
     /// It treats tickets that end by then as over.
-    pub closed_through: Millis,
+    pub closed_through: Timestamp,
     /// What its clock showed when it spoke last.
-    pub sent_at: Millis,
+    pub sent_at: Timestamp,
     /// Whether that clock agreed with others when it came.
     pub is_clock_trusted: bool,
     /// Nodes that it speaks for.
@@ -139,19 +139,19 @@ pub struct Child {
     /// are still to be handed on.
     pub handed: WaitingCounts,
     /// How much it would like to hold.
-    pub wants: crate::sync::Wants,
+    pub wants: crate::sync::LeaseDemand,
     /// Up to which version of the list of revocations it refuses tickets, and so does everybody
     /// below.
     pub refuses_through: u64,
     /// What its file says.
-    pub terms: Terms,
+    pub terms: RoomFacts,
     /// The version of the agreed terms under which all was lent that it holds.
     pub terms_version: u32,
 }
 
 /// A child that is gone while what it may have done still counts.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Departed {
+pub struct DepartedChild {
     /// Who.
     pub node: NodeId,
     /// Where it was.
@@ -165,7 +165,7 @@ pub struct Departed {
     /// Seats that it may have given or prolonged without a word.
     pub phantoms: u32,
     /// When the last of those ends.
-    pub ends_at: Millis,
+    pub ends_at: Timestamp,
     /// Its admissions of recent minutes; what it held of its last minute counts as used.
     pub admitted: Vec<(Minute, u32)>,
 }
@@ -174,20 +174,20 @@ pub struct Departed {
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Group {
     /// All its live children treat tickets that end by then as over. Never falls.
-    pub ready_through: Millis,
+    pub ready_through: Timestamp,
     /// Intervals that ended by then have given their seats back. Never falls.
-    pub closed_through: Millis,
+    pub closed_through: Timestamp,
     /// Seats whose children are forgotten, and seats freed by a logout.
     pub settled: SeatRow,
 }
 
 /// Waiting visitors of children that are gone.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct LeftWaiting {
+pub struct OrphanedWaiting {
     /// How many, by rank.
     pub counts: WaitingCounts,
     /// When those who still wait must have asked again.
-    pub until: Millis,
+    pub until: Timestamp,
 }
 
 impl Ledger {
@@ -195,13 +195,13 @@ impl Ledger {
     #[must_use]
     pub fn new() -> Self {
         Self {
-            life: Life::ALONE,
+            incarnation: Incarnation::ALONE,
             upstream: None,
             reserve: None,
             has_reserved: false,
             terms: None,
             terms_version: 0,
-            longest_seat: Span::ZERO,
+            longest_seat: DurationMs::ZERO,
             generation: 0,
             children: BTreeMap::new(),
             departed: Vec::new(),
@@ -209,19 +209,19 @@ impl Ledger {
             settled_minutes: BTreeMap::new(),
             revoked: RevokedList::default(),
             logouts: Logouts::default(),
-            left_waiting: LeftWaiting::default(),
-            heard_at: Millis::ZERO,
+            left_waiting: OrphanedWaiting::default(),
+            heard_at: Timestamp::ZERO,
             began_at: None,
-            as_of: Millis::ZERO,
+            as_of: Timestamp::ZERO,
             sums: Sums::default(),
         }
     }
 
     /// An empty ledger at the root of a deployment that is known to be new.
     #[must_use]
-    pub fn first_start(life: Life) -> Self {
+    pub fn first_start(incarnation: Incarnation) -> Self {
         Self {
-            life,
+            incarnation,
             ..Self::new()
         }
     }
@@ -230,15 +230,15 @@ impl Ledger {
     #[must_use]
     pub fn epoch(&self) -> Epoch {
         match &self.upstream {
-            Some(upstream) => upstream.outlook.epoch,
-            None => self.life.epoch(),
+            Some(upstream) => upstream.snapshot.epoch,
+            None => self.incarnation.epoch(),
         }
     }
 
     /// This life of the record.
     #[must_use]
-    pub fn life(&self) -> Life {
-        self.life
+    pub fn incarnation(&self) -> Incarnation {
+        self.incarnation
     }
 
     /// Where it gets what it lends; `None` for the root.
@@ -255,13 +255,13 @@ impl Ledger {
 
     /// The facts of the room; `None` before the first request.
     #[must_use]
-    pub fn terms(&self) -> Option<Terms> {
+    pub fn terms(&self) -> Option<RoomFacts> {
         self.terms
     }
 
     /// The longest seat that was ever asked for.
     #[must_use]
-    pub fn longest_seat(&self) -> Span {
+    pub fn longest_seat(&self) -> DurationMs {
         self.longest_seat
     }
 
@@ -273,19 +273,19 @@ impl Ledger {
 
     /// Children that are gone while what they may have done still counts.
     #[must_use]
-    pub fn departed(&self) -> &[Departed] {
+    pub fn departed(&self) -> &[DepartedChild] {
         &self.departed
     }
 
     /// The latest time that the children's clocks have shown.
     #[must_use]
-    pub fn heard_at(&self) -> Millis {
+    pub fn heard_at(&self) -> Timestamp {
         self.heard_at
     }
 
     /// The time of the newest request by the ledger's own clock.
     #[must_use]
-    pub fn as_of(&self) -> Millis {
+    pub fn as_of(&self) -> Timestamp {
         self.as_of
     }
 
@@ -295,8 +295,8 @@ impl Ledger {
     pub fn sync(
         mut self,
         request: &SyncRequest,
-        lending: LendingTerms,
-        now: Millis,
+        lending: LeaseTerms,
+        now: Timestamp,
     ) -> (Self, Reply) {
         let reply = self.handle_sync(request.clone(), lending, now);
         (self, reply)
@@ -306,8 +306,8 @@ impl Ledger {
     pub fn handle_sync(
         &mut self,
         mut request: SyncRequest,
-        lending: LendingTerms,
-        now: Millis,
+        lending: LeaseTerms,
+        now: Timestamp,
     ) -> Reply {
         let reply = self.answer_sync(&mut request, lending, now);
         self.assert_sound();
@@ -317,20 +317,23 @@ impl Ledger {
     fn answer_sync(
         &mut self,
         request: &mut SyncRequest,
-        lending: LendingTerms,
-        now: Millis,
+        lending: LeaseTerms,
+        now: Timestamp,
     ) -> Reply {
         self.bound_leases(lending, now);
         self.advance(now);
         let is_clock_trusted = self.hear(request, lending);
         self.handle_witness(request, lending);
-        let (child, number, life) = (request.child, request.number, self.life);
+        let (child, number, incarnation) = (request.child, request.number, self.incarnation);
         let void = Reply::Void {
             child,
             number,
-            life,
+            incarnation,
         };
-        if request.parent.is_some_and(|life| life != self.life) {
+        if request
+            .parent
+            .is_some_and(|incarnation| incarnation != self.incarnation)
+        {
             return void;
         }
         let known = self.children.get(&request.child);
@@ -359,7 +362,7 @@ impl Ledger {
 
     /// Gives up all leases at once because their holders are known to be dead: whoever holds the
     /// journal's lock is alone. What they had not reported becomes phantom seats.
-    pub fn presume_children_dead(&mut self, now: Millis) {
+    pub fn presume_children_dead(&mut self, now: Timestamp) {
         self.as_of = self.as_of.max(now);
         for node in self.children.keys().copied().collect::<Vec<_>>() {
             if let Some(child) = self.children.get_mut(&node) {
@@ -373,10 +376,10 @@ impl Ledger {
 
     /// Intervals of this data center that ended by then have given their seats back.
     #[must_use]
-    pub fn closed_through(&self, data_center: DataCenterId) -> Millis {
+    pub fn closed_through(&self, data_center: DataCenterId) -> Timestamp {
         self.groups
             .get(&data_center)
-            .map_or(Millis::ZERO, |group| group.closed_through)
+            .map_or(Timestamp::ZERO, |group| group.closed_through)
     }
 
     /// The facts of the room are what its children's files say; where they differ the lower limit
@@ -386,7 +389,7 @@ impl Ledger {
             return;
         }
         let terms = self.children.values().map(|child| child.terms);
-        let Some(agreed) = terms.reduce(Terms::stricter) else {
+        let Some(agreed) = terms.reduce(RoomFacts::stricter) else {
             return;
         };
         if self.terms == Some(agreed) {
@@ -402,14 +405,14 @@ impl Ledger {
 
     /// A clock that was stepped back must not make leases longer: none runs for longer from now on
     /// than it would if it were given now.
-    fn bound_leases(&mut self, lending: LendingTerms, now: Millis) {
+    fn bound_leases(&mut self, lending: LeaseTerms, now: Timestamp) {
         if now >= self.as_of {
             return;
         }
         let (ends_at, quiet_at) = (now + lending.ttl, now + QUIET_AFTER);
         for child in self.children.values_mut() {
             child.ends_at = child.ends_at.min(ends_at);
-            if child.quiet_at != Millis::NEVER {
+            if child.quiet_at != Timestamp::NEVER {
                 child.quiet_at = child.quiet_at.min(quiet_at);
             }
         }
@@ -419,8 +422,8 @@ impl Ledger {
     }
 
     /// Lets time pass: leases end.
-    fn advance(&mut self, now: Millis) {
-        self.as_of = if self.life == Life::ALONE {
+    fn advance(&mut self, now: Timestamp) {
+        self.as_of = if self.incarnation == Incarnation::ALONE {
             self.as_of.max(now)
         } else {
             now
@@ -433,7 +436,7 @@ impl Ledger {
                 self.give_up(node, now);
             }
             let next = self.children.values().map(|child| child.ends_at).min();
-            self.sums.next_end = next.unwrap_or(Millis::NEVER);
+            self.sums.next_end = next.unwrap_or(Timestamp::NEVER);
         }
         self.hush(now);
         if self.left_waiting.until <= now && !self.left_waiting.counts.is_empty() {
@@ -446,9 +449,15 @@ impl Ledger {
         }
     }
 
-    fn answer(&self, request: &SyncRequest, granted: Held, ttl: Span, now: Millis) -> Answer {
+    fn answer(
+        &self,
+        request: &SyncRequest,
+        granted: LeaseBalance,
+        ttl: DurationMs,
+        now: Timestamp,
+    ) -> Answer {
         // Versions of another life are not comparable.
-        let known = if request.parent == Some(self.life) {
+        let known = if request.parent == Some(self.incarnation) {
             request.revoked_version
         } else {
             0
@@ -461,14 +470,14 @@ impl Ledger {
         Answer {
             child: request.child,
             number: request.number,
-            life: self.life,
+            incarnation: self.incarnation,
             generation: child.map(|child| child.generation),
             granted,
             ttl,
             longest_seat: self.longest_to_lend(),
             revoked: is_news.then_some((version, news)),
             inherited: WaitingCounts::new(),
-            outlook: self.outlook_at(request.data_center, at, now),
+            snapshot: self.snapshot_at(request.data_center, at, now),
         }
     }
 }

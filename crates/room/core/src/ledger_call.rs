@@ -6,10 +6,10 @@
 
 use alloc::boxed::Box;
 
-use crate::id::{DataCenterId, Life};
-use crate::ledger::{Ledger, LendingTerms};
+use crate::id::{DataCenterId, Incarnation};
+use crate::ledger::{LeaseTerms, Ledger};
 use crate::sync::{Reply, SyncRequest};
-use crate::time::{Millis, Span};
+use crate::time::{DurationMs, Timestamp};
 
 /// How often a lost race is tried again before the caller waits for its next period. With tens of
 /// writers more tries would only add to the crowd.
@@ -18,7 +18,7 @@ pub const TRIES: u32 = 8;
 /// takes.
 const PATIENT_TRIES: u32 = 2;
 /// For how long at most: longer than a write takes next door.
-pub const STEP_ASIDE_MAX: Span = Span(8);
+pub const STEP_ASIDE_MAX: DurationMs = DurationMs(8);
 
 /// Whose memory a ledger is.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -26,7 +26,7 @@ pub enum LedgerRole {
     /// Alone in the journal of its process, which is lost as a whole or not at all.
     Alone,
     /// Lends what the limits allow, in a store that may lose what it has.
-    Root(LendingTerms),
+    Root(LeaseTerms),
     /// Lends what the root lends to this data center.
     Below(DataCenterId),
 }
@@ -34,10 +34,10 @@ pub enum LedgerRole {
 impl LedgerRole {
     /// For how long it lends.
     #[must_use]
-    pub fn lending(self) -> LendingTerms {
+    pub fn lending(self) -> LeaseTerms {
         match self {
             Self::Root(lending) => lending,
-            Self::Alone | Self::Below(_) => LendingTerms::default(),
+            Self::Alone | Self::Below(_) => LeaseTerms::default(),
         }
     }
 }
@@ -71,7 +71,7 @@ pub struct Seen {
     /// What a write that follows from this must find.
     pub expected: Expected,
     /// The store's clock.
-    pub now: Millis,
+    pub now: Timestamp,
     /// Who the store was when the record was written; `None` if there is no record.
     pub keeper: Option<Identity>,
 }
@@ -82,7 +82,7 @@ pub struct Kept {
     /// The store in which it is.
     pub keeper: Identity,
     /// Since when it is there, by that store's clock.
-    pub since: Millis,
+    pub since: Timestamp,
     /// Whether the deployment began there.
     pub is_first: bool,
 }
@@ -102,7 +102,7 @@ pub enum FirstStart {
 impl FirstStart {
     /// After a loss, whoever was lent something has `ttl` to say so.
     #[must_use]
-    pub fn of(kept: Kept, identity: Identity, now: Millis, ttl: Span) -> Self {
+    pub fn of(kept: Kept, identity: Identity, now: Timestamp, ttl: DurationMs) -> Self {
         if kept.keeper != identity {
             return Self::Moved(Kept {
                 keeper: identity,
@@ -126,29 +126,34 @@ pub enum Opening {
     /// A first one, in the journal of one process.
     Alone,
     /// A new one in a data center: what a lost one had done is known to the root.
-    Below(Life, DataCenterId),
+    Below(Incarnation, DataCenterId),
     /// A new epoch of the one that is there: the store may have lost its newest writes.
-    Epoch(Life, LendingTerms),
+    Epoch(Incarnation, LeaseTerms),
     /// A new one that is known to be the first.
-    First(Life),
+    First(Incarnation),
     /// A new one where another may have been lost.
-    FoundEmpty(Life, LendingTerms),
+    FoundEmpty(Incarnation, LeaseTerms),
 }
 
 impl Opening {
-    /// What becomes of what is seen. `life`: drawn for a ledger that begins. `is_first_start` is
-    /// asked only where that matters.
+    /// What becomes of what is seen. `incarnation`: drawn for a ledger that begins.
+    /// `is_first_start` is asked only where that matters.
     #[must_use]
-    pub fn of(role: LedgerRole, seen: Seen, life: Life, is_first_start: bool) -> Self {
+    pub fn of(
+        role: LedgerRole,
+        seen: Seen,
+        incarnation: Incarnation,
+        is_first_start: bool,
+    ) -> Self {
         let identity = seen.expected.identity;
         match (role, seen.keeper) {
             (LedgerRole::Alone, Some(_)) => Self::AsLeft,
             (LedgerRole::Alone, None) => Self::Alone,
             (_, Some(keeper)) if keeper == identity => Self::AsLeft,
-            (LedgerRole::Below(data_center), _) => Self::Below(life, data_center),
-            (LedgerRole::Root(lending), Some(_)) => Self::Epoch(life, lending),
-            (LedgerRole::Root(_), None) if is_first_start => Self::First(life),
-            (LedgerRole::Root(lending), None) => Self::FoundEmpty(life, lending),
+            (LedgerRole::Below(data_center), _) => Self::Below(incarnation, data_center),
+            (LedgerRole::Root(lending), Some(_)) => Self::Epoch(incarnation, lending),
+            (LedgerRole::Root(_), None) if is_first_start => Self::First(incarnation),
+            (LedgerRole::Root(lending), None) => Self::FoundEmpty(incarnation, lending),
         }
     }
 
@@ -160,18 +165,20 @@ impl Opening {
 
     /// The ledger to begin with, at `now` by the store's clock.
     #[must_use]
-    pub fn open(self, left: Option<Ledger>, now: Millis) -> Ledger {
+    pub fn open(self, left: Option<Ledger>, now: Timestamp) -> Ledger {
         match self {
             Self::AsLeft => left.unwrap_or_default(),
             Self::Alone => Ledger::new(),
-            Self::Below(life, data_center) => Ledger::below_world(life, data_center),
-            Self::Epoch(life, lending) => {
+            Self::Below(incarnation, data_center) => Ledger::below_root(incarnation, data_center),
+            Self::Epoch(incarnation, lending) => {
                 let mut ledger = left.unwrap_or_default();
-                ledger.begin_epoch(life, lending, now);
+                ledger.begin_epoch(incarnation, lending, now);
                 ledger
             }
-            Self::First(life) => Ledger::first_start(life),
-            Self::FoundEmpty(life, lending) => Ledger::found_empty(life, lending, now),
+            Self::First(incarnation) => Ledger::first_start(incarnation),
+            Self::FoundEmpty(incarnation, lending) => {
+                Ledger::found_empty(incarnation, lending, now)
+            }
         }
     }
 }
@@ -210,7 +217,7 @@ pub struct Tries {
 
 impl Tries {
     /// What to do after a write that took so long.
-    pub fn handle_written(&mut self, written: Written, took: Span) -> Next {
+    pub fn handle_written(&mut self, written: Written, took: DurationMs) -> Next {
         if written == Written::Yes {
             return Next::Done;
         }
@@ -227,7 +234,7 @@ impl Tries {
 
 /// What is done to a ledger by one message.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Deed {
+pub enum LedgerOperation {
     /// A child speaks. With it comes what the root said to this ledger, if anything.
     Sync {
         /// What the child says.
@@ -250,18 +257,18 @@ pub struct Exchange {
     pub reply: Reply,
     /// A request to the root's ledger. Whoever made the exchange carries it there, and what the
     /// root says back to this ledger.
-    pub errand: Option<SyncRequest>,
+    pub upstream_sync: Option<SyncRequest>,
     /// Somebody else is on such an errand, and is expected back after so long.
-    pub others_back_after: Option<Span>,
+    pub others_back_after: Option<DurationMs>,
 }
 
-impl Deed {
+impl LedgerOperation {
     /// Does it, at `now` by the store's clock. `None` where there is nothing to answer.
     pub fn perform(
         &self,
         ledger: &mut Ledger,
-        lending: LendingTerms,
-        now: Millis,
+        lending: LeaseTerms,
+        now: Timestamp,
     ) -> Option<Exchange> {
         match self {
             Self::Sync {
@@ -274,12 +281,12 @@ impl Deed {
                 }
                 let reply = ledger.handle_sync(SyncRequest::clone(request), lending, now);
                 let is_due = ledger.is_upstream_due(*is_wanted, now);
-                let errand = is_due.then(|| ledger.poll_upstream(now)).flatten();
-                let upstream = ledger.upstream().filter(|_| errand.is_none());
+                let upstream_sync = is_due.then(|| ledger.poll_upstream(now)).flatten();
+                let upstream = ledger.upstream().filter(|_| upstream_sync.is_none());
                 Some(Exchange {
                     reply,
                     others_back_after: upstream.and_then(|upstream| upstream.back_after(now)),
-                    errand,
+                    upstream_sync,
                 })
             }
             Self::Deliver(news) => {

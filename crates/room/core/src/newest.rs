@@ -8,7 +8,7 @@ use hashbrown::HashMap;
 
 use crate::hash::FixedState;
 use crate::id::VisitorId;
-use crate::time::{Millis, Span};
+use crate::time::{DurationMs, Timestamp};
 
 /// Newest ends by visitor.
 #[derive(Clone, Debug)]
@@ -16,16 +16,16 @@ pub struct NewestEnds {
     seats: HashMap<VisitorId, NewestSeat, FixedState>,
     capacity: usize,
     sweep_at: usize,
-    swept_at: Millis,
+    swept_at: Timestamp,
 }
 
 /// The seat that a visitor was given or had prolonged last.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct NewestSeat {
     /// When it ends.
-    pub ends_at: Millis,
+    pub ends_at: Timestamp,
     /// When its holder was let in.
-    pub accepted_at: Millis,
+    pub accepted_at: Timestamp,
 }
 
 impl NewestEnds {
@@ -36,7 +36,7 @@ impl NewestEnds {
             seats: HashMap::with_hasher(FixedState),
             capacity,
             sweep_at: SWEEP_FIRST,
-            swept_at: Millis::ZERO,
+            swept_at: Timestamp::ZERO,
         }
     }
 
@@ -47,7 +47,7 @@ impl NewestEnds {
     }
 
     /// Remembers a seat. Returns `false` if there was no room.
-    pub fn put(&mut self, visitor: VisitorId, seat: NewestSeat, now: Millis) -> bool {
+    pub fn put(&mut self, visitor: VisitorId, seat: NewestSeat, now: Timestamp) -> bool {
         let is_large = self.seats.len() >= self.sweep_at.min(self.capacity);
         if is_large && now.since(self.swept_at) >= SWEEP_PERIOD {
             self.seats.retain(|_, seat| seat.ends_at > now);
@@ -71,7 +71,7 @@ impl NewestEnds {
 /// First size at which ended entries are swept out; below it a sweep saves no memory worth having.
 const SWEEP_FIRST: usize = 1_024;
 /// A memory that is full of entries that still run is not swept for every visitor.
-const SWEEP_PERIOD: Span = Span(1_000);
+const SWEEP_PERIOD: DurationMs = DurationMs(1_000);
 
 #[cfg(test)]
 mod tests {
@@ -85,18 +85,18 @@ mod tests {
 
     fn seat(ends_at: u64) -> NewestSeat {
         NewestSeat {
-            ends_at: Millis(ends_at),
-            accepted_at: Millis(0),
+            ends_at: Timestamp(ends_at),
+            accepted_at: Timestamp(0),
         }
     }
 
     #[test]
     fn a_full_memory_forgets_ended_entries_first_and_refuses_after_that() {
         let mut newest = NewestEnds::new(2);
-        assert!(newest.put(visitor(1), seat(5_000), Millis(0)));
-        assert!(newest.put(visitor(2), seat(90_000), Millis(0)));
-        assert!(!newest.put(visitor(3), seat(90_000), Millis(2_000)));
-        assert!(newest.put(visitor(3), seat(90_000), Millis(5_000)));
+        assert!(newest.put(visitor(1), seat(5_000), Timestamp(0)));
+        assert!(newest.put(visitor(2), seat(90_000), Timestamp(0)));
+        assert!(!newest.put(visitor(3), seat(90_000), Timestamp(2_000)));
+        assert!(newest.put(visitor(3), seat(90_000), Timestamp(5_000)));
         assert_eq!(newest.of(visitor(1)), None);
         assert_eq!(newest.of(visitor(2)), Some(seat(90_000)));
     }

@@ -7,7 +7,7 @@
 use crate::hash::LotteryKey;
 use crate::id::VisitorId;
 use crate::rules::Rules;
-use crate::time::{Millis, Span};
+use crate::time::{DurationMs, Timestamp};
 use crate::watermark::BUCKET;
 
 /// Into how many virtual seconds before the start a draw spreads those who came early.
@@ -18,14 +18,14 @@ const DRAW_STEPS: u64 = 4_096;
 
 /// Length of a round of `random`: those who are drawn stay eligible for it, and everybody asks at
 /// least once in it.
-pub const ROUND: Span = Span(10_000);
+pub const ROUND: DurationMs = DurationMs(10_000);
 
 /// The bucket of a visitor who comes now.
 ///
 /// When a draw starts in the middle of a bucket, whoever comes in the rest of it is put into the
 /// next one. Otherwise it would look as if it had come before the start, and take part.
 #[must_use]
-pub fn bucket(now: Millis, rules: &Rules) -> Millis {
+pub fn bucket(now: Timestamp, rules: &Rules) -> Timestamp {
     let bucket = now.floor_to(BUCKET);
     match rules.opens_at {
         Some(opens_at) if rules.draw && bucket < opens_at && opens_at <= now => bucket + BUCKET,
@@ -35,7 +35,7 @@ pub fn bucket(now: Millis, rules: &Rules) -> Millis {
 
 /// The rank by which a visitor is served.
 #[must_use]
-pub fn rank(bucket: Millis, visitor: VisitorId, rules: &Rules, key: &LotteryKey) -> Millis {
+pub fn rank(bucket: Timestamp, visitor: VisitorId, rules: &Rules, key: &LotteryKey) -> Timestamp {
     match rules.opens_at {
         Some(opens_at) if rules.draw && bucket < opens_at => {
             let step = key.draw(visitor, opens_at.0) % DRAW_STEPS;
@@ -60,7 +60,7 @@ pub struct Lottery {
 impl Lottery {
     /// Starts a new round when its time has come: `slots` of `waiting` win on average. Within a
     /// round nothing changes, so that asking often does not help.
-    pub fn advance(&mut self, slots: u32, waiting: u32, now: Millis) {
+    pub fn advance(&mut self, slots: u32, waiting: u32, now: Timestamp) {
         let round = now.0 / ROUND.0;
         if round == self.round {
             return;
@@ -101,34 +101,34 @@ mod tests {
     #[test]
     fn a_draw_puts_early_visitors_first_in_random_order() {
         let rules = Rules {
-            opens_at: Some(Millis(10_000_000)),
+            opens_at: Some(Timestamp(10_000_000)),
             draw: true,
             ..Rules::default()
         };
         let ranks: alloc::vec::Vec<_> = (0..1_000)
             .map(|n| {
-                let bucket = Millis(9_000_000 + u64::from(n) * 1_000);
+                let bucket = Timestamp(9_000_000 + u64::from(n) * 1_000);
                 rank(bucket, visitor(n), &rules, &KEY)
             })
             .collect();
-        assert!(ranks.iter().all(|rank| *rank < Millis(10_000_000)));
+        assert!(ranks.iter().all(|rank| *rank < Timestamp(10_000_000)));
         let rising = ranks.windows(2).filter(|pair| pair[0] < pair[1]).count();
         assert!((400..600).contains(&rising), "{rising} of 999 rise");
-        let late = rank(Millis(10_000_000), visitor(1), &rules, &KEY);
-        assert_eq!(late, Millis(10_000_000));
+        let late = rank(Timestamp(10_000_000), visitor(1), &rules, &KEY);
+        assert_eq!(late, Timestamp(10_000_000));
     }
 
     #[test]
     fn whoever_comes_right_after_a_draw_has_no_part_in_it() {
         let rules = Rules {
-            opens_at: Some(Millis(10_000_400)),
+            opens_at: Some(Timestamp(10_000_400)),
             draw: true,
             ..Rules::default()
         };
         let check = |now, is_early| {
-            let bucket = bucket(Millis(now), &rules);
+            let bucket = bucket(Timestamp(now), &rules);
             let rank = rank(bucket, visitor(1), &rules, &KEY);
-            assert_eq!(rank < Millis(10_000_000), is_early, "{now}");
+            assert_eq!(rank < Timestamp(10_000_000), is_early, "{now}");
         };
         check(9_999_999, true);
         check(10_000_000, true);
@@ -141,26 +141,26 @@ mod tests {
     #[test]
     fn without_a_draw_the_bucket_is_the_second_of_arrival() {
         let rules = Rules {
-            opens_at: Some(Millis(10_000_400)),
+            opens_at: Some(Timestamp(10_000_400)),
             ..Rules::default()
         };
-        assert_eq!(bucket(Millis(10_000_999), &rules), Millis(10_000_000));
+        assert_eq!(bucket(Timestamp(10_000_999), &rules), Timestamp(10_000_000));
         assert_eq!(
-            bucket(Millis(10_000_999), &Rules::default()),
-            Millis(10_000_000)
+            bucket(Timestamp(10_000_999), &Rules::default()),
+            Timestamp(10_000_000)
         );
     }
 
     #[test]
     fn without_a_draw_the_rank_is_the_arrival() {
         let rules = Rules::default();
-        assert_eq!(rank(Millis(5), visitor(1), &rules, &KEY), Millis(5));
+        assert_eq!(rank(Timestamp(5), visitor(1), &rules, &KEY), Timestamp(5));
     }
 
     #[test]
     fn a_round_draws_about_as_many_as_there_are_slots() {
         let mut lottery = Lottery::default();
-        lottery.advance(100, 10_000, Millis(10_000));
+        lottery.advance(100, 10_000, Timestamp(10_000));
         let winners = |lottery: &Lottery| -> alloc::vec::Vec<u32> {
             (0..10_000)
                 .filter(|&n| lottery.is_drawn(visitor(n), &KEY))
@@ -168,16 +168,16 @@ mod tests {
         };
         let first = winners(&lottery);
         assert!((60..140).contains(&first.len()), "{}", first.len());
-        lottery.advance(0, 10_000, Millis(20_000));
+        lottery.advance(0, 10_000, Timestamp(20_000));
         assert_eq!(winners(&lottery), first, "winners may come one round later");
-        lottery.advance(100, 10_000, Millis(30_000));
+        lottery.advance(100, 10_000, Timestamp(30_000));
         assert_ne!(winners(&lottery), first);
     }
 
     #[test]
     fn everybody_wins_when_all_fit() {
         let mut lottery = Lottery::default();
-        lottery.advance(5, 5, Millis(10_000));
+        lottery.advance(5, 5, Timestamp(10_000));
         assert!((0..100).all(|n| lottery.is_drawn(visitor(n), &KEY)));
     }
 }

@@ -4,7 +4,7 @@
 //! never held back; their requests are also what shows that the origin has recovered. Not a load
 //! controller: a slow origin that answers is the operator's business.
 
-use crate::time::{Millis, Span};
+use crate::time::{DurationMs, Timestamp};
 
 /// How one request to the origin went.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -20,11 +20,11 @@ pub enum OriginOutcome {
 /// Failures to connect in a row that mean down. One may be a restart of a worker.
 pub const UNREACHABLE_IN_A_ROW: u32 = 3;
 /// 5xx answers are judged over this long.
-const WINDOW: Span = Span(10_000);
+const WINDOW: DurationMs = DurationMs(10_000);
 /// And only if there were so many answers.
 const ANSWERS_MIN: u32 = 20;
 /// After so long without news somebody is let in to try again.
-const RETRY_AFTER: Span = Span(5_000);
+const RETRY_AFTER: DurationMs = DurationMs(5_000);
 
 /// The origin, as admissions see it.
 ///
@@ -34,7 +34,7 @@ const RETRY_AFTER: Span = Span(5_000);
 pub struct OriginHealth {
     state: State,
     unreachable_in_a_row: u32,
-    window_started_at: Millis,
+    window_started_at: Timestamp,
     answers: u32,
     server_errors: u32,
 }
@@ -44,14 +44,14 @@ enum State {
     #[default]
     Up,
     /// Nobody is admitted before `until`, and then one.
-    Down { until: Millis },
+    Down { until: Timestamp },
     /// One was admitted to try; if nothing is heard of it, another one at `next_at`.
-    Trial { next_at: Millis },
+    Trial { next_at: Timestamp },
 }
 
 impl OriginHealth {
     /// Takes note of one request.
-    pub fn handle_outcome(&mut self, outcome: OriginOutcome, now: Millis) {
+    pub fn handle_outcome(&mut self, outcome: OriginOutcome, now: Timestamp) {
         if outcome == OriginOutcome::Good {
             self.handle_good_answers(1, now);
             return;
@@ -74,7 +74,7 @@ impl OriginHealth {
     }
 
     /// Takes note of several requests that went well.
-    pub fn handle_good_answers(&mut self, count: u32, now: Millis) {
+    pub fn handle_good_answers(&mut self, count: u32, now: Timestamp) {
         self.begin_window(now);
         self.unreachable_in_a_row = 0;
         self.answers = self.answers.saturating_add(count);
@@ -87,7 +87,7 @@ impl OriginHealth {
 
     /// Whether somebody new may be let in.
     #[must_use]
-    pub fn may_admit(&self, now: Millis) -> bool {
+    pub fn may_admit(&self, now: Timestamp) -> bool {
         match self.state {
             State::Up => true,
             State::Down { until: at } | State::Trial { next_at: at } => now >= at,
@@ -95,7 +95,7 @@ impl OriginHealth {
     }
 
     /// Somebody was let in: while the origin is down, to try.
-    pub fn handle_admission(&mut self, now: Millis) {
+    pub fn handle_admission(&mut self, now: Timestamp) {
         if self.is_down() {
             self.state = State::Trial {
                 next_at: now + RETRY_AFTER,
@@ -109,7 +109,7 @@ impl OriginHealth {
         self.state != State::Up
     }
 
-    fn begin_window(&mut self, now: Millis) {
+    fn begin_window(&mut self, now: Timestamp) {
         if now.since(self.window_started_at) >= WINDOW {
             self.window_started_at = now;
             self.answers = 0;
@@ -122,7 +122,7 @@ impl OriginHealth {
 mod tests {
     use super::*;
 
-    fn down_at(now: Millis) -> OriginHealth {
+    fn down_at(now: Timestamp) -> OriginHealth {
         let mut health = OriginHealth::default();
         for _ in 0..UNREACHABLE_IN_A_ROW {
             health.handle_outcome(OriginOutcome::Unreachable, now);
@@ -134,47 +134,47 @@ mod tests {
     fn three_failed_connections_stop_admissions_until_a_good_answer() {
         let mut health = OriginHealth::default();
         for _ in 0..2 {
-            health.handle_outcome(OriginOutcome::Unreachable, Millis(0));
+            health.handle_outcome(OriginOutcome::Unreachable, Timestamp(0));
         }
-        assert!(health.may_admit(Millis(0)));
-        health.handle_outcome(OriginOutcome::Unreachable, Millis(0));
-        assert!(health.is_down() && !health.may_admit(Millis(0)));
-        health.handle_outcome(OriginOutcome::Good, Millis(1));
-        assert!(!health.is_down() && health.may_admit(Millis(1)));
+        assert!(health.may_admit(Timestamp(0)));
+        health.handle_outcome(OriginOutcome::Unreachable, Timestamp(0));
+        assert!(health.is_down() && !health.may_admit(Timestamp(0)));
+        health.handle_outcome(OriginOutcome::Good, Timestamp(1));
+        assert!(!health.is_down() && health.may_admit(Timestamp(1)));
     }
 
     #[test]
     fn after_a_while_one_visitor_tries_and_its_failure_stops_again() {
-        let mut health = down_at(Millis(0));
-        assert!(!health.may_admit(Millis(4_999)));
-        assert!(health.may_admit(Millis(5_000)));
-        health.handle_admission(Millis(5_000));
-        assert!(!health.may_admit(Millis(5_001)), "one is enough");
-        health.handle_outcome(OriginOutcome::Unreachable, Millis(6_000));
-        assert!(!health.may_admit(Millis(10_999)));
-        assert!(health.may_admit(Millis(11_000)));
+        let mut health = down_at(Timestamp(0));
+        assert!(!health.may_admit(Timestamp(4_999)));
+        assert!(health.may_admit(Timestamp(5_000)));
+        health.handle_admission(Timestamp(5_000));
+        assert!(!health.may_admit(Timestamp(5_001)), "one is enough");
+        health.handle_outcome(OriginOutcome::Unreachable, Timestamp(6_000));
+        assert!(!health.may_admit(Timestamp(10_999)));
+        assert!(health.may_admit(Timestamp(11_000)));
     }
 
     #[test]
     fn a_trial_of_which_nothing_is_heard_is_repeated() {
-        let mut health = down_at(Millis(0));
-        health.handle_admission(Millis(5_000));
-        assert!(health.may_admit(Millis(10_000)));
+        let mut health = down_at(Timestamp(0));
+        health.handle_admission(Timestamp(5_000));
+        assert!(health.may_admit(Timestamp(10_000)));
     }
 
     #[test]
     fn server_errors_stop_admissions_only_when_they_pile_up() {
         let mut health = OriginHealth::default();
         for _ in 0..19 {
-            health.handle_outcome(OriginOutcome::ServerError, Millis(0));
+            health.handle_outcome(OriginOutcome::ServerError, Timestamp(0));
         }
         assert!(!health.is_down(), "too few to judge");
-        health.handle_outcome(OriginOutcome::ServerError, Millis(0));
+        health.handle_outcome(OriginOutcome::ServerError, Timestamp(0));
         assert!(health.is_down());
         let mut mixed = OriginHealth::default();
-        mixed.handle_good_answers(40, Millis(0));
+        mixed.handle_good_answers(40, Timestamp(0));
         for _ in 0..39 {
-            mixed.handle_outcome(OriginOutcome::ServerError, Millis(0));
+            mixed.handle_outcome(OriginOutcome::ServerError, Timestamp(0));
         }
         assert!(!mixed.is_down());
     }

@@ -21,10 +21,10 @@ mod visit;
 
 use alloc::vec::Vec;
 
-use crate::allocation::{AnyTill, CounterKey};
-use crate::decision::{Place, QueueReason};
+use crate::allocation::{AnyAllocator, CounterKey};
+use crate::decision::{QueuePosition, QueueReason};
 use crate::hash::LotteryKey;
-use crate::id::{DataCenterId, Epoch, Life, NodeId, VisitorId};
+use crate::id::{DataCenterId, Epoch, Incarnation, NodeId, VisitorId};
 use crate::inversion::Inversions;
 use crate::lease::Lease;
 use crate::ledger::FORGOTTEN_AFTER;
@@ -33,10 +33,10 @@ use crate::order::Lottery;
 use crate::origin::{OriginHealth, OriginOutcome};
 use crate::rules::{AllocationKind, QueueingMethod, Rules};
 use crate::seats::{SHORTEST_INTERVAL, SeatRow, SeatTerms};
-use crate::snapshot::Snapshot;
-use crate::sync::{Held, Outlook, Revocation, Used};
+use crate::statistics::RoomStatistics;
+use crate::sync::{LeaseBalance, LeaseUsage, Revocation, Snapshot};
 use crate::ticket::Ticket;
-use crate::time::{Millis, Minute, Span};
+use crate::time::{DurationMs, Minute, Timestamp};
 use crate::waiting::WaitingBook;
 use crate::watermark::WaitingCounts;
 use demand::Demand;
@@ -65,7 +65,7 @@ pub struct Predecessors {
     pub dead: Vec<NodeId>,
     /// Until when one of them was in touch with the room's parent at least, if the parent still
     /// counts it: it knew it, and heard no goodbye.
-    pub in_touch_until: Option<Millis>,
+    pub in_touch_until: Option<Timestamp>,
     /// Which tickets they refused: the parent relies on that.
     pub revoked: Vec<Revocation>,
 }
@@ -109,7 +109,7 @@ pub enum Verdict {
     /// Come in, with this ticket.
     Admit(Ticket),
     /// Wait, with this ticket (none where there is no queue).
-    Queue(Option<Ticket>, Place),
+    Queue(Option<Ticket>, QueuePosition),
     /// Sync with the parent now, then ask again without the right to wait once more.
     AskParent,
     /// Take the next number of this counter and bring it to [`Room::handle_number`].
@@ -131,7 +131,7 @@ pub enum CheckIn {
 
 /// What happened so far, for metrics; every figure only rises.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct Tally {
+pub struct RoomTotals {
     /// Visitors let in under the limits.
     pub admitted: u64,
     /// Visitors let in outside the limits (passthrough, or the store was away and the room's rule
@@ -160,7 +160,7 @@ pub struct Room {
     rules: Rules,
     seat_terms: SeatTerms,
     lease: Lease,
-    till: AnyTill,
+    allocator: AnyAllocator,
     row: SeatRow,
     admitted: Vec<(Minute, u32)>,
     newest: NewestEnds,
@@ -173,26 +173,26 @@ pub struct Room {
     /// The same of the newest request.
     telling_waiting: WaitingCounts,
     origin: OriginHealth,
-    outlook: Outlook,
+    snapshot: Snapshot,
     /// Newcomers who may still go in under this outlook, ahead of those who wait.
     newcomer_slots: u32,
     answered: Option<u64>,
     /// The life of the ledger to which the row belongs.
-    parent: Option<Life>,
-    used: Used,
+    parent: Option<Incarnation>,
+    used: LeaseUsage,
     /// The epoch of a ticket or an answer seen here, for a ledger that has lost its memory.
     witnessed: Option<Epoch>,
     /// The longest seat known to have been given by anybody.
-    longest_known: Span,
+    longest_known: DurationMs,
     has_left: bool,
     /// Dead processes whose places this one takes, until the parent has heard of it.
     replaces: Vec<NodeId>,
     has_predecessor: bool,
     /// When the newest lease ended: of this process, or before its first one of those before it.
-    in_touch_until: Millis,
+    in_touch_until: Timestamp,
     demand: Demand,
     moving: Moving,
-    tally: Tally,
+    counters: RoomTotals,
 }
 
 impl Room {
@@ -204,17 +204,17 @@ impl Room {
         before: Predecessors,
         rules: Rules,
         capacity: Capacity,
-        now: Millis,
+        now: Timestamp,
     ) -> Self {
         Self {
             identity,
             rules,
-            seat_terms: SeatTerms::of(&rules).with_seats_up_to(Span::ZERO),
+            seat_terms: SeatTerms::of(&rules).with_seats_up_to(DurationMs::ZERO),
             has_predecessor: before.in_touch_until.is_some(),
             replaces: before.dead,
             in_touch_until: before.in_touch_until.unwrap_or(now),
             lease: Lease::default(),
-            till: AnyTill::new(rules.allocation),
+            allocator: AnyAllocator::new(rules.allocation),
             row: SeatRow::default(),
             admitted: Vec::new(),
             newest: NewestEnds::new(capacity.newest_ends),
@@ -225,17 +225,17 @@ impl Room {
             told_waiting: WaitingCounts::new(),
             telling_waiting: WaitingCounts::new(),
             origin: OriginHealth::default(),
-            outlook: Outlook::default(),
+            snapshot: Snapshot::default(),
             newcomer_slots: 0,
             answered: None,
             parent: None,
-            used: Used::default(),
+            used: LeaseUsage::default(),
             witnessed: None,
-            longest_known: Span::ZERO,
+            longest_known: DurationMs::ZERO,
             has_left: false,
             demand: Demand::default(),
             moving: Moving::default(),
-            tally: Tally::default(),
+            counters: RoomTotals::default(),
         }
     }
 
@@ -253,19 +253,19 @@ impl Room {
 
     /// The room as its ledger saw it last.
     #[must_use]
-    pub fn outlook(&self) -> &Outlook {
-        &self.outlook
+    pub fn snapshot(&self) -> &Snapshot {
+        &self.snapshot
     }
 
     /// What happened so far.
     #[must_use]
-    pub fn tally(&self) -> Tally {
-        self.tally
+    pub fn counters(&self) -> RoomTotals {
+        self.counters
     }
 
     /// Whether the lease may be used; without one nobody is admitted or prolonged.
     #[must_use]
-    pub fn has_live_lease(&self, now: Millis) -> bool {
+    pub fn has_live_lease(&self, now: Timestamp) -> bool {
         self.lease.is_live(now)
     }
 
@@ -277,26 +277,26 @@ impl Room {
     }
 
     /// The seat given last to a visitor, if it still runs.
-    fn newest_seat(&self, visitor: VisitorId, now: Millis) -> Option<NewestSeat> {
-        let over = now.max(self.outlook.closed_through);
+    fn newest_seat(&self, visitor: VisitorId, now: Timestamp) -> Option<NewestSeat> {
+        let over = now.max(self.snapshot.closed_through);
         self.newest.of(visitor).filter(|seat| seat.ends_at > over)
     }
 
-    /// When the lease ends; [`Millis::ZERO`] if there never was one.
+    /// When the lease ends; [`Timestamp::ZERO`] if there never was one.
     #[must_use]
-    pub fn lease_ends_at(&self) -> Millis {
+    pub fn lease_ends_at(&self) -> Timestamp {
         self.lease.ends_at()
     }
 
     /// How many wait, as far as it is known: here, and at other nodes.
-    pub fn people_waiting(&mut self, now: Millis) -> u32 {
+    pub fn people_waiting(&mut self, now: Timestamp) -> u32 {
         let told = self.told_waiting.total();
-        let elsewhere = self.outlook.waiting.saturating_sub(told);
+        let elsewhere = self.snapshot.waiting.saturating_sub(told);
         self.waiting.people_waiting(now).saturating_add(elsewhere)
     }
 
     /// Why nobody new is let in at all, if that is so: what a status page shows.
-    pub fn degraded(&self, now: Millis) -> Option<QueueReason> {
+    pub fn degraded(&self, now: Timestamp) -> Option<QueueReason> {
         if !self.lease.is_live(now) {
             return Some(QueueReason::StoreAway);
         }
@@ -309,12 +309,12 @@ impl Room {
     }
 
     /// Takes note of requests to the origin that went well.
-    pub fn handle_good_answers(&mut self, count: u32, now: Millis) {
+    pub fn handle_good_answers(&mut self, count: u32, now: Timestamp) {
         self.origin.handle_good_answers(count, now);
     }
 
     /// Takes note of how a request to the origin went.
-    pub fn handle_origin_outcome(&mut self, outcome: OriginOutcome, now: Millis) {
+    pub fn handle_origin_outcome(&mut self, outcome: OriginOutcome, now: Timestamp) {
         self.origin.handle_outcome(outcome, now);
     }
 
@@ -328,17 +328,17 @@ impl Room {
             self.waiting.clear();
         }
         if old.allocation != rules.allocation || old.limits != rules.limits {
-            self.till = AnyTill::new(rules.allocation);
+            self.allocator = AnyAllocator::new(rules.allocation);
         }
         // What was lent under the old limits goes back first. The right to prolong seats stays: a
         // seat is no longer than the lease says, and whoever comes now may come for the last time
         // before its seat ends.
-        self.lease.give_back(Held {
+        self.lease.give_back(LeaseBalance {
             credits: self.lease.held().credits,
-            ..Held::default()
+            ..LeaseBalance::default()
         });
         // What the parent said of the old limits is worth no refusal.
-        self.outlook.as_of = Millis::ZERO;
+        self.snapshot.as_of = Timestamp::ZERO;
         self.adopt_seat_terms();
         self.demand.note_change();
         self.assert_sound();
@@ -356,7 +356,7 @@ impl Room {
     /// How long a session lasts that is given or extended now. Shorter than the rules ask for while
     /// the parent has not agreed to more.
     #[must_use]
-    pub fn session_in_force(&self) -> Span {
+    pub fn session_in_force(&self) -> DurationMs {
         self.seat_terms.session
     }
 
@@ -371,7 +371,7 @@ impl Room {
     /// When the newest lease of this process ends or ended. Before its first lease: until when a
     /// process before it was in touch, or when this one began.
     #[must_use]
-    pub fn in_touch_until(&self) -> Millis {
+    pub fn in_touch_until(&self) -> Timestamp {
         self.in_touch_until.max(self.lease.ends_at())
     }
 
@@ -379,9 +379,9 @@ impl Room {
     /// before it frees the seats of ended sessions again, and no longer for a process that took
     /// that child's place.
     #[must_use]
-    pub fn believes_until(&self) -> Millis {
+    pub fn believes_until(&self) -> Timestamp {
         if self.identity.is_alone {
-            return Millis::NEVER;
+            return Timestamp::NEVER;
         }
         self.in_touch_until() + FORGOTTEN_AFTER
     }
@@ -410,7 +410,7 @@ impl Room {
     }
 
     /// What holds everybody who is not inside, whatever is free.
-    fn hold(&self, now: Millis) -> Option<QueueReason> {
+    fn hold(&self, now: Timestamp) -> Option<QueueReason> {
         if self.rules.queue_all {
             return Some(QueueReason::QueueAll);
         }
@@ -428,25 +428,25 @@ impl Room {
         self.recovering(now)
     }
 
-    fn recovering(&self, now: Millis) -> Option<QueueReason> {
-        self.outlook
+    fn recovering(&self, now: Timestamp) -> Option<QueueReason> {
+        self.snapshot
             .reopens_at
             .filter(|at| now < *at)
             .map(|reopens_at| QueueReason::Recovering { reopens_at })
     }
 
     /// The statistics from which budgets are computed.
-    fn snapshot(&self, now: Millis) -> Snapshot {
+    fn statistics(&self, now: Timestamp) -> RoomStatistics {
         let unreported = self.demand.unreported_admissions();
-        Snapshot {
+        RoomStatistics {
             as_of: now,
-            active_users: self.outlook.inside.saturating_add(unreported),
-            nodes_in_world: self.outlook.nodes.max(1),
-            nodes_here: self.outlook.nodes_here.max(1),
+            active_users: self.snapshot.inside.saturating_add(unreported),
+            nodes_total: self.snapshot.nodes.max(1),
+            nodes_here: self.snapshot.nodes_here.max(1),
             admitted_this_minute: self
                 .admitted_in(now.minute())
-                .max(self.outlook.admitted_in(now.minute())),
-            last_minute: self.outlook.traffic.to_vec(),
+                .max(self.snapshot.admitted_in(now.minute())),
+            last_minute: self.snapshot.traffic.to_vec(),
         }
     }
 

@@ -4,7 +4,7 @@
 //! live by room time, which runs on through such a step and approaches the wall clock again by at
 //! most [`SLEW_PER_MILLION`]. Reading clocks is the caller's business.
 
-use crate::time::{Millis, Span};
+use crate::time::{DurationMs, Timestamp};
 
 /// Fastest approach to the wall clock, in parts per million: what NTP allows itself, and a tenth
 /// of what a lease's drift margin covers.
@@ -29,7 +29,7 @@ pub struct SavedOffset<'a> {
 impl Offset {
     /// The offset at which room time is `room` when the boot clock says `boot`.
     #[must_use]
-    pub fn between(boot: Span, room: Millis) -> Self {
+    pub fn between(boot: DurationMs, room: Timestamp) -> Self {
         let micros = (i128::from(room.0) - i128::from(boot.0)) * 1_000;
         Self {
             micros: i64::try_from(micros).unwrap_or(i64::MAX),
@@ -42,8 +42,8 @@ impl Offset {
     pub fn at_start(
         saved: Option<SavedOffset<'_>>,
         boot_id: &str,
-        boot: Span,
-        wall: Millis,
+        boot: DurationMs,
+        wall: Timestamp,
     ) -> Self {
         match saved {
             Some(saved) if saved.boot_id == boot_id => saved.offset,
@@ -53,14 +53,14 @@ impl Offset {
 
     /// Room time when the boot clock says `boot`.
     #[must_use]
-    pub fn room_time(self, boot: Span) -> Millis {
+    pub fn room_time(self, boot: DurationMs) -> Timestamp {
         let micros = i128::from(boot.0) * 1_000 + i128::from(self.micros);
-        Millis(u64::try_from(micros.max(0) / 1_000).unwrap_or(u64::MAX))
+        Timestamp(u64::try_from(micros.max(0) / 1_000).unwrap_or(u64::MAX))
     }
 
     /// Moves towards the wall clock, `elapsed` after the last move.
     #[must_use]
-    pub fn slewed(self, boot: Span, wall: Millis, elapsed: Span) -> Self {
+    pub fn slewed(self, boot: DurationMs, wall: Timestamp, elapsed: DurationMs) -> Self {
         let wanted = Self::between(boot, wall).micros.saturating_sub(self.micros);
         // One part per million of a millisecond is a nanosecond; micros are thousands of those.
         let most = elapsed.0.saturating_mul(SLEW_PER_MILLION) / 1_000;
@@ -72,7 +72,7 @@ impl Offset {
 
     /// This offset, or the one that puts room time at `at` if that is later.
     #[must_use]
-    pub fn never_before(self, boot: Span, at: Millis) -> Self {
+    pub fn never_before(self, boot: DurationMs, at: Timestamp) -> Self {
         if self.room_time(boot) < at {
             Self::between(boot, at)
         } else {
@@ -85,14 +85,14 @@ impl Offset {
 mod tests {
     use super::*;
 
-    const WALL: Millis = Millis(1_694_432_754_000);
-    const HOUR: Span = Span(3_600_000);
+    const WALL: Timestamp = Timestamp(1_694_432_754_000);
+    const HOUR: DurationMs = DurationMs(3_600_000);
 
     #[test]
     fn a_wall_clock_step_moves_room_time_within_the_slew() {
-        let boot = Span(1_000_000);
+        let boot = DurationMs(1_000_000);
         let offset = Offset::between(boot, WALL);
-        let second = Span(1_000);
+        let second = DurationMs(1_000);
         let later = boot + second;
         for wall in [WALL + HOUR, WALL - HOUR] {
             let slewed = offset.slewed(later, wall, second).room_time(later);
@@ -103,35 +103,38 @@ mod tests {
 
     #[test]
     fn small_differences_are_made_good() {
-        let boot = Span(1_000_000);
+        let boot = DurationMs(1_000_000);
         let mut offset = Offset::between(boot, WALL);
         for n in 1..=100 {
-            let now = boot + Span(n * 1_000);
-            offset = offset.slewed(now, WALL + Span(n * 1_000 + 40), Span(1_000));
+            let now = boot + DurationMs(n * 1_000);
+            offset = offset.slewed(now, WALL + DurationMs(n * 1_000 + 40), DurationMs(1_000));
         }
-        let end = boot + Span(100_000);
-        assert_eq!(offset.room_time(end), WALL + Span(100_040));
+        let end = boot + DurationMs(100_000);
+        assert_eq!(offset.room_time(end), WALL + DurationMs(100_040));
     }
 
     #[test]
     fn a_restart_continues_room_time_and_a_reboot_begins_anew() {
-        let offset = Offset::between(Span(5_000), WALL);
+        let offset = Offset::between(DurationMs(5_000), WALL);
         let saved = Some(SavedOffset {
             boot_id: "a",
             offset,
         });
         let stepped = WALL + HOUR;
-        let at_start = |boot_id| Offset::at_start(saved, boot_id, Span(6_000), stepped);
-        assert_eq!(at_start("a").room_time(Span(6_000)), WALL + Span(1_000));
-        assert_eq!(at_start("b").room_time(Span(6_000)), stepped);
+        let at_start = |boot_id| Offset::at_start(saved, boot_id, DurationMs(6_000), stepped);
+        assert_eq!(
+            at_start("a").room_time(DurationMs(6_000)),
+            WALL + DurationMs(1_000)
+        );
+        assert_eq!(at_start("b").room_time(DurationMs(6_000)), stepped);
     }
 
     #[test]
     fn room_time_never_falls_behind_what_a_journal_has_seen() {
-        let offset = Offset::between(Span(0), WALL - HOUR);
-        let offset = offset.never_before(Span(10), WALL);
-        assert_eq!(offset.room_time(Span(10)), WALL);
-        let before = offset.never_before(Span(10), WALL - HOUR);
+        let offset = Offset::between(DurationMs(0), WALL - HOUR);
+        let offset = offset.never_before(DurationMs(10), WALL);
+        assert_eq!(offset.room_time(DurationMs(10)), WALL);
+        let before = offset.never_before(DurationMs(10), WALL - HOUR);
         assert_eq!(before, offset);
     }
 }

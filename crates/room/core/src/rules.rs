@@ -2,7 +2,7 @@
 //!
 //! Where these values come from (file, flags, a control API) is not known here.
 
-use crate::time::{Millis, Span};
+use crate::time::{DurationMs, Timestamp};
 
 /// The rules of one room.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -10,7 +10,7 @@ pub struct Rules {
     /// The two ceilings.
     pub limits: Limits,
     /// How long a visitor stays inside after its last request; 1 s to 24 h.
-    pub session_duration: Span,
+    pub session_duration: DurationMs,
     /// Whether a request inside extends the session (`disable_session_renewal` turns it off).
     pub session_renewal: bool,
     /// In which order those who wait go in.
@@ -18,7 +18,7 @@ pub struct Rules {
     /// Hold everybody who is not inside yet.
     pub queue_all: bool,
     /// Hold everybody until this time (room clock).
-    pub opens_at: Option<Millis>,
+    pub opens_at: Option<Timestamp>,
     /// Those who came before `opens_at` go in by lot instead of by arrival.
     pub draw: bool,
     /// How slots are shared among nodes.
@@ -30,9 +30,9 @@ pub struct Rules {
     /// When a first seat is short until its ticket has been brought back.
     pub seat_needs_cookie: SeatNeedsCookie,
     /// How long a waiting ticket is good after its last ask.
-    pub place_grace: Span,
+    pub position_grace: DurationMs,
     /// How often everybody asks again, 1 s to 60 s; `None`: often near the front, seldom far back.
-    pub ask_again: Option<Span>,
+    pub refresh_interval: Option<DurationMs>,
     /// What to do when the lease has ended and the store is still away.
     pub on_store_failure: OnStoreFailure,
 }
@@ -116,14 +116,14 @@ impl Rules {
     /// Sixty keeps a room at about that many counters and lets a seat outlive its session by at
     /// most a thirtieth.
     #[must_use]
-    pub const fn seat_grid(&self) -> Span {
+    pub const fn seat_grid(&self) -> DurationMs {
         let grid = self.session_duration.0 / 60;
-        Span(if grid < 1_000 { 1_000 } else { grid })
+        DurationMs(if grid < 1_000 { 1_000 } else { grid })
     }
 
     /// The longest seat that a check-in under these rules may take: session + 2 intervals.
     #[must_use]
-    pub fn longest_seat(&self) -> Span {
+    pub fn longest_seat(&self) -> DurationMs {
         self.session_duration + self.seat_grid().times(2)
     }
 }
@@ -135,7 +135,7 @@ impl Default for Rules {
                 total_active_users: 200,
                 new_users_per_minute: 200,
             },
-            session_duration: Span::from_secs(300),
+            session_duration: DurationMs::from_secs(300),
             session_renewal: true,
             queueing_method: QueueingMethod::Fifo,
             queue_all: false,
@@ -145,8 +145,8 @@ impl Default for Rules {
             curve_factor: CurveFactor::ONE,
             pacing: true,
             seat_needs_cookie: SeatNeedsCookie::NearLimit,
-            place_grace: Span::from_secs(300),
-            ask_again: None,
+            position_grace: DurationMs::from_secs(300),
+            refresh_interval: None,
             on_store_failure: OnStoreFailure::Bounded,
         }
     }

@@ -7,7 +7,7 @@
 use alloc::vec::Vec;
 
 use crate::rules::Rules;
-use crate::time::{Millis, Span};
+use crate::time::{DurationMs, Timestamp};
 
 /// What one node did to the seats of a room: signed counts by end, as absolute figures.
 ///
@@ -17,35 +17,35 @@ use crate::time::{Millis, Span};
 pub struct SeatRow {
     /// By end, rising, none of them zero. A list and not a map: rows travel with every message and
     /// are summed with every answer, and have some sixty entries.
-    counts: Vec<(Millis, i64)>,
+    counts: Vec<(Timestamp, i64)>,
 }
 
 impl SeatRow {
     /// A seat was taken that ends at `end`.
-    pub fn add(&mut self, end: Millis) {
+    pub fn add(&mut self, end: Timestamp) {
         self.change(end, 1);
     }
 
     /// Several seats were taken that end at `end`.
-    pub fn add_many(&mut self, end: Millis, count: u32) {
+    pub fn add_many(&mut self, end: Timestamp, count: u32) {
         self.change(end, i64::from(count));
     }
 
     /// A seat that would have ended at `end` was freed early.
-    pub fn remove(&mut self, end: Millis) {
+    pub fn remove(&mut self, end: Timestamp) {
         self.change(end, -1);
     }
 
     /// A seat was prolonged. A move to an earlier end is a bug of the caller: it would give back a
     /// seat that a newer ticket still holds.
-    pub fn shift(&mut self, from: Millis, to: Millis) {
+    pub fn shift(&mut self, from: Timestamp, to: Timestamp) {
         debug_assert!(from < to, "a seat never moves to an earlier end");
         self.change(from, -1);
         self.change(to, 1);
     }
 
     /// Moves the `count` seats that end first to `to`, as far as there are so many that end before.
-    pub fn prolong_first(&mut self, count: u32, to: Millis) {
+    pub fn prolong_first(&mut self, count: u32, to: Timestamp) {
         let mut left = i64::from(count);
         let mut moved = 0;
         for (_, seats) in self.counts.iter_mut().take_while(|(end, _)| *end < to) {
@@ -69,7 +69,7 @@ impl SeatRow {
     }
 
     /// Forgets the intervals that ended at or before `closed_through`, and returns them.
-    pub fn take_through(&mut self, closed_through: Millis) -> Self {
+    pub fn take_through(&mut self, closed_through: Timestamp) -> Self {
         let ended = self
             .counts
             .partition_point(|(end, _)| *end <= closed_through);
@@ -79,27 +79,29 @@ impl SeatRow {
     }
 
     /// Forgets the intervals that ended at or before `closed_through`.
-    pub fn drop_through(&mut self, closed_through: Millis) {
+    pub fn drop_through(&mut self, closed_through: Timestamp) {
         if self.first_end() <= closed_through {
             self.take_through(closed_through);
         }
     }
 
-    /// The earliest end; [`Millis::NEVER`] if nothing is recorded.
+    /// The earliest end; [`Timestamp::NEVER`] if nothing is recorded.
     #[must_use]
-    pub fn first_end(&self) -> Millis {
-        self.counts.first().map_or(Millis::NEVER, |(end, _)| *end)
+    pub fn first_end(&self) -> Timestamp {
+        self.counts
+            .first()
+            .map_or(Timestamp::NEVER, |(end, _)| *end)
     }
 
     /// Sum of the figures that end after `closed_through`.
     #[must_use]
-    pub fn total_after(&self, closed_through: Millis) -> i64 {
-        self.between(closed_through, Millis::NEVER)
+    pub fn total_after(&self, closed_through: Timestamp) -> i64 {
+        self.between(closed_through, Timestamp::NEVER)
     }
 
     /// Sum of the figures that end after `after` and at or before `through`.
     #[must_use]
-    pub fn between(&self, after: Millis, through: Millis) -> i64 {
+    pub fn between(&self, after: Timestamp, through: Timestamp) -> i64 {
         let from = self.counts.partition_point(|(end, _)| *end <= after);
         let rest = self.counts[from..].iter();
         rest.take_while(|(end, _)| *end <= through)
@@ -107,16 +109,16 @@ impl SeatRow {
             .sum()
     }
 
-    /// The first end after `after` at which seats come free; [`Millis::NEVER`] if there is none.
+    /// The first end after `after` at which seats come free; [`Timestamp::NEVER`] if there is none.
     #[must_use]
-    pub fn next_end(&self, after: Millis) -> Millis {
+    pub fn next_end(&self, after: Timestamp) -> Timestamp {
         let from = self.counts.partition_point(|(end, _)| *end <= after);
         let frees = self.counts[from..].iter().find(|(_, count)| *count > 0);
-        frees.map_or(Millis::NEVER, |(end, _)| *end)
+        frees.map_or(Timestamp::NEVER, |(end, _)| *end)
     }
 
     /// All figures, by end.
-    pub fn iter(&self) -> impl Iterator<Item = (Millis, i64)> + '_ {
+    pub fn iter(&self) -> impl Iterator<Item = (Timestamp, i64)> + '_ {
         self.counts.iter().copied()
     }
 
@@ -126,7 +128,7 @@ impl SeatRow {
         self.counts.is_empty()
     }
 
-    fn change(&mut self, end: Millis, by: i64) {
+    fn change(&mut self, end: Timestamp, by: i64) {
         match self.counts.binary_search_by_key(&end, |(end, _)| *end) {
             Ok(at) => {
                 // A damaged record may say anything; it is refused when all of it is read.
@@ -140,7 +142,7 @@ impl SeatRow {
         }
     }
 
-    fn merge(&mut self, others: &[(Millis, i64)], sign: i64) {
+    fn merge(&mut self, others: &[(Timestamp, i64)], sign: i64) {
         let mut at = 0;
         let mut missing = 0;
         let mut is_any_zero = false;
@@ -166,10 +168,10 @@ impl SeatRow {
 
     /// Puts those figures of others in whose ends are not here: all at once, from the back, so that
     /// nothing is moved twice.
-    fn insert_missing(&mut self, others: &[(Millis, i64)], sign: i64, missing: usize) {
+    fn insert_missing(&mut self, others: &[(Timestamp, i64)], sign: i64, missing: usize) {
         let mut own = self.counts.len();
         let mut to = own + missing;
-        self.counts.resize(to, (Millis::ZERO, 0));
+        self.counts.resize(to, (Timestamp::ZERO, 0));
         for &(end, count) in others.iter().rev() {
             while own > 0 && self.counts[own - 1].0 > end {
                 own -= 1;
@@ -185,8 +187,8 @@ impl SeatRow {
     }
 }
 
-impl FromIterator<(Millis, i64)> for SeatRow {
-    fn from_iter<I: IntoIterator<Item = (Millis, i64)>>(iter: I) -> Self {
+impl FromIterator<(Timestamp, i64)> for SeatRow {
+    fn from_iter<I: IntoIterator<Item = (Timestamp, i64)>>(iter: I) -> Self {
         let mut row = Self::default();
         for (end, count) in iter {
             row.change(end, count);
@@ -196,7 +198,7 @@ impl FromIterator<(Millis, i64)> for SeatRow {
 }
 
 /// The shortest interval in which seats end.
-pub const SHORTEST_INTERVAL: Span = Span(1_000);
+pub const SHORTEST_INTERVAL: DurationMs = DurationMs(1_000);
 
 /// How long the seats are that a node gives out at present.
 ///
@@ -205,9 +207,9 @@ pub const SHORTEST_INTERVAL: Span = Span(1_000);
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct SeatTerms {
     /// The session that is promised.
-    pub session: Span,
+    pub session: DurationMs,
     /// Width of the intervals in which seats end.
-    pub grid: Span,
+    pub grid: DurationMs,
 }
 
 impl SeatTerms {
@@ -222,20 +224,20 @@ impl SeatTerms {
 
     /// Upper bound of every seat under these terms.
     #[must_use]
-    pub fn longest_seat(self) -> Span {
+    pub fn longest_seat(self) -> DurationMs {
         self.session + self.grid.times(2)
     }
 
     /// End of a seat that is prolonged by check-ins: an edge between session + g and session + 2 g
     /// after `now`, so that a visitor who checks in only every g still gets its whole session.
     #[must_use]
-    pub fn renewable_end(self, now: Millis) -> Millis {
+    pub fn renewable_end(self, now: Timestamp) -> Timestamp {
         (now + self.session + self.grid).ceil_to(self.grid)
     }
 
     /// End of a seat that nothing prolongs: the first edge at or after the session's end.
     #[must_use]
-    pub fn fixed_end(self, now: Millis) -> Millis {
+    pub fn fixed_end(self, now: Timestamp) -> Timestamp {
         (now + self.session).ceil_to(self.grid)
     }
 
@@ -244,21 +246,21 @@ impl SeatTerms {
     /// A seat is the session and two intervals long, an interval a sixtieth of the session and at
     /// least a second; solved for the session.
     #[must_use]
-    pub fn with_seats_up_to(self, most: Span) -> Self {
+    pub fn with_seats_up_to(self, most: DurationMs) -> Self {
         if self.longest_seat() <= most {
             return self;
         }
-        let session = Span(most.0 / 62 * 60 + most.0 % 62 * 60 / 62);
+        let session = DurationMs(most.0 / 62 * 60 + most.0 % 62 * 60 / 62);
         let session = session.min(most.less(SHORTEST_INTERVAL.times(2)));
         Self {
             session,
-            grid: Span(session.0 / 60).max(SHORTEST_INTERVAL),
+            grid: DurationMs(session.0 / 60).max(SHORTEST_INTERVAL),
         }
     }
 
     /// These terms with a session of at most `most`.
     #[must_use]
-    pub fn at_most(self, most: Span) -> Self {
+    pub fn at_most(self, most: DurationMs) -> Self {
         Self {
             session: self.session.min(most),
             grid: self.grid,
@@ -272,7 +274,7 @@ mod tests {
 
     fn terms(session: u64) -> SeatTerms {
         SeatTerms::of(&Rules {
-            session_duration: Span(session),
+            session_duration: DurationMs(session),
             ..Rules::default()
         })
     }
@@ -282,7 +284,7 @@ mod tests {
         for session in [1_000, 30_000, 300_000, 86_400_000] {
             let terms = terms(session);
             for now in [0, 1, 999, 1_000, 1_699_999_999_999] {
-                let now = Millis(now);
+                let now = Timestamp(now);
                 let end = terms.renewable_end(now);
                 assert!(end >= now + terms.session + terms.grid);
                 assert!(end < now + terms.session + terms.grid.times(2));
@@ -293,8 +295,8 @@ mod tests {
 
     #[test]
     fn an_interval_is_a_sixtieth_of_the_session_or_a_second() {
-        assert_eq!(terms(300_000).grid, Span(5_000));
-        assert_eq!(terms(10_000).grid, Span(1_000));
+        assert_eq!(terms(300_000).grid, DurationMs(5_000));
+        assert_eq!(terms(10_000).grid, DurationMs(1_000));
     }
 
     #[test]
@@ -302,40 +304,44 @@ mod tests {
         for most in [
             0, 1_999, 3_000, 12_000, 61_000, 62_000, 310_000, 310_061, 90_000_000,
         ] {
-            let most = Span(most);
+            let most = DurationMs(most);
             let cut = terms(86_400_000_000).with_seats_up_to(most);
             // Nothing fits into less than two intervals: a node with such a lease holds nothing.
             let longest = most.max(SHORTEST_INTERVAL.times(2));
             assert!(cut.longest_seat() <= longest, "{most:?}: {cut:?}");
             assert!(
-                cut.longest_seat() + Span(130) >= most.min(longest),
+                cut.longest_seat() + DurationMs(130) >= most.min(longest),
                 "{cut:?}"
             );
         }
         let five_minutes = terms(300_000);
         let allowed = five_minutes.longest_seat();
         assert_eq!(terms(3_600_000).with_seats_up_to(allowed), five_minutes);
-        assert_eq!(five_minutes.with_seats_up_to(Span(1 << 40)), five_minutes);
+        assert_eq!(
+            five_minutes.with_seats_up_to(DurationMs(1 << 40)),
+            five_minutes
+        );
     }
 
     #[test]
     fn a_move_keeps_the_total_and_a_passed_interval_gives_back() {
         let mut row = SeatRow::default();
-        row.add(Millis(10));
-        row.add(Millis(10));
-        row.shift(Millis(10), Millis(20));
-        assert_eq!(row.total_after(Millis(0)), 2);
-        assert_eq!(row.total_after(Millis(10)), 1);
-        row.drop_through(Millis(10));
-        assert_eq!(row.iter().collect::<Vec<_>>(), [(Millis(20), 1)]);
+        row.add(Timestamp(10));
+        row.add(Timestamp(10));
+        row.shift(Timestamp(10), Timestamp(20));
+        assert_eq!(row.total_after(Timestamp(0)), 2);
+        assert_eq!(row.total_after(Timestamp(10)), 1);
+        row.drop_through(Timestamp(10));
+        assert_eq!(row.iter().collect::<Vec<_>>(), [(Timestamp(20), 1)]);
     }
 
     #[test]
     fn possibly_extended_seats_are_counted_once_at_the_latest_end() {
-        let seats = || SeatRow::from_iter([(Millis(10), 2), (Millis(20), 3), (Millis(90), 1)]);
+        let seats =
+            || SeatRow::from_iter([(Timestamp(10), 2), (Timestamp(20), 3), (Timestamp(90), 1)]);
         let check = |count, expected: &[(u64, i64)]| {
             let mut row = seats();
-            row.prolong_first(count, Millis(50));
+            row.prolong_first(count, Timestamp(50));
             let found: Vec<_> = row.iter().map(|(end, seats)| (end.0, seats)).collect();
             assert_eq!(found, expected, "{count}");
         };
@@ -347,11 +353,11 @@ mod tests {
     #[test]
     fn rows_of_two_nodes_add_up_although_one_is_negative() {
         let mut giver = SeatRow::default();
-        giver.add(Millis(10));
+        giver.add(Timestamp(10));
         let mut mover = SeatRow::default();
-        mover.shift(Millis(10), Millis(20));
+        mover.shift(Timestamp(10), Timestamp(20));
         giver.absorb(&mover);
-        assert_eq!(giver.between(Millis(0), Millis(10)), 0);
-        assert_eq!(giver.total_after(Millis(0)), 1);
+        assert_eq!(giver.between(Timestamp(0), Timestamp(10)), 0);
+        assert_eq!(giver.total_after(Timestamp(0)), 1);
     }
 }

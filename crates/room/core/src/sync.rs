@@ -1,7 +1,7 @@
 //! What a child and its parent tell each other. All figures are absolute, so that a message that
 //! comes twice or late does no harm.
 //!
-//! A node is the child of a ledger, and the ledger of a data center is the child of the world's:
+//! A node is the child of a ledger, and the ledger of a data center is the child of the root's:
 //! both speak the same words. How messages travel is not known here; a store runs the ledger on
 //! them.
 
@@ -9,10 +9,10 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use crate::estimate::LOOK_AHEAD;
-use crate::id::{DataCenterId, Epoch, Life, NodeId, VisitorId};
+use crate::id::{DataCenterId, Epoch, Incarnation, NodeId, VisitorId};
 use crate::rules::Limits;
 use crate::seats::SeatRow;
-use crate::time::{Millis, Minute, Span};
+use crate::time::{DurationMs, Minute, Timestamp};
 use crate::watermark::{WaitingCounts, Watermark};
 
 /// What a child tells its parent.
@@ -27,13 +27,13 @@ pub struct SyncRequest {
     /// Where. Children of one data center move each other's seats.
     pub data_center: DataCenterId,
     /// When it speaks, by the clocks that write tickets.
-    pub sent_at: Millis,
+    pub sent_at: Timestamp,
     /// Whether the clock was read after the child had heard of `parent`. A data center has no clock
     /// of its own: where none of its nodes has spoken for long, it tells a time of long ago.
     pub is_read_under_parent: bool,
     /// The life of the parent to which all that is said here belongs; `None` before the first
     /// answer.
-    pub parent: Option<Life>,
+    pub parent: Option<Incarnation>,
     /// The epoch under which seats that still run were given, as far as the child knows. A ledger
     /// of another epoch learns from it that it has lost its memory.
     pub witnessed: Option<Epoch>,
@@ -47,21 +47,21 @@ pub struct SyncRequest {
     /// reported here, and never will.
     pub is_final: bool,
     /// What it holds unused, after lowering it by what it gives back.
-    pub held: Held,
+    pub held: LeaseBalance,
     /// How many it would like to hold.
-    pub wants: Wants,
+    pub wants: LeaseDemand,
     /// What it has used of all that it was ever lent, since `parent` began.
-    pub used: Used,
+    pub used: LeaseUsage,
     /// Its admissions of recent minutes, oldest first; at most [`MINUTES_KEPT`].
     pub admitted: Vec<(Minute, u32)>,
     /// What it did to the seats.
     pub row: SeatRow,
     /// It treats every ticket that ends by then as over.
-    pub closed_through: Millis,
+    pub closed_through: Timestamp,
     /// It gives out no seat longer than this before the next answer.
-    pub longest_seat: Span,
+    pub longest_seat: DurationMs,
     /// The longest seat that it knows to have been given by anybody.
-    pub longest_known: Span,
+    pub longest_known: DurationMs,
     /// Nodes that it speaks for.
     pub nodes: u32,
     /// Who waits at it.
@@ -73,7 +73,7 @@ pub struct SyncRequest {
     /// Up to which version of that list it refuses all tickets, and so does everybody below it.
     pub refuses_through: u64,
     /// What its configuration says.
-    pub terms: Terms,
+    pub terms: RoomFacts,
     /// It says goodbye: it holds nothing and will do nothing more.
     pub is_leaving: bool,
 }
@@ -84,7 +84,7 @@ pub const MINUTES_KEPT: usize = 6;
 
 /// What a child holds unused.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct Held {
+pub struct LeaseBalance {
     /// Seats.
     pub seats: u32,
     /// Admissions of `minute`.
@@ -97,7 +97,7 @@ pub struct Held {
     pub credits: u32,
 }
 
-impl Held {
+impl LeaseBalance {
     /// What is held of `minute`.
     #[must_use]
     pub fn admissions_of(&self, minute: Minute) -> u32 {
@@ -163,7 +163,7 @@ impl Held {
 
 /// How many a child would like to hold, what it holds included.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct Wants {
+pub struct LeaseDemand {
     /// Seats and admissions alike.
     pub slots: u32,
     /// Admissions of the minute after the running one.
@@ -183,7 +183,7 @@ pub struct Wants {
 /// What a child has used up of what it was lent, counted since its parent's life began; figures
 /// only rise.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct Used {
+pub struct LeaseUsage {
     /// Seats.
     pub seats: u64,
     /// Renewal credits.
@@ -197,9 +197,9 @@ pub struct Revocation {
     pub visitor: VisitorId,
     /// The newest seat end known; this seat is freed. `None`: none is, because it was freed
     /// elsewhere or may have been.
-    pub seat_ends_at: Option<Millis>,
+    pub seat_ends_at: Option<Timestamp>,
     /// Until when tickets of this visitor must be refused: none can end later.
-    pub until: Millis,
+    pub until: Timestamp,
 }
 
 impl Revocation {
@@ -215,18 +215,18 @@ impl Revocation {
 
 /// The facts of a room that its ledger must know.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Terms {
+pub struct RoomFacts {
     /// The two ceilings.
     pub limits: Limits,
     /// The longest seat that the rules ask for.
-    pub longest_seat: Span,
+    pub longest_seat: DurationMs,
     /// Spread a minute's admissions over the minute while people wait.
     pub pacing: bool,
     /// Whether nodes compute budgets from traffic by data center.
     pub needs_traffic: bool,
 }
 
-impl Terms {
+impl RoomFacts {
     /// The lower limits and the longer seats of two.
     #[must_use]
     pub fn stricter(self, other: Self) -> Self {
@@ -251,7 +251,7 @@ impl Terms {
 )]
 pub enum Reply {
     /// A lease, new or prolonged.
-    Lent(Answer),
+    Granted(Answer),
     /// The lease named in the request was given up: nothing of it may be used. The child reports
     /// once more, finally, and starts anew.
     Void {
@@ -261,7 +261,7 @@ pub enum Reply {
         number: u64,
         /// Who says so. If it is not the life that lent, the child begins a new row: what it did
         /// before is counted elsewhere.
-        life: Life,
+        incarnation: Incarnation,
     },
     /// A newer request has been answered already.
     Stale,
@@ -275,30 +275,30 @@ pub struct Answer {
     /// The request that this answers.
     pub number: u64,
     /// Who lends.
-    pub life: Life,
+    pub incarnation: Incarnation,
     /// The lease; `None` if the child has none.
     pub generation: Option<u32>,
     /// What is lent on top of what the request said was held.
-    pub granted: Held,
+    pub granted: LeaseBalance,
     /// How long the lease runs, counted by the child from the moment it *sent* the request.
-    pub ttl: Span,
+    pub ttl: DurationMs,
     /// The longest seat that may be given out under it.
-    pub longest_seat: Span,
+    pub longest_seat: DurationMs,
     /// The version of the list of revocations, and what the child lacks of it or has asked about.
     pub revoked: Option<(u64, Vec<Revocation>)>,
     /// Waiting visitors left by a former life, handed to this child.
     pub inherited: WaitingCounts,
     /// The room as the ledger sees it.
-    pub outlook: Outlook,
+    pub snapshot: Snapshot,
 }
 
 /// The room as its ledger sees it, the moment it answered.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct Outlook {
+pub struct Snapshot {
     /// When that was.
-    pub as_of: Millis,
+    pub as_of: Timestamp,
     /// When the root said so; a data center's ledger passes on what it heard a while ago.
-    pub root_as_of: Millis,
+    pub root_as_of: Timestamp,
     /// Who may take a slot.
     pub watermark: Watermark,
     /// What the watermark was computed from: slots that come free before the next round.
@@ -309,7 +309,7 @@ pub struct Outlook {
     /// when.
     pub slots_ahead: [u32; LOOK_AHEAD.len()],
     /// When the next seat that ends can be given to somebody else, if nothing is late.
-    pub next_free_at: Millis,
+    pub next_free_at: Timestamp,
     /// Of `slots`, how many are left over when all who wait have got theirs: for newcomers.
     pub slots_to_spare: u32,
     /// Visitors inside, as far as reported.
@@ -331,11 +331,11 @@ pub struct Outlook {
     /// Who waits, by rank, in few figures ([`crate::watermark::compact`]).
     pub line: Arc<WaitingCounts>,
     /// Intervals up to here have given their seats back.
-    pub closed_through: Millis,
+    pub closed_through: Timestamp,
     /// The epoch in which seats are counted.
     pub epoch: Epoch,
     /// Nothing is lent before this.
-    pub reopens_at: Option<Millis>,
+    pub reopens_at: Option<Timestamp>,
     /// Nodes with a live lease, in the world.
     pub nodes: u32,
     /// Of those, the ones in this data center.
@@ -343,14 +343,14 @@ pub struct Outlook {
     /// Admissions of the last full minute by data center, where the allocation needs them.
     pub traffic: Arc<Vec<(DataCenterId, u32)>>,
     /// The longest seat that was ever given.
-    pub longest_known: Span,
+    pub longest_known: DurationMs,
     /// How far the slowest of them holds back the freeing of intervals.
-    pub closing_lag: Span,
+    pub closing_lag: DurationMs,
     /// Up to which version of the root's list of revocations all nodes refuse tickets.
     pub refused_through: u64,
 }
 
-impl Outlook {
+impl Snapshot {
     /// Whether asking the parent again right away is of no use.
     #[must_use]
     pub fn is_dry(&self) -> bool {

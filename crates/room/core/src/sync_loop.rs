@@ -15,18 +15,18 @@ use crate::ledger_call::Exchange;
 use crate::room::Room;
 use crate::room::syncing::SYNC_PERIOD;
 use crate::sync::{Reply, SyncRequest};
-use crate::time::{Millis, Span};
+use crate::time::{DurationMs, Timestamp};
 use pace::Pace;
-pub use patience::{PATIENCE, Patience, Round};
+pub use patience::{PATIENCE, Round, WaitDeadline};
 
 /// A sync that takes longer has failed: a disk or network that hangs must not hold the loop.
-pub const TIME_OUT: Span = Span(2_000);
+pub const TIMEOUT: DurationMs = DurationMs(2_000);
 /// The same of an errand to the root: as long as the data center's ledger may wait for it.
-pub const ERRAND_TIME_OUT: Span = UPSTREAM_TIME_OUT_MAX;
+pub const UPSTREAM_SYNC_TIME_OUT: DurationMs = UPSTREAM_TIME_OUT_MAX;
 /// Pause after a failed sync; a store that is unavailable is asked this often.
-pub const PAUSE_AFTER_FAILURE: Span = Span(500);
+pub const PAUSE_AFTER_FAILURE: DurationMs = DurationMs(500);
 /// What somebody else brings from the root is looked for so much later than it is expected.
-const AFTER_OTHERS: Span = Span(5);
+const AFTER_OTHERS: DurationMs = DurationMs(5);
 
 /// What to do now.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,7 +40,7 @@ pub enum Action {
     /// [`SyncLoop::handle_root_reply`] or [`SyncLoop::handle_root_failure`].
     AskRoot {
         /// Which errand.
-        errand: u64,
+        upstream_sync: u64,
         /// The request.
         request: SyncRequest,
     },
@@ -80,11 +80,11 @@ pub struct SyncLoop {
     /// Somebody is in a hurry, and no sync has begun since.
     is_hurried: bool,
     is_failing: bool,
-    errand: Option<Errand>,
-    errands: u64,
+    upstream_sync: Option<UpstreamSync>,
+    upstream_syncs: u64,
     is_root_failing: bool,
     /// When the root spoke last, as the parent has heard it from whoever.
-    root_as_of: Millis,
+    root_as_of: Timestamp,
     /// A request to the root that is to be carried.
     to_carry: Option<SyncRequest>,
     /// What the root said, for the parent.
@@ -96,13 +96,16 @@ pub struct SyncLoop {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Phase {
     /// Between two syncs.
-    Idle { due_at: Millis, hurry_at: Millis },
+    Idle {
+        due_at: Timestamp,
+        hurry_at: Timestamp,
+    },
     /// A sync is on its way.
-    Syncing { fails_at: Millis },
+    Syncing { fails_at: Timestamp },
     /// The last sync failed.
-    Failed { until: Millis },
+    Failed { until: Timestamp },
     /// What the root said last is on its way to the parent.
-    Delivering { fails_at: Millis },
+    Delivering { fails_at: Timestamp },
     /// It has said goodbye, and nothing is left to do.
     Finished,
 }
@@ -119,15 +122,15 @@ enum Stop {
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-struct Errand {
+struct UpstreamSync {
     number: u64,
-    sent_at: Millis,
+    sent_at: Timestamp,
 }
 
 impl SyncLoop {
     /// A loop that begins at `now`. `is_paced`: others use the same store.
     #[must_use]
-    pub fn new(is_paced: bool, now: Millis) -> Self {
+    pub fn new(is_paced: bool, now: Timestamp) -> Self {
         Self {
             pace: Pace::new(is_paced, now),
             phase: Phase::Idle {
@@ -138,10 +141,10 @@ impl SyncLoop {
             ended: 0,
             is_hurried: false,
             is_failing: false,
-            errand: None,
-            errands: 0,
+            upstream_sync: None,
+            upstream_syncs: 0,
             is_root_failing: false,
-            root_as_of: Millis::ZERO,
+            root_as_of: Timestamp::ZERO,
             to_carry: None,
             news: None,
             is_news_fresh: false,
@@ -185,8 +188,9 @@ impl SyncLoop {
 
     /// Whether this errand to the root is under way.
     #[must_use]
-    pub fn is_out(&self, errand: u64) -> bool {
-        self.errand.is_some_and(|present| present.number == errand)
+    pub fn is_out(&self, upstream_sync: u64) -> bool {
+        self.upstream_sync
+            .is_some_and(|present| present.number == upstream_sync)
     }
 
     /// Somebody wants a sync as soon as possible.
@@ -210,41 +214,43 @@ impl SyncLoop {
     /// When to call [`SyncLoop::poll_action`] at the latest; `None` once all is done.
     /// `is_awaited`: a visitor waits for a sync.
     #[must_use]
-    pub fn next_deadline(&self, is_awaited: bool, now: Millis) -> Option<Millis> {
+    pub fn next_deadline(&self, is_awaited: bool, now: Timestamp) -> Option<Timestamp> {
         if self.to_carry.is_some() {
             return Some(now);
         }
         let own = match self.phase {
             Phase::Idle { .. } | Phase::Failed { .. } if self.stop != Stop::No => {
                 // Whoever carries a request brings its answer first.
-                self.errand.is_none().then_some(now)
+                self.upstream_sync.is_none().then_some(now)
             }
             Phase::Idle { due_at, hurry_at } => Some(self.begins_at(due_at, hurry_at, is_awaited)),
             Phase::Syncing { fails_at } | Phase::Delivering { fails_at } => Some(fails_at),
             Phase::Failed { until } => Some(until),
             Phase::Finished => None,
         };
-        let errand = self.errand.map(|errand| errand.sent_at + ERRAND_TIME_OUT);
-        own.into_iter().chain(errand).min()
+        let upstream_sync = self
+            .upstream_sync
+            .map(|upstream_sync| upstream_sync.sent_at + UPSTREAM_SYNC_TIME_OUT);
+        own.into_iter().chain(upstream_sync).min()
     }
 
     /// What to do now, if anything. Call again until there is nothing.
-    pub fn poll_action(&mut self, is_awaited: bool, now: Millis) -> Option<Action> {
+    pub fn poll_action(&mut self, is_awaited: bool, now: Timestamp) -> Option<Action> {
         if self
-            .errand
-            .is_some_and(|errand| errand.sent_at + ERRAND_TIME_OUT <= now)
+            .upstream_sync
+            .is_some_and(|upstream_sync| upstream_sync.sent_at + UPSTREAM_SYNC_TIME_OUT <= now)
         {
-            self.end_errand(None, now);
+            self.end_upstream_sync(None, now);
         }
         if let Some(request) = self.to_carry.take() {
             // The ledger waits for the one before no longer.
-            self.is_root_failing |= self.errand.is_some();
-            self.errands += 1;
-            let number = self.errands;
+            self.is_root_failing |= self.upstream_sync.is_some();
+            self.upstream_syncs += 1;
+            let number = self.upstream_syncs;
             let sent_at = now;
-            self.errand = Some(Errand { number, sent_at });
+            self.upstream_sync = Some(UpstreamSync { number, sent_at });
             return Some(Action::AskRoot {
-                errand: number,
+                upstream_sync: number,
                 request,
             });
         }
@@ -273,8 +279,8 @@ impl SyncLoop {
         round: u64,
         (request, exchange): (&SyncRequest, &Exchange),
         room: &Room,
-        jittered: impl FnOnce(Span) -> Span,
-        now: Millis,
+        jittered: impl FnOnce(DurationMs) -> DurationMs,
+        now: Timestamp,
     ) -> bool {
         if round != self.begun || !matches!(self.phase, Phase::Syncing { .. }) {
             return false;
@@ -285,12 +291,12 @@ impl SyncLoop {
             self.news = None;
         }
         self.hear_of_root(&exchange.reply);
-        self.to_carry.clone_from(&exchange.errand);
-        let is_on_errand = self.errand.is_some() || self.to_carry.is_some();
+        self.to_carry.clone_from(&exchange.upstream_sync);
+        let is_on_upstream_sync = self.upstream_sync.is_some() || self.to_carry.is_some();
         // What is missing here and in the data center comes with others, and not before.
         let is_short = is_short(request, &exchange.reply);
         let back_after = exchange.others_back_after;
-        let back_after = back_after.filter(|_| is_short && !is_on_errand);
+        let back_after = back_after.filter(|_| is_short && !is_on_upstream_sync);
         let paced_at = self.pace.next_at(now);
         let back_at = back_after.map_or(now, |after| now + after + AFTER_OTHERS);
         self.phase = Phase::Idle {
@@ -302,7 +308,7 @@ impl SyncLoop {
     }
 
     /// The sync under way failed. Returns whether it was the one of this round.
-    pub fn handle_failure(&mut self, round: u64, now: Millis) -> bool {
+    pub fn handle_failure(&mut self, round: u64, now: Timestamp) -> bool {
         let is_present = round == self.begun && matches!(self.phase, Phase::Syncing { .. });
         if is_present {
             self.fail(now);
@@ -312,19 +318,24 @@ impl SyncLoop {
 
     /// The root has answered the request that was carried there. An answer to an earlier errand,
     /// which counts as failed, changes nothing.
-    pub fn handle_root_reply(&mut self, errand: u64, reply: Reply, now: Millis) -> Change {
-        if !self.is_out(errand) {
+    pub fn handle_root_reply(
+        &mut self,
+        upstream_sync: u64,
+        reply: Reply,
+        now: Timestamp,
+    ) -> Change {
+        if !self.is_out(upstream_sync) {
             return Change::None;
         }
-        self.end_errand(Some(reply), now)
+        self.end_upstream_sync(Some(reply), now)
     }
 
     /// The request that was carried to the root got no answer.
-    pub fn handle_root_failure(&mut self, errand: u64, now: Millis) -> Change {
-        if !self.is_out(errand) {
+    pub fn handle_root_failure(&mut self, upstream_sync: u64, now: Timestamp) -> Change {
+        if !self.is_out(upstream_sync) {
             return Change::None;
         }
-        self.end_errand(None, now)
+        self.end_upstream_sync(None, now)
     }
 
     /// What the root said last is with the parent, or cannot be brought there.
@@ -334,28 +345,28 @@ impl SyncLoop {
         }
     }
 
-    fn begins_at(&self, due_at: Millis, hurry_at: Millis, is_awaited: bool) -> Millis {
+    fn begins_at(&self, due_at: Timestamp, hurry_at: Timestamp, is_awaited: bool) -> Timestamp {
         if self.is_news_fresh && is_awaited {
-            return Millis::ZERO;
+            return Timestamp::ZERO;
         }
         if !self.is_hurried {
             return due_at;
         }
         // Whoever waits while the errand is out waits for what it brings; but it may be lost.
-        let errand_at = match self.errand {
-            Some(errand) => errand.sent_at + SYNC_PERIOD,
-            None => Millis::ZERO,
+        let upstream_sync_at = match self.upstream_sync {
+            Some(upstream_sync) => upstream_sync.sent_at + SYNC_PERIOD,
+            None => Timestamp::ZERO,
         };
-        due_at.min(hurry_at.max(errand_at))
+        due_at.min(hurry_at.max(upstream_sync_at))
     }
 
-    fn begin(&mut self, is_wanted: bool, now: Millis) -> Sync {
+    fn begin(&mut self, is_wanted: bool, now: Timestamp) -> Sync {
         self.begun += 1;
         self.is_hurried = false;
         self.is_news_fresh = false;
         self.pace.note_round(now);
         self.phase = Phase::Syncing {
-            fails_at: now + TIME_OUT,
+            fails_at: now + TIMEOUT,
         };
         Sync {
             round: self.begun,
@@ -364,7 +375,7 @@ impl SyncLoop {
         }
     }
 
-    fn fail(&mut self, now: Millis) {
+    fn fail(&mut self, now: Timestamp) {
         self.is_failing = true;
         self.ended = self.begun;
         // Whoever is in a hurry does not make a broken store whole.
@@ -372,8 +383,8 @@ impl SyncLoop {
         self.phase = Phase::Failed { until };
     }
 
-    fn end_errand(&mut self, reply: Option<Reply>, now: Millis) -> Change {
-        self.errand = None;
+    fn end_upstream_sync(&mut self, reply: Option<Reply>, now: Timestamp) -> Change {
+        self.upstream_sync = None;
         let was_failing = self.is_root_failing;
         self.is_root_failing = reply.is_none();
         if reply.is_some() {
@@ -390,16 +401,16 @@ impl SyncLoop {
 
     /// What another node brought from the root shows that it answers.
     fn hear_of_root(&mut self, reply: &Reply) {
-        if let Reply::Lent(answer) = reply
-            && answer.outlook.root_as_of > self.root_as_of
+        if let Reply::Granted(answer) = reply
+            && answer.snapshot.root_as_of > self.root_as_of
         {
-            self.root_as_of = answer.outlook.root_as_of;
+            self.root_as_of = answer.snapshot.root_as_of;
             self.is_root_failing = false;
         }
     }
 
     /// News that nobody waits for goes along with the next sync, if that comes soon.
-    fn expect_news(&mut self, now: Millis) {
+    fn expect_news(&mut self, now: Timestamp) {
         if !self.is_news_fresh {
             return;
         }
@@ -411,8 +422,8 @@ impl SyncLoop {
     /// Gives everything back, so that nothing is counted as possibly used; the last node of a data
     /// center gives back for that as well. While the store does not answer there is nobody to say
     /// goodbye to.
-    fn poll_leaving(&mut self, now: Millis) -> Option<Action> {
-        if self.errand.is_some() {
+    fn poll_leaving(&mut self, now: Timestamp) -> Option<Action> {
+        if self.upstream_sync.is_some() {
             return None;
         }
         if self.is_failing {
@@ -426,7 +437,7 @@ impl SyncLoop {
         // Only to let a successor know; it would find out by itself.
         match self.news.take() {
             Some(news) => {
-                let fails_at = now + TIME_OUT;
+                let fails_at = now + TIMEOUT;
                 self.phase = Phase::Delivering { fails_at };
                 Some(Action::Deliver(news))
             }
@@ -441,7 +452,7 @@ impl SyncLoop {
 /// Whether the parent had less than was asked for.
 fn is_short(request: &SyncRequest, reply: &Reply) -> bool {
     match reply {
-        Reply::Lent(answer) => {
+        Reply::Granted(answer) => {
             let has = request.held.seats.saturating_add(answer.granted.seats);
             has < request.wants.slots.saturating_add(request.wants.first)
         }

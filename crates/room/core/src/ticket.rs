@@ -5,7 +5,7 @@
 use crate::id::{DataCenterId, Epoch, VisitorId};
 use crate::rules::Rules;
 use crate::seats::SHORTEST_INTERVAL;
-use crate::time::{Millis, Span};
+use crate::time::{DurationMs, Timestamp};
 
 /// Most data centers of whose seats a ticket keeps track; the one that ends first is dropped.
 pub const SEATS_MAX: usize = 4;
@@ -14,7 +14,7 @@ pub const SEATS_MAX: usize = 4;
 ///
 /// The tolerance between nodes' clocks; larger, and a ticket that a wrong clock wrote would be
 /// honoured for longer than a session.
-pub const CLOCK_TOLERANCE: Span = Span(500);
+pub const CLOCK_TOLERANCE: DurationMs = DurationMs(500);
 
 /// What a visitor carries, waiting or accepted.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -22,11 +22,11 @@ pub struct Ticket {
     /// Whose it is.
     pub visitor: VisitorId,
     /// The second in which the visitor first came; its place in the line.
-    pub bucket: Millis,
+    pub bucket: Timestamp,
     /// When it was last asked with (waiting) or checked in (accepted).
-    pub last_check_in_at: Millis,
+    pub last_check_in_at: Timestamp,
     /// When the visitor was let in; `None` while it waits.
-    pub accepted_at: Option<Millis>,
+    pub accepted_at: Option<Timestamp>,
     /// A first, short seat: the full one is given when this ticket is brought back.
     pub is_provisional: bool,
     /// The seats held, in data centers visited lately.
@@ -39,7 +39,7 @@ pub struct Seat {
     /// Who counts it.
     pub data_center: DataCenterId,
     /// When it ends; an edge of the interval grid in force when it was given.
-    pub ends_at: Millis,
+    pub ends_at: Timestamp,
     /// The epoch of the ledger that counts it.
     pub epoch: Epoch,
 }
@@ -64,7 +64,7 @@ impl Seats {
 
     /// The latest end of all: until then the ticket is valid.
     #[must_use]
-    pub fn ends_at(&self) -> Option<Millis> {
+    pub fn ends_at(&self) -> Option<Timestamp> {
         self.iter().map(|seat| seat.ends_at).max()
     }
 
@@ -75,7 +75,8 @@ impl Seats {
             .position(|held| held.is_some_and(|held| held.data_center == seat.data_center))
             .or_else(|| self.position(|held| held.is_none()))
             .or_else(|| {
-                (0..SEATS_MAX).min_by_key(|&at| self.held[at].map_or(Millis::ZERO, |s| s.ends_at))
+                (0..SEATS_MAX)
+                    .min_by_key(|&at| self.held[at].map_or(Timestamp::ZERO, |s| s.ends_at))
             });
         if let Some(at) = place {
             self.held[at] = Some(seat);
@@ -93,7 +94,7 @@ pub enum Standing {
     /// Inside until `ends_at`.
     Inside {
         /// The end that holds now.
-        ends_at: Millis,
+        ends_at: Timestamp,
     },
     /// In line, at the place of the ticket's bucket.
     Waiting,
@@ -107,9 +108,9 @@ impl Ticket {
     /// Intervals up to `closed_through` have been given back, so that tickets ending by then are
     /// over even if a slower clock has not reached their end.
     #[must_use]
-    pub fn standing(&self, now: Millis, closed_through: Millis, rules: &Rules) -> Standing {
+    pub fn standing(&self, now: Timestamp, closed_through: Timestamp, rules: &Rules) -> Standing {
         if self.accepted_at.is_none() {
-            let good_until = self.last_check_in_at + rules.place_grace;
+            let good_until = self.last_check_in_at + rules.position_grace;
             return if now <= good_until {
                 Standing::Waiting
             } else {
@@ -130,15 +131,15 @@ impl Ticket {
     }
 
     /// The interval of the rules under which its seat was given: seats are 61 to 62 of them long.
-    fn own_interval(&self) -> Span {
+    fn own_interval(&self) -> DurationMs {
         let ends_at = self.seats.ends_at().unwrap_or_default();
         let seat = ends_at.since(self.last_check_in_at);
-        Span(seat.0 / 61).max(SHORTEST_INTERVAL)
+        DurationMs(seat.0 / 61).max(SHORTEST_INTERVAL)
     }
 
     /// Whether this authentic ticket was written later than now, which only a clock can explain.
     #[must_use]
-    pub fn is_from_the_future(&self, now: Millis) -> bool {
+    pub fn is_from_the_future(&self, now: Timestamp) -> bool {
         self.last_check_in_at > now + CLOCK_TOLERANCE
     }
 
@@ -149,7 +150,7 @@ impl Ticket {
     /// that of the ticket's own seat, whichever is shorter: after `session_duration` was raised a
     /// short seat would end before the longer interval is over.
     #[must_use]
-    pub fn is_check_in_due(&self, now: Millis, grid: Span, is_navigation: bool) -> bool {
+    pub fn is_check_in_due(&self, now: Timestamp, grid: DurationMs, is_navigation: bool) -> bool {
         let interval = grid.min(self.own_interval());
         let patience = if is_navigation {
             interval
@@ -168,14 +169,14 @@ mod tests {
         let mut seats = Seats::default();
         seats.put(Seat {
             data_center: DataCenterId(1),
-            ends_at: Millis(ends_at),
+            ends_at: Timestamp(ends_at),
             epoch: Epoch(0),
         });
         Ticket {
             visitor: VisitorId([7; 16]),
-            bucket: Millis(0),
-            last_check_in_at: Millis(last_check_in_at),
-            accepted_at: Some(Millis(last_check_in_at)),
+            bucket: Timestamp(0),
+            last_check_in_at: Timestamp(last_check_in_at),
+            accepted_at: Some(Timestamp(last_check_in_at)),
             is_provisional: false,
             seats,
         }
@@ -184,16 +185,19 @@ mod tests {
     #[test]
     fn a_ticket_is_judged_by_its_written_end_not_the_config() {
         let short = Rules {
-            session_duration: Span(1_000),
+            session_duration: DurationMs(1_000),
             ..Rules::default()
         };
         let ticket = accepted(0, 300_000);
         let inside = Standing::Inside {
-            ends_at: Millis(300_000),
+            ends_at: Timestamp(300_000),
         };
-        assert_eq!(ticket.standing(Millis(299_999), Millis(0), &short), inside);
         assert_eq!(
-            ticket.standing(Millis(300_000), Millis(0), &short),
+            ticket.standing(Timestamp(299_999), Timestamp(0), &short),
+            inside
+        );
+        assert_eq!(
+            ticket.standing(Timestamp(300_000), Timestamp(0), &short),
             Standing::Over
         );
     }
@@ -201,18 +205,18 @@ mod tests {
     #[test]
     fn a_closed_intervals_ticket_is_over_even_on_a_slow_clock() {
         let ticket = accepted(0, 300_000);
-        let standing = ticket.standing(Millis(299_000), Millis(300_000), &Rules::default());
+        let standing = ticket.standing(Timestamp(299_000), Timestamp(300_000), &Rules::default());
         assert_eq!(standing, Standing::Over);
     }
 
     #[test]
     fn a_ticket_from_the_future_is_honoured_for_the_longest_seat() {
         let ticket = accepted(3_600_000, 4_000_000);
-        let standing = ticket.standing(Millis(1_000), Millis(0), &Rules::default());
+        let standing = ticket.standing(Timestamp(1_000), Timestamp(0), &Rules::default());
         assert_eq!(
             standing,
             Standing::Inside {
-                ends_at: Millis(311_000)
+                ends_at: Timestamp(311_000)
             }
         );
     }
@@ -223,11 +227,11 @@ mod tests {
         ticket.accepted_at = None;
         let rules = Rules::default();
         assert_eq!(
-            ticket.standing(Millis(301_000), Millis(0), &rules),
+            ticket.standing(Timestamp(301_000), Timestamp(0), &rules),
             Standing::Waiting
         );
         assert_eq!(
-            ticket.standing(Millis(301_001), Millis(0), &rules),
+            ticket.standing(Timestamp(301_001), Timestamp(0), &rules),
             Standing::Over
         );
     }
@@ -238,33 +242,33 @@ mod tests {
         for (data_center, ends_at) in [(1, 50), (2, 20), (3, 40), (4, 30), (5, 60)] {
             seats.put(Seat {
                 data_center: DataCenterId(data_center),
-                ends_at: Millis(ends_at),
+                ends_at: Timestamp(ends_at),
                 epoch: Epoch(0),
             });
         }
         assert_eq!(seats.of(DataCenterId(2)), None);
         assert_eq!(seats.iter().count(), SEATS_MAX);
-        assert_eq!(seats.ends_at(), Some(Millis(60)));
+        assert_eq!(seats.ends_at(), Some(Timestamp(60)));
     }
 
     #[test]
     fn what_a_page_loads_checks_in_one_interval_later_than_the_page() {
         let ticket = accepted(0, 305_000);
-        let grid = Span(5_000);
-        assert!(!ticket.is_check_in_due(Millis(4_999), grid, true));
-        assert!(ticket.is_check_in_due(Millis(5_000), grid, true));
-        assert!(!ticket.is_check_in_due(Millis(9_999), grid, false));
-        assert!(ticket.is_check_in_due(Millis(10_000), grid, false));
+        let grid = DurationMs(5_000);
+        assert!(!ticket.is_check_in_due(Timestamp(4_999), grid, true));
+        assert!(ticket.is_check_in_due(Timestamp(5_000), grid, true));
+        assert!(!ticket.is_check_in_due(Timestamp(9_999), grid, false));
+        assert!(ticket.is_check_in_due(Timestamp(10_000), grid, false));
     }
 
     #[test]
     fn a_ticket_is_due_by_its_own_shorter_seat() {
         let minute = accepted(0, 62_000);
-        let grid_of_an_hour = Span(60_000);
-        assert!(minute.is_check_in_due(Millis(1_100), grid_of_an_hour, true));
-        assert!(minute.is_check_in_due(Millis(2_200), grid_of_an_hour, false));
+        let grid_of_an_hour = DurationMs(60_000);
+        assert!(minute.is_check_in_due(Timestamp(1_100), grid_of_an_hour, true));
+        assert!(minute.is_check_in_due(Timestamp(2_200), grid_of_an_hour, false));
         let hour = accepted(0, 3_720_000);
-        let grid_of_a_minute = Span(1_000);
-        assert!(hour.is_check_in_due(Millis(1_000), grid_of_a_minute, true));
+        let grid_of_a_minute = DurationMs(1_000);
+        assert!(hour.is_check_in_due(Timestamp(1_000), grid_of_a_minute, true));
     }
 }

@@ -9,13 +9,13 @@ use alloc::vec::Vec;
 use core::net::IpAddr;
 
 use crate::id::VisitorId;
-use crate::time::{Millis, Span};
+use crate::time::{DurationMs, Timestamp};
 
 /// How long a network counts after it was seen last.
 ///
 /// Longer than anybody who shares a ticket pauses, and so short that a phone on a journey does not
 /// collect the networks of an hour.
-pub const WINDOW: Span = Span::from_secs(600);
+pub const WINDOW: DurationMs = DurationMs::from_secs(600);
 
 /// Most networks that are remembered of a ticket: whoever has more shares it, and 216 bytes a
 /// ticket are spent on them.
@@ -91,7 +91,13 @@ impl TicketAddresses {
 
     /// Takes note of a request with the ticket of `visitor`, which may be used from `max` networks
     /// (from 1 to [`NETWORKS_MAX`]) within [`WINDOW`].
-    pub fn see(&mut self, visitor: VisitorId, network: Network, max: usize, now: Millis) -> Seen {
+    pub fn see(
+        &mut self,
+        visitor: VisitorId,
+        network: Network,
+        max: usize,
+        now: Timestamp,
+    ) -> Seen {
         let now = seconds(now);
         let place = place(visitor, self.sets.len());
         let set = self.sets[place].get_or_insert_with(|| Box::new([Entry::EMPTY; WAYS]));
@@ -163,7 +169,7 @@ fn place(visitor: VisitorId, sets: usize) -> usize {
 }
 
 /// Never 0, which stands for never.
-fn seconds(now: Millis) -> u32 {
+fn seconds(now: Timestamp) -> u32 {
     u32::try_from(now.0 / 1_000).unwrap_or(u32::MAX).max(1)
 }
 

@@ -7,17 +7,17 @@ use core::ops::{Add, Sub};
 
 /// A point in time: milliseconds since the Unix epoch on the room's clock.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
-pub struct Millis(pub u64);
+pub struct Timestamp(pub u64);
 
 /// A length of time in milliseconds.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
-pub struct Span(pub u64);
+pub struct DurationMs(pub u64);
 
 /// A calendar minute: whole minutes since the Unix epoch on the room's clock.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct Minute(pub u64);
 
-impl Millis {
+impl Timestamp {
     /// The Unix epoch.
     pub const ZERO: Self = Self(0);
     /// A point that never comes.
@@ -25,8 +25,8 @@ impl Millis {
 
     /// How long ago `earlier` was; zero if it has not come yet.
     #[must_use]
-    pub const fn since(self, earlier: Self) -> Span {
-        Span(self.0.saturating_sub(earlier.0))
+    pub const fn since(self, earlier: Self) -> DurationMs {
+        DurationMs(self.0.saturating_sub(earlier.0))
     }
 
     /// The minute that this point lies in.
@@ -37,24 +37,24 @@ impl Millis {
 
     /// How long until the next minute begins; never nothing.
     #[must_use]
-    pub const fn until_next_minute(self) -> Span {
-        Span(60_000 - self.0 % 60_000)
+    pub const fn until_next_minute(self) -> DurationMs {
+        DurationMs(60_000 - self.0 % 60_000)
     }
 
     /// The first edge of a grid of width `grid` at or after this point.
     #[must_use]
-    pub const fn ceil_to(self, grid: Span) -> Self {
+    pub const fn ceil_to(self, grid: DurationMs) -> Self {
         Self(self.0.div_ceil(grid.0).saturating_mul(grid.0))
     }
 
     /// The last edge of a grid of width `grid` at or before this point.
     #[must_use]
-    pub const fn floor_to(self, grid: Span) -> Self {
+    pub const fn floor_to(self, grid: DurationMs) -> Self {
         Self(self.0 - self.0 % grid.0)
     }
 }
 
-impl Span {
+impl DurationMs {
     /// No time at all.
     pub const ZERO: Self = Self(0);
 
@@ -86,8 +86,8 @@ impl Span {
 impl Minute {
     /// The first millisecond of this minute.
     #[must_use]
-    pub const fn starts_at(self) -> Millis {
-        Millis(self.0.saturating_mul(60_000))
+    pub const fn starts_at(self) -> Timestamp {
+        Timestamp(self.0.saturating_mul(60_000))
     }
 
     /// The minute before this one.
@@ -103,23 +103,23 @@ impl Minute {
     }
 }
 
-impl Add<Span> for Millis {
+impl Add<DurationMs> for Timestamp {
     type Output = Self;
 
-    fn add(self, rhs: Span) -> Self {
+    fn add(self, rhs: DurationMs) -> Self {
         Self(self.0.saturating_add(rhs.0))
     }
 }
 
-impl Sub<Span> for Millis {
+impl Sub<DurationMs> for Timestamp {
     type Output = Self;
 
-    fn sub(self, rhs: Span) -> Self {
+    fn sub(self, rhs: DurationMs) -> Self {
         Self(self.0.saturating_sub(rhs.0))
     }
 }
 
-impl Add for Span {
+impl Add for DurationMs {
     type Output = Self;
 
     fn add(self, rhs: Self) -> Self {
@@ -127,7 +127,7 @@ impl Add for Span {
     }
 }
 
-impl fmt::Display for Span {
+impl fmt::Display for DurationMs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0 < 1_000 {
             write!(f, "{} ms", self.0)
@@ -145,16 +145,16 @@ mod tests {
 
     #[test]
     fn edges_of_a_grid_are_multiples_of_its_width() {
-        let grid = Span(5_000);
-        assert_eq!(Millis(10_000).ceil_to(grid), Millis(10_000));
-        assert_eq!(Millis(10_001).ceil_to(grid), Millis(15_000));
-        assert_eq!(Millis(14_999).floor_to(grid), Millis(10_000));
+        let grid = DurationMs(5_000);
+        assert_eq!(Timestamp(10_000).ceil_to(grid), Timestamp(10_000));
+        assert_eq!(Timestamp(10_001).ceil_to(grid), Timestamp(15_000));
+        assert_eq!(Timestamp(14_999).floor_to(grid), Timestamp(10_000));
     }
 
     #[test]
     fn arithmetic_saturates_instead_of_wrapping() {
-        assert_eq!(Millis(1) - Span(2), Millis(0));
-        assert_eq!(Millis::NEVER + Span(1), Millis::NEVER);
-        assert_eq!(Millis(1).since(Millis(5)), Span(0));
+        assert_eq!(Timestamp(1) - DurationMs(2), Timestamp(0));
+        assert_eq!(Timestamp::NEVER + DurationMs(1), Timestamp::NEVER);
+        assert_eq!(Timestamp(1).since(Timestamp(5)), DurationMs(0));
     }
 }

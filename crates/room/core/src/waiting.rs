@@ -11,17 +11,17 @@ mod visitors;
 use alloc::collections::BTreeMap;
 
 use crate::id::VisitorId;
-use crate::time::{Millis, Span};
+use crate::time::{DurationMs, Timestamp};
 use crate::watermark::WaitingCounts;
 use cohorts::Cohorts;
 use visitors::Visitors;
 
 /// How late an ask may be before its slot is offered to those behind. Two round trips of a slow
 /// phone; longer, and the slots of those who left stay empty for longer.
-pub const OVERDUE: Span = Span(1_000);
+pub const OVERDUE: DurationMs = DurationMs(1_000);
 
 /// Positions are recomputed at most this often; a position on a page is older than that anyway.
-const POSITIONS_EVERY: Span = Span(250);
+const POSITIONS_EVERY: DurationMs = DurationMs(250);
 
 /// The waiting visitors of one room at one node.
 #[derive(Clone, Debug)]
@@ -29,7 +29,7 @@ pub struct WaitingBook {
     entries: Visitors<Entry>,
     capacity: usize,
     sweep_at: usize,
-    swept_at: Millis,
+    swept_at: Timestamp,
     /// Those whose next ask is not overdue.
     eligible: Cohorts,
     /// Those who are probably still there.
@@ -41,8 +41,8 @@ pub struct WaitingBook {
 /// One who waits. There may be a million of them: what follows from something else is not kept.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
-    rank: Millis,
-    asked_at: Millis,
+    rank: Timestamp,
+    asked_at: Timestamp,
     /// Milliseconds until the next ask; at most 49 days.
     ask_after: u32,
     /// The newest inheritance among which it was looked for.
@@ -56,25 +56,25 @@ const _: () = assert!(
 
 impl Entry {
     /// Until when it counts for the watermark.
-    fn eligible_until(self) -> Millis {
-        self.asked_at + Span(u64::from(self.ask_after)) + OVERDUE
+    fn eligible_until(self) -> Timestamp {
+        self.asked_at + DurationMs(u64::from(self.ask_after)) + OVERDUE
     }
 
     /// Until when it counts for positions.
-    fn present_until(self) -> Millis {
-        self.asked_at + Span(u64::from(self.ask_after) * 5 / 2)
+    fn present_until(self) -> Timestamp {
+        self.asked_at + DurationMs(u64::from(self.ask_after) * 5 / 2)
     }
 }
 
 /// An ask of somebody who waits.
 #[derive(Clone, Copy, Debug)]
-pub struct Ask {
+pub struct QueueRequest {
     /// Who asks.
     pub visitor: VisitorId,
     /// The bucket by which it is served.
-    pub rank: Millis,
+    pub rank: Timestamp,
     /// When it will ask again.
-    pub ask_after: Span,
+    pub ask_after: DurationMs,
 }
 
 /// Counts left by a node that is gone, until those visitors have asked here.
@@ -82,9 +82,9 @@ pub struct Ask {
 struct Inherited {
     counts: WaitingCounts,
     /// By rank, when the last of them must have asked.
-    until: BTreeMap<Millis, Millis>,
+    until: BTreeMap<Timestamp, Timestamp>,
     /// The first of those times.
-    next_end: Millis,
+    next_end: Timestamp,
     /// Rises with every inheritance.
     number: u32,
 }
@@ -92,9 +92,9 @@ struct Inherited {
 /// Cumulated counts by rank, recomputed now and then.
 #[derive(Clone, Debug, Default)]
 struct Positions {
-    as_of: Option<Millis>,
+    as_of: Option<Timestamp>,
     /// Rank, how many wait before it, how many in it.
-    steps: alloc::vec::Vec<(Millis, u32, u32)>,
+    steps: alloc::vec::Vec<(Timestamp, u32, u32)>,
     total: u32,
 }
 
@@ -106,7 +106,7 @@ impl WaitingBook {
             entries: Visitors::new(),
             capacity,
             sweep_at: SWEEP_FIRST,
-            swept_at: Millis::ZERO,
+            swept_at: Timestamp::ZERO,
             eligible: Cohorts::default(),
             present: Cohorts::default(),
             inherited: Inherited::default(),
@@ -125,7 +125,11 @@ impl WaitingBook {
     /// What two nodes that come and go inherit from each other contains what they inherited before.
     /// So of several inheritances the largest counts, and until the time of the first: added up and
     /// prolonged, a few visitors would become millions.
-    pub fn inherit(&mut self, counts: &WaitingCounts, mut until: impl FnMut(Millis) -> Millis) {
+    pub fn inherit(
+        &mut self,
+        counts: &WaitingCounts,
+        mut until: impl FnMut(Timestamp) -> Timestamp,
+    ) {
         let inherited = &mut self.inherited;
         inherited.number = inherited.number.wrapping_add(1);
         for (rank, count) in counts.iter() {
@@ -140,7 +144,7 @@ impl WaitingBook {
     }
 
     /// Records that somebody brought its waiting ticket back.
-    pub fn handle_ask(&mut self, ask: Ask, now: Millis) {
+    pub fn handle_ask(&mut self, ask: QueueRequest, now: Timestamp) {
         self.expire(now);
         self.sweep(now);
         let entry = Entry {
@@ -168,7 +172,7 @@ impl WaitingBook {
     }
 
     /// Counts an entry as it is now and no longer as it was.
-    fn prolong(&mut self, was: Entry, is: Entry, now: Millis) {
+    fn prolong(&mut self, was: Entry, is: Entry, now: Timestamp) {
         if was.rank == is.rank {
             let (rank, until) = (is.rank, is.eligible_until());
             self.eligible
@@ -184,7 +188,7 @@ impl WaitingBook {
     }
 
     /// Records that somebody does not wait any more: it went in, or left.
-    pub fn handle_gone(&mut self, visitor: VisitorId, rank: Millis, now: Millis) {
+    pub fn handle_gone(&mut self, visitor: VisitorId, rank: Timestamp, now: Timestamp) {
         self.expire(now);
         match self.entries.remove(visitor) {
             Some(known) => {
@@ -204,7 +208,7 @@ impl WaitingBook {
     }
 
     /// How many count for the watermark, by rank.
-    pub fn counts(&mut self, now: Millis) -> WaitingCounts {
+    pub fn counts(&mut self, now: Timestamp) -> WaitingCounts {
         self.expire(now);
         let mut counts = self.eligible.counts().clone();
         counts.absorb(&self.inherited.counts);
@@ -212,7 +216,7 @@ impl WaitingBook {
     }
 
     /// The oldest rank in which somebody counts.
-    pub fn oldest(&mut self, now: Millis) -> Option<Millis> {
+    pub fn oldest(&mut self, now: Timestamp) -> Option<Timestamp> {
         self.expire(now);
         let own = self.eligible.counts().iter().next();
         let inherited = self.inherited.counts.iter().next();
@@ -230,7 +234,7 @@ impl WaitingBook {
     }
 
     /// How many are ahead of `rank`: all in earlier buckets, and half of those in the same one.
-    pub fn people_ahead(&mut self, rank: Millis, now: Millis) -> u32 {
+    pub fn people_ahead(&mut self, rank: Timestamp, now: Timestamp) -> u32 {
         self.refresh_positions(now);
         let steps = &self.positions.steps;
         match steps.binary_search_by_key(&rank, |&(bucket, ..)| bucket) {
@@ -247,18 +251,18 @@ impl WaitingBook {
     }
 
     /// How many wait, as far as positions know.
-    pub fn people_waiting(&mut self, now: Millis) -> u32 {
+    pub fn people_waiting(&mut self, now: Timestamp) -> u32 {
         self.refresh_positions(now);
         self.positions.total
     }
 
-    fn expire(&mut self, now: Millis) {
+    fn expire(&mut self, now: Timestamp) {
         self.eligible.expire(now);
         self.present.expire(now);
         self.inherited.expire(now);
     }
 
-    fn sweep(&mut self, now: Millis) {
+    fn sweep(&mut self, now: Timestamp) {
         let is_large = self.entries.len() >= self.sweep_at.min(self.capacity);
         if !is_large || now.since(self.swept_at) < SWEEP_PERIOD {
             return;
@@ -268,7 +272,7 @@ impl WaitingBook {
         self.sweep_at = (self.entries.len() * 2).max(SWEEP_FIRST);
     }
 
-    fn refresh_positions(&mut self, now: Millis) {
+    fn refresh_positions(&mut self, now: Timestamp) {
         let is_fresh = self
             .positions
             .as_of
@@ -308,11 +312,11 @@ impl Inherited {
         }
     }
 
-    fn take_one(&mut self, rank: Millis) {
+    fn take_one(&mut self, rank: Timestamp) {
         self.counts.take(rank, 1);
     }
 
-    fn expire(&mut self, now: Millis) {
+    fn expire(&mut self, now: Timestamp) {
         if self.until.is_empty() || now < self.next_end {
             return;
         }
@@ -324,7 +328,12 @@ impl Inherited {
             }
             !is_over
         });
-        self.next_end = self.until.values().copied().min().unwrap_or(Millis::NEVER);
+        self.next_end = self
+            .until
+            .values()
+            .copied()
+            .min()
+            .unwrap_or(Timestamp::NEVER);
     }
 
     fn total(&self) -> u32 {
@@ -335,7 +344,7 @@ impl Inherited {
 /// First size at which entries of those who left are swept out.
 const SWEEP_FIRST: usize = 1_024;
 /// A book that is full of visitors who are still there is not swept for every ask.
-const SWEEP_PERIOD: Span = Span(1_000);
+const SWEEP_PERIOD: DurationMs = DurationMs(1_000);
 
 #[cfg(test)]
 mod tests;

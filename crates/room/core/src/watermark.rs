@@ -5,12 +5,12 @@
 
 mod counts;
 
-use crate::time::{Millis, Span};
+use crate::time::{DurationMs, Timestamp};
 pub use counts::WaitingCounts;
 
 /// Width of an arrival bucket. A second: order inside it is first to ask, first served; narrower
 /// buckets would promise an order that clocks of several nodes do not have.
-pub const BUCKET: Span = Span(1_000);
+pub const BUCKET: DurationMs = DurationMs(1_000);
 
 /// Who may take a slot now.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -19,7 +19,7 @@ pub enum Watermark {
     #[default]
     Nobody,
     /// Those who arrived in this bucket or an earlier one.
-    UpTo(Millis),
+    UpTo(Timestamp),
     /// Everybody, those who come just now included: all who wait fit and slots are left over.
     Open,
 }
@@ -53,7 +53,7 @@ pub fn compact(waiting: &WaitingCounts) -> WaitingCounts {
 /// How many stand before `rank` in a line that was told in few figures: all in earlier buckets, and
 /// half of those in the same bucket or group.
 #[must_use]
-pub fn people_before(told: &WaitingCounts, rank: Millis) -> u32 {
+pub fn people_before(told: &WaitingCounts, rank: Timestamp) -> u32 {
     let mut before = 0u32;
     for (at, (bucket, count)) in told.iter().enumerate() {
         if bucket < rank {
@@ -69,7 +69,7 @@ pub fn people_before(told: &WaitingCounts, rank: Millis) -> u32 {
 /// How many wait beside each other in the bucket of `rank`, itself included, in a line as
 /// [`compact`] tells it; none if it stands in a group of buckets.
 #[must_use]
-pub fn people_beside(line: &WaitingCounts, rank: Millis) -> u32 {
+pub fn people_beside(line: &WaitingCounts, rank: Timestamp) -> u32 {
     let mut exact = line.iter().take(TOLD_EXACTLY);
     let found = exact.find(|(bucket, _)| *bucket == rank);
     found.map_or(0, |(_, count)| count)
@@ -110,7 +110,7 @@ impl Watermark {
 
     /// Whether a visitor of this bucket may take a slot.
     #[must_use]
-    pub fn covers(self, bucket: Millis) -> bool {
+    pub fn covers(self, bucket: Timestamp) -> bool {
         match self {
             Self::Nobody => false,
             Self::UpTo(watermark) => bucket <= watermark,
@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     fn check(waiting: &[(u64, u32)], slots: u32, expected: Watermark) {
-        let counts = waiting.iter().map(|&(b, n)| (Millis(b), n)).collect();
+        let counts = waiting.iter().map(|&(b, n)| (Timestamp(b), n)).collect();
         assert_eq!(
             Watermark::of(&counts, slots),
             expected,
@@ -134,13 +134,13 @@ mod tests {
 
     #[test]
     fn everyone_at_or_before_the_watermark_fits() {
-        check(&[(1, 3), (2, 3), (3, 3)], 7, Watermark::UpTo(Millis(2)));
-        check(&[(1, 3), (2, 3), (3, 3)], 6, Watermark::UpTo(Millis(2)));
+        check(&[(1, 3), (2, 3), (3, 3)], 7, Watermark::UpTo(Timestamp(2)));
+        check(&[(1, 3), (2, 3), (3, 3)], 6, Watermark::UpTo(Timestamp(2)));
     }
 
     #[test]
     fn a_crowd_of_one_second_above_the_slots_is_served_in_part() {
-        check(&[(1, 100), (2, 1)], 7, Watermark::UpTo(Millis(1)));
+        check(&[(1, 100), (2, 1)], 7, Watermark::UpTo(Timestamp(1)));
     }
 
     #[test]
@@ -151,10 +151,10 @@ mod tests {
 
     #[test]
     fn those_it_covers_are_counted() {
-        let counts = [(Millis(1), 3), (Millis(2), 3), (Millis(3), 3)].into();
+        let counts = [(Timestamp(1), 3), (Timestamp(2), 3), (Timestamp(3), 3)].into();
         for (watermark, expected) in [
             (Watermark::Nobody, 0),
-            (Watermark::UpTo(Millis(2)), 6),
+            (Watermark::UpTo(Timestamp(2)), 6),
             (Watermark::Open, 9),
         ] {
             assert_eq!(watermark.count(&counts), expected, "{watermark:?}");
@@ -163,14 +163,14 @@ mod tests {
 
     #[test]
     fn newcomers_are_eligible_only_if_slots_are_left_over() {
-        check(&[(1, 3), (2, 3)], 6, Watermark::UpTo(Millis(2)));
+        check(&[(1, 3), (2, 3)], 6, Watermark::UpTo(Timestamp(2)));
         check(&[(1, 3), (2, 3)], 7, Watermark::Open);
         check(&[], 1, Watermark::Open);
     }
 
     #[test]
-    fn a_long_queue_in_few_figures_never_admits_more() {
-        let waiting: WaitingCounts = (0..5_000).map(|n| (Millis(n * 1_000), 3)).collect();
+    fn a_long_queue_in_few_stats_never_admits_more() {
+        let waiting: WaitingCounts = (0..5_000).map(|n| (Timestamp(n * 1_000), 3)).collect();
         let told = compact(&waiting);
         assert!(told.len() <= TOLD_EXACTLY + GROUPS, "{}", told.len());
         assert_eq!(told.total(), 15_000);
@@ -179,9 +179,9 @@ mod tests {
             waiting.iter().last().map(|(bucket, _)| bucket)
         );
         let newest = |mark| match mark {
-            Watermark::Nobody => Millis::ZERO,
+            Watermark::Nobody => Timestamp::ZERO,
             Watermark::UpTo(bucket) => bucket,
-            Watermark::Open => Millis::NEVER,
+            Watermark::Open => Timestamp::NEVER,
         };
         for slots in [0, 1, 10, 140, 145, 1_000, 14_999, 15_000, 15_001] {
             let (exact, rough) = (Watermark::of(&waiting, slots), Watermark::of(&told, slots));
@@ -194,22 +194,22 @@ mod tests {
     }
 
     #[test]
-    fn a_place_told_in_few_figures_is_off_by_half_a_group() {
-        let waiting: WaitingCounts = (0..5_000).map(|n| (Millis(n * 1_000), 2)).collect();
+    fn a_place_told_in_few_stats_is_off_by_half_a_group() {
+        let waiting: WaitingCounts = (0..5_000).map(|n| (Timestamp(n * 1_000), 2)).collect();
         let told = compact(&waiting);
         let group = 2 * (5_000 - 48) / 16 / 2 + 2;
         for n in [0u32, 1, 47, 48, 100, 2_500, 4_999] {
-            let place = people_before(&told, Millis(u64::from(n) * 1_000));
+            let place = people_before(&told, Timestamp(u64::from(n) * 1_000));
             let exact = 2 * n + 1;
             let most = if n < 48 { 0 } else { group };
             assert!(place.abs_diff(exact) <= most, "{n}: {place}, not {exact}");
         }
-        assert_eq!(people_before(&told, Millis(9_000_000)), 10_000);
-        assert_eq!(people_before(&WaitingCounts::new(), Millis(1)), 0);
+        assert_eq!(people_before(&told, Timestamp(9_000_000)), 10_000);
+        assert_eq!(people_before(&WaitingCounts::new(), Timestamp(1)), 0);
     }
 
     #[test]
     fn empty_buckets_do_not_count_as_waiting() {
-        check(&[(1, 0), (2, 5)], 3, Watermark::UpTo(Millis(2)));
+        check(&[(1, 0), (2, 5)], 3, Watermark::UpTo(Timestamp(2)));
     }
 }

@@ -35,7 +35,7 @@ use anteroom_node::{Intent, Node, Outcome, Pass};
 use anteroom_proxy::downstream::connection_table::Claim;
 use anteroom_proxy::downstream::drain::DrainSignal;
 use anteroom_proxy::upstream::{Origins, Plan};
-use anteroom_room::decision::Place;
+use anteroom_room::decision::QueuePosition;
 use arc_swap::ArcSwap;
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 
@@ -58,7 +58,7 @@ use event_streams::EventStreams;
 use own_paths::OwnPaths;
 pub use own_paths::is_own_path;
 use queued_lines::QueuedLines;
-pub use route_table::{DoorsError, RoomProblem};
+pub use route_table::{RoomProblem, RouteTableError};
 use route_table::{RoomRoute, RouteTable, RouteTableDraft};
 use shared_tickets::SharedTickets;
 use verdict::Verdict;
@@ -102,7 +102,7 @@ impl WaitingRoomLayer {
     ///
     /// # Errors
     ///
-    /// [`DoorsError`] with everything that is wrong with the rooms' paths, bypass rules and
+    /// [`RouteTableError`] with everything that is wrong with the rooms' paths, bypass rules and
     /// origins.
     ///
     /// # Panics
@@ -112,7 +112,7 @@ impl WaitingRoomLayer {
         node: Arc<Node>,
         config: &Config,
         draining: DrainSignal,
-    ) -> Result<Self, DoorsError> {
+    ) -> Result<Self, RouteTableError> {
         let counters = Counters::default();
         let origins = Origins::new(origins::limits(&config.server));
         let plan = origins::plan(&origins, config)?;
@@ -141,7 +141,7 @@ impl WaitingRoomLayer {
     /// # Errors
     ///
     /// As [`WaitingRoomLayer::new`].
-    pub fn check(config: &Config) -> Result<(), DoorsError> {
+    pub fn check(config: &Config) -> Result<(), RouteTableError> {
         RouteTable::check(config)
     }
 
@@ -151,7 +151,7 @@ impl WaitingRoomLayer {
     /// # Errors
     ///
     /// As [`WaitingRoomLayer::new`].
-    pub fn plan(&self, config: &Config) -> Result<NextRooms, DoorsError> {
+    pub fn plan(&self, config: &Config) -> Result<NextRooms, RouteTableError> {
         let origins = origins::plan(&self.gate.origins, config)?;
         let routes = RouteTableDraft::new(config, &origins)?;
         Ok(NextRooms { origins, routes })
@@ -161,8 +161,8 @@ impl WaitingRoomLayer {
     ///
     /// # Errors
     ///
-    /// [`DoorsError`] if the node does not run one of them; nothing changes then.
-    pub fn commit(&self, plan: NextRooms) -> Result<(), DoorsError> {
+    /// [`RouteTableError`] if the node does not run one of them; nothing changes then.
+    pub fn commit(&self, plan: NextRooms) -> Result<(), RouteTableError> {
         let gate = &self.gate;
         let routes = RouteTable::new(&gate.node, plan.routes, &gate.counters)?;
         gate.origins.commit(plan.origins);
@@ -350,7 +350,7 @@ impl Gate {
         route: &RoomRoute,
         request: &Request<()>,
         kind: RequestKind,
-        (ticket, place): (Option<String>, Place),
+        (ticket, place): (Option<String>, QueuePosition),
         scheme: Scheme,
         access: &mut AccessEntry<'_>,
     ) -> Response<Body> {

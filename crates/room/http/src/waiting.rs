@@ -8,7 +8,7 @@
 mod json;
 mod kind;
 pub(crate) mod language_form;
-pub mod place_endpoint;
+pub mod position_endpoint;
 pub(crate) mod push;
 mod response;
 

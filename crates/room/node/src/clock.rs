@@ -10,13 +10,13 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anteroom_room::room_clock::{Offset, SavedOffset};
-use anteroom_room::time::{Millis, Span};
+use anteroom_room::time::{DurationMs, Timestamp};
 use anteroom_store::Clock;
 use parking_lot::Mutex;
 use rustix::time::{ClockId, clock_gettime};
 
 /// The clock is slewed once in this time.
-pub(crate) const SLEW_PERIOD: Span = Span(1_000);
+pub(crate) const SLEW_PERIOD: DurationMs = DurationMs(1_000);
 
 /// An offset is written down again when it has moved this far, in microseconds.
 const SAVE_AFTER_MICROS: u64 = 50_000;
@@ -24,7 +24,7 @@ const SAVE_AFTER_MICROS: u64 = 50_000;
 /// Room time, and how far the wall clock is from it.
 pub trait NodeClock: Clock {
     /// The wall clock.
-    fn wall(&self) -> Millis;
+    fn wall(&self) -> Timestamp;
 
     /// Approaches the wall clock; called once a second.
     fn slew(&self);
@@ -33,7 +33,7 @@ pub trait NodeClock: Clock {
 /// Reads the wall clock. A seam for showing what a stepped clock does.
 pub trait WallClock: Send + Sync + 'static {
     /// Milliseconds since the Unix epoch, as the machine believes.
-    fn read(&self) -> Millis;
+    fn read(&self) -> Timestamp;
 }
 
 /// The machine's wall clock.
@@ -45,10 +45,10 @@ impl WallClock for SystemWallClock {
         clippy::disallowed_methods,
         reason = "the one place that reads the wall clock"
     )]
-    fn read(&self) -> Millis {
+    fn read(&self) -> Timestamp {
         let since = SystemTime::now().duration_since(UNIX_EPOCH);
         let since = since.unwrap_or_default().as_millis();
-        Millis(u64::try_from(since).unwrap_or(u64::MAX))
+        Timestamp(u64::try_from(since).unwrap_or(u64::MAX))
     }
 }
 
@@ -121,17 +121,17 @@ impl RoomClock {
 }
 
 impl Clock for RoomClock {
-    fn now(&self) -> Millis {
+    fn now(&self) -> Timestamp {
         self.offset().room_time(boot_time())
     }
 
-    fn never_before(&self, at: Millis) {
+    fn never_before(&self, at: Timestamp) {
         self.change(|offset| offset.never_before(boot_time(), at));
     }
 }
 
 impl NodeClock for RoomClock {
-    fn wall(&self) -> Millis {
+    fn wall(&self) -> Timestamp {
         self.wall.read()
     }
 
@@ -149,30 +149,30 @@ pub struct HandClock {
 impl HandClock {
     /// A clock that stands at `now`.
     #[must_use]
-    pub fn new(now: Millis) -> Self {
+    pub fn new(now: Timestamp) -> Self {
         Self {
             now: AtomicU64::new(now.0),
         }
     }
 
     /// Moves it on.
-    pub fn advance(&self, by: Span) {
+    pub fn advance(&self, by: DurationMs) {
         self.now.fetch_add(by.0, Ordering::SeqCst);
     }
 }
 
 impl Clock for HandClock {
-    fn now(&self) -> Millis {
-        Millis(self.now.load(Ordering::SeqCst))
+    fn now(&self) -> Timestamp {
+        Timestamp(self.now.load(Ordering::SeqCst))
     }
 
-    fn never_before(&self, at: Millis) {
+    fn never_before(&self, at: Timestamp) {
         self.now.fetch_max(at.0, Ordering::SeqCst);
     }
 }
 
 impl NodeClock for HandClock {
-    fn wall(&self) -> Millis {
+    fn wall(&self) -> Timestamp {
         self.now()
     }
 
@@ -180,10 +180,10 @@ impl NodeClock for HandClock {
 }
 
 /// Time since the machine started, sleep included.
-fn boot_time() -> Span {
+fn boot_time() -> DurationMs {
     let time = clock_gettime(ClockId::Boottime);
     let millis = i128::from(time.tv_sec) * 1_000 + i128::from(time.tv_nsec) / 1_000_000;
-    Span(u64::try_from(millis).unwrap_or(0))
+    DurationMs(u64::try_from(millis).unwrap_or(0))
 }
 
 /// Names this boot of the machine. Where the system does not tell, every start counts as a reboot.
@@ -210,8 +210,8 @@ mod tests {
     struct Stepped(Arc<AtomicU64>);
 
     impl WallClock for Stepped {
-        fn read(&self) -> Millis {
-            Millis(self.0.load(Ordering::SeqCst))
+        fn read(&self) -> Timestamp {
+            Timestamp(self.0.load(Ordering::SeqCst))
         }
     }
 
@@ -226,9 +226,11 @@ mod tests {
         for step in [3_600_000, u64::MAX - 7_199_999] {
             wall.fetch_add(step, Ordering::SeqCst);
             clock.slew();
-            assert!(clock.now().since(before) < Span(60_000));
-            assert!(start().now().since(before) < Span(60_000));
-            assert!(clock.now() >= before - Span(1) && start().now() >= before - Span(1));
+            assert!(clock.now().since(before) < DurationMs(60_000));
+            assert!(start().now().since(before) < DurationMs(60_000));
+            assert!(
+                clock.now() >= before - DurationMs(1) && start().now() >= before - DurationMs(1)
+            );
         }
     }
 
@@ -239,14 +241,14 @@ mod tests {
         fs::write(&file, "nonsense").unwrap();
         let wall = Arc::new(AtomicU64::new(1_694_432_754_000));
         let clock = RoomClock::with_wall_clock(file, Stepped(wall));
-        assert!(clock.now().since(Millis(1_694_432_754_000)) < Span(60_000));
+        assert!(clock.now().since(Timestamp(1_694_432_754_000)) < DurationMs(60_000));
     }
 
     #[test]
     fn room_time_never_falls_behind_the_journal() {
         let dir = tempfile::tempdir().unwrap();
         let clock = RoomClock::start(dir.path().join("clock"));
-        let later = clock.now() + Span(3_600_000);
+        let later = clock.now() + DurationMs(3_600_000);
         clock.never_before(later);
         assert!(clock.now() >= later);
     }

@@ -10,7 +10,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use anteroom_config::orders::Held;
+use anteroom_config::overrides::HeldStops;
 use parking_lot::Mutex;
 
 const FOLDER: &str = "held";
@@ -21,7 +21,7 @@ pub(crate) struct HeldFile {
     path: PathBuf,
     /// What the file held when this process looked last. Locked while it is written, so that what
     /// is written last is what is held last.
-    known: Mutex<Held>,
+    known: Mutex<HeldStops>,
 }
 
 impl HeldFile {
@@ -43,17 +43,19 @@ impl HeldFile {
     /// What another process holds, or one before this held. A file that cannot be read holds
     /// nothing, and the log says so.
     #[must_use]
-    pub(crate) fn read(&self) -> Held {
+    pub(crate) fn read(&self) -> HeldStops {
         let mut known = self.known.lock();
         *known = self.find().unwrap_or_default();
         known.clone()
     }
 
     /// `None` if it cannot be read.
-    fn find(&self) -> Option<Held> {
+    fn find(&self) -> Option<HeldStops> {
         let text = match fs::read(&self.path) {
             Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Some(Held::default()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Some(HeldStops::default());
+            }
             Err(error) => {
                 tracing::error!(file = %self.path.display(), %error, "held stops not read");
                 return None;
@@ -76,7 +78,10 @@ impl HeldFile {
     /// # Errors
     ///
     /// [`io::Error`] if the folder cannot be written.
-    pub(crate) fn update(&self, next: impl FnOnce(&Held, &Held) -> Held) -> io::Result<()> {
+    pub(crate) fn update(
+        &self,
+        next: impl FnOnce(&HeldStops, &HeldStops) -> HeldStops,
+    ) -> io::Result<()> {
         let mut known = self.known.lock();
         let found = self.find();
         let held = next(&known, found.as_ref().unwrap_or(&known));
@@ -91,7 +96,7 @@ impl HeldFile {
         Ok(())
     }
 
-    fn put(&self, held: &Held) -> io::Result<()> {
+    fn put(&self, held: &HeldStops) -> io::Result<()> {
         if !held.is_empty() {
             return self.replace(&serde_json::to_vec(held)?);
         }
@@ -121,12 +126,12 @@ impl HeldFile {
 
 #[cfg(test)]
 mod tests {
-    use anteroom_config::orders::{Actor, HeldStop, Stop};
+    use anteroom_config::overrides::{Actor, HeldStop, Stop};
 
     use super::*;
 
-    fn held() -> Held {
-        let mut held = Held::default();
+    fn held() -> HeldStops {
+        let mut held = HeldStops::default();
         held.add(HeldStop {
             stop: Stop::Pause {
                 message: Some("Back at ten".to_owned()),
@@ -137,7 +142,7 @@ mod tests {
         held
     }
 
-    fn write(file: &HeldFile, held: &Held) {
+    fn write(file: &HeldFile, held: &HeldStops) {
         file.update(|_, _| held.clone()).unwrap();
     }
 
@@ -149,8 +154,8 @@ mod tests {
         write(&file, &held());
         assert_eq!(HeldFile::of(folder.path(), "shop").read(), held());
         assert!(HeldFile::of(folder.path(), "other").read().is_empty());
-        write(&file, &Held::default());
-        write(&file, &Held::default());
+        write(&file, &HeldStops::default());
+        write(&file, &HeldStops::default());
         assert!(file.read().is_empty());
     }
 
@@ -176,13 +181,13 @@ mod tests {
         assert!(HeldFile::changed_at(folder.path()).is_some());
         other
             .update(|before, found| {
-                assert_eq!((before, found), (&Held::default(), &held()));
-                Held::default()
+                assert_eq!((before, found), (&HeldStops::default(), &held()));
+                HeldStops::default()
             })
             .unwrap();
         one.update(|before, found| {
-            assert_eq!((before, found), (&held(), &Held::default()));
-            Held::default()
+            assert_eq!((before, found), (&held(), &HeldStops::default()));
+            HeldStops::default()
         })
         .unwrap();
     }

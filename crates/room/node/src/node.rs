@@ -11,7 +11,7 @@ use crate::held_file::HeldFile;
 use crate::processes::ProcessFile;
 use anteroom_config::{RoomConfig, RoomName};
 use anteroom_room::hash::LotteryKey;
-use anteroom_room::id::{BirthId, DataCenterId, NodeId};
+use anteroom_room::id::{DataCenterId, DeploymentId, NodeId};
 use anteroom_room::room::RoomIdentity;
 use anteroom_store::{Store, introduce};
 use anteroom_ticket::KeyRing;
@@ -39,7 +39,7 @@ pub struct NodeSettings {
     /// Keys of tickets, newest first; at least one.
     pub ticket_keys: Vec<[u8; 32]>,
     /// The deployment's birth.
-    pub birth: BirthId,
+    pub birth: DeploymentId,
     /// The deployment's secret for lotteries.
     pub lottery_key: LotteryKey,
     /// Name of the data center.
@@ -228,7 +228,7 @@ impl Node {
     #[must_use]
     pub fn is_healthy(&self) -> bool {
         let rooms = self.rooms.load();
-        rooms.values().all(|room| room.figures().has_live_lease)
+        rooms.values().all(|room| room.stats().has_live_lease)
     }
 
     /// Whether [`Node::stop`] was called: nobody new should be sent here.
@@ -264,9 +264,9 @@ impl Node {
 
     /// An id of its own for every life of a room: a room that is closed and opened again counts
     /// its requests anew.
-    fn next_life(&self) -> NodeId {
-        let life = self.lives.fetch_add(1, Ordering::Relaxed);
-        NodeId(self.id.0.wrapping_add(life.wrapping_mul(2)))
+    fn next_incarnation(&self) -> NodeId {
+        let incarnation = self.lives.fetch_add(1, Ordering::Relaxed);
+        NodeId(self.id.0.wrapping_add(incarnation.wrapping_mul(2)))
     }
 
     fn open_room(
@@ -275,7 +275,7 @@ impl Node {
         tasks: &mut BTreeMap<RoomName, RoomTask>,
     ) -> Arc<RoomHandle> {
         let identity = RoomIdentity {
-            node: self.next_life(),
+            node: self.next_incarnation(),
             process: self.id,
             is_alone: !self.shared.stores.are_shared(),
             data_center: data_center_id(&self.shared.data_center),
@@ -284,7 +284,7 @@ impl Node {
         let name = config.name.clone();
         let handle = Arc::new(RoomHandle::new(Arc::clone(&self.shared), identity, config));
         let (stop, stopped) = watch::channel(false);
-        let watching = Arc::clone(&handle).watch_orders(stopped.clone());
+        let watching = Arc::clone(&handle).watch_overrides(stopped.clone());
         let writing = Arc::clone(&handle).write_held(stopped.clone());
         let running = Arc::clone(&handle).run(stopped);
         let done = tokio::spawn(async {

@@ -1,9 +1,9 @@
 //! What a front door asks a room, and what it is told.
 
-use anteroom_room::decision::Place;
+use anteroom_room::decision::QueuePosition;
 use anteroom_room::room::passage::Intent;
 use anteroom_room::ticket::Ticket;
-use anteroom_room::time::Millis;
+use anteroom_room::time::Timestamp;
 
 /// A request, as far as a room cares.
 #[derive(Clone, Copy, Debug)]
@@ -27,7 +27,7 @@ pub enum Outcome {
         /// The waiting ticket to hand out; `None` where there is no queue.
         ticket: Option<String>,
         /// Where the visitor stands.
-        place: Place,
+        place: QueuePosition,
     },
     /// The answer to a look: somebody new would be let in.
     MayCome,
@@ -39,7 +39,7 @@ pub struct Pass {
     /// Its ticket.
     pub ticket: Ticket,
     /// Until when it is inside.
-    pub seat_ends_at: Millis,
+    pub seat_ends_at: Timestamp,
     /// A sealed ticket to hand out, if it is to carry a new one from now on.
     pub new_ticket: Option<String>,
     /// Whether it was let in just now.

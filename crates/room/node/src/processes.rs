@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use anteroom_room::id::{NodeId, VisitorId};
 use anteroom_room::room::Predecessors;
 use anteroom_room::sync::Revocation;
-use anteroom_room::time::{Millis, Span};
+use anteroom_room::time::{DurationMs, Timestamp};
 use anteroom_store::wire::deployment::{from_hex, hex};
 use parking_lot::Mutex;
 
@@ -29,7 +29,7 @@ const FOLDER: &str = "processes";
 
 /// How far the file may lag behind what it says of the time of the newest lease. Of 48 hours it
 /// matters little, and a node's lease is renewed several times a second.
-const LAG: Span = Span::from_secs(600);
+const LAG: DurationMs = DurationMs::from_secs(600);
 
 /// The file of this process, and what it found when it came.
 #[derive(Debug)]
@@ -53,9 +53,9 @@ type Rooms = BTreeMap<String, Joined>;
 #[derive(Clone, Debug, Eq, PartialEq)]
 struct Joined {
     /// Until when the ledger's newest lease ran, at least.
-    in_touch_until: Millis,
+    in_touch_until: Timestamp,
     /// The tickets that are refused, and until when.
-    refused: BTreeMap<VisitorId, Millis>,
+    refused: BTreeMap<VisitorId, Timestamp>,
 }
 
 /// A process that ran on this folder and is dead.
@@ -120,7 +120,7 @@ impl ProcessFile {
     pub(crate) fn note_joined(
         &self,
         room: &str,
-        in_touch_until: Millis,
+        in_touch_until: Timestamp,
         refused: &[Revocation],
     ) -> io::Result<()> {
         let mut own = self.own.lock();
@@ -209,7 +209,7 @@ fn written<'a>(rooms: impl IntoIterator<Item = (&'a String, &'a Joined)>) -> Str
     text
 }
 
-fn refusal(visitor: VisitorId, until: Millis) -> Revocation {
+fn refusal(visitor: VisitorId, until: Timestamp) -> Revocation {
     Revocation {
         visitor,
         seat_ends_at: None,
@@ -239,14 +239,14 @@ fn parse(text: &str) -> Rooms {
     rooms
 }
 
-fn parse_room(line: &str) -> Option<(&str, Millis)> {
+fn parse_room(line: &str) -> Option<(&str, Timestamp)> {
     let (until, room) = line.strip_prefix("room ")?.split_once(' ')?;
-    Some((room, Millis(until.parse().ok()?)))
+    Some((room, Timestamp(until.parse().ok()?)))
 }
 
-fn parse_refusal(line: &str) -> Option<(VisitorId, Millis)> {
+fn parse_refusal(line: &str) -> Option<(VisitorId, Timestamp)> {
     let (id, until) = line.strip_prefix("refuses ")?.split_once(' ')?;
-    Some((VisitorId(from_hex(id)?), Millis(until.parse().ok()?)))
+    Some((VisitorId(from_hex(id)?), Timestamp(until.parse().ok()?)))
 }
 
 fn name_of(id: NodeId) -> String {
@@ -300,22 +300,22 @@ mod tests {
     fn a_dead_process_vouches_for_its_successor_in_rooms_it_knew() {
         let folder = tempfile::tempdir().unwrap();
         let first = enter(folder.path(), 1);
-        let refused = [refusal(VisitorId([7; 16]), Millis(900))];
-        first.note_joined("shop", Millis(50), &[]).unwrap();
-        first.note_joined("the other", Millis(60), &[]).unwrap();
-        first.note_joined("shop", Millis(70), &refused).unwrap();
+        let refused = [refusal(VisitorId([7; 16]), Timestamp(900))];
+        first.note_joined("shop", Timestamp(50), &[]).unwrap();
+        first.note_joined("the other", Timestamp(60), &[]).unwrap();
+        first.note_joined("shop", Timestamp(70), &refused).unwrap();
         let beside = enter(folder.path(), 2);
         assert_eq!(beside.predecessors("shop"), Predecessors::default());
         drop((first, beside));
         let next = enter(folder.path(), 3);
         let shop = next.predecessors("shop");
-        assert_eq!(shop.in_touch_until, Some(Millis(70)));
+        assert_eq!(shop.in_touch_until, Some(Timestamp(70)));
         assert_eq!(shop.revoked, refused);
         let mut dead = shop.dead;
         dead.sort_unstable();
         assert_eq!(dead, [NodeId(1), NodeId(2)]);
         let in_touch_until = |room| next.predecessors(room).in_touch_until;
-        assert_eq!(in_touch_until("the other"), Some(Millis(60)));
+        assert_eq!(in_touch_until("the other"), Some(Timestamp(60)));
         assert_eq!(in_touch_until("a third"), None);
         next.forget_predecessors();
         drop(next);
@@ -329,9 +329,9 @@ mod tests {
     fn the_file_lags_ten_minutes_behind_the_lease_at_most() {
         let folder = tempfile::tempdir().unwrap();
         let first = enter(folder.path(), 1);
-        let mut newest = Millis(1_000);
+        let mut newest = Timestamp(1_000);
         for _ in 0..100 {
-            newest = newest + Span::from_secs(61);
+            newest = newest + DurationMs::from_secs(61);
             first.note_joined("shop", newest, &[]).unwrap();
         }
         drop(first);
@@ -344,19 +344,19 @@ mod tests {
     fn of_two_dead_processes_the_one_that_was_in_touch_last_counts() {
         let folder = tempfile::tempdir().unwrap();
         let (first, second) = (enter(folder.path(), 1), enter(folder.path(), 2));
-        first.note_joined("shop", Millis(70), &[]).unwrap();
-        second.note_joined("shop", Millis(50), &[]).unwrap();
+        first.note_joined("shop", Timestamp(70), &[]).unwrap();
+        second.note_joined("shop", Timestamp(50), &[]).unwrap();
         drop((first, second));
         let found = enter(folder.path(), 3).predecessors("shop");
-        assert_eq!(found.in_touch_until, Some(Millis(70)));
+        assert_eq!(found.in_touch_until, Some(Timestamp(70)));
     }
 
     #[test]
     fn a_process_that_said_goodbye_vouches_for_nobody() {
         let folder = tempfile::tempdir().unwrap();
         let first = enter(folder.path(), 1);
-        first.note_joined("shop", Millis(50), &[]).unwrap();
-        first.note_joined("other", Millis(50), &[]).unwrap();
+        first.note_joined("shop", Timestamp(50), &[]).unwrap();
+        first.note_joined("other", Timestamp(50), &[]).unwrap();
         first.leave("shop").unwrap();
         drop(first);
         let third = enter(folder.path(), 3);
@@ -369,8 +369,8 @@ mod tests {
     fn whoever_says_goodbye_takes_the_word_of_those_before_it_along() {
         let folder = tempfile::tempdir().unwrap();
         let first = enter(folder.path(), 1);
-        first.note_joined("shop", Millis(50), &[]).unwrap();
-        first.note_joined("other", Millis(60), &[]).unwrap();
+        first.note_joined("shop", Timestamp(50), &[]).unwrap();
+        first.note_joined("other", Timestamp(60), &[]).unwrap();
         drop(first);
         let second = enter(folder.path(), 2);
         second.leave("shop").unwrap();
@@ -378,7 +378,7 @@ mod tests {
         let third = enter(folder.path(), 3);
         assert_eq!(third.predecessors("shop").in_touch_until, None);
         let other = third.predecessors("other").in_touch_until;
-        assert_eq!(other, Some(Millis(60)));
+        assert_eq!(other, Some(Timestamp(60)));
         third.forget_predecessors();
         third.leave("other").unwrap();
     }

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use anteroom_room::id::{NodeId, VisitorId};
-use anteroom_room::time::Span;
+use anteroom_room::time::DurationMs;
 use anteroom_ticket::NONCE_BYTES;
 use rand::Rng as _;
 
@@ -36,10 +36,10 @@ impl Random {
 
     /// A period, a sixteenth shorter or longer: nodes that started together do not stay in step,
     /// and do not write the same record at the same moment for ever.
-    pub(crate) fn jittered(&self, period: Span) -> Span {
+    pub(crate) fn jittered(&self, period: DurationMs) -> DurationMs {
         let count = self.count.fetch_add(1, Ordering::Relaxed);
         let drawn = count.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48;
-        Span(period.0 - period.0 / 16 + period.0 * drawn / 8 / 0x1_0000)
+        DurationMs(period.0 - period.0 / 16 + period.0 * drawn / 8 / 0x1_0000)
     }
 
     /// A new visitor, from the thread's generator: cryptographic, seeded by the system and seeded
@@ -75,9 +75,9 @@ mod tests {
     #[test]
     fn a_jittered_period_varies_a_little_and_is_right_on_average() {
         let random = Random::new().unwrap();
-        let period = Span(1_600);
-        let drawn: Vec<Span> = (0..1_000).map(|_| random.jittered(period)).collect();
-        let range = Span(1_500)..=Span(1_700);
+        let period = DurationMs(1_600);
+        let drawn: Vec<DurationMs> = (0..1_000).map(|_| random.jittered(period)).collect();
+        let range = DurationMs(1_500)..=DurationMs(1_700);
         assert!(drawn.iter().all(|one| range.contains(one)));
         let mean = drawn.iter().map(|one| one.0).sum::<u64>() / 1_000;
         assert!(mean.abs_diff(period.0) < 20, "{mean}");

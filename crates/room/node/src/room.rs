@@ -5,11 +5,11 @@
 //! takes no lock.
 
 mod asking;
-mod figures;
 mod holding;
 mod listening;
 mod movement;
-mod orders;
+mod overrides;
+mod stats;
 mod syncing;
 mod tickets;
 mod wall_time;
@@ -21,15 +21,15 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use crate::held_file::HeldFile;
 use crate::processes::ProcessFile;
 use anteroom_config::RoomConfig;
-use anteroom_config::orders::Orders;
-use anteroom_room::decision::{Place, QueueReason};
-use anteroom_room::id::{BirthId, DataCenterId};
+use anteroom_config::overrides::RoomOverrides;
+use anteroom_room::decision::{QueuePosition, QueueReason};
+use anteroom_room::id::{DataCenterId, DeploymentId};
 use anteroom_room::origin::OriginOutcome;
-use anteroom_room::room::passage::{Arriving, Passage, Step};
+use anteroom_room::room::passage::{ArrivalKind, RequestFlow, Step};
 use anteroom_room::room::view::View;
 use anteroom_room::room::{Capacity, Room, RoomIdentity};
 use anteroom_room::ticket::Ticket;
-use anteroom_room::time::{Millis, Span};
+use anteroom_room::time::{DurationMs, Timestamp};
 use anteroom_store::{CounterName, SyncError};
 use anteroom_ticket::{Binding, KeyRing};
 use arc_swap::ArcSwap;
@@ -40,20 +40,20 @@ use crate::outcome::{Arrival, Outcome, Pass};
 use crate::random::Random;
 use crate::stores::{Ledgers, Stores};
 use asking::{Joined, Rounds};
-pub use figures::RoomFigures;
-pub use holding::Obeyed;
-pub use orders::ObeyError;
+pub use holding::CommandOutcome;
+pub use overrides::CommandError;
+pub use stats::RoomStats;
 use wall_time::{in_room_time, in_wall_time};
 
 /// When whoever was turned away by a process that is not joined yet tries again.
-const RETRY_UNJOINED: Span = Span::from_secs(2);
+const RETRY_UNJOINED: DurationMs = DurationMs::from_secs(2);
 
 /// What all rooms of a node share.
 pub(crate) struct Shared {
     pub(crate) clock: Arc<dyn NodeClock>,
     pub(crate) stores: Stores,
     pub(crate) ring: ArcSwap<KeyRing>,
-    pub(crate) birth: BirthId,
+    pub(crate) birth: DeploymentId,
     pub(crate) random: Random,
     pub(crate) data_center: String,
     /// This process in its data folder; `None` where no other process meets visitors.
@@ -67,13 +67,13 @@ pub struct RoomHandle {
     shared: Arc<Shared>,
     name: String,
     here: DataCenterId,
-    opened_at: Millis,
+    opened_at: Timestamp,
     ledgers: Ledgers,
-    history: figures::History,
+    history: stats::History,
     settings: ArcSwap<Settings>,
     /// Held while settings are replaced: the file and operators both change them.
     changing: Mutex<()>,
-    bulletin: orders::Bulletin,
+    bulletin: overrides::OverrideState,
     /// Stops that hold here and are not written down.
     holding: Arc<holding::Holding>,
     room: Mutex<Room>,
@@ -91,9 +91,9 @@ struct Settings {
     config: Arc<RoomConfig>,
     file: Arc<RoomConfig>,
     /// What is written down.
-    said: Arc<Orders>,
+    said: Arc<RoomOverrides>,
     /// The same, under the stops that this node holds by itself.
-    orders: Arc<Orders>,
+    overrides: Arc<RoomOverrides>,
     binding: Binding,
 }
 
@@ -105,8 +105,8 @@ struct Counts {
     strange_tickets: AtomicU64,
     syncs: AtomicU64,
     failed_syncs: AtomicU64,
-    world_syncs: AtomicU64,
-    failed_world_syncs: AtomicU64,
+    global_syncs: AtomicU64,
+    failed_global_syncs: AtomicU64,
 }
 
 impl std::fmt::Debug for RoomHandle {
@@ -123,7 +123,7 @@ impl RoomHandle {
         let ledgers = shared.stores.ledgers(&name, shared.birth, here);
         let about = format!("room {name}");
         let hearing = shared.stores.hearing(&name, shared.birth, &about);
-        let bulletin = orders::Bulletin::new(hearing);
+        let bulletin = overrides::OverrideState::new(hearing);
         let rules = in_room_time(config.rules, &*shared.clock);
         let before = shared.process.as_ref();
         let before = before
@@ -151,7 +151,7 @@ impl RoomHandle {
             here,
             opened_at,
             ledgers,
-            history: figures::History::default(),
+            history: stats::History::default(),
         };
         if !handle.holding.held().is_empty() {
             tracing::warn!(room = %handle.name, "stops of a process before this one hold");
@@ -168,13 +168,13 @@ impl RoomHandle {
 
     /// Room time.
     #[must_use]
-    pub fn now(&self) -> Millis {
+    pub fn now(&self) -> Timestamp {
         self.shared.clock.now()
     }
 
     /// The wall clock, by which people read times.
     #[must_use]
-    pub fn wall_now(&self) -> Millis {
+    pub fn wall_now(&self) -> Timestamp {
         self.shared.clock.wall()
     }
 
@@ -193,7 +193,7 @@ impl RoomHandle {
                 return self.pass(ticket, seat_ends_at, false);
             }
         }
-        let passage = Passage::new(Arriving {
+        let passage = RequestFlow::new(ArrivalKind {
             ticket,
             fresh: Random::visitor(),
             is_navigation: arrival.is_navigation,
@@ -204,7 +204,7 @@ impl RoomHandle {
     }
 
     /// Takes a request through its steps.
-    async fn go_through(&self, mut passage: Passage) -> Outcome {
+    async fn go_through(&self, mut passage: RequestFlow) -> Outcome {
         let mut patience = self.patience();
         let mut step = self.locked(|room, now| passage.decide(room, now));
         loop {
@@ -234,8 +234,8 @@ impl RoomHandle {
                     patience = self.patience();
                     let is_look = passage.is_look();
                     if is_look {
-                        self.hear_orders().await;
-                    } else if !self.are_orders_fresh() {
+                        self.hear_overrides().await;
+                    } else if !self.are_overrides_fresh() {
                         let may_ask_parent = self.hear_and_ask(&mut patience).await;
                         passage.set_may_ask_parent(may_ask_parent);
                     }
@@ -258,7 +258,7 @@ impl RoomHandle {
         }
     }
 
-    fn pass(&self, ticket: Ticket, seat_ends_at: Millis, is_new_ticket: bool) -> Outcome {
+    fn pass(&self, ticket: Ticket, seat_ends_at: Timestamp, is_new_ticket: bool) -> Outcome {
         self.counts.passed.fetch_add(1, Ordering::Relaxed);
         Outcome::Pass(Pass {
             ticket,
@@ -270,8 +270,8 @@ impl RoomHandle {
 
     /// No ledger counts on this process, so that it cannot know whose session was ended: its
     /// tickets are left as they are, and nobody passes.
-    fn not_joined(&self, now: Millis) -> Outcome {
-        let place = Place {
+    fn not_joined(&self, now: Timestamp) -> Outcome {
+        let place = QueuePosition {
             reason: QueueReason::StoreAway,
             people_ahead: None,
             people_waiting: 0,
@@ -374,7 +374,7 @@ impl RoomHandle {
 
     /// One decision, with one `now` that is read after the lock is held: decisions follow each
     /// other in time.
-    fn locked<T>(&self, decide: impl FnOnce(&mut Room, Millis) -> T) -> T {
+    fn locked<T>(&self, decide: impl FnOnce(&mut Room, Timestamp) -> T) -> T {
         let mut room = self.room.lock();
         decide(&mut room, self.shared.clock.now())
     }
@@ -384,8 +384,8 @@ impl Settings {
     fn new(
         config: RoomConfig,
         file: Arc<RoomConfig>,
-        said: Arc<Orders>,
-        orders: Arc<Orders>,
+        said: Arc<RoomOverrides>,
+        overrides: Arc<RoomOverrides>,
     ) -> Self {
         let cookie_name = config.cookie_name();
         Self {
@@ -393,7 +393,7 @@ impl Settings {
             config: Arc::new(config),
             file,
             said,
-            orders,
+            overrides,
         }
     }
 }

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use anteroom_config::orders::Record;
+use anteroom_config::overrides::Record;
 use anteroom_room::allocation::CounterScope;
-use anteroom_room::id::{BirthId, DataCenterId};
-use anteroom_room::ledger::LendingTerms;
+use anteroom_room::id::{DataCenterId, DeploymentId};
+use anteroom_room::ledger::LeaseTerms;
 #[cfg(debug_assertions)]
-use anteroom_room::time::Span;
-use anteroom_store::{Hearing, LedgerPlace, LedgerRole, RecordKey, SaidPlace, Store};
+use anteroom_room::time::DurationMs;
+use anteroom_store::{LedgerPlace, LedgerRole, OverrideFeed, OverrideStore, RecordKey, Store};
 
 /// Names a shorter lease of the global ledger, in seconds. Fault runs on real processes set it:
 /// they see that lease end, and nobody waits ten minutes for a test. All nodes need the same value.
@@ -27,7 +27,7 @@ pub enum Stores {
         /// This data center's.
         local: Arc<dyn Store>,
         /// The one behind all data centers; the same server may be both.
-        world: Arc<dyn Store>,
+        global: Arc<dyn Store>,
     },
 }
 
@@ -36,7 +36,7 @@ pub(crate) struct Ledgers {
     /// The one it talks to.
     pub(crate) parent: LedgerPlace,
     /// The one behind that.
-    pub(crate) world: Option<LedgerPlace>,
+    pub(crate) global: Option<LedgerPlace>,
 }
 
 impl Ledgers {
@@ -45,7 +45,7 @@ impl Ledgers {
         match self.parent.role() {
             LedgerRole::Alone => None,
             LedgerRole::Root(_) => Some(&self.parent),
-            LedgerRole::Below(_) => self.world.as_ref(),
+            LedgerRole::Below(_) => self.global.as_ref(),
         }
     }
 }
@@ -55,11 +55,11 @@ impl Stores {
     pub(crate) fn common(&self) -> Option<&Arc<dyn Store>> {
         match self {
             Self::Alone(_) => None,
-            Self::Shared(store) | Self::TwoLevels { world: store, .. } => Some(store),
+            Self::Shared(store) | Self::TwoLevels { global: store, .. } => Some(store),
         }
     }
 
-    pub(crate) fn ledgers(&self, room: &str, birth: BirthId, here: DataCenterId) -> Ledgers {
+    pub(crate) fn ledgers(&self, room: &str, birth: DeploymentId, here: DataCenterId) -> Ledgers {
         let key = |level: &str| RecordKey(format!("{room}/{:016x}/{level}", birth.0));
         let place = |store: &Arc<dyn Store>, key, role| {
             LedgerPlace::new(Arc::clone(store), key, room, role)
@@ -67,21 +67,21 @@ impl Stores {
         match self {
             Self::Alone(store) => Ledgers {
                 parent: place(store, RecordKey(room.to_owned()), LedgerRole::Alone),
-                world: None,
+                global: None,
             },
             Self::Shared(store) => {
-                let role = LedgerRole::Root(LendingTerms::default());
+                let role = LedgerRole::Root(LeaseTerms::default());
                 Ledgers {
                     parent: place(store, key("all"), role),
-                    world: None,
+                    global: None,
                 }
             }
-            Self::TwoLevels { local, world } => {
+            Self::TwoLevels { local, global } => {
                 let below = LedgerRole::Below(here);
                 let root = LedgerRole::Root(global_lending());
                 Ledgers {
                     parent: place(local, key(&format!("{:08x}", here.0)), below),
-                    world: Some(place(world, key("world"), root)),
+                    global: Some(place(global, key("world"), root)),
                 }
             }
         }
@@ -91,16 +91,21 @@ impl Stores {
     /// whatever else by a name that no room has. It is kept with what lends what the limits allow;
     /// and a copy next door, if that is elsewhere.
     #[must_use]
-    pub fn hearing<R: Record>(&self, name: &str, birth: BirthId, about: &str) -> Hearing<R> {
+    pub fn hearing<R: Record>(
+        &self,
+        name: &str,
+        birth: DeploymentId,
+        about: &str,
+    ) -> OverrideFeed<R> {
         let place = |store: &Arc<dyn Store>, end: &str| {
-            SaidPlace::new(Arc::clone(store), &format!("{name}/{:016x}{end}", birth.0))
+            OverrideStore::new(Arc::clone(store), &format!("{name}/{:016x}{end}", birth.0))
         };
         let places = match self {
-            Self::Alone(store) => (SaidPlace::new(Arc::clone(store), name), None),
+            Self::Alone(store) => (OverrideStore::new(Arc::clone(store), name), None),
             Self::Shared(store) => (place(store, ""), None),
-            Self::TwoLevels { local, world } => (place(world, ""), Some(place(local, "/copy"))),
+            Self::TwoLevels { local, global } => (place(global, ""), Some(place(local, "/copy"))),
         };
-        Hearing::new(places, self.are_shared(), about)
+        OverrideFeed::new(places, self.are_shared(), about)
     }
 
     /// Where counters of this scope are kept.
@@ -108,7 +113,7 @@ impl Stores {
         match (self, scope) {
             (Self::Alone(store) | Self::Shared(store), _) => store,
             (Self::TwoLevels { local, .. }, CounterScope::DataCenter(_)) => local,
-            (Self::TwoLevels { world, .. }, CounterScope::Anywhere) => world,
+            (Self::TwoLevels { global, .. }, CounterScope::Anywhere) => global,
         }
     }
 
@@ -123,9 +128,9 @@ impl Stores {
     pub(crate) async fn close(&self) {
         match self {
             Self::Alone(store) | Self::Shared(store) => store.close().await,
-            Self::TwoLevels { local, world } => {
+            Self::TwoLevels { local, global } => {
                 local.close().await;
-                world.close().await;
+                global.close().await;
             }
         }
     }
@@ -133,20 +138,20 @@ impl Stores {
 
 /// How long the global ledger lends.
 #[cfg(not(debug_assertions))]
-const fn global_lending() -> LendingTerms {
-    LendingTerms::WORLD
+const fn global_lending() -> LeaseTerms {
+    LeaseTerms::ROOT
 }
 
 /// How long the global ledger lends. Only programs that are not built for release read
 /// [`GLOBAL_LEASE`]: no operator can shorten a lease in production.
 #[cfg(debug_assertions)]
-fn global_lending() -> LendingTerms {
+fn global_lending() -> LeaseTerms {
     let secs = std::env::var(GLOBAL_LEASE).ok();
     let Some(secs) = secs.and_then(|secs| secs.parse().ok()) else {
-        return LendingTerms::WORLD;
+        return LeaseTerms::ROOT;
     };
     tracing::warn!(secs, "global lease shortened for a fault run");
-    LendingTerms {
-        ttl: Span::from_secs(secs),
+    LeaseTerms {
+        ttl: DurationMs::from_secs(secs),
     }
 }

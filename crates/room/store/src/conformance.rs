@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use anteroom_config::orders::{Actor, Entry, Orders, Record as _};
+use anteroom_config::overrides::{Actor, Entry, Record as _, RoomOverrides};
 use anteroom_room::allocation::{CounterKey, CounterScope};
 use anteroom_room::time::Minute;
 
-use crate::orders::{ChangeError, OrdersPlace};
+use crate::overrides::{ChangeError, RoomOverrideStore};
 use crate::store::{
     CounterName, Expected, Identity, RecordKey, RecordVersion, Store, StoreError, Swap,
 };
@@ -44,18 +44,18 @@ pub async fn check(store: &dyn Store) -> Result<(), StoreError> {
 /// # Panics
 ///
 /// If the store does not do what it must: this is a test.
-pub async fn check_orders(
+pub async fn check_overrides(
     store: Arc<dyn Store>,
     again: Arc<dyn Store>,
 ) -> Result<(), ChangeError<Infallible>> {
     let (place, other) = (
-        OrdersPlace::new(store, "shop/1"),
-        OrdersPlace::new(again, "shop/1"),
+        RoomOverrideStore::new(store, "shop/1"),
+        RoomOverrideStore::new(again, "shop/1"),
     );
     let failed = ChangeError::Store;
     assert_eq!(place.read().await.map_err(failed)?, None);
-    let nothing = Orders::default();
-    let next = |before: &Orders| Ok(said(before, "one"));
+    let nothing = RoomOverrides::default();
+    let next = |before: &RoomOverrides| Ok(said(before, "one"));
     let first = place.change(&nothing, next).await?;
     assert_eq!(other.read().await.map_err(failed)?, Some(first.clone()));
 
@@ -81,7 +81,7 @@ pub async fn check_orders(
     let newest = place.read().await.map_err(failed)?.expect("it was written");
     place.restore(&first).await.map_err(failed)?;
     assert_eq!(other.read().await.map_err(failed)?, Some(newest.clone()));
-    let ahead = Orders {
+    let ahead = RoomOverrides {
         version: 9,
         ..newest
     };
@@ -95,9 +95,9 @@ pub async fn check_orders(
     Ok(())
 }
 
-fn said(before: &Orders, what: &str) -> Orders {
+fn said(before: &RoomOverrides, what: &str) -> RoomOverrides {
     let version = before.version + 1;
-    Orders {
+    RoomOverrides {
         version,
         message: Some(what.to_owned()),
         newest: Some(Entry {

@@ -9,9 +9,9 @@ use std::collections::BTreeMap;
 
 use crate::wire::deployment::{self as record, DamagedDeployment, DeploymentFacts};
 use anteroom_room::hash::LotteryKey;
-use anteroom_room::id::{BirthId, DataCenterId};
+use anteroom_room::id::{DataCenterId, DeploymentId};
 use anteroom_room::ledger_call::{FirstStart, Kept};
-use anteroom_room::time::Span;
+use anteroom_room::time::DurationMs;
 
 use crate::store::{Identity, Loaded, RecordKey, Store, StoreError, Swap};
 
@@ -22,7 +22,7 @@ const TRIES: u32 = 32;
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Deployment {
     /// Tickets of another birth are no tickets.
-    pub birth: BirthId,
+    pub birth: DeploymentId,
     /// The secret of its lotteries.
     pub lottery_key: LotteryKey,
 }
@@ -107,7 +107,7 @@ pub async fn join(
 /// # Errors
 ///
 /// As [`join`].
-pub async fn restore(store: &dyn Store, own: &Membership) -> Result<BirthId, JoinError> {
+pub async fn restore(store: &dyn Store, own: &Membership) -> Result<DeploymentId, JoinError> {
     let found = join(store, own, false).await?;
     Ok(found.deployment.birth)
 }
@@ -143,7 +143,7 @@ pub async fn introduce(
 
 /// Whether a ledger that is not in this store was never in it, or nothing that it had lent can run
 /// any more: after a loss, whoever was lent something has `ttl` to say so.
-pub(crate) async fn is_first_start(store: &dyn Store, ttl: Span) -> Result<bool, StoreError> {
+pub(crate) async fn is_first_start(store: &dyn Store, ttl: DurationMs) -> Result<bool, StoreError> {
     let key = key();
     for _ in 0..TRIES {
         let loaded = store.load(&key).await?;

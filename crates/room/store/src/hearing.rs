@@ -12,17 +12,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use anteroom_config::orders::{DamagedOrders, Log, Record as Said};
+use anteroom_config::overrides::{DamagedOverrides, Log, Record as Said};
 use tokio::time::timeout;
 
-use crate::orders::{ChangeError, SaidPlace};
+use crate::overrides::{ChangeError, OverrideStore};
 use crate::store::{StoreError, chain};
 
 /// A read that takes longer has failed.
-const TIME_OUT: Duration = Duration::from_secs(1);
+const TIMEOUT: Duration = Duration::from_secs(1);
 
 /// What holds in a process, as far as it has heard.
-pub trait Listener<R>: Sync {
+pub trait OverrideListener<R>: Sync {
     /// What it knows.
     fn known(&self) -> Arc<R>;
 
@@ -32,12 +32,12 @@ pub trait Listener<R>: Sync {
 
 /// Where it is kept what operators say about one thing, as one process hears it.
 #[derive(Debug)]
-pub struct Hearing<R> {
+pub struct OverrideFeed<R> {
     /// The record that counts.
-    place: SaidPlace<R>,
-    /// A copy in this data center's own store, for a node that starts while the world's is away or
+    place: OverrideStore<R>,
+    /// A copy in this data center's own store, for a node that starts while the root's is away or
     /// has lost it.
-    copy: Option<SaidPlace<R>>,
+    copy: Option<OverrideStore<R>>,
     are_others: bool,
     about: Box<str>,
     is_failing: AtomicBool,
@@ -47,12 +47,12 @@ pub struct Hearing<R> {
     has_heard_copy: AtomicBool,
 }
 
-impl<R: Said> Hearing<R> {
+impl<R: Said> OverrideFeed<R> {
     /// Hears what is said in `place`. `are_others` says whether other processes write there;
     /// `about` names in the log what it is about.
     #[must_use]
     pub fn new(
-        (place, copy): (SaidPlace<R>, Option<SaidPlace<R>>),
+        (place, copy): (OverrideStore<R>, Option<OverrideStore<R>>),
         are_others: bool,
         about: &str,
     ) -> Self {
@@ -105,7 +105,7 @@ impl<R: Said> Hearing<R> {
     ///
     /// [`StoreError`] if the record that counts cannot be read. What is known holds, and what the
     /// copy knows.
-    pub async fn read(&self, listener: &impl Listener<R>) -> Result<(), StoreError> {
+    pub async fn read(&self, listener: &impl OverrideListener<R>) -> Result<(), StoreError> {
         // Before the other: whoever says something tells the copy last.
         if let Err(error) = self.read_copy(listener).await {
             tracing::debug!(
@@ -160,7 +160,7 @@ impl<R: Said> Hearing<R> {
     /// # Errors
     ///
     /// [`StoreError`] if its store does not answer. A copy that cannot be understood is none.
-    pub async fn read_copy(&self, listener: &impl Listener<R>) -> Result<(), StoreError> {
+    pub async fn read_copy(&self, listener: &impl OverrideListener<R>) -> Result<(), StoreError> {
         let Some(copy) = self.copy.as_ref().filter(|_| !self.has_heard_copy()) else {
             return Ok(());
         };
@@ -176,8 +176,9 @@ impl<R: Said> Hearing<R> {
         Ok(())
     }
 
-    /// Changes what was said, as [`SaidPlace::change`]; it holds here when this returns. The copy
-    /// is read before, if that was not done yet: what it knows would be older than this for ever.
+    /// Changes what was said, as [`OverrideStore::change`]; it holds here when this returns. The
+    /// copy is read before, if that was not done yet: what it knows would be older than this for
+    /// ever.
     ///
     /// # Errors
     ///
@@ -185,7 +186,7 @@ impl<R: Said> Hearing<R> {
     /// what it says now holds, if it says something.
     pub async fn change<E: std::error::Error + 'static>(
         &self,
-        listener: &impl Listener<R>,
+        listener: &impl OverrideListener<R>,
         change: impl FnMut(&R) -> Result<R, E>,
     ) -> Result<Arc<R>, ChangeError<E>> {
         self.read_copy(listener).await.map_err(ChangeError::Store)?;
@@ -215,7 +216,7 @@ impl<R: Said> Hearing<R> {
     }
 
     /// For hard times: in the data center's own store.
-    fn keep_copy(&self, listener: &impl Listener<R>) {
+    fn keep_copy(&self, listener: &impl OverrideListener<R>) {
         if let Some(copy) = &self.copy {
             keep(copy, &listener.known());
         }
@@ -225,13 +226,13 @@ impl<R: Said> Hearing<R> {
 /// Whether there is a record, and nobody can read it.
 fn is_damaged(error: &StoreError) -> bool {
     match error {
-        StoreError::Refused { source, .. } => source.is::<DamagedOrders>(),
+        StoreError::Refused { source, .. } => source.is::<DamagedOverrides>(),
         _ => false,
     }
 }
 
-async fn in_time<R: Said>(place: &SaidPlace<R>, about: &str) -> Result<R, StoreError> {
-    match timeout(TIME_OUT, place.read()).await {
+async fn in_time<R: Said>(place: &OverrideStore<R>, about: &str) -> Result<R, StoreError> {
+    match timeout(TIMEOUT, place.read()).await {
         Ok(read) => read.map(Option::unwrap_or_default),
         Err(elapsed) => Err(StoreError::Unavailable {
             doing: "reach within a second",
@@ -242,10 +243,10 @@ async fn in_time<R: Said>(place: &SaidPlace<R>, about: &str) -> Result<R, StoreE
 }
 
 /// Sees to it that a place knows this, while everything goes on.
-fn keep<R: Said>(place: &SaidPlace<R>, said: &Arc<R>) {
+fn keep<R: Said>(place: &OverrideStore<R>, said: &Arc<R>) {
     let (place, said) = (place.clone(), Arc::clone(said));
     tokio::spawn(async move {
-        match timeout(TIME_OUT, place.restore(&said)).await {
+        match timeout(TIMEOUT, place.restore(&said)).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => {
                 let error: &dyn std::error::Error = &error;

@@ -9,14 +9,14 @@ pub mod conformance;
 mod deployment;
 mod hearing;
 pub mod memory;
-mod orders;
+mod overrides;
 mod store;
 mod syncing;
 pub mod wire;
 
 pub use deployment::{Deployment, JoinError, Membership, TicketKeys, introduce, join, restore};
-pub use hearing::{Hearing, Listener};
-pub use orders::{ChangeError, OrdersPlace, SaidPlace, is_orders};
+pub use hearing::{OverrideFeed, OverrideListener};
+pub use overrides::{ChangeError, OverrideStore, RoomOverrideStore, is_overrides};
 pub use store::{
     BoxFuture, Clock, CounterName, Expected, Identity, Loaded, Record, RecordKey, RecordVersion,
     Store, StoreError, Swap, chain,

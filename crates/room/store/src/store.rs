@@ -5,7 +5,7 @@ use std::pin::Pin;
 
 use anteroom_room::allocation::CounterKey;
 pub use anteroom_room::ledger_call::{Expected, Identity, RecordVersion};
-use anteroom_room::time::Millis;
+use anteroom_room::time::Timestamp;
 
 /// A future that a store returns. Boxed: a node talks to its store a few times a second, and one
 /// allocation buys that nodes need not know which store it is.
@@ -36,10 +36,10 @@ pub trait Store: Send + Sync + 'static {
 /// Tells the time of rooms. A store that lives in this process uses the node's clock.
 pub trait Clock: Send + Sync + 'static {
     /// Now.
-    fn now(&self) -> Millis;
+    fn now(&self) -> Timestamp;
 
     /// Room time was at least this before: it never falls behind what a journal has seen.
-    fn never_before(&self, at: Millis);
+    fn never_before(&self, at: Timestamp);
 }
 
 /// Name of a record: one ledger.
@@ -61,7 +61,7 @@ pub struct Loaded {
     /// The record; `None` if there is none.
     pub record: Option<Record>,
     /// The store's clock.
-    pub now: Millis,
+    pub now: Timestamp,
     /// The store's identity.
     pub identity: Identity,
 }

@@ -8,14 +8,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::wire::ledger::{self as record, LedgerRecordError};
-use anteroom_room::id::Life;
+use anteroom_room::id::Incarnation;
 use anteroom_room::ledger::Ledger;
-use anteroom_room::ledger_call::{
-    Deed, Next, Opening, STEP_ASIDE_MAX, Seen, TRIES, Tries, Written,
-};
 pub use anteroom_room::ledger_call::{Exchange, LedgerRole};
+use anteroom_room::ledger_call::{
+    LedgerOperation, Next, Opening, STEP_ASIDE_MAX, Seen, TRIES, Tries, Written,
+};
 use anteroom_room::sync::{Reply, SyncRequest};
-use anteroom_room::time::{Millis, Span};
+use anteroom_room::time::{DurationMs, Timestamp};
 use tokio::time::Instant;
 
 use crate::deployment;
@@ -28,11 +28,11 @@ pub struct LedgerPlace {
     key: RecordKey,
     room: String,
     role: LedgerRole,
-    lives: Lives,
+    lives: IncarnationSource,
 }
 
 /// Draws the life of a record that begins anew.
-type Lives = Arc<dyn Fn() -> Result<Life, SyncError> + Send + Sync>;
+type IncarnationSource = Arc<dyn Fn() -> Result<Incarnation, SyncError> + Send + Sync>;
 
 /// Why a sync brought no reply.
 #[derive(Debug, thiserror::Error)]
@@ -81,14 +81,14 @@ impl LedgerPlace {
             key,
             room,
             role,
-            lives: Arc::new(new_life),
+            lives: Arc::new(new_incarnation),
         }
     }
 
     /// The same with lives from elsewhere: for replays, which must draw what was drawn before.
     #[doc(hidden)]
     #[must_use]
-    pub fn with_lives(mut self, lives: impl Fn() -> Life + Send + Sync + 'static) -> Self {
+    pub fn with_lives(mut self, lives: impl Fn() -> Incarnation + Send + Sync + 'static) -> Self {
         self.lives = Arc::new(move || Ok(lives()));
         self
     }
@@ -110,7 +110,7 @@ impl LedgerPlace {
         Ok(exchange.reply)
     }
 
-    /// Brings what the world's ledger said, if anything, and sends a request; and draws the next
+    /// Brings what the root's ledger said, if anything, and sends a request; and draws the next
     /// request to the world if that is due. `is_wanted`: somebody waits for more than is here.
     ///
     /// # Errors
@@ -126,7 +126,7 @@ impl LedgerPlace {
         news: Option<&Reply>,
         is_wanted: bool,
     ) -> Result<Exchange, SyncError> {
-        let deed = Deed::Sync {
+        let deed = LedgerOperation::Sync {
             request: Box::new(request.clone()),
             news: news.cloned(),
             is_wanted,
@@ -135,13 +135,14 @@ impl LedgerPlace {
         Ok(exchange.expect("a child that speaks is answered"))
     }
 
-    /// Brings what the world's ledger said, and nothing else.
+    /// Brings what the root's ledger said, and nothing else.
     ///
     /// # Errors
     ///
     /// As [`LedgerPlace::sync`].
     pub async fn deliver(&self, news: &Reply) -> Result<(), SyncError> {
-        self.perform(&Deed::Deliver(news.clone())).await?;
+        self.perform(&LedgerOperation::Deliver(news.clone()))
+            .await?;
         Ok(())
     }
 
@@ -151,7 +152,7 @@ impl LedgerPlace {
     ///
     /// As [`LedgerPlace::sync`].
     pub async fn assume_empty(&self) -> Result<(), SyncError> {
-        self.perform(&Deed::AssumeEmpty).await?;
+        self.perform(&LedgerOperation::AssumeEmpty).await?;
         Ok(())
     }
 
@@ -161,7 +162,7 @@ impl LedgerPlace {
     ///
     /// As [`LedgerPlace::sync`].
     #[doc(hidden)]
-    pub async fn perform(&self, deed: &Deed) -> Result<Option<Exchange>, SyncError> {
+    pub async fn perform(&self, deed: &LedgerOperation) -> Result<Option<Exchange>, SyncError> {
         let lending = self.role.lending();
         self.change(|ledger, now| deed.perform(ledger, lending, now))
             .await
@@ -172,7 +173,7 @@ impl LedgerPlace {
     /// # Errors
     ///
     /// As [`LedgerPlace::sync`].
-    pub async fn read(&self) -> Result<(Ledger, Millis), SyncError> {
+    pub async fn read(&self) -> Result<(Ledger, Timestamp), SyncError> {
         let loaded = self.load().await?;
         let ledger = self.open(&loaded).await?;
         Ok((ledger, loaded.now))
@@ -186,7 +187,7 @@ impl LedgerPlace {
     #[doc(hidden)]
     pub async fn change<T>(
         &self,
-        mut change: impl FnMut(&mut Ledger, Millis) -> T,
+        mut change: impl FnMut(&mut Ledger, Timestamp) -> T,
     ) -> Result<T, SyncError> {
         let mut tries = Tries::default();
         let mut loaded = self.load().await?;
@@ -205,7 +206,7 @@ impl LedgerPlace {
                 Swap::Conflict(_) => Written::Conflict,
                 Swap::OtherStore => Written::OtherStore,
             };
-            let next = tries.handle_written(written, Span(took));
+            let next = tries.handle_written(written, DurationMs(took));
             loaded = match (next, swap) {
                 (Next::Done, _) => return Ok(done),
                 (Next::GiveUp, _) => {
@@ -298,8 +299,8 @@ impl LedgerPlace {
     }
 }
 
-fn new_life() -> Result<Life, SyncError> {
-    getrandom::u64().map(Life).map_err(SyncError::Random)
+fn new_incarnation() -> Result<Incarnation, SyncError> {
+    getrandom::u64().map(Incarnation).map_err(SyncError::Random)
 }
 
 /// Lets others go first, each for another while.

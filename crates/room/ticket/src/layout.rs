@@ -4,9 +4,9 @@
 //! 0 = waiting), flags (1), number of seats (1), and for each seat data center (4), end (8),
 //! epoch (4).
 
-use anteroom_room::id::{BirthId, DataCenterId, Epoch, VisitorId};
+use anteroom_room::id::{DataCenterId, DeploymentId, Epoch, VisitorId};
 use anteroom_room::ticket::{SEATS_MAX, Seat, Seats, Ticket};
-use anteroom_room::time::Millis;
+use anteroom_room::time::Timestamp;
 
 const VERSION: u8 = 1;
 const FLAG_PROVISIONAL: u8 = 1;
@@ -21,7 +21,7 @@ pub(crate) const CONTENT_BYTES_MAX: usize = FIXED_BYTES + SEATS_MAX * SEAT_BYTES
 pub(crate) struct NoTicket;
 
 /// Writes a ticket; returns the buffer and how much of it is used.
-pub(crate) fn write(birth: BirthId, ticket: &Ticket) -> ([u8; CONTENT_BYTES_MAX], usize) {
+pub(crate) fn write(birth: DeploymentId, ticket: &Ticket) -> ([u8; CONTENT_BYTES_MAX], usize) {
     let mut writer = Writer {
         bytes: [0; CONTENT_BYTES_MAX],
         length: 0,
@@ -50,16 +50,16 @@ pub(crate) fn write(birth: BirthId, ticket: &Ticket) -> ([u8; CONTENT_BYTES_MAX]
 }
 
 /// Reads a ticket and the birth under which it was written.
-pub(crate) fn read(bytes: &[u8]) -> Result<(BirthId, Ticket), NoTicket> {
+pub(crate) fn read(bytes: &[u8]) -> Result<(DeploymentId, Ticket), NoTicket> {
     let mut reader = Reader { rest: bytes };
     if reader.u8()? != VERSION {
         return Err(NoTicket);
     }
-    let birth = BirthId(reader.u64()?);
+    let birth = DeploymentId(reader.u64()?);
     let visitor = VisitorId(reader.take()?);
-    let bucket = Millis(reader.u64()?);
-    let last_check_in_at = Millis(reader.u64()?);
-    let accepted_at = Some(Millis(reader.u64()?)).filter(|at| at.0 != 0);
+    let bucket = Timestamp(reader.u64()?);
+    let last_check_in_at = Timestamp(reader.u64()?);
+    let accepted_at = Some(Timestamp(reader.u64()?)).filter(|at| at.0 != 0);
     let flags = reader.u8()?;
     if flags & !FLAG_PROVISIONAL != 0 {
         return Err(NoTicket);
@@ -121,7 +121,7 @@ impl Reader<'_> {
         for _ in 0..count {
             let seat = Seat {
                 data_center: DataCenterId(self.u32()?),
-                ends_at: Millis(self.u64()?),
+                ends_at: Timestamp(self.u64()?),
                 epoch: Epoch(self.u32()?),
             };
             if seats.of(seat.data_center).is_some() {

@@ -13,7 +13,7 @@ pub use ring::{Binding, KeyRing, NONCE_BYTES, OpenError, SealedTicket, TICKET_CH
 /// Entry points for fuzzing.
 #[doc(hidden)]
 pub mod fuzz {
-    use anteroom_room::id::BirthId;
+    use anteroom_room::id::DeploymentId;
 
     use crate::{Binding, KeyRing};
 
@@ -23,7 +23,7 @@ pub mod fuzz {
         let ring = KeyRing::new(&[[7; 32]]);
         let binding = Binding::new("__anteroom_fuzz", "fuzz");
         let text = String::from_utf8_lossy(data);
-        let opened = ring.open(&text, BirthId(1), &binding);
+        let opened = ring.open(&text, DeploymentId(1), &binding);
         assert!(opened.is_err(), "nobody guesses a tag");
         if let Ok((birth, ticket)) = crate::layout::read(data) {
             let (bytes, length) = crate::layout::write(birth, &ticket);

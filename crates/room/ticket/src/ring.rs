@@ -3,7 +3,7 @@
 //! A sealed ticket is base64url of key id (4), nonce (12), ciphertext, tag (16). Several keys
 //! open, the newest seals, so that keys can be changed without throwing anybody out.
 
-use anteroom_room::id::BirthId;
+use anteroom_room::id::DeploymentId;
 use anteroom_room::ticket::Ticket;
 use aws_lc_rs::aead::{AES_256_GCM_SIV, Aad, LessSafeKey, Nonce, UnboundKey};
 use aws_lc_rs::digest::{SHA256, digest};
@@ -109,7 +109,7 @@ impl KeyRing {
     pub fn seal(
         &self,
         ticket: &Ticket,
-        birth: BirthId,
+        birth: DeploymentId,
         binding: &Binding,
         nonce: [u8; NONCE_BYTES],
     ) -> SealedTicket {
@@ -138,7 +138,12 @@ impl KeyRing {
     /// # Errors
     ///
     /// [`OpenError`] for anything that was not sealed by this deployment for this room.
-    pub fn open(&self, text: &str, birth: BirthId, binding: &Binding) -> Result<Ticket, OpenError> {
+    pub fn open(
+        &self,
+        text: &str,
+        birth: DeploymentId,
+        binding: &Binding,
+    ) -> Result<Ticket, OpenError> {
         if text.len() > TICKET_CHARS_MAX {
             return Err(OpenError::Malformed);
         }

@@ -5,9 +5,9 @@
 
 use std::path::{Path, PathBuf};
 
-use anteroom_room::id::{BirthId, VisitorId};
+use anteroom_room::id::{DeploymentId, VisitorId};
 use anteroom_room::ticket::{Seats, Ticket};
-use anteroom_room::time::Millis;
+use anteroom_room::time::Timestamp;
 use anteroom_testkit::{Effort, Language, fuzz, seeds};
 use anteroom_ticket::{Binding, KeyRing, NONCE_BYTES, OpenError};
 
@@ -41,14 +41,14 @@ const LANGUAGE: Language<'_> = Language {
 const KEY: [u8; 32] = [7; 32];
 const COOKIE: &str = "__anteroom_fuzz";
 const ROOM: &str = "fuzz";
-const BIRTH: BirthId = BirthId(1);
+const BIRTH: DeploymentId = DeploymentId(1);
 
 /// A ticket sealed under the right key, but for another room or another deployment.
-fn sealed(room: &str, birth: BirthId) -> String {
+fn sealed(room: &str, birth: DeploymentId) -> String {
     let ticket = Ticket {
         visitor: VisitorId([9; 16]),
-        bucket: Millis(1_900_000_000_000),
-        last_check_in_at: Millis(1_900_000_005_000),
+        bucket: Timestamp(1_900_000_000_000),
+        last_check_in_at: Timestamp(1_900_000_005_000),
         accepted_at: None,
         is_provisional: false,
         seats: Seats::default(),
@@ -82,7 +82,7 @@ fn the_sealed_seeds_get_as_far_as_their_names_say() {
     );
     check(
         "sealed-for-another-birth",
-        &sealed(ROOM, BirthId(2)),
+        &sealed(ROOM, DeploymentId(2)),
         OpenError::OtherBirth,
     );
     check("text-unknown-key", &"A".repeat(120), OpenError::UnknownKey);

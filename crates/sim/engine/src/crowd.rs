@@ -6,10 +6,10 @@ mod arrivals;
 
 use anteroom_room::id::VisitorId;
 use anteroom_room::ticket::Ticket;
-use anteroom_room::time::Millis;
+use anteroom_room::time::Timestamp;
 
-use crate::dice::{Draw, Lot};
 use crate::judge::Watched;
+use crate::rng::{Draw, VisitorRng};
 use crate::run::slab::{Key, Slab};
 use crate::scenario::model::{Behaviour, DataCenterPlan, RoomPlan};
 pub(crate) use arrivals::Stream;
@@ -29,7 +29,7 @@ pub(crate) struct Crowd {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Phase {
     /// On its way to its first answer.
-    Arriving,
+    ArrivalKind,
     /// In line.
     Waiting,
     /// Looking at pages.
@@ -41,15 +41,15 @@ pub(crate) enum Phase {
 /// One visitor.
 #[derive(Debug)]
 pub(crate) struct Visitor {
-    pub(crate) lot: Lot,
+    pub(crate) lot: VisitorRng,
     pub(crate) ticket: Option<Ticket>,
     pub(crate) watched: Watched,
     /// When it first asked to come in.
-    pub(crate) arrived_at: Millis,
+    pub(crate) arrived_at: Timestamp,
     /// When its patience in the line ends.
-    pub(crate) leaves_at: Millis,
+    pub(crate) leaves_at: Timestamp,
     /// When it stops asking without a word; never for most.
-    pub(crate) stops_at: Millis,
+    pub(crate) stops_at: Timestamp,
     pub(crate) pages_left: u32,
     /// Index of its data center.
     pub(crate) data_center: u32,
@@ -103,11 +103,11 @@ impl Crowd {
     }
 
     /// A newcomer of this stream, of whom only its node is not chosen yet.
-    pub(crate) fn newcomer(&mut self, stream: usize, now: Millis) -> Visitor {
+    pub(crate) fn newcomer(&mut self, stream: usize, now: Timestamp) -> Visitor {
         let stream = &mut self.streams[stream];
-        let dice = stream.dice();
-        let lot = Lot::new(dice.word());
-        let draw = dice.unit();
+        let rng = stream.rng();
+        let lot = VisitorRng::new(rng.word());
+        let draw = rng.unit();
         let data_center = stream.data_center.unwrap_or_else(|| {
             let target = draw * self.shares.last().copied().unwrap_or(0.0);
             self.shares.partition_point(|sum| *sum <= target)
@@ -118,19 +118,19 @@ impl Crowd {
 
     /// Everything that a visitor will be like is drawn when it comes: what happens to it changes
     /// nothing of that.
-    fn draw_nature(&self, mut lot: Lot, data_center: u32, now: Millis) -> Visitor {
+    fn draw_nature(&self, mut lot: VisitorRng, data_center: u32, now: Timestamp) -> Visitor {
         let behaviour = &self.behaviour;
         let patience = behaviour.patience.map(|mean| lot.exponential_span(mean));
         Visitor {
             ticket: None,
             watched: Watched::default(),
             arrived_at: now,
-            leaves_at: patience.map_or(Millis::NEVER, |span| now + span),
-            stops_at: Millis::NEVER,
+            leaves_at: patience.map_or(Timestamp::NEVER, |span| now + span),
+            stops_at: Timestamp::NEVER,
             pages_left: lot.geometric(behaviour.pages),
             data_center,
             node: 0,
-            phase: Phase::Arriving,
+            phase: Phase::ArrivalKind,
             copies: 0,
             keeps_cookies: !lot.chance(behaviour.without_cookies),
             opens_tab: lot.chance(behaviour.second_tab),
@@ -149,7 +149,7 @@ impl Visitor {
     }
 
     /// Takes over a ticket from an answer, unless what it has is worth more.
-    pub(crate) fn adopt(&mut self, ticket: Ticket, now: Millis) {
+    pub(crate) fn adopt(&mut self, ticket: Ticket, now: Timestamp) {
         let is_better = self.ticket.is_none_or(|own| {
             let own_end = own.accepted_at.and_then(|_| own.seats.ends_at());
             let end = ticket.accepted_at.and_then(|_| ticket.seats.ends_at());
@@ -165,7 +165,7 @@ impl Visitor {
     }
 }
 
-fn fresh_id(lot: &mut Lot) -> VisitorId {
+fn fresh_id(lot: &mut VisitorRng) -> VisitorId {
     let mut id = [0; 16];
     id[..8].copy_from_slice(&lot.word().to_le_bytes());
     id[8..].copy_from_slice(&lot.word().to_le_bytes());

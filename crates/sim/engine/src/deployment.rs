@@ -11,9 +11,9 @@ use anteroom_room::hash::LotteryKey;
 use anteroom_room::id::{DataCenterId, NodeId};
 use anteroom_room::room::RoomIdentity;
 use anteroom_room::rules::{Limits, Rules};
-use anteroom_room::time::Millis;
+use anteroom_room::time::Timestamp;
 
-use crate::dice::{Dice, Draw, Purpose};
+use crate::rng::{Dice, Draw, Purpose};
 use crate::scenario::model::{DataCenterPlan, NodePlace, Scenario};
 use ledgers::Stores;
 use network::Network;
@@ -38,7 +38,7 @@ pub(crate) struct DataCenter {
 }
 
 impl Deployment {
-    pub(crate) fn new(scenario: &Scenario, rules: Rules, now: Millis) -> Self {
+    pub(crate) fn new(scenario: &Scenario, rules: Rules, now: Timestamp) -> Self {
         let mut lives = Dice::new(scenario.seed, Purpose::Lives);
         let mut key = [0; 16];
         key[..8].copy_from_slice(&lives.word().to_le_bytes());
@@ -53,7 +53,7 @@ impl Deployment {
         for (plan, index) in scenario.data_centers.iter().zip(0u32..) {
             let first_node = deployment.node_count();
             for _ in 0..plan.nodes {
-                let identity = deployment.new_life(index);
+                let identity = deployment.new_incarnation(index);
                 let is_paced = !scenario.is_one_node();
                 let node = Node::new(identity, index, rules, is_paced, now);
                 deployment.nodes.push(node);
@@ -67,7 +67,7 @@ impl Deployment {
     }
 
     /// Who a node is from its next start on.
-    pub(crate) fn new_life(&mut self, data_center: u32) -> RoomIdentity {
+    pub(crate) fn new_incarnation(&mut self, data_center: u32) -> RoomIdentity {
         let node = NodeId(self.lives.word());
         RoomIdentity {
             node,
@@ -135,11 +135,17 @@ impl Deployment {
         )
     }
 
-    /// Whether a message passes between a node and a store: that of its data center, or the world's
+    /// Whether a message passes between a node and a store: that of its data center, or the root's
     /// (`is_far`). `is_answer` of one that says what was written.
-    pub(crate) fn is_linked(&self, node: u32, is_far: bool, is_answer: bool, now: Millis) -> bool {
+    pub(crate) fn is_linked(
+        &self,
+        node: u32,
+        is_far: bool,
+        is_answer: bool,
+        now: Timestamp,
+    ) -> bool {
         let node = &self.nodes[node as usize];
-        let world = self.network.world_cuts(node.data_center);
-        node.cuts.passes(is_answer, now) && (!is_far || world.passes(is_answer, now))
+        let global = self.network.global_cuts(node.data_center);
+        node.cuts.passes(is_answer, now) && (!is_far || global.passes(is_answer, now))
     }
 }

@@ -17,12 +17,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use anteroom_room::id::VisitorId;
 use anteroom_room::rules::{AllocationKind, Limits};
 use anteroom_room::ticket::Ticket;
-use anteroom_room::time::{Millis, Span};
+use anteroom_room::time::{DurationMs, Timestamp};
 
 use crate::outcome::{Promise, Violation};
 use crate::scenario::model::{FaultKind, Scenario};
 use inside::Away;
-pub(crate) use no_waste::Refusal;
+pub(crate) use no_waste::InvalidValue;
 pub(crate) use order::Admission;
 use rate::Rate;
 use recovery::Recovery;
@@ -34,31 +34,31 @@ const LEGS: u64 = 8;
 const LEGS_FAR: u64 = 32;
 
 /// One way to a root that is farther than most.
-const FAR: Span = Span(150);
+const FAR: DurationMs = DurationMs(150);
 
 /// Violations that are told one by one.
 const VIOLATIONS_MAX: usize = 100;
 
 /// All checkers and what they found.
 #[derive(Debug)]
-pub struct Judge {
+pub struct Checkers {
     pub(crate) seats: Seats,
     pub(crate) rate: Rate,
     recovery: Recovery,
     /// Only leases promise limits; for the others an excess is a figure.
     has_promised_limits: bool,
-    starts_at: Millis,
+    starts_at: Timestamp,
     /// The largest error of a node's clock.
-    tolerance: Span,
-    slack: Span,
+    tolerance: DurationMs,
+    slack: DurationMs,
     is_root_far: bool,
     /// Until when the machinery may be in trouble, as far as faults have happened.
-    trouble_until: Millis,
+    trouble_until: Timestamp,
     /// The same without troubles between data centers and the world: those inside feel nothing of
     /// them as long as leases run.
-    upset_until: Millis,
+    upset_until: Timestamp,
     /// When somebody who had come from elsewhere last got a seat in each data center.
-    seated_at: BTreeMap<u32, Millis>,
+    seated_at: BTreeMap<u32, Timestamp>,
     thrown_out: u64,
     violations: Vec<Violation>,
     violation_count: u64,
@@ -66,9 +66,9 @@ pub struct Judge {
     logged_out: BTreeSet<VisitorId>,
     /// Until when those are inside of whom no visitor's notes tell: a copy was let in as somebody
     /// new.
-    strays: BTreeMap<VisitorId, Millis>,
+    strays: BTreeMap<VisitorId, Timestamp>,
     /// Who was let in at this moment: a copy of a ticket may be answered twice at once.
-    just_admitted: (Millis, Vec<VisitorId>),
+    just_admitted: (Timestamp, Vec<VisitorId>),
 }
 
 /// What the judge knows of one visitor.
@@ -77,10 +77,10 @@ pub(crate) struct Watched {
     /// Whose tickets these are.
     id: Option<VisitorId>,
     /// The latest end of any of its tickets.
-    ends_at: Millis,
-    accepted_at: Millis,
+    ends_at: Timestamp,
+    accepted_at: Timestamp,
     accepted_by: u32,
-    last_request_at: Millis,
+    last_request_at: Timestamp,
     /// It has kept coming, and always met nodes in touch.
     is_steady: bool,
     /// It is in a data center where it has no seat.
@@ -101,12 +101,12 @@ impl Watched {
         self.is_of(visitor) && self.is_logged_out && !self.is_uncounted
     }
 
-    pub(crate) fn accepted_at(&self) -> Millis {
+    pub(crate) fn accepted_at(&self) -> Timestamp {
         self.accepted_at
     }
 }
 
-impl Judge {
+impl Checkers {
     pub(crate) fn new(scenario: &Scenario, allocation: AllocationKind, limits: Limits) -> Self {
         let errors = scenario.faults.iter().map(|fault| match fault.kind {
             FaultKind::NodeClockIsOff {
@@ -117,9 +117,9 @@ impl Judge {
             }
             _ => 0,
         });
-        let tolerance = Span(errors.max().unwrap_or(0));
+        let tolerance = DurationMs(errors.max().unwrap_or(0));
         let legs = scenario.data_centers.iter();
-        let longest = legs.map(|plan| plan.to_store.to + plan.to_world.to).max();
+        let longest = legs.map(|plan| plan.to_store.to + plan.to_global.to).max();
         let longest = longest.unwrap_or_default();
         // Where a trip takes longer than the time between two of them, races are lost.
         let legs = if longest > FAR { LEGS_FAR } else { LEGS };
@@ -133,15 +133,15 @@ impl Judge {
             tolerance,
             slack: tolerance.times(2) + far,
             is_root_far: longest > FAR,
-            trouble_until: Millis::ZERO,
-            upset_until: Millis::ZERO,
+            trouble_until: Timestamp::ZERO,
+            upset_until: Timestamp::ZERO,
             seated_at: BTreeMap::new(),
             thrown_out: 0,
             violations: Vec::new(),
             violation_count: 0,
             logged_out: BTreeSet::new(),
             strays: BTreeMap::new(),
-            just_admitted: (Millis::ZERO, Vec::new()),
+            just_admitted: (Timestamp::ZERO, Vec::new()),
         }
     }
 
@@ -151,7 +151,7 @@ impl Judge {
     }
 
     /// Somebody who was inside by a seat elsewhere got one in this data center.
-    pub(crate) fn handle_seated(&mut self, data_center: u32, now: Millis) {
+    pub(crate) fn handle_seated(&mut self, data_center: u32, now: Timestamp) {
         self.seated_at.insert(data_center, now);
     }
 
@@ -174,13 +174,13 @@ impl Judge {
     }
 
     /// The highest limits that any node has from now on.
-    pub(crate) fn handle_limits(&mut self, highest: Limits, now: Millis) {
+    pub(crate) fn handle_limits(&mut self, highest: Limits, now: Timestamp) {
         self.seats.handle_limit(highest.total_active_users, now);
         self.rate.handle_limit(highest.new_users_per_minute, now);
     }
 
     /// Something goes wrong, and may have effects until then.
-    pub(crate) fn handle_trouble(&mut self, until: Millis, is_far_away: bool) {
+    pub(crate) fn handle_trouble(&mut self, until: Timestamp, is_far_away: bool) {
         self.trouble_until = self.trouble_until.max(until);
         if !is_far_away {
             self.upset_until = self.upset_until.max(until);
@@ -188,11 +188,11 @@ impl Judge {
     }
 
     /// How much later something may come about than near the root and by clocks that agree.
-    pub(crate) fn slack(&self) -> Span {
+    pub(crate) fn slack(&self) -> DurationMs {
         self.slack
     }
 
-    pub(crate) fn is_calm(&self, now: Millis) -> bool {
+    pub(crate) fn is_calm(&self, now: Timestamp) -> bool {
         now >= self.trouble_until
     }
 
@@ -202,7 +202,7 @@ impl Judge {
         watched: &Watched,
         ticket: &Ticket,
         node: u32,
-        at: Millis,
+        at: Timestamp,
     ) -> bool {
         let (admitted_at, who) = &self.just_admitted;
         if *admitted_at == at && who.contains(&ticket.visitor) {
@@ -220,7 +220,7 @@ impl Judge {
         watched: &mut Watched,
         ticket: &Ticket,
         (node, is_uncounted): (u32, bool),
-        now: Millis,
+        now: Timestamp,
     ) {
         let accepted_at = ticket.accepted_at.unwrap_or(now);
         if self.just_admitted.0 != accepted_at {
@@ -253,7 +253,7 @@ impl Judge {
     }
 
     /// Somebody got a ticket that is good for longer.
-    pub(crate) fn handle_ticket(&mut self, watched: &mut Watched, ticket: &Ticket, now: Millis) {
+    pub(crate) fn handle_ticket(&mut self, watched: &mut Watched, ticket: &Ticket, now: Timestamp) {
         let Some(ends_at) = ticket.seats.ends_at() else {
             return;
         };
@@ -276,7 +276,7 @@ impl Judge {
     }
 
     /// A node said that it ended the session of a ticket that is nobody's present one.
-    pub(crate) fn handle_stray_log_out(&mut self, visitor: VisitorId, now: Millis) {
+    pub(crate) fn handle_stray_log_out(&mut self, visitor: VisitorId, now: Timestamp) {
         self.logged_out.insert(visitor);
         if let Some(ends_at) = self.strays.remove(&visitor)
             && ends_at > now
@@ -286,7 +286,7 @@ impl Judge {
     }
 
     /// Somebody was let in of whom no visitor's notes will tell.
-    pub(crate) fn note_stray(&mut self, ticket: &Ticket, now: Millis) {
+    pub(crate) fn note_stray(&mut self, ticket: &Ticket, now: Timestamp) {
         self.strays.retain(|_, ends_at| *ends_at > now);
         if let Some(ends_at) = ticket.seats.ends_at() {
             self.strays.insert(ticket.visitor, ends_at);
@@ -299,7 +299,7 @@ impl Judge {
     }
 
     /// A node said that it ended the session.
-    pub(crate) fn handle_log_out(&mut self, watched: &mut Watched, now: Millis) {
+    pub(crate) fn handle_log_out(&mut self, watched: &mut Watched, now: Timestamp) {
         if !watched.is_uncounted && !watched.is_logged_out {
             self.seats.handle_leave(watched.ends_at, now);
         }
@@ -308,7 +308,7 @@ impl Judge {
 
     /// Somebody passed whose session was ended: a node has not heard of it, and as long as that may
     /// be its seat must not be somebody else's.
-    pub(crate) fn check_passed_after_logout(&mut self, accepted_at: Millis, now: Millis) {
+    pub(crate) fn check_passed_after_logout(&mut self, accepted_at: Timestamp, now: Timestamp) {
         let inside = self.seats.inside(now) + 1;
         // After a lowering more may be inside, if they were before; this one may have been.
         let was_lowered = self.seats.lowered_at() >= accepted_at;
@@ -320,7 +320,7 @@ impl Judge {
         }
     }
 
-    fn report(&mut self, promise: Promise, now: Millis, seen: impl FnOnce() -> String) {
+    fn report(&mut self, promise: Promise, now: Timestamp, seen: impl FnOnce() -> String) {
         self.violation_count += 1;
         if self.violations.len() < VIOLATIONS_MAX {
             self.violations.push(Violation {

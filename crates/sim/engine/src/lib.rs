@@ -6,12 +6,12 @@
 
 mod crowd;
 mod deployment;
-pub mod dice;
 pub mod judge;
 mod measure;
 pub mod outcome;
 mod queue;
 pub mod recording;
+pub mod rng;
 pub mod run;
 pub mod scenario;
 pub mod seeds;

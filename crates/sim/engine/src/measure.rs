@@ -5,10 +5,10 @@
 mod fill;
 mod line;
 
-use anteroom_room::time::{Millis, Span};
+use anteroom_room::time::{DurationMs, Timestamp};
 use hdrhistogram::Histogram;
 
-use crate::judge::Judge;
+use crate::judge::Checkers;
 use crate::outcome::{DataCenterOutcome, DataCenterSample, Figures, Sample};
 use crate::scenario::model::Scenario;
 use fill::Fill;
@@ -20,10 +20,10 @@ const LONGEST_MS: u64 = 7 * 24 * 3_600 * 1_000;
 /// Everything that is counted while a run goes on.
 #[derive(Debug)]
 pub(crate) struct Measure {
-    starts_at: Millis,
-    sample_every: Span,
-    next_sample_at: Millis,
-    figures: Figures,
+    starts_at: Timestamp,
+    sample_every: DurationMs,
+    next_sample_at: Timestamp,
+    stats: Figures,
     queued_although_free: u64,
     queued_although_free_and_first: u64,
     waits: Histogram<u64>,
@@ -36,7 +36,7 @@ pub(crate) struct Measure {
     samples: Vec<Sample>,
     data_centers: Vec<DataCenterOutcome>,
     pub(crate) local_calls: u64,
-    pub(crate) world_calls: u64,
+    pub(crate) global_calls: u64,
 }
 
 /// Counts of one data center.
@@ -57,7 +57,7 @@ struct SinceSample {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Entry {
     pub(crate) data_center: u32,
-    pub(crate) arrived_at: Millis,
+    pub(crate) arrived_at: Timestamp,
     /// It had been told to wait.
     pub(crate) has_waited: bool,
     /// It brings its ticket back.
@@ -76,7 +76,7 @@ impl Measure {
             starts_at: scenario.starts_at,
             sample_every: scenario.sample_every,
             next_sample_at: scenario.starts_at + scenario.sample_every,
-            figures: Figures::default(),
+            stats: Figures::default(),
             queued_although_free: 0,
             queued_although_free_and_first: 0,
             waits: histogram(),
@@ -89,24 +89,29 @@ impl Measure {
             samples: Vec::new(),
             data_centers: named.collect(),
             local_calls: 0,
-            world_calls: 0,
+            global_calls: 0,
         }
     }
 
     pub(crate) fn handle_arrival(&mut self, data_center: u32) {
-        self.figures.visitors += 1;
+        self.stats.visitors += 1;
         self.people[data_center as usize].arrived += 1;
     }
 
     /// A newcomer got its first answer.
-    pub(crate) fn handle_first_answer(&mut self, latency: Span) {
+    pub(crate) fn handle_first_answer(&mut self, latency: DurationMs) {
         self.latencies.saturating_record(latency.0);
     }
 
     /// A newcomer was told to wait. With `pacing`, a minute's admissions come free one by one while
     /// somebody waits.
-    pub(crate) fn handle_queued_newcomer(&mut self, judge: &mut Judge, pacing: bool, now: Millis) {
-        self.figures.queued += 1;
+    pub(crate) fn handle_queued_newcomer(
+        &mut self,
+        judge: &mut Checkers,
+        pacing: bool,
+        now: Timestamp,
+    ) {
+        self.stats.queued += 1;
         let inside = judge.seats.inside(now);
         let minute = now.minute();
         let admitted = judge.rate.admitted_in(minute);
@@ -125,7 +130,7 @@ impl Measure {
             }
         }
         self.fill.note_queue(now);
-        self.figures
+        self.stats
             .utilization_at_first_queue
             .get_or_insert_with(|| {
                 let of_seats = f64::from(inside) / f64::from(seats);
@@ -134,7 +139,12 @@ impl Measure {
     }
 
     /// Somebody is in line from now on.
-    pub(crate) fn handle_join(&mut self, data_center: u32, arrived_at: Millis, is_followed: bool) {
+    pub(crate) fn handle_join(
+        &mut self,
+        data_center: u32,
+        arrived_at: Timestamp,
+        is_followed: bool,
+    ) {
         self.people[data_center as usize].waiting += 1;
         if is_followed {
             self.line.join(arrived_at);
@@ -142,7 +152,12 @@ impl Measure {
     }
 
     /// Somebody is not in line any more.
-    pub(crate) fn handle_part(&mut self, data_center: u32, arrived_at: Millis, is_followed: bool) {
+    pub(crate) fn handle_part(
+        &mut self,
+        data_center: u32,
+        arrived_at: Timestamp,
+        is_followed: bool,
+    ) {
         self.people[data_center as usize].waiting -= 1;
         if is_followed {
             self.line.part(arrived_at);
@@ -150,15 +165,15 @@ impl Measure {
     }
 
     pub(crate) fn handle_abandoned(&mut self) {
-        self.figures.abandoned += 1;
+        self.stats.abandoned += 1;
     }
 
     /// Somebody is let in, who has left the line.
-    pub(crate) fn handle_entry(&mut self, entry: Entry, now: Millis) {
-        self.figures.admitted += 1;
+    pub(crate) fn handle_entry(&mut self, entry: Entry, now: Timestamp) {
+        self.stats.admitted += 1;
         self.people[entry.data_center as usize].admitted += 1;
         let overtaken = self.line.oldest().filter(|_| entry.keeps_cookies);
-        let inversion = overtaken.map_or(Span::ZERO, |oldest| entry.arrived_at.since(oldest));
+        let inversion = overtaken.map_or(DurationMs::ZERO, |oldest| entry.arrived_at.since(oldest));
         self.inversions.saturating_record(inversion.0);
         if entry.has_waited {
             let wait = now.since(entry.arrived_at);
@@ -179,11 +194,11 @@ impl Measure {
     }
 
     /// Takes note of how things stand, once a second.
-    pub(crate) fn handle_second(&mut self, judge: &mut Judge, now: Millis) {
+    pub(crate) fn handle_second(&mut self, judge: &mut Checkers, now: Timestamp) {
         let inside = judge.seats.inside(now);
         let seats = f64::from(inside) / f64::from(judge.seats.limit());
         // A minute is told at its end.
-        let minute = (now - Span(1)).minute();
+        let minute = (now - DurationMs(1)).minute();
         let admitted = judge.rate.admitted_in(minute);
         let admissions = f64::from(admitted) / f64::from(judge.rate.limit());
         let is_waited_for = self.waiting() > 0;
@@ -194,7 +209,7 @@ impl Measure {
         }
     }
 
-    fn sample(&mut self, judge: &Judge, (inside, admitted): (u32, u32), now: Millis) {
+    fn sample(&mut self, judge: &Checkers, (inside, admitted): (u32, u32), now: Timestamp) {
         let at_ms = now.since(self.starts_at).0;
         let waited = std::mem::take(&mut self.since_sample);
         self.samples.push(Sample {
@@ -220,35 +235,35 @@ impl Measure {
     /// The figures, when all is over.
     pub(crate) fn finish(
         self,
-        judge: &Judge,
-        (nodes, length, events): (u32, Span, u64),
+        judge: &Checkers,
+        (nodes, length, events): (u32, DurationMs, u64),
     ) -> (Figures, Vec<Sample>, Vec<DataCenterOutcome>) {
-        let mut figures = self.figures;
-        (figures.inside_max, figures.above_seats) = judge.seats.highest();
-        (figures.admitted_in_a_minute_max, figures.above_rate) = judge.rate.highest();
-        let share = |count: u64| count as f64 / figures.visitors.max(1) as f64;
-        figures.queued_although_free = share(self.queued_although_free);
-        figures.queued_although_free_and_first = share(self.queued_although_free_and_first);
-        figures.fill_while_overloaded = self.fill.mean();
+        let mut stats = self.stats;
+        (stats.inside_max, stats.above_seats) = judge.seats.highest();
+        (stats.admitted_in_a_minute_max, stats.above_rate) = judge.rate.highest();
+        let share = |count: u64| count as f64 / stats.visitors.max(1) as f64;
+        stats.queued_although_free = share(self.queued_although_free);
+        stats.queued_although_free_and_first = share(self.queued_although_free_and_first);
+        stats.fill_while_overloaded = self.fill.mean();
         let of = |histogram: &Histogram<u64>, quantile| {
             (!histogram.is_empty()).then(|| histogram.value_at_quantile(quantile))
         };
-        figures.wait_ms_p50 = of(&self.waits, 0.5);
-        figures.wait_ms_p90 = of(&self.waits, 0.9);
-        figures.wait_ms_p99 = of(&self.waits, 0.99);
-        figures.wait_ms_max = of(&self.waits, 1.0);
-        figures.order_inversion_ms_p50 = of(&self.inversions, 0.5);
-        figures.order_inversion_ms_p99 = of(&self.inversions, 0.99);
-        figures.order_inversion_ms_max = of(&self.inversions, 1.0);
-        figures.added_latency_ms_p50 = of(&self.latencies, 0.5).unwrap_or(0);
-        figures.added_latency_ms_p99 = of(&self.latencies, 0.99).unwrap_or(0);
+        stats.wait_ms_p50 = of(&self.waits, 0.5);
+        stats.wait_ms_p90 = of(&self.waits, 0.9);
+        stats.wait_ms_p99 = of(&self.waits, 0.99);
+        stats.wait_ms_max = of(&self.waits, 1.0);
+        stats.order_inversion_ms_p50 = of(&self.inversions, 0.5);
+        stats.order_inversion_ms_p99 = of(&self.inversions, 0.99);
+        stats.order_inversion_ms_max = of(&self.inversions, 1.0);
+        stats.added_latency_ms_p50 = of(&self.latencies, 0.5).unwrap_or(0);
+        stats.added_latency_ms_p99 = of(&self.latencies, 0.99).unwrap_or(0);
         let secs = length.0.max(1) as f64 / 1_000.0;
-        figures.local_calls_per_node_and_second =
+        stats.local_calls_per_node_and_second =
             self.local_calls as f64 / f64::from(nodes.max(1)) / secs;
-        figures.world_calls_per_data_center_and_second =
-            self.world_calls as f64 / self.data_centers.len().max(1) as f64 / secs;
-        figures.thrown_out = judge.thrown_out();
-        figures.events = events;
-        (figures, self.samples, self.data_centers)
+        stats.global_calls_per_data_center_and_second =
+            self.global_calls as f64 / self.data_centers.len().max(1) as f64 / secs;
+        stats.thrown_out = judge.thrown_out();
+        stats.events = events;
+        (stats, self.samples, self.data_centers)
     }
 }

@@ -3,7 +3,7 @@
 //! Plain data; how it is shown is known above.
 
 use anteroom_room::rules::{AllocationKind, Limits};
-use anteroom_room::time::{Millis, Span};
+use anteroom_room::time::{DurationMs, Timestamp};
 use serde::Serialize;
 
 /// One room under one allocation.
@@ -18,11 +18,11 @@ pub struct Outcome {
     /// The limits at the start.
     pub limits: Limits,
     /// Wall clock at the start.
-    pub starts_at: Millis,
+    pub starts_at: Timestamp,
     /// How long it ran.
-    pub length: Span,
+    pub length: DurationMs,
     /// For the table.
-    pub figures: Figures,
+    pub stats: Figures,
     /// For the charts, by time.
     pub samples: Vec<Sample>,
     /// For the charts by data center, in the scenario's order.
@@ -82,8 +82,8 @@ pub struct Figures {
     pub added_latency_ms_p99: u64,
     /// Calls to the data center's store, per node and second.
     pub local_calls_per_node_and_second: f64,
-    /// Calls to the world's store, per data center and second.
-    pub world_calls_per_data_center_and_second: f64,
+    /// Calls to the global store, per data center and second.
+    pub global_calls_per_data_center_and_second: f64,
     /// Visitors with a valid ticket who were refused.
     pub thrown_out: u64,
     /// Events that were simulated.

@@ -5,10 +5,10 @@
 //! nothing that is decided depends on whether it is kept.
 
 use crate::scenario::model::StorePlace;
-use anteroom_room::id::Life;
+use anteroom_room::id::Incarnation;
 use anteroom_room::ledger::Ledger;
-pub use anteroom_room::ledger_call::{Deed, Exchange, LedgerRole};
-use anteroom_room::time::Millis;
+pub use anteroom_room::ledger_call::{Exchange, LedgerOperation, LedgerRole};
+use anteroom_room::time::Timestamp;
 
 /// All that happened to one ledger.
 #[derive(Clone, Debug)]
@@ -17,9 +17,9 @@ pub struct Recording {
     pub place: StorePlace,
     /// Whom its ledger lends to.
     pub role: LedgerRole,
-    /// The life of the record that the first caller finds; [`Life::ALONE`] in the journal of one
-    /// process.
-    pub first_life: Life,
+    /// The life of the record that the first caller finds; [`Incarnation::ALONE`] in the journal of
+    /// one process.
+    pub first_incarnation: Incarnation,
     /// What happened, in its order.
     pub operations: Vec<Operation>,
 }
@@ -28,11 +28,11 @@ pub struct Recording {
 #[derive(Clone, Debug)]
 pub struct Operation {
     /// When, by the store's clock. It may be stepped back.
-    pub at: Millis,
+    pub at: Timestamp,
     /// What the caller found.
     pub found: Found,
     /// What it did.
-    pub deed: Deed,
+    pub deed: LedgerOperation,
     /// What came of it.
     pub exchange: Option<Exchange>,
     /// The ledger after it.
@@ -49,12 +49,12 @@ pub enum Found {
         /// That record.
         record: Box<Ledger>,
         /// The life that begins.
-        life: Life,
+        incarnation: Incarnation,
     },
     /// Another server than before, and it is empty.
     Nothing {
         /// The life that begins.
-        life: Life,
+        incarnation: Incarnation,
         /// Whether nothing that was lost can have lent what still runs: the deployment's own record
         /// has been there for longer.
         is_first: bool,
@@ -70,12 +70,12 @@ pub(crate) struct Recorder {
 }
 
 impl Recorder {
-    pub(crate) fn new(place: StorePlace, role: LedgerRole, first_life: Life) -> Self {
+    pub(crate) fn new(place: StorePlace, role: LedgerRole, first_incarnation: Incarnation) -> Self {
         Self {
             recording: Recording {
                 place,
                 role,
-                first_life,
+                first_incarnation,
                 operations: Vec::new(),
             },
             found: Found::WhatWasLeft,
@@ -88,15 +88,15 @@ impl Recorder {
     }
 
     /// The record begins with this life.
-    pub(crate) fn note_first_life(&mut self, life: Life) {
-        self.recording.first_life = life;
+    pub(crate) fn note_first_incarnation(&mut self, incarnation: Incarnation) {
+        self.recording.first_incarnation = incarnation;
     }
 
     /// The operation under way is over.
     pub(crate) fn note(
         &mut self,
-        at: Millis,
-        (deed, exchange): (&Deed, Option<&Exchange>),
+        at: Timestamp,
+        (deed, exchange): (&LedgerOperation, Option<&Exchange>),
         ledger: &Ledger,
     ) {
         let found = std::mem::replace(&mut self.found, Found::WhatWasLeft);

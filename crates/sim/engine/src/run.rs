@@ -13,18 +13,18 @@ mod syncing;
 mod visiting;
 
 use anteroom_room::rules::{AllocationKind, QueueingMethod, Rules};
-use anteroom_room::time::{Millis, Span};
+use anteroom_room::time::{DurationMs, Timestamp};
 
 use crate::crowd::Crowd;
 use crate::deployment::Deployment;
 use crate::deployment::node::Request;
-use crate::dice::Draw;
-use crate::judge::Judge;
-use crate::judge::recovery::Glance;
+use crate::judge::Checkers;
+use crate::judge::recovery::Sample;
 use crate::measure::Measure;
 use crate::outcome::Outcome;
 use crate::queue::Wheel;
 use crate::recording::Recording;
+use crate::rng::Draw;
 use crate::scenario::model::{FaultKind, Scenario};
 use crate::trace::{Digest, Trace};
 use event::Event;
@@ -32,15 +32,15 @@ use slab::Slab;
 use syncing::Message;
 
 /// Nodes and stores run so long before anybody comes: a deployment does not start with a sale.
-const WARM_UP: Span = Span::from_secs(5);
+const WARM_UP: DurationMs = DurationMs::from_secs(5);
 
 /// How far a run has come.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress {
     /// Virtual time that is over.
-    pub done: Span,
+    pub done: DurationMs,
     /// Of so much.
-    pub length: Span,
+    pub length: DurationMs,
     /// Events so far.
     pub events: u64,
 }
@@ -59,9 +59,9 @@ pub fn run(
     progress: &mut dyn FnMut(Progress),
 ) -> Outcome {
     let mut simulation = Simulation::new(scenario, room, allocation);
-    let mut done = Span::ZERO;
+    let mut done = DurationMs::ZERO;
     while done < scenario.length {
-        done = (done + Span::from_secs(1)).min(scenario.length);
+        done = (done + DurationMs::from_secs(1)).min(scenario.length);
         simulation.run_until(done);
         progress(Progress {
             done,
@@ -78,11 +78,11 @@ pub struct Simulation {
     scenario: Scenario,
     room: usize,
     rules: Rules,
-    now: Millis,
+    now: Timestamp,
     queue: Wheel<Event>,
     crowd: Crowd,
     deployment: Deployment,
-    judge: Judge,
+    judge: Checkers,
     measure: Measure,
     /// Requests that wait for an answer from above.
     parked: Slab<Request>,
@@ -112,7 +112,7 @@ impl Simulation {
             queue: Wheel::new((scenario.starts_at - WARM_UP).0),
             crowd: Crowd::new(plan, &scenario.data_centers, scenario.seed),
             deployment: Deployment::new(scenario, rules, scenario.starts_at - WARM_UP),
-            judge: Judge::new(scenario, allocation, rules.limits),
+            judge: Checkers::new(scenario, allocation, rules.limits),
             measure: Measure::new(scenario),
             parked: Slab::default(),
             messages: Slab::default(),
@@ -152,7 +152,7 @@ impl Simulation {
 
     /// What was found to be wrong so far.
     #[must_use]
-    pub fn judge(&self) -> &Judge {
+    pub fn judge(&self) -> &Checkers {
         &self.judge
     }
 
@@ -174,13 +174,13 @@ impl Simulation {
     pub fn has_recovered(&self) -> bool {
         let faults = self.scenario.faults.iter();
         let last = faults.map(|fault| fault.at + fault.kind.lasts()).max();
-        let last = self.scenario.starts_at + last.unwrap_or(Span::ZERO);
+        let last = self.scenario.starts_at + last.unwrap_or(DurationMs::ZERO);
         self.judge.newest_admission() > Some(last)
     }
 
     /// Virtual time since the start.
     #[must_use]
-    pub fn elapsed(&self) -> Span {
+    pub fn elapsed(&self) -> DurationMs {
         self.now.since(self.scenario.starts_at)
     }
 
@@ -191,7 +191,7 @@ impl Simulation {
     }
 
     /// Lets everything happen until this long after the start.
-    pub fn run_until(&mut self, elapsed: Span) {
+    pub fn run_until(&mut self, elapsed: DurationMs) {
         let until = self.scenario.starts_at + elapsed;
         while self.step_until(until) {}
         self.now = self.now.max(until);
@@ -205,7 +205,7 @@ impl Simulation {
             .check_counts(calm_and_over.of(&self.deployment), self.now);
         let length = self.elapsed();
         let scale = (self.deployment.node_count(), length, self.events);
-        let (figures, samples, data_centers) = self.measure.finish(&self.judge, scale);
+        let (stats, samples, data_centers) = self.measure.finish(&self.judge, scale);
         let plan = &self.scenario.rooms[self.room];
         Outcome {
             room: plan.name.clone(),
@@ -214,7 +214,7 @@ impl Simulation {
             limits: plan.rules.limits,
             starts_at: self.scenario.starts_at,
             length,
-            figures,
+            stats,
             samples,
             data_centers,
             violations: self.judge.violations().to_vec(),
@@ -227,7 +227,10 @@ impl Simulation {
         }
         for node in 0..self.deployment.node_count() {
             // Not all in the same millisecond.
-            let after = self.deployment.lives().between(Span::ZERO, Span(250));
+            let after = self
+                .deployment
+                .lives()
+                .between(DurationMs::ZERO, DurationMs(250));
             let at = self.now + after;
             self.deployment.nodes[node as usize].looked_at = Some(at);
             self.plan(at, Event::LoopDue { node, at });
@@ -236,26 +239,26 @@ impl Simulation {
             // A clock that is wrong from the start on is wrong before anybody comes: it does not
             // stand still until the right time has caught up with it.
             let is_wrong_clock = matches!(fault.kind, FaultKind::NodeClockIsOff { .. });
-            let at = if fault.at == Span::ZERO && is_wrong_clock {
+            let at = if fault.at == DurationMs::ZERO && is_wrong_clock {
                 self.now
             } else {
                 self.scenario.starts_at + fault.at
             };
             self.queue.push(at.0, Event::Fault { index });
         }
-        let first = self.scenario.starts_at + Span::from_secs(1);
+        let first = self.scenario.starts_at + DurationMs::from_secs(1);
         self.plan(first, Event::Second);
     }
 
-    fn plan(&mut self, at: Millis, event: Event) {
+    fn plan(&mut self, at: Timestamp, event: Event) {
         self.queue.push(at.0, event);
     }
 
-    fn step_until(&mut self, until: Millis) -> bool {
+    fn step_until(&mut self, until: Timestamp) -> bool {
         let Some((at, event)) = self.queue.pop(until.0) else {
             return false;
         };
-        self.now = Millis(at);
+        self.now = Timestamp(at);
         self.events += 1;
         self.handle(event);
         true
@@ -273,7 +276,7 @@ impl Simulation {
             Event::AtCounter { request } => self.handle_request_at_counter(request),
             Event::NumberBack { request } => self.handle_number_back(request),
             Event::Fault { index } => self.handle_fault(index),
-            Event::Stops { node, life } => self.handle_stop(node, life),
+            Event::Stops { node, incarnation } => self.handle_stop(node, incarnation),
             Event::Starts { node } => self.handle_start(node),
             Event::NewRules { node, fault } => self.handle_new_rules(node, fault),
             Event::Second => self.handle_second(),
@@ -285,7 +288,7 @@ impl Simulation {
         let glance = self.glance();
         self.judge
             .check_progress(glance.of(&self.deployment), self.now);
-        self.plan(self.now + Span::from_secs(1), Event::Second);
+        self.plan(self.now + DurationMs::from_secs(1), Event::Second);
     }
 
     fn glance(&self) -> Looking {
@@ -300,13 +303,13 @@ impl Simulation {
             // Those who go in outside of the limits are counted by ledgers, and by no checker.
             doubles += 1.0;
         }
-        let opens_at = self.rules.opens_at.unwrap_or(Millis::ZERO);
+        let opens_at = self.rules.opens_at.unwrap_or(Timestamp::ZERO);
         Looking {
             asking: self.measure.asking(),
             is_open: !self.rules.queue_all && self.now >= opens_at,
             is_simple: doubles <= 0.0,
             // An interval, the tolerance of clocks, and two periods of each level.
-            given_back_within: self.rules.seat_grid() + Span::from_secs(8),
+            given_back_within: self.rules.seat_grid() + DurationMs::from_secs(8),
         }
     }
 
@@ -324,12 +327,12 @@ struct Looking {
     asking: u32,
     is_open: bool,
     is_simple: bool,
-    given_back_within: Span,
+    given_back_within: DurationMs,
 }
 
 impl Looking {
-    fn of(self, deployment: &Deployment) -> Glance<'_> {
-        Glance {
+    fn of(self, deployment: &Deployment) -> Sample<'_> {
+        Sample {
             root: deployment.stores.root(),
             kept_for_movers: deployment.stores.kept_for_movers(),
             asking: self.asking,

@@ -10,7 +10,7 @@ mod generate;
 use std::fmt::Write as _;
 
 use anteroom_room::rules::AllocationKind;
-use anteroom_room::time::Span;
+use anteroom_room::time::DurationMs;
 
 use crate::outcome::{Promise, Violation};
 use crate::recording::Recording;
@@ -27,7 +27,7 @@ const STEPS_MAX_LONG: u64 = 60_000;
 /// The same in one of eight of them, so that these run to their end.
 const STEPS_MAX_WHOLE: u64 = 500_000;
 /// Worlds that last longer than this do.
-const LONG: Span = Span::from_secs(240);
+const LONG: DurationMs = DurationMs::from_secs(240);
 
 fn steps_max(scenario: &Scenario) -> u64 {
     if scenario.length <= LONG {
@@ -47,7 +47,7 @@ pub struct SeedRun {
     /// Events that happened.
     pub steps: u64,
     /// How long it took, in virtual time.
-    pub elapsed: Span,
+    pub elapsed: DurationMs,
     /// A fingerprint of everything that was decided.
     pub digest: u64,
     /// Visitors who were let in: a world in which nobody is proves nothing.
@@ -64,7 +64,7 @@ pub fn run(seed: u64) -> SeedRun {
     run_scenario(&scenario(seed))
 }
 
-/// Runs one seed and tells what each of its ledgers was asked and what it answered; the world's is
+/// Runs one seed and tells what each of its ledgers was asked and what it answered; the root's is
 /// the last.
 #[must_use]
 pub fn record(seed: u64) -> Vec<Recording> {
@@ -90,7 +90,7 @@ fn run_scenario(scenario: &Scenario) -> SeedRun {
         steps,
         elapsed,
         digest,
-        admitted: outcome.figures.admitted,
+        admitted: outcome.stats.admitted,
         has_recovered,
         violation: outcome.violations.into_iter().next(),
     }
@@ -192,13 +192,13 @@ fn tell(scenario: &Scenario, violation: Option<&Violation>, lines: usize) -> Str
         limits.total_active_users,
         limits.new_users_per_minute,
         room.rules.session_duration,
-        scenario.world_lease,
+        scenario.global_lease,
     );
     for plan in &scenario.data_centers {
         let _ = writeln!(
             text,
             "  {}: {} nodes, {} to the world",
-            plan.name, plan.nodes, plan.to_world.to
+            plan.name, plan.nodes, plan.to_global.to
         );
     }
     let _ = writeln!(text, "  {:?}", room.behaviour);
@@ -210,7 +210,7 @@ fn tell(scenario: &Scenario, violation: Option<&Violation>, lines: usize) -> Str
     }
     match violation {
         Some(broken) => {
-            let at = Span(broken.at_ms);
+            let at = DurationMs(broken.at_ms);
             let _ = writeln!(
                 text,
                 "broken at {at}: {} ({:?})",

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use anteroom_room::time::Span;
+use anteroom_room::time::DurationMs;
 
 /// The newest lines of a run.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ impl Trace {
         self.lines.iter().map(String::as_str)
     }
 
-    pub(crate) fn note(&mut self, at: Span, line: &str) {
+    pub(crate) fn note(&mut self, at: DurationMs, line: &str) {
         if self.lines.len() >= self.capacity {
             self.lines.pop_front();
         }
@@ -65,7 +65,7 @@ mod tests {
     fn the_newest_lines_are_kept() {
         let mut trace = Trace::new(2);
         for (at, line) in [(1, "one"), (12_250, "two"), (60_000, "three")] {
-            trace.note(Span(at), line);
+            trace.note(DurationMs(at), line);
         }
         let lines: Vec<_> = trace.lines().collect();
         assert_eq!(lines, ["12.250 s  two", "60.000 s  three"]);

@@ -25,7 +25,7 @@ use crate::ASSUMPTIONS;
 
 /// Shows outcomes as JSON; the fields are listed in the head of `json.rs`:
 /// `scenario`, `assumptions` and `outcomes`, each of these with `room`, `allocation`, `settings`,
-/// `limits`, `figures`, `samples`, `data_centers` and `violations`.
+/// `limits`, `stats`, `samples`, `data_centers` and `violations`.
 #[must_use]
 pub fn json(scenario: &Scenario, outcomes: &[Outcome]) -> Value {
     json!({
@@ -57,7 +57,7 @@ fn outcome(outcome: &Outcome) -> Value {
             "total_active_users": outcome.limits.total_active_users,
             "new_users_per_minute": outcome.limits.new_users_per_minute,
         },
-        "figures": outcome.figures,
+        "figures": outcome.stats,
         "samples": outcome.samples,
         "data_centers": outcome.data_centers.iter().map(data_center).collect::<Vec<_>>(),
         "violations": outcome.violations.iter().map(violation).collect::<Vec<_>>(),

@@ -9,12 +9,12 @@
 pub mod algorithm;
 mod charts;
 pub mod command;
-mod dice;
 mod estimate;
 mod json;
 pub mod outcome;
 pub mod printing;
 mod referee;
+mod rng;
 pub mod routing;
 pub mod run;
 mod stores;

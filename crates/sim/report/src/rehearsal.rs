@@ -160,7 +160,7 @@ fn judge(outcomes: &[Outcome]) -> ExitCode {
                 outcome.room,
                 words::allocation(outcome.allocation),
                 outcome.violations.len(),
-                rfc3339_millis(outcome.starts_at + anteroom_room::time::Span(first.at_ms)),
+                rfc3339_millis(outcome.starts_at + anteroom_room::time::DurationMs(first.at_ms)),
                 first.promise,
                 first.seen
             ));
@@ -176,7 +176,7 @@ fn judge(outcomes: &[Outcome]) -> ExitCode {
 #[cfg(test)]
 mod tests {
     use anteroom_room::rules::Limits;
-    use anteroom_room::time::{Millis, Span};
+    use anteroom_room::time::{DurationMs, Timestamp};
     use anteroom_sim::outcome::{Figures, Promise, Violation};
 
     use super::*;
@@ -195,9 +195,9 @@ mod tests {
                 total_active_users: 200,
                 new_users_per_minute: 200,
             },
-            starts_at: Millis::ZERO,
-            length: Span::from_secs(60),
-            figures: Figures::default(),
+            starts_at: Timestamp::ZERO,
+            length: DurationMs::from_secs(60),
+            stats: Figures::default(),
             samples: Vec::new(),
             data_centers: Vec::new(),
             violations: vec![violation; violations],

@@ -35,7 +35,7 @@ impl Row {
     /// Its value in a column.
     pub(super) fn cell(&self, outcome: &Outcome) -> Cell {
         match self.value {
-            Source::Figures(value) => value(&outcome.figures),
+            Source::Figures(value) => value(&outcome.stats),
             Source::Outcome(value) => value(outcome),
         }
     }
@@ -106,10 +106,7 @@ pub(super) const GROUPS: [Group; 6] = [
             }),
             row("most inside at once", |f| count(f.inside_max.into())),
             of("above that limit, at most", None, |outcome| {
-                above(
-                    outcome.figures.above_seats,
-                    outcome.limits.total_active_users,
-                )
+                above(outcome.stats.above_seats, outcome.limits.total_active_users)
             }),
             of("limit: admissions a minute", Some(1), |outcome| {
                 plain(grouped(outcome.limits.new_users_per_minute.into()))
@@ -119,7 +116,7 @@ pub(super) const GROUPS: [Group; 6] = [
             }),
             of("above that limit, at most", None, |outcome| {
                 above(
-                    outcome.figures.above_rate,
+                    outcome.stats.above_rate,
                     outcome.limits.new_users_per_minute,
                 )
             }),
@@ -170,7 +167,7 @@ pub(super) const GROUPS: [Group; 6] = [
                 rate(f.local_calls_per_node_and_second)
             }),
             row("world calls per data center and second", |f| {
-                rate(f.world_calls_per_data_center_and_second)
+                rate(f.global_calls_per_data_center_and_second)
             }),
         ],
     },

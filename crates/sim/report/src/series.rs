@@ -1,7 +1,7 @@
 //! Which points does a chart need? Fewer than there are samples, with every peak kept.
 
 use crate::chart::axis::as_f64;
-use anteroom_room::time::Millis;
+use anteroom_room::time::Timestamp;
 use anteroom_sim::outcome::{DataCenterOutcome, Outcome, Sample};
 
 /// Points of a line that are drawn: twice as many as a phone has pixels for.
@@ -32,7 +32,7 @@ pub(super) fn admissions(outcome: &Outcome) -> Vec<(f64, f64)> {
     for sample in &outcome.samples {
         let at = outcome.starts_at.0.saturating_add(sample.at_ms);
         // A sample on the edge tells of the minute that ends there.
-        let minute = Millis(at.saturating_sub(1)).minute().0;
+        let minute = Timestamp(at.saturating_sub(1)).minute().0;
         match minutes.last_mut() {
             Some((last, most)) if *last == minute => *most = sample.admitted_this_minute.max(*most),
             _ => minutes.push((minute, sample.admitted_this_minute)),

@@ -3,7 +3,7 @@
 use std::fs;
 
 use anteroom_room::rules::{AllocationKind, Limits, Rules};
-use anteroom_room::time::{Millis, Span};
+use anteroom_room::time::{DurationMs, Timestamp};
 use anteroom_sim::outcome::{
     DataCenterOutcome, DataCenterSample, Figures, Outcome, Promise, Sample, Violation,
 };
@@ -24,20 +24,20 @@ const LIMITS: Limits = Limits {
     new_users_per_minute: 600,
 };
 /// 2023-09-11T11:45:54Z.
-const START: Millis = Millis(1_694_432_754_000);
-const LENGTH: Span = Span(600_000);
+const START: Timestamp = Timestamp(1_694_432_754_000);
+const LENGTH: DurationMs = DurationMs(600_000);
 
 fn scenario(name: &str) -> Scenario {
     let delay = Delay {
-        from: Span(1),
-        to: Span(3),
+        from: DurationMs(1),
+        to: DurationMs(3),
     };
     let data_center = |at: u32| DataCenterPlan {
         name: format!("data center {at} {name}"),
         nodes: 8,
         share: 1.0,
         to_store: delay,
-        to_world: delay,
+        to_global: delay,
     };
     let node = NodePlace {
         data_center: 0,
@@ -49,8 +49,8 @@ fn scenario(name: &str) -> Scenario {
         seed: 7,
         starts_at: START,
         length: LENGTH,
-        sample_every: Span(1_000),
-        world_lease: anteroom_room::ledger::LendingTerms::WORLD.ttl,
+        sample_every: DurationMs(1_000),
+        global_lease: anteroom_room::ledger::LeaseTerms::ROOT.ttl,
         compare: KINDS.to_vec(),
         rooms: vec![RoomPlan {
             name: name.to_owned(),
@@ -63,10 +63,10 @@ fn scenario(name: &str) -> Scenario {
         }],
         data_centers: (0..20).map(data_center).collect(),
         faults: vec![FaultPlan {
-            at: Span(60_000),
+            at: DurationMs(60_000),
             kind: FaultKind::Crash {
                 node,
-                after: Span(20_000),
+                after: DurationMs(20_000),
             },
         }],
     }
@@ -75,10 +75,10 @@ fn scenario(name: &str) -> Scenario {
 fn behaviour() -> Behaviour {
     Behaviour {
         pages: 5.0,
-        think_time: Span(20_000),
+        think_time: DurationMs(20_000),
         parallel_requests: 0,
         second_tab: 0.0,
-        patience: Some(Span(300_000)),
+        patience: Some(DurationMs(300_000)),
         no_shows: 0.01,
         changes_node: 0.0,
         changes_data_center: 0.0,
@@ -125,7 +125,7 @@ fn outcome(room: &str, allocation: AllocationKind) -> Outcome {
         limits: LIMITS,
         starts_at: START,
         length: LENGTH,
-        figures: Figures {
+        stats: Figures {
             visitors: 12_000,
             queued: 7_500,
             admitted: 6_000,
@@ -306,7 +306,7 @@ fn a_report_without_events_or_data_centers_is_written() {
     let bare = Outcome {
         samples: vec![],
         data_centers: vec![],
-        figures: Figures::default(),
+        stats: Figures::default(),
         ..outcome("shop", AllocationKind::Leases)
     };
     let page = write_html(folder.path(), &scenario("sale"), &[bare]).unwrap();

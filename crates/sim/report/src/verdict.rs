@@ -23,8 +23,8 @@ pub(super) fn sentences(variant: &Variant<'_>) -> Vec<Sentence> {
 }
 
 fn of(outcome: &Outcome) -> Sentence {
-    let figures = &outcome.figures;
-    let is_over = figures.above_seats > 0 || figures.above_rate > 0;
+    let stats = &outcome.stats;
+    let is_over = stats.above_seats > 0 || stats.above_rate > 0;
     let mut text = format!("With {}, {}", column(outcome), limits(outcome));
     text.push(' ');
     text.push_str(&waits(outcome));
@@ -34,27 +34,27 @@ fn of(outcome: &Outcome) -> Sentence {
     }
     Sentence {
         text,
-        is_bad: is_over || !outcome.violations.is_empty() || figures.thrown_out > 0,
+        is_bad: is_over || !outcome.violations.is_empty() || stats.thrown_out > 0,
     }
 }
 
 fn limits(outcome: &Outcome) -> String {
-    let (figures, limits) = (&outcome.figures, outcome.limits);
+    let (stats, limits) = (&outcome.stats, outcome.limits);
     let seats = over(
-        figures.above_seats,
+        stats.above_seats,
         limits.total_active_users,
         "visitors inside",
     );
     let rate = over(
-        figures.above_rate,
+        stats.above_rate,
         limits.new_users_per_minute,
         "admissions a minute",
     );
     match (seats, rate) {
         (None, None) => format!(
             "the limits were never exceeded: at most {} inside, at most {} admitted in a minute.",
-            grouped(figures.inside_max.into()),
-            grouped(figures.admitted_in_a_minute_max.into()),
+            grouped(stats.inside_max.into()),
+            grouped(stats.admitted_in_a_minute_max.into()),
         ),
         (Some(one), None) | (None, Some(one)) => format!("the limit {one}."),
         (Some(seats), Some(rate)) => format!("the limit {seats}, and the limit {rate}."),
@@ -69,10 +69,10 @@ fn over(by: u32, limit: u32, what: &str) -> Option<String> {
 }
 
 fn waits(outcome: &Outcome) -> String {
-    let figures = &outcome.figures;
+    let stats = &outcome.stats;
     let most = outcome.samples.iter().map(|sample| sample.waiting).max();
     let most = u64::from(most.unwrap_or(0));
-    let got_in = match (figures.wait_ms_p50, figures.wait_ms_p99) {
+    let got_in = match (stats.wait_ms_p50, stats.wait_ms_p99) {
         (Some(half), Some(most)) => format!(
             " Of those who got in after waiting, half waited {} at most, and 99 % {} at most.",
             duration(half),
@@ -80,7 +80,7 @@ fn waits(outcome: &Outcome) -> String {
         ),
         _ => String::new(),
     };
-    let left = match figures.abandoned {
+    let left = match stats.abandoned {
         0 => String::new(),
         some => format!(
             " {} left while waiting.",

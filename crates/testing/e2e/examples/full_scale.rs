@@ -14,7 +14,7 @@ use anteroom_e2e::cluster::{Cluster, Setup};
 use anteroom_e2e::crowd::{Crowd, Habits, Phase, Tally};
 use anteroom_e2e::fill::{Fill, FillMeter};
 use anteroom_room::rules::Limits;
-use anteroom_room::time::Span;
+use anteroom_room::time::DurationMs;
 use tokio::time::interval;
 
 const SEATS: u32 = 300;
@@ -63,11 +63,11 @@ async fn main() {
     });
     let crowds: Vec<Crowd> = crowds.collect();
     let meter = watch(&cluster, &crowds, Duration::from_secs(minutes * 60)).await;
-    let mut tally = Tally::default();
+    let mut counters = Tally::default();
     for crowd in crowds {
-        tally = tally.and(crowd.go_home().await);
+        counters = counters.and(crowd.go_home().await);
     }
-    cluster.assert_kept(&tally);
+    cluster.assert_kept(&counters);
     let verdict = cluster.origin().verdict();
     let Some(fill) = meter.fill(now()) else {
         println!("the room was never full: {verdict:?}");
@@ -84,7 +84,7 @@ async fn main() {
     );
     println!(
         "nobody with a valid ticket was queued; {} ran out",
-        tally.ran_out
+        counters.ran_out
     );
 }
 
@@ -97,7 +97,7 @@ async fn watch(cluster: &Cluster, crowds: &[Crowd], lasts: Duration) -> FillMete
     loop {
         let at = looks.tick().await;
         let inside = cluster.origin().inside();
-        let waiting = crowds.iter().map(|crowd| crowd.tally().waiting).sum();
+        let waiting = crowds.iter().map(|crowd| crowd.counters().waiting).sum();
         meter.look(now(), inside, waiting);
         if at >= tell_at {
             tell_at += Duration::from_secs(60);
@@ -115,7 +115,7 @@ async fn watch(cluster: &Cluster, crowds: &[Crowd], lasts: Duration) -> FillMete
 }
 
 fn told(fill: &Fill) -> String {
-    let secs = |span: Span| format!("{}.{:03} s", span.0 / 1_000, span.0 % 1_000);
+    let secs = |span: DurationMs| format!("{}.{:03} s", span.0 / 1_000, span.0 % 1_000);
     let percent = fill.taken_per_100_000;
     format!(
         "full after {}; since then {}.{:03} % of the seats taken ({} looks); {} times a free seat \

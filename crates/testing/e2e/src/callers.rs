@@ -157,9 +157,9 @@ impl Callers {
             lines: JoinSet::new(),
         };
         for line in 0..demand.clients * demand.lines {
-            let dice = Pcg64Mcg::seed_from_u64(demand.seed ^ ((line as u64) << 32));
+            let rng = Pcg64Mcg::seed_from_u64(demand.seed ^ ((line as u64) << 32));
             let client = line % demand.clients;
-            let calling = callers.line(doors.clone(), client, demand.path.clone(), dice);
+            let calling = callers.line(doors.clone(), client, demand.path.clone(), rng);
             callers.lines.spawn(calling);
         }
         callers
@@ -170,7 +170,7 @@ impl Callers {
         doors: Doors,
         client: usize,
         path: String,
-        mut dice: Pcg64Mcg,
+        mut rng: Pcg64Mcg,
     ) -> impl Future<Output = ()> + Send + use<> {
         let (began, calls, stop) = (self.began, Arc::clone(&self.calls), Arc::clone(&self.stop));
         let numbers = Arc::clone(&self.numbers);
@@ -182,7 +182,7 @@ impl Callers {
                 .build_http();
             while !stop.load(Ordering::Relaxed) {
                 sleep(PACE).await; // tidy: time passes
-                let Some(address) = doors.anywhere(&mut dice) else {
+                let Some(address) = doors.anywhere(&mut rng) else {
                     continue;
                 };
                 let number = numbers.fetch_add(1, Ordering::Relaxed);

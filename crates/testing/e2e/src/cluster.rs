@@ -17,18 +17,18 @@ use tempfile::TempDir;
 use self::data_center::{DataCenter, Surroundings};
 use crate::binary;
 use crate::crowd::{Doors, Tally};
-use crate::judge::{self, JudgingOrigin};
+use crate::judge::{self, CheckingOrigin};
 use crate::node::Node;
 use crate::recorder::{self, Recorder};
 use crate::stepped::Shim;
 use crate::stores::{Store, StoreKind};
 
-/// Half a round trip to the world's store: 70 ms there and back.
-const WORLD_DELAY: Duration = Duration::from_millis(35);
+/// Half a round trip to the global store: 70 ms there and back.
+const GLOBAL_DELAY: Duration = Duration::from_millis(35);
 /// Somebody who waits and changes the node is counted at the former one as well until the next ask
 /// is overdue there, and those who are counted at the front hold back all behind them. Left to
 /// itself a node asks for patience of up to a minute; a run does not last much longer.
-const ASK_AGAIN: &str = "ask_again = \"2s\"";
+const REFRESH_INTERVAL: &str = "refresh_interval = \"2s\"";
 /// If it is set, logs are kept even if all went well.
 pub const KEEP: &str = "ANTEROOM_CLUSTER_KEEP";
 /// Nodes speak to the world every second while something happens, and every ten while nothing does.
@@ -54,10 +54,10 @@ pub struct Setup {
     /// What the store of each data center is made of.
     pub local: StoreKind,
     /// The same of the world's; `None`: one data center, whose store is all there is.
-    pub world: Option<StoreKind>,
-    /// Of the links to the world's store.
-    pub world_delays: Delays,
-    /// Whether it can be heard which node speaks to the world's store.
+    pub global: Option<StoreKind>,
+    /// Of the links to the global store.
+    pub global_delays: Delays,
+    /// Whether it can be heard which node speaks to the global store.
     pub has_taps: bool,
     /// How far the wall clocks of the nodes of each data center are ahead, in order; those that are
     /// not named have the machine's.
@@ -80,12 +80,12 @@ impl Setup {
             nodes: 3,
             allocation: "leases".to_owned(),
             local: StoreKind::Single,
-            world: Some(StoreKind::Single),
-            world_delays: Delays::each_way(WORLD_DELAY),
+            global: Some(StoreKind::Single),
+            global_delays: Delays::each_way(GLOBAL_DELAY),
             has_taps: false,
             clocks_ms: Vec::new(),
             global_lease_secs: None,
-            room: ASK_AGAIN.to_owned(),
+            room: REFRESH_INTERVAL.to_owned(),
         }
     }
 }
@@ -97,9 +97,9 @@ pub struct NodeAt(pub usize, pub usize);
 /// A deployment that runs.
 #[derive(Debug)]
 pub struct Cluster {
-    origin: JudgingOrigin,
+    origin: CheckingOrigin,
     data_centers: Vec<DataCenter>,
-    world: Option<Store>,
+    global: Option<Store>,
     recorder: Recorder,
     /// Holds what the clocks of processes read all the time.
     _shim: Shim,
@@ -122,7 +122,7 @@ impl Cluster {
         let session = Duration::from_secs(setup.session_secs);
         let origin = judge::start(setup.limits, session).await;
         let shim = Shim::new();
-        let world = match setup.world {
+        let global = match setup.global {
             Some(kind) => Some(Store::start(kind, &shim).await),
             None => None,
         };
@@ -130,7 +130,7 @@ impl Cluster {
             binary: &binary,
             folder: folder.path(),
             origin: &origin,
-            world: world.as_ref(),
+            global: global.as_ref(),
             shim: &shim,
         };
         let mut data_centers: Vec<DataCenter> = Vec::new();
@@ -143,7 +143,7 @@ impl Cluster {
         let mut cluster = Self {
             origin,
             data_centers,
-            world,
+            global,
             recorder,
             _shim: shim,
             folder: Some(folder),
@@ -206,7 +206,7 @@ impl Cluster {
 
     /// The origin.
     #[must_use]
-    pub const fn origin(&self) -> &JudgingOrigin {
+    pub const fn origin(&self) -> &CheckingOrigin {
         &self.origin
     }
 
@@ -287,8 +287,8 @@ impl Cluster {
     /// # Panics
     ///
     /// With the evidence, if one of them does not hold.
-    pub fn assert_kept(&self, tally: &Tally) {
-        self.assert_nobody_thrown_out(tally);
+    pub fn assert_kept(&self, counters: &Tally) {
+        self.assert_nobody_thrown_out(counters);
         let evidence = self.origin.evidence();
         assert!(
             self.origin.verdict().is_within_limits(),
@@ -303,16 +303,16 @@ impl Cluster {
     /// # Panics
     ///
     /// With the evidence, if that happened.
-    pub fn assert_nobody_thrown_out(&self, tally: &Tally) {
+    pub fn assert_nobody_thrown_out(&self, counters: &Tally) {
         let verdict = self.origin.verdict();
         eprintln!(
-            "{verdict:?}\nby minute: {:?}\n{tally}",
+            "{verdict:?}\nby minute: {:?}\n{counters}",
             self.origin.minutes()
         );
         assert!(
-            tally.thrown_out.is_empty(),
+            counters.thrown_out.is_empty(),
             "valid tickets were queued:\n{}",
-            tally.thrown_out.join("\n")
+            counters.thrown_out.join("\n")
         );
     }
 }

@@ -6,9 +6,9 @@
 //! demo's crowd does none of that: it asks when the waiting page would, and loses patience.
 
 mod browser;
+mod counters;
 mod doors;
 mod insider;
-mod tally;
 mod visitor;
 
 use std::ops::RangeInclusive;
@@ -23,9 +23,9 @@ use tokio::task::JoinSet;
 
 pub use self::browser::Asks;
 use self::browser::Browser;
+pub use self::counters::Tally;
 pub use self::doors::{Doors, Wander};
 pub use self::insider::{Insider, Times};
-pub use self::tally::Tally;
 use self::visitor::Visitor;
 
 /// What visitors do.
@@ -41,8 +41,8 @@ pub struct Habits {
     pub think: RangeInclusive<Duration>,
     /// Between two asks of somebody who waits; sooner than they are told to, so that nobody is
     /// overdue on a busy machine.
-    pub ask_again: RangeInclusive<Duration>,
-    /// Whether somebody who waits asks again when it was told to, whatever stands in `ask_again`.
+    pub refresh_interval: RangeInclusive<Duration>,
+    /// Whether a waiting visitor polls when the page says so, whatever `refresh_interval` is.
     pub is_patient: bool,
     /// Requests at once by somebody who has a ticket; at least 1.
     pub at_once: u32,
@@ -64,7 +64,7 @@ impl Default for Habits {
             first_data_center_percent: 65,
             pages: 2..=6,
             think: Duration::from_millis(400)..=Duration::from_millis(1_600),
-            ask_again: Duration::from_millis(600)..=Duration::from_millis(1_200),
+            refresh_interval: Duration::from_millis(600)..=Duration::from_millis(1_200),
             is_patient: false,
             at_once: 1,
             replay_percent: 0,
@@ -99,7 +99,7 @@ fn arrivals(phases: &[Phase]) -> Vec<Duration> {
 /// A crowd on its way; goes home when dropped.
 #[derive(Debug)]
 pub struct Crowd {
-    tally: Arc<Mutex<Tally>>,
+    counters: Arc<Mutex<Tally>>,
     visitors: JoinSet<()>,
     leave: watch::Sender<bool>,
 }
@@ -108,7 +108,7 @@ impl Crowd {
     /// Sends a crowd off. The same seed makes the same choices; how long things take differs.
     #[must_use]
     pub fn send(doors: &Doors, phases: &[Phase], habits: &Habits, seed: u64) -> Self {
-        let tally = Arc::new(Mutex::new(Tally::default()));
+        let counters = Arc::new(Mutex::new(Tally::default()));
         let (leave, leaving) = watch::channel(false);
         let browser = Browser::new();
         let mut visitors = JoinSet::new();
@@ -117,7 +117,7 @@ impl Crowd {
                 doors.clone(),
                 browser.clone(),
                 habits.clone(),
-                Arc::clone(&tally),
+                Arc::clone(&counters),
                 Pcg64Mcg::seed_from_u64(seed.wrapping_mul(1_000_003) ^ number as u64),
             );
             let mut leaving = leaving.clone();
@@ -129,7 +129,7 @@ impl Crowd {
             });
         }
         Self {
-            tally,
+            counters,
             visitors,
             leave,
         }
@@ -147,16 +147,16 @@ impl Crowd {
 
     /// What they met so far.
     #[must_use]
-    pub fn tally(&self) -> Tally {
-        self.tally.lock().clone()
+    pub fn counters(&self) -> Tally {
+        self.counters.lock().clone()
     }
 
     /// Sends all home, whatever they do, and tells what they met.
     pub async fn go_home(self) -> Tally {
         self.leave.send_replace(true);
         self.visitors.join_all().await;
-        let tally = self.tally.lock();
-        tally.clone()
+        let counters = self.counters.lock();
+        counters.clone()
     }
 }
 

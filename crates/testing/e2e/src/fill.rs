@@ -8,23 +8,23 @@
 
 use std::collections::VecDeque;
 
-use anteroom_room::time::{Millis, Span};
+use anteroom_room::time::{DurationMs, Timestamp};
 
 /// How often the fill is sampled.
-const SAMPLE_EVERY: Span = Span(1_000);
+const SAMPLE_EVERY: DurationMs = DurationMs(1_000);
 
 /// Looks at a room.
 #[derive(Debug)]
 pub struct FillMeter {
     seats: usize,
-    began_at: Option<Millis>,
-    full_at: Option<Millis>,
-    next_sample_at: Millis,
+    began_at: Option<Timestamp>,
+    full_at: Option<Timestamp>,
+    next_sample_at: Timestamp,
     samples: u64,
     inside_sum: u64,
     /// Since when each free seat is free, the oldest first.
-    free_since: VecDeque<Millis>,
-    free_for: Vec<Span>,
+    free_since: VecDeque<Timestamp>,
+    free_for: Vec<DurationMs>,
     /// Whether somebody waited when the room was looked at last.
     was_wanted: bool,
 }
@@ -33,7 +33,7 @@ pub struct FillMeter {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Fill {
     /// How long it took until all seats were taken for the first time.
-    pub full_after: Span,
+    pub full_after: DurationMs,
     /// Mean share of the seats that were taken since then, in parts of a hundred thousand.
     pub taken_per_100_000: u64,
     /// How many looks that is the mean of.
@@ -41,11 +41,11 @@ pub struct Fill {
     /// How often a seat that had been free was taken, since then, while somebody waited.
     pub taken: usize,
     /// For how long seats were free then: half of them no longer than this.
-    pub free_p50: Span,
+    pub free_p50: DurationMs,
     /// 99 of a hundred no longer than this.
-    pub free_p99: Span,
+    pub free_p99: DurationMs,
     /// None longer than this; one that is free at the end counts.
-    pub free_max: Span,
+    pub free_max: DurationMs,
 }
 
 impl FillMeter {
@@ -56,7 +56,7 @@ impl FillMeter {
             seats,
             began_at: None,
             full_at: None,
-            next_sample_at: Millis::ZERO,
+            next_sample_at: Timestamp::ZERO,
             samples: 0,
             inside_sum: 0,
             free_since: VecDeque::new(),
@@ -66,7 +66,7 @@ impl FillMeter {
     }
 
     /// Takes note of what is so at `now`. Before all seats were taken once, nothing is counted.
-    pub fn look(&mut self, now: Millis, inside: usize, waiting: usize) {
+    pub fn look(&mut self, now: Timestamp, inside: usize, waiting: usize) {
         self.began_at.get_or_insert(now);
         if self.full_at.is_none() {
             if inside < self.seats {
@@ -97,13 +97,13 @@ impl FillMeter {
 
     /// What was seen until `now`; `None` if the room was never full.
     #[must_use]
-    pub fn fill(&self, now: Millis) -> Option<Fill> {
+    pub fn fill(&self, now: Timestamp) -> Option<Fill> {
         let (began_at, full_at) = (self.began_at?, self.full_at?);
         let mut free_for = self.free_for.clone();
         free_for.sort_unstable();
         let quantile = |percent: usize| {
             let index = (free_for.len() * percent).div_ceil(100).saturating_sub(1);
-            free_for.get(index).copied().unwrap_or(Span(0))
+            free_for.get(index).copied().unwrap_or(DurationMs(0))
         };
         let still = self.free_since.front().map(|since| now.since(*since));
         Some(Fill {
@@ -114,7 +114,7 @@ impl FillMeter {
             taken: free_for.len(),
             free_p50: quantile(50),
             free_p99: quantile(99),
-            free_max: quantile(100).max(still.unwrap_or(Span(0))),
+            free_max: quantile(100).max(still.unwrap_or(DurationMs(0))),
         })
     }
 }
@@ -127,9 +127,9 @@ mod tests {
     fn seen(looks: &[(u64, usize, usize)]) -> Option<Fill> {
         let mut meter = FillMeter::new(10);
         for &(at, inside, waiting) in looks {
-            meter.look(Millis(at), inside, waiting);
+            meter.look(Timestamp(at), inside, waiting);
         }
-        meter.fill(Millis(looks.last()?.0))
+        meter.fill(Timestamp(looks.last()?.0))
     }
 
     #[test]
@@ -141,7 +141,7 @@ mod tests {
     fn the_mean_has_one_sample_a_second_since_full() {
         let looks = [(0, 0, 9), (500, 10, 9), (700, 1, 9), (1_500, 8, 9)];
         let fill = seen(&looks).unwrap();
-        assert_eq!(fill.full_after, Span(500));
+        assert_eq!(fill.full_after, DurationMs(500));
         assert_eq!((fill.samples, fill.taken_per_100_000), (2, 90_000));
     }
 
@@ -156,9 +156,12 @@ mod tests {
         ];
         let fill = seen(&looks).unwrap();
         assert_eq!(fill.taken, 2);
-        assert_eq!((fill.free_p50, fill.free_max), (Span(500), Span(500)));
+        assert_eq!(
+            (fill.free_p50, fill.free_max),
+            (DurationMs(500), DurationMs(500))
+        );
         let looks = [(0, 10, 9), (100, 9, 9), (2_100, 9, 9)];
-        assert_eq!(seen(&looks).unwrap().free_max, Span(2_000));
+        assert_eq!(seen(&looks).unwrap().free_max, DurationMs(2_000));
     }
 
     #[test]
@@ -170,6 +173,6 @@ mod tests {
             (9_100, 9, 1),
             (9_300, 10, 0),
         ];
-        assert_eq!(seen(&looks).unwrap().free_max, Span(300));
+        assert_eq!(seen(&looks).unwrap().free_max, DurationMs(300));
     }
 }

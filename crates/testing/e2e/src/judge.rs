@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-pub use anteroom_demo::judging::{JUDGE_SEAT_ENDS, JUDGE_VISITOR, JudgingOrigin, LOGOUT, VIA};
-use anteroom_demo::judging::{JudgedRoom, JudgesClock};
+use anteroom_demo::judging::{CheckedRoom, CheckerClock};
+pub use anteroom_demo::judging::{CheckingOrigin, JUDGE_SEAT_ENDS, JUDGE_VISITOR, LOGOUT, VIA};
 use anteroom_room::rules::Limits;
-use anteroom_room::time::Span;
+use anteroom_room::time::DurationMs;
 
 use crate::clock::now;
 
@@ -17,13 +17,13 @@ pub const ROOM: &str = "shop";
 /// # Panics
 ///
 /// If this machine has no free port.
-pub async fn start(limits: Limits, session: Duration) -> JudgingOrigin {
+pub async fn start(limits: Limits, session: Duration) -> CheckingOrigin {
     let session = u64::try_from(session.as_millis()).unwrap_or(u64::MAX);
-    let room = JudgedRoom {
+    let room = CheckedRoom {
         name: ROOM.to_owned(),
         limits,
-        session: Span(session),
-        clock: JudgesClock::new(now),
+        session: DurationMs(session),
+        clock: CheckerClock::new(now),
     };
-    JudgingOrigin::start(room).await
+    CheckingOrigin::start(room).await
 }

@@ -22,7 +22,7 @@ const FOUND: Duration = Duration::from_secs(12);
 const TRIES: usize = 5;
 /// How often a successor is asked: in [`LONG`] fewer times than it would take to use up the limit
 /// without what it hears.
-const ASK_AGAIN: Duration = Duration::from_millis(250);
+const REFRESH_INTERVAL: Duration = Duration::from_millis(250);
 
 /// A node, and what stands behind its layers.
 struct Node {
@@ -151,7 +151,7 @@ async fn two_nodes_nearly_keep_one_limit_and_a_successor_continues() {
     let [first, second] = nodes;
     first.layers.close().await;
     let successor = successor(ports).await;
-    let mut looks = interval(ASK_AGAIN);
+    let mut looks = interval(REFRESH_INTERVAL);
     let waiting = async {
         while successor.ask().await != 429 {
             looks.tick().await;

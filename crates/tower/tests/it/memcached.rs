@@ -84,7 +84,7 @@ async fn two_nodes_pass_one_limit_and_a_late_third_joins() {
         assert_eq!(later.ask(path).await, 429, "{path}");
     }
     let events = later.layers.meter().store_events();
-    for word in ["cas_lost", "cas_gave_up", "stayed_charged"] {
+    for word in ["cas_lost", "cas_gave_up", "not_refunded"] {
         assert!(events.contains_key(&("memcached", word)), "{word}");
     }
     // Nothing is lent, so nothing passes while it is away.

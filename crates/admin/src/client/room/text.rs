@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use anteroom_config::orders::Shown;
+use anteroom_config::overrides::Shown;
 
 use crate::client::text::{STRING, plain, printable};
 
@@ -93,7 +93,7 @@ pub(super) fn assumed_empty(room: &str, reopens_at: Option<&str>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use anteroom_config::orders::{ShownHeld, ShownPause};
+    use anteroom_config::overrides::{ShownHeld, ShownPause};
 
     use super::*;
 

@@ -109,7 +109,7 @@ fn status_says_what_an_operator_must_know() {
     );
     let stop = r#"{"command": "pause", "since": "2023-09-11T11:45:54.000Z", "isKept": true}"#;
     check(
-        &format!(r#""paused": true, "held": [{stop}]"#),
+        &format!(r#""paused": true, "heldCommands": [{stop}]"#),
         "PAUSED; at this node only: pause",
     );
 }
@@ -119,7 +119,7 @@ fn the_table_has_phantom_seats_and_the_latency_of_the_slowest_origin() {
     let origin = |ms: &str| {
         format!(
             r#"{{"url": "http://a:80", "condition": "up", "forMs": 1, "inFlight": 0,
-            "lastError": null, "answerTimeMs": {ms}}}"#
+            "lastError": null, "responseTimeMs": {ms}}}"#
         )
     };
     let check = |origins: &[&str], expected: &str| {

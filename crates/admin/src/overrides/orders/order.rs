@@ -3,14 +3,14 @@
 //! A pure function: what was said, what the file says, what is said now. All mistakes are told at
 //! once, and nothing is changed then.
 
-use anteroom_config::orders::{Actor, Change, Entry};
+use anteroom_config::overrides::{Actor, Change, Entry};
 use anteroom_config::{
     Client, LimitConfig, LimitName, LimitStore, LiveValues, Owner, Problem, Problems, policy_values,
 };
-use anteroom_room::time::Millis;
+use anteroom_room::time::Timestamp;
 use serde_json::Value;
 
-use super::record::{Fits, KEY, LimitOrders, LiveOverride, read_fitting};
+use super::record::{Fits, KEY, LimitOverrides, LiveOverride, read_fitting};
 use super::shown::in_words;
 
 /// Most clients with live settings, in all limits together. Each node reads the record every few
@@ -22,7 +22,7 @@ const BYTES_MAX: usize = 256 * 1_024;
 /// What an operator says about one client, or about all that are lent calls.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub enum LimitOrder {
+pub enum LimitCommand {
     /// This holds for it, instead of what the file says and of what was said before.
     Set {
         /// Which limit.
@@ -44,7 +44,7 @@ pub enum LimitOrder {
 /// Why something that is said about a limit is not done.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
-pub enum RefusedOrder {
+pub enum RejectedCommand {
     /// There is no such limit; these there are.
     #[error("no limit has this name")]
     NoLimit {
@@ -65,7 +65,7 @@ pub enum RefusedOrder {
     StoreAway,
 }
 
-impl LimitOrder {
+impl LimitCommand {
     /// Which limit is meant; `None` if all that are lent.
     #[must_use]
     pub fn limit(&self) -> Option<&LimitName> {
@@ -76,39 +76,39 @@ impl LimitOrder {
     }
 }
 
-impl LimitOrders {
+impl LimitOverrides {
     /// What holds after `order`, where the file says `file` and stores can count what `fits`. `now`
     /// is the wall clock.
     ///
     /// # Errors
     ///
-    /// [`RefusedOrder`] with every mistake; nothing is changed then.
+    /// [`RejectedCommand`] with every mistake; nothing is changed then.
     pub fn after(
         &self,
-        order: &LimitOrder,
+        order: &LimitCommand,
         file: &[LimitConfig],
         fits: Fits<'_>,
         who: &Actor,
-        now: Millis,
-    ) -> Result<Self, RefusedOrder> {
+        now: Timestamp,
+    ) -> Result<Self, RejectedCommand> {
         let mut next = self.clone();
         let limit_of = |name: &LimitName| file.iter().find(|limit| limit.name == *name);
         let (name, limit, client, said) = match order {
-            LimitOrder::Set { limit: name, typed } => {
+            LimitCommand::Set { limit: name, typed } => {
                 let limit = limit_of(name).ok_or_else(|| no_limit(file))?;
                 let (client, said) = next.set(limit, typed, fits)?;
                 (name, Some(limit), client, said)
             }
-            LimitOrder::Unset {
+            LimitCommand::Unset {
                 limit: name,
                 client,
             } => {
                 let limit = limit_of(name);
                 (name, limit, next.unset(name, limit, client, file)?, None)
             }
-            LimitOrder::AssumeEmpty => {
+            LimitCommand::AssumeEmpty => {
                 if lent(file).next().is_none() {
-                    return Err(RefusedOrder::NothingIsLent);
+                    return Err(RejectedCommand::NothingIsLent);
                 }
                 let what = "limits assume-empty".to_owned();
                 next.note(Entry::following(self, who, now, what, Vec::new()));
@@ -138,8 +138,8 @@ impl LimitOrders {
         limit: &LimitConfig,
         typed: &LiveValues,
         fits: Fits<'_>,
-    ) -> Result<(Client, Option<LiveValues>), RefusedOrder> {
-        let (client, _) = read_fitting(limit, typed, fits).map_err(RefusedOrder::NotAllowed)?;
+    ) -> Result<(Client, Option<LiveValues>), RejectedCommand> {
+        let (client, _) = read_fitting(limit, typed, fits).map_err(RejectedCommand::NotAllowed)?;
         let mut values = typed.clone();
         values.remove(KEY);
         self.take(limit.name.as_str(), Some(limit), &client);
@@ -153,7 +153,7 @@ impl LimitOrders {
             .sort_by(|one, other| (&one.limit, &one.client).cmp(&(&other.limit, &other.client)));
         let refused = |text: String| {
             let problems = vec![remark(limit.name.as_str(), &text)];
-            Err(RefusedOrder::NotAllowed(Problems(problems)))
+            Err(RejectedCommand::NotAllowed(Problems(problems)))
         };
         if self.overrides.len() > LIVE_MAX {
             return refused(format!(
@@ -180,7 +180,7 @@ impl LimitOrders {
         limit: Option<&LimitConfig>,
         client: &Client,
         file: &[LimitConfig],
-    ) -> Result<Client, RefusedOrder> {
+    ) -> Result<Client, RejectedCommand> {
         let is_known = self
             .overrides
             .iter()
@@ -192,7 +192,7 @@ impl LimitOrders {
             return Ok(client.clone());
         }
         let named = limit.map(|limit| limit.client_named(&client.0));
-        let named = named.transpose().map_err(RefusedOrder::NotAllowed)?;
+        let named = named.transpose().map_err(RejectedCommand::NotAllowed)?;
         let is_in_file = limit.zip(named.as_ref());
         let is_in_file =
             is_in_file.is_some_and(|(limit, named)| limit.overrides.contains_key(named));
@@ -202,7 +202,7 @@ impl LimitOrders {
             "this client has no settings of its own; `anteroom limits list` shows who has"
         };
         let problems = vec![remark(name.as_str(), text)];
-        Err(RefusedOrder::NotAllowed(Problems(problems)))
+        Err(RejectedCommand::NotAllowed(Problems(problems)))
     }
 
     /// Forgets what was said about a client, in whatever spelling; returns whether there was
@@ -244,8 +244,8 @@ pub(crate) fn lent(file: &[LimitConfig]) -> impl Iterator<Item = &LimitConfig> {
     file.iter().filter(is_lent)
 }
 
-fn no_limit(file: &[LimitConfig]) -> RefusedOrder {
-    RefusedOrder::NoLimit {
+fn no_limit(file: &[LimitConfig]) -> RejectedCommand {
+    RejectedCommand::NoLimit {
         limits: file.iter().map(|limit| limit.name.to_string()).collect(),
     }
 }

@@ -1,6 +1,6 @@
 //! The record: what operators said about clients of limits, and what holds by it.
 
-use anteroom_config::orders::{Entry, Record};
+use anteroom_config::overrides::{Entry, Record};
 use anteroom_config::{Client, LimitConfig, LiveValues, Owner, Problem, Problems};
 use anteroom_limit::policy::Policy;
 use serde::{Deserialize, Serialize};
@@ -18,7 +18,7 @@ const LIMIT: &str = "limit";
 /// What operators said about clients of limits.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct LimitOrders {
+pub struct LimitOverrides {
     /// How often something was said.
     pub version: u64,
     /// Settings that win over the file, by limit and client.
@@ -79,7 +79,7 @@ pub(super) fn read_fitting(
     Ok((client, policy))
 }
 
-impl LimitOrders {
+impl LimitOverrides {
     /// What holds, where the file says `file`. What is said about a limit that is not there is
     /// neither used nor wrong: it may come back.
     #[must_use]
@@ -104,7 +104,7 @@ impl LimitOrders {
     }
 }
 
-impl Record for LimitOrders {
+impl Record for LimitOverrides {
     fn version(&self) -> u64 {
         self.version
     }

@@ -7,7 +7,7 @@ use anteroom_config::{Client, LimitConfig, LiveValues, policy_values};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::record::{Fits, LimitOrders};
+use super::record::{Fits, LimitOverrides};
 
 /// What an answer may take at most, about: the file may have ten thousand clients for each of two
 /// hundred limits.
@@ -70,7 +70,7 @@ impl ShownLimits {
     /// What holds where the file says `file` and stores can count what `fits`, in one limit or in
     /// all.
     pub(crate) fn of(
-        orders: &LimitOrders,
+        orders: &LimitOverrides,
         file: &[LimitConfig],
         fits: Fits<'_>,
         only: Option<&str>,
@@ -120,7 +120,7 @@ impl ShownLimits {
 
 /// What operators said about clients of a limit, and of which of them it holds.
 fn live_of(
-    orders: &LimitOrders,
+    orders: &LimitOverrides,
     limit: &LimitConfig,
     fits: Fits<'_>,
 ) -> (Vec<ShownOverride>, BTreeSet<Client>) {
@@ -150,7 +150,7 @@ fn live_of(
     (shown.collect(), live)
 }
 
-fn gone_limit(orders: &LimitOrders, name: &str) -> ShownLimit {
+fn gone_limit(orders: &LimitOverrides, name: &str) -> ShownLimit {
     let said = orders.overrides.iter().filter(|said| said.limit == name);
     let overrides = said.map(|said| ShownOverride {
         client: said.client.clone(),

@@ -4,15 +4,15 @@ mod anything;
 mod records;
 mod unfit;
 
-use anteroom_config::orders::{Actor, DamagedOrders, Record};
+use anteroom_config::overrides::{Actor, DamagedOverrides, Record};
 use anteroom_config::{Client, Config, LimitConfig, LimitName, LiveValues};
-use anteroom_room::time::Millis;
+use anteroom_room::time::Timestamp;
 use serde_json::{Value, json};
 
 use super::order::LIVE_MAX;
 use super::*;
 
-const NOW: Millis = Millis(1_900_000_000_000);
+const NOW: Timestamp = Timestamp(1_900_000_000_000);
 
 /// Of stores that can count everything.
 const ALL_FIT: Fits<'static> = &|_, _| Ok(());
@@ -42,44 +42,46 @@ fn name(name: &str) -> LimitName {
     LimitName::new(name).unwrap()
 }
 
-fn set(limit: &str, typed: Value) -> LimitOrder {
+fn set(limit: &str, typed: Value) -> LimitCommand {
     let Value::Object(typed) = typed else {
         panic!("{typed}");
     };
-    LimitOrder::Set {
+    LimitCommand::Set {
         limit: name(limit),
         typed: typed.into_iter().collect(),
     }
 }
 
-fn unset(limit: &str, client: &str) -> LimitOrder {
-    LimitOrder::Unset {
+fn unset(limit: &str, client: &str) -> LimitCommand {
+    LimitCommand::Unset {
         limit: name(limit),
         client: Client(vec![client.to_owned()]),
     }
 }
 
 fn say(
-    before: &LimitOrders,
-    order: &LimitOrder,
+    before: &LimitOverrides,
+    order: &LimitCommand,
     file: &[LimitConfig],
-) -> Result<LimitOrders, String> {
+) -> Result<LimitOverrides, String> {
     let after = before.after(order, file, ALL_FIT, &Actor::default(), NOW);
     after.map_err(|refused| match refused {
-        RefusedOrder::NotAllowed(problems) => problems.to_string(),
+        RejectedCommand::NotAllowed(problems) => problems.to_string(),
         other => format!("{other:?}"),
     })
 }
 
 /// What holds after all of these.
-fn after(orders: &[LimitOrder], file: &[LimitConfig]) -> LimitOrders {
-    orders.iter().fold(LimitOrders::default(), |before, order| {
-        say(&before, order, file).unwrap()
-    })
+fn after(orders: &[LimitCommand], file: &[LimitConfig]) -> LimitOverrides {
+    orders
+        .iter()
+        .fold(LimitOverrides::default(), |before, order| {
+            say(&before, order, file).unwrap()
+        })
 }
 
 /// The calls that a client of its own may make; `None` if it has nothing of its own.
-fn calls(orders: &LimitOrders, file: &[LimitConfig], limit: &str, client: &str) -> Option<u32> {
+fn calls(orders: &LimitOverrides, file: &[LimitConfig], limit: &str, client: &str) -> Option<u32> {
     let applied = orders.applied_to(file, ALL_FIT).limits;
     let limit = applied.iter().find(|known| known.name.as_str() == limit)?;
     let own = limit.overrides.get(&Client(vec![client.to_owned()]));
@@ -89,12 +91,12 @@ fn calls(orders: &LimitOrders, file: &[LimitConfig], limit: &str, client: &str) 
 #[test]
 fn what_is_said_wins_over_the_file_until_it_is_taken_back() {
     let file = file(&[API, LOGIN]);
-    let check = |orders: &LimitOrders, gold: Option<u32>, new: Option<u32>| {
+    let check = |orders: &LimitOverrides, gold: Option<u32>, new: Option<u32>| {
         assert_eq!(calls(orders, &file, "api", "gold"), gold);
         assert_eq!(calls(orders, &file, "api", "new"), new);
         assert_eq!(calls(orders, &file, "login", "gold"), None);
     };
-    check(&LimitOrders::default(), Some(900), None);
+    check(&LimitOverrides::default(), Some(900), None);
     let gold = set("api", json!({ "key": "gold", "limit": "1/s" }));
     let new = set("api", json!({ "key": ["new"], "limit": "500/min" }));
     let both = after(&[gold, new], &file);
@@ -139,14 +141,14 @@ fn one_client_is_one_client_however_it_is_written() {
 }
 
 /// What is refused, and by which words.
-fn check_refused(order: &LimitOrder, expected: &str) {
+fn check_refused(order: &LimitCommand, expected: &str) {
     let file = file(&[
         API,
         LOGIN,
         "name = \"log\"\nlimit = \"9/s\"\nalgorithm = \"sliding-log\"\n",
         "name = \"all\"\nlimit = \"9/s\"\nkey = \"everybody\"\n",
     ]);
-    let refused = say(&LimitOrders::default(), order, &file).unwrap_err();
+    let refused = say(&LimitOverrides::default(), order, &file).unwrap_err();
     assert!(refused.contains(expected), "{refused}");
 }
 
@@ -366,9 +368,9 @@ fn there_are_at_most_so_many_and_so_long() {
         client: Client(vec![format!("{}{at}", "k".repeat(long))]),
         values: LiveValues::from([("limit".to_owned(), Value::from("1/s"))]),
     };
-    let full = |count: usize, long: usize| LimitOrders {
+    let full = |count: usize, long: usize| LimitOverrides {
         overrides: (0..count).map(|at| said("gone", at, long)).collect(),
-        ..LimitOrders::default()
+        ..LimitOverrides::default()
     };
     let more = set("api", json!({ "key": "one more", "limit": "1/s" }));
     assert!(say(&full(LIVE_MAX - 1, 1), &more, &file).is_ok());

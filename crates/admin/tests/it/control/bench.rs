@@ -5,17 +5,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anteroom_admin::overrides::LiveLimits;
-use anteroom_admin::{Control, ExtraFigures, Extras, Token, Tokens, serve};
+use anteroom_admin::{Control, ExtraStats, Extras, Token, Tokens, serve};
 use anteroom_config::{Config, RoomName};
 use anteroom_embedded::{DataDir, Embedded, faults::Faults};
-use anteroom_limit::time::Micros;
-use anteroom_limit_http::{Meter, Surroundings};
+use anteroom_limit::time::TimestampUs;
+use anteroom_limit_http::{Limiter, Surroundings};
 use anteroom_node::{
     Arrival, HandClock, Intent, Node, NodeClock, NodeSettings, Outcome, RoomHandle, Stores,
 };
 use anteroom_room::hash::LotteryKey;
-use anteroom_room::id::BirthId;
-use anteroom_room::time::{Millis, Span};
+use anteroom_room::id::DeploymentId;
+use anteroom_room::time::{DurationMs, Timestamp};
 use anteroom_store::{Clock, Identity};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
@@ -24,7 +24,7 @@ use tokio::task::JoinHandle;
 use crate::control::client::{Answer, request};
 
 /// 2023-09-11T11:45:54Z.
-pub(crate) const NOW: Millis = Millis(1_694_432_754_000);
+pub(crate) const NOW: Timestamp = Timestamp(1_694_432_754_000);
 
 const CONFIG: &str = r#"
 [[room]]
@@ -63,8 +63,8 @@ burst = 2
 struct Around(Arc<HandClock>);
 
 impl Surroundings for Around {
-    fn now(&self) -> Micros {
-        Micros(Clock::now(&*self.0).0 * 1_000)
+    fn now(&self) -> TimestampUs {
+        TimestampUs(Clock::now(&*self.0).0 * 1_000)
     }
 
     fn wall_seconds(&self) -> u64 {
@@ -85,10 +85,10 @@ pub(crate) struct Bench {
     _temp: tempfile::TempDir,
 }
 
-struct Fixed(ExtraFigures);
+struct Fixed(ExtraStats);
 
 impl Extras for Fixed {
-    fn read(&self) -> ExtraFigures {
+    fn read(&self) -> ExtraStats {
         self.0.clone()
     }
 }
@@ -100,17 +100,17 @@ pub(crate) fn room_name(name: &str) -> RoomName {
 impl Bench {
     /// A node that has heard from its store.
     pub(crate) async fn new() -> Self {
-        Self::with_extras(ExtraFigures::default()).await
+        Self::with_extras(ExtraStats::default()).await
     }
 
-    pub(crate) async fn with_extras(extras: ExtraFigures) -> Self {
+    pub(crate) async fn with_extras(extras: ExtraStats) -> Self {
         let bench = Self::start(Faults::default(), extras).await;
         bench.until_healthy(true).await;
         bench
     }
 
     /// A node that may not have heard from its store yet.
-    pub(crate) async fn start(faults: Faults, extras: ExtraFigures) -> Self {
+    pub(crate) async fn start(faults: Faults, extras: ExtraStats) -> Self {
         let temp = tempfile::tempdir().unwrap();
         let dir = DataDir::open(&temp.path().join("data")).unwrap();
         let clock = Arc::new(HandClock::new(NOW));
@@ -120,14 +120,14 @@ impl Bench {
         let settings = NodeSettings {
             folder: None,
             ticket_keys: vec![[7; 32]],
-            birth: BirthId(1),
+            birth: DeploymentId(1),
             lottery_key: LotteryKey([1; 16]),
             data_center: "San Jose".to_owned(),
             rooms: config.rooms,
         };
         let stores = Stores::Alone(Arc::new(store));
         let node = Node::start(settings, stores.clone(), Arc::clone(&clock) as _).unwrap();
-        let meter = Meter::new(
+        let meter = Limiter::new(
             &config.limits,
             anteroom_limit_http::CountStores::default(),
             Around(Arc::clone(&clock)),
@@ -136,7 +136,7 @@ impl Bench {
         let limits = LiveLimits::new(
             meter,
             &config.limits,
-            (&stores, BirthId(1)),
+            (&stores, DeploymentId(1)),
             Arc::clone(&clock) as _,
         );
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -187,14 +187,14 @@ impl Bench {
     }
 
     pub(crate) async fn until_healthy(&self, is_healthy: bool) {
-        self.until(|room| room.figures().has_live_lease == is_healthy)
+        self.until(|room| room.stats().has_live_lease == is_healthy)
             .await;
     }
 
     /// Takes the disk away and lets all leases end.
     pub(crate) fn lose_leases(&self) {
         self.faults.set_full(true);
-        self.clock.advance(Span(11_000));
+        self.clock.advance(DurationMs(11_000));
     }
 
     /// Sends bytes as they are.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use anteroom_admin::{ConnectionFigures, ExtraFigures, Health, LimitFigures};
+use anteroom_admin::{ConnectionStats, ExtraStats, Health, LimitStats};
 use anteroom_embedded::faults::Faults;
 use serde_json::json;
 
@@ -28,7 +28,7 @@ async fn a_node_with_live_leases_is_healthy() {
 async fn a_node_that_has_not_heard_from_its_store_is_not_healthy() {
     let faults = Faults::default();
     faults.set_full(true);
-    let bench = Bench::start(faults, ExtraFigures::default()).await;
+    let bench = Bench::start(faults, ExtraStats::default()).await;
     let answer = bench.get("/healthz").await;
     assert_eq!(answer.status, 503);
     let health = read(&answer);
@@ -47,7 +47,7 @@ async fn health_fails_once_leases_have_ended_and_comes_back_with_the_store() {
     let trouble = |room| {
         json!({
             "room": room,
-            "reason": "store_away",
+            "reason": "store_unavailable",
             "failing": true,
             "detail": "the lease has ended and the store does not answer",
         })
@@ -86,9 +86,9 @@ async fn an_origin_that_is_down_is_told_and_does_not_fail() {
 
 #[tokio::test]
 async fn a_refused_config_file_is_told_and_does_not_fail() {
-    let extras = ExtraFigures {
+    let extras = ExtraStats {
         last_reload_error: Some("anteroom.toml:3: \"name\" is missing".to_owned()),
-        ..ExtraFigures::default()
+        ..ExtraStats::default()
     };
     let bench = Bench::with_extras(extras).await;
     let answer = bench.get("/healthz").await;
@@ -103,16 +103,16 @@ async fn a_refused_config_file_is_told_and_does_not_fail() {
 
 #[tokio::test]
 async fn a_limit_whose_store_is_away_is_told_and_does_not_fail() {
-    let limit = |store_failed_ago| LimitFigures {
+    let limit = |store_failed_ago| LimitStats {
         store: "memcached",
         store_failed_ago,
-        ..LimitFigures::default()
+        ..LimitStats::default()
     };
     let away = limit(Some(Duration::from_millis(3_200)));
     let limits = [("api", away), ("login", limit(None))];
-    let extras = ExtraFigures {
-        limits: BTreeMap::from(limits.map(|(name, figures)| (name.to_owned(), figures))),
-        ..ExtraFigures::default()
+    let extras = ExtraStats {
+        limits: BTreeMap::from(limits.map(|(name, stats)| (name.to_owned(), stats))),
+        ..ExtraStats::default()
     };
     let bench = Bench::with_extras(extras).await;
     let answer = bench.get("/healthz").await;
@@ -132,12 +132,12 @@ async fn a_limit_whose_store_is_away_is_told_and_does_not_fail() {
 
 #[tokio::test]
 async fn connections_that_run_short_are_told_and_do_not_fail() {
-    let figures = |open| ConnectionFigures {
+    let stats = |open| ConnectionStats {
         open,
         with_ticket: 5,
         limit: 100,
         near: 70,
-        ..ConnectionFigures::default()
+        ..ConnectionStats::default()
     };
     for (open, expected) in [
         (69, json!(null)),
@@ -153,9 +153,9 @@ async fn connections_that_run_short_are_told_and_do_not_fail() {
             }),
         ),
     ] {
-        let extras = ExtraFigures {
-            connections: figures(open),
-            ..ExtraFigures::default()
+        let extras = ExtraStats {
+            connections: stats(open),
+            ..ExtraStats::default()
         };
         let bench = Bench::with_extras(extras).await;
         let answer = bench.get("/healthz").await;

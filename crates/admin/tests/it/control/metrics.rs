@@ -5,26 +5,24 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use anteroom_admin::{
-    ConnectionFigures, ExtraFigures, LimitFigures, QuotaFigures, RateLimitFigures,
-};
+use anteroom_admin::{ConnectionStats, ExtraStats, LimitStats, QuotaStats, RateLimitServiceStats};
 use anteroom_node::Outcome;
-use anteroom_proxy::upstream::{Condition, OriginFigures, RetryFigures, RoomOriginFigures};
-use anteroom_room::time::Span;
+use anteroom_proxy::upstream::{Condition, OriginStats, RetryStats, RoomOriginStats};
+use anteroom_room::time::DurationMs;
 
 use crate::control::bench::{Bench, NOW, room_name};
 use crate::control::exposition::{Family, parse};
 
 /// Figures of the rest of the program, one of each.
-fn everything() -> ExtraFigures {
+fn everything() -> ExtraStats {
     let shop = room_name("shop");
-    ExtraFigures {
-        connections: ConnectionFigures {
+    ExtraStats {
+        connections: ConnectionStats {
             open: 3,
             with_ticket: 2,
             limit: 10,
             near: 7,
-            reclaimed: [("crowded", 13)].into(),
+            reclaimed: [("total", 13)].into(),
             turned_away: [("address", 14)].into(),
         },
         accept_pauses: 1,
@@ -50,7 +48,7 @@ fn everything() -> ExtraFigures {
     }
 }
 
-fn rate_limits() -> RateLimitFigures {
+fn rate_limits() -> RateLimitServiceStats {
     let names = [
         "total_hits",
         "within_limit",
@@ -63,7 +61,7 @@ fn rate_limits() -> RateLimitFigures {
         count += 1;
         (name, count)
     });
-    RateLimitFigures {
+    RateLimitServiceStats {
         answers: vec![("ok", 27), ("over_limit", 28)],
         hits: [("edge.path_api".to_owned(), hits)].into(),
         unknown_domains: 36,
@@ -71,7 +69,7 @@ fn rate_limits() -> RateLimitFigures {
         failed_loads: 38,
         keys: 39,
         crowded: 40,
-        quota: QuotaFigures {
+        quota: QuotaStats {
             streams: 41,
             limits: 42,
             buckets: 43,
@@ -81,8 +79,8 @@ fn rate_limits() -> RateLimitFigures {
     }
 }
 
-fn limit() -> LimitFigures {
-    LimitFigures {
+fn limit() -> LimitStats {
+    LimitStats {
         calls: [("admit", 22), ("reject", 23)].into(),
         keys: 24,
         keys_max: 25,
@@ -93,24 +91,24 @@ fn limit() -> LimitFigures {
     }
 }
 
-fn origins() -> RoomOriginFigures {
+fn origins() -> RoomOriginStats {
     let ms = |ms| Some(Duration::from_millis(ms));
-    let origin = OriginFigures {
+    let origin = OriginStats {
         url: "http://a:80".to_owned(),
         condition: Condition::Out,
         since: Duration::from_secs(12),
         last_error: Some("no".to_owned()),
         in_flight: 13,
         outcomes: vec![("answered", 14), ("broken", 15)],
-        answer_times: vec![(ms(1), 16), (ms(10), 17), (None, 18)],
-        answer_time_sum: Duration::from_millis(1_900),
-        recent_answer_time: Some(Duration::from_millis(25)),
+        response_times: vec![(ms(1), 16), (ms(10), 17), (None, 18)],
+        response_time_sum: Duration::from_millis(1_900),
+        recent_response_time: Some(Duration::from_millis(25)),
         good_checks: 20,
         bad_checks: 21,
     };
-    RoomOriginFigures {
+    RoomOriginStats {
         origins: vec![origin],
-        retries: RetryFigures {
+        retries: RetryStats {
             stale: 11,
             elsewhere: 12,
         },
@@ -184,25 +182,25 @@ async fn a_scrape_shows_what_happened() {
         Outcome::Queue { .. }
     ));
     bench
-        .until(|room| room.config().name.as_str() != "shop" || room.figures().outlook.inside == 3)
+        .until(|room| room.config().name.as_str() != "shop" || room.stats().snapshot.inside == 3)
         .await;
     let families = scrape(&bench).await;
     let check = |name: &str, expected: f64| {
         assert_eq!(value(&families, name, &SHOP), Some(expected), "{name}");
     };
-    check("anteroom_seats_inside", 3.0);
+    check("anteroom_seats_active", 3.0);
     check("anteroom_admissions", 3.0);
     check("anteroom_admissions_outside_limits", 0.0);
-    check("anteroom_queued_answers", 0.0);
+    check("anteroom_queued_responses", 0.0);
     check("anteroom_total_active_users_limit", 200.0);
     check("anteroom_new_users_per_minute_limit", 300.0);
     check("anteroom_lease_live", 1.0);
     check("anteroom_nodes", 1.0);
     // Ten seconds, less a margin for drift; the clock stands.
-    check("anteroom_lease_left_seconds", 9.95);
-    check("anteroom_outlook_age_seconds", 0.0);
+    check("anteroom_lease_remaining_seconds", 9.95);
+    check("anteroom_snapshot_age_seconds", 0.0);
     let tickets = [("room", "tickets")];
-    let queued = value(&families, "anteroom_queued_answers", &tickets);
+    let queued = value(&families, "anteroom_queued_responses", &tickets);
     assert_eq!(queued, Some(1.0));
     let started = value(&families, "anteroom_start_time_seconds", &[]);
     assert_eq!(started, Some(NOW.0 as f64 / 1_000.0));
@@ -222,31 +220,31 @@ async fn a_lease_that_has_ended_shows() {
     let bench = Bench::new().await;
     let reason = |reason| [("room", "shop"), ("reason", reason)];
     let families = scrape(&bench).await;
-    for name in ["store_away", "recovering", "origin_down"] {
+    for name in ["store_unavailable", "recovering", "origin_down"] {
         let degraded = value(&families, "anteroom_degraded", &reason(name));
         assert_eq!(degraded, Some(0.0), "{name}");
     }
     bench.lose_leases();
     bench
-        .until(|room| room.figures().failed_syncs_total > 0)
+        .until(|room| room.stats().failed_syncs_total > 0)
         .await;
-    bench.clock.advance(Span(1_500));
+    bench.clock.advance(DurationMs(1_500));
     let families = scrape(&bench).await;
     let check = |name: &str, expected: f64| {
         assert_eq!(value(&families, name, &SHOP), Some(expected), "{name}");
     };
     check("anteroom_lease_live", 0.0);
-    check("anteroom_lease_left_seconds", 0.0);
-    check("anteroom_outlook_age_seconds", 12.5);
-    let degraded = value(&families, "anteroom_degraded", &reason("store_away"));
+    check("anteroom_lease_remaining_seconds", 0.0);
+    check("anteroom_snapshot_age_seconds", 12.5);
+    let degraded = value(&families, "anteroom_degraded", &reason("store_unavailable"));
     assert_eq!(degraded, Some(1.0));
-    let failed = value(&families, "anteroom_failed_syncs", &SHOP);
+    let failed = value(&families, "anteroom_sync_failures", &SHOP);
     assert!(failed >= Some(1.0), "{failed:?}");
     bench.stop().await;
 }
 
 #[tokio::test]
-async fn figures_of_the_rest_of_the_program_are_passed_on() {
+async fn stats_of_the_rest_of_the_program_are_passed_on() {
     let bench = Bench::with_extras(everything()).await;
     let families = scrape(&bench).await;
     let check = |name: &str, labels: &[(&str, &str)], expected: f64| {
@@ -256,21 +254,21 @@ async fn figures_of_the_rest_of_the_program_are_passed_on() {
     check("connections_open", &[], 3.0);
     check("connections_with_ticket", &[], 2.0);
     check("connections_limit", &[], 10.0);
-    check("connections_reclaimed", &[("reason", "crowded")], 13.0);
-    check("connections_turned_away", &[("reason", "address")], 14.0);
+    check("connections_reclaimed", &[("reason", "total")], 13.0);
+    check("connections_rejected", &[("reason", "address")], 14.0);
     check("accept_pauses", &[], 1.0);
     check("accept_failures", &[], 2.0);
     check("tls_handshakes_failed", &[], 11.0);
-    check("connections_broken_off", &[("reason", "framing")], 12.0);
+    check("connections_aborted", &[("reason", "framing")], 12.0);
     check("tls_certificate_expires_at_seconds", &[], 1_800_000_000.0);
     check("bypass_failures", &SHOP, 4.0);
     check("shared_tickets", &SHOP, 47.0);
     check("shared_ticket_requests", &SHOP, 48.0);
     check("ticket_addresses_evicted", &[], 49.0);
-    check("journal_rewritten", &[], 5.0);
+    check("journal_rewrites", &[], 5.0);
     check("config_reloads", &[("outcome", "ok")], 6.0);
     check("config_reloads", &[("outcome", "failed")], 7.0);
-    check("config_refused", &[], 1.0);
+    check("config_rejected", &[], 1.0);
     check(
         "origin_outcomes",
         &[("room", "shop"), ("class", "answered")],
@@ -278,32 +276,32 @@ async fn figures_of_the_rest_of_the_program_are_passed_on() {
     );
     check("verdicts", &[("room", "shop"), ("verdict", "admit")], 9.0);
     check(
-        "limit_calls",
+        "limit_requests",
         &[("limit", "api"), ("verdict", "reject")],
         23.0,
     );
     check("limit_keys", &[("limit", "api")], 24.0);
     check("limit_keys_max", &[("limit", "api")], 25.0);
-    check("limit_crowded_calls", &[("limit", "api")], 26.0);
+    check("limit_overflow_requests", &[("limit", "api")], 26.0);
     check("limit_store_failures", &[("limit", "api")], 27.0);
     check(
         "limit_store_events",
         &[("store", "valkey"), ("event", "disagreement")],
         28.0,
     );
-    check("rate_limit_answers", &[("answer", "over_limit")], 28.0);
-    let near = [("limit", "edge.path_api"), ("hits", "near_limit")];
+    check("rate_limit_responses", &[("outcome", "over_limit")], 28.0);
+    let near = [("limit", "edge.path_api"), ("kind", "near_limit")];
     check("rate_limit_hits", &near, 33.0);
     check("rate_limit_unknown_domains", &[], 36.0);
     check("rate_limit_loads", &[("outcome", "good")], 37.0);
     check("rate_limit_loads", &[("outcome", "bad")], 38.0);
     check("rate_limit_keys", &[], 39.0);
-    check("rate_limit_crowded_hits", &[], 40.0);
+    check("rate_limit_overflow_hits", &[], 40.0);
     check("quota_streams", &[], 41.0);
     check("quota_limits", &[], 42.0);
     check("quota_buckets", &[], 43.0);
-    check("quota_calls", &[("calls", "assigned")], 44.0);
-    check("quota_calls", &[("calls", "denied")], 45.0);
+    check("quota_requests", &[("kind", "assigned")], 44.0);
+    check("quota_requests", &[("kind", "denied")], 45.0);
     check("quota_events", &[("event", "refused")], 46.0);
     let odd = "a \"b\"\n\\";
     check("verdicts", &[("room", "shop"), ("verdict", odd)], 10.0);
@@ -311,7 +309,7 @@ async fn figures_of_the_rest_of_the_program_are_passed_on() {
 }
 
 #[tokio::test]
-async fn each_origin_has_figures_of_its_own() {
+async fn each_origin_has_stats_of_its_own() {
     let bench = Bench::with_extras(everything()).await;
     let families = scrape(&bench).await;
     let check = |name: &str, more: &[(&str, &str)], expected: f64| {
@@ -328,7 +326,7 @@ async fn each_origin_has_figures_of_its_own() {
     let state = bench.get("/rooms/shop/state").await.json();
     let expected = serde_json::json!([{
         "url": "http://a:80", "condition": "out", "forMs": 12_000, "inFlight": 13,
-        "answerTimeMs": 25, "lastError": "no",
+        "responseTimeMs": 25, "lastError": "no",
     }]);
     assert_eq!(state["origins"], expected);
     let states = bench.get("/rooms").await.json();

@@ -1,6 +1,6 @@
 //! Who may change a room, how, and what is said to those who may not?
 
-use anteroom_room::time::Span;
+use anteroom_room::time::DurationMs;
 use serde_json::{Value, json};
 
 use crate::control::bench::{Bench, TOKEN};
@@ -101,9 +101,9 @@ async fn what_is_said_holds_at_once_and_says_where_it_comes_from() {
     for line in [
         "anteroom_paused{room=\"shop\"} 1",
         "anteroom_paused{room=\"tickets\"} 0",
-        "anteroom_overridden{room=\"shop\",key=\"total_active_users\"} 1",
+        "anteroom_override_active{room=\"shop\",key=\"total_active_users\"} 1",
         "anteroom_total_active_users_limit{room=\"shop\"} 300",
-        "anteroom_settings_version{room=\"shop\"} 2",
+        "anteroom_override_version{room=\"shop\"} 2",
     ] {
         assert!(metrics.lines().any(|it| it == line), "{line}\n{metrics}");
     }
@@ -205,7 +205,7 @@ async fn while_the_disk_is_full_only_a_stop_is_done() {
         let away = bench.say(&format!("/rooms/shop/{path}"), "").await;
         assert_eq!(
             (away.status, &away.json()["error"]),
-            (503, &json!("store_away"))
+            (503, &json!("store_unavailable"))
         );
     }
     assert_eq!(bench.get("/rooms/shop/state").await.json()["paused"], false);
@@ -217,8 +217,8 @@ async fn while_the_disk_is_full_only_a_stop_is_done() {
     assert_eq!(held.json()["note"], note);
     let state = bench.get("/rooms/shop/state").await.json();
     assert_eq!(state["paused"], true);
-    assert_eq!(state["held"][0]["command"], "pause");
-    assert_eq!(state["held"][0]["isKept"], false);
+    assert_eq!(state["heldCommands"][0]["command"], "pause");
+    assert_eq!(state["heldCommands"][0]["isKept"], false);
     let ended = bench.say("/rooms/shop/resume", "").await;
     assert_eq!(ended.status, 202, "{}", ended.body);
     let note = "What this node held by itself has ended: the store does not answer. Stops at \
@@ -245,7 +245,7 @@ async fn a_stop_for_this_node_says_that_the_store_was_not_asked() {
         .await;
     let state = bench.get("/rooms/shop/state").await.json();
     assert_eq!(
-        (&state["queueAll"], &state["settingsVersion"]),
+        (&state["queueAll"], &state["overrideVersion"]),
         (&json!(true), &json!(1))
     );
     let wrong = bench.say("/rooms/shop/set", r#"{"thisNode": true}"#).await;
@@ -263,7 +263,7 @@ async fn a_room_that_opens_later_says_in_how_long() {
     assert_eq!(state().await["opensInMs"], 3_600_000);
     assert_eq!(state().await["opensAt"], "2023-09-11T12:45:54.000Z");
     said(&bench, "open", json!({})).await;
-    bench.clock.advance(Span(1));
+    bench.clock.advance(DurationMs(1));
     assert_eq!(state().await["opensInMs"], Value::Null);
     bench.stop().await;
 }

@@ -216,7 +216,7 @@ async fn while_the_disk_is_full_nothing_is_changed_and_that_is_said() {
     let away = say(&bench, "/limits/api/set", order).await;
     assert_eq!(
         (away.status, &away.json()["error"]),
-        (503, &json!("store_away"))
+        (503, &json!("store_unavailable"))
     );
     let standing = said(&bench, "/limits/api/show", json!({ "key": "silver" })).await;
     assert_eq!(standing["calls"], 100);

@@ -1,8 +1,8 @@
 //! `/livez` and `/readyz`: neither fails because a store is away.
 
-use anteroom_admin::ExtraFigures;
+use anteroom_admin::ExtraStats;
 use anteroom_embedded::faults::Faults;
-use anteroom_room::time::Span;
+use anteroom_room::time::DurationMs;
 use serde_json::json;
 
 use crate::control::bench::{Bench, room_name};
@@ -36,13 +36,13 @@ async fn a_node_stays_ready_while_the_store_is_unavailable() {
 async fn a_node_that_never_reached_its_store_is_ready_after_ten_seconds() {
     let faults = Faults::default();
     faults.set_full(true);
-    let bench = Bench::start(faults, ExtraFigures::default()).await;
+    let bench = Bench::start(faults, ExtraStats::default()).await;
     check_live(&bench).await;
     let not_yet = Some("the store has not answered yet");
     check_ready(&bench, not_yet).await;
-    bench.clock.advance(Span(9_999));
+    bench.clock.advance(DurationMs(9_999));
     check_ready(&bench, not_yet).await;
-    bench.clock.advance(Span(1));
+    bench.clock.advance(DurationMs(1));
     check_ready(&bench, None).await;
     assert_eq!(bench.get("/healthz").await.status, 503);
     bench.stop().await;
@@ -64,8 +64,8 @@ async fn a_new_room_takes_no_node_away_from_visitors_inside() {
     rooms.push(another);
     bench.node.reload(rooms);
     let room = bench.room("another");
-    bench.until(|_| room.figures().failed_syncs_total > 0).await;
-    assert_eq!(room.figures().syncs_total, 0);
+    bench.until(|_| room.stats().failed_syncs_total > 0).await;
+    assert_eq!(room.stats().syncs_total, 0);
     check_ready(&bench, None).await;
     bench.stop().await;
 }

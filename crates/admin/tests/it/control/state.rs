@@ -12,7 +12,7 @@ async fn a_rooms_state_has_the_articles_shape_and_ours() {
     let bench = Bench::new().await;
     assert!(matches!(bench.visit("shop").await, Outcome::Pass(_)));
     bench
-        .until(|room| room.config().name.as_str() != "shop" || room.figures().outlook.inside == 1)
+        .until(|room| room.config().name.as_str() != "shop" || room.stats().snapshot.inside == 1)
         .await;
     let answer = bench.get("/rooms/shop/state").await;
     assert_eq!(answer.status, 200);
@@ -56,7 +56,7 @@ async fn a_room_whose_lease_has_ended_says_so_in_its_state() {
     let bench = Bench::new().await;
     bench.lose_leases();
     let state = bench.get("/rooms/shop/state").await.json();
-    assert_eq!(state["degraded"], "store_away");
+    assert_eq!(state["degraded"], "store_unavailable");
     bench.stop().await;
 }
 

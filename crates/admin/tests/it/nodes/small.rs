@@ -2,10 +2,10 @@
 
 use anteroom_limit::algorithm::Algorithm as _;
 use anteroom_limit::policy::{Needs, Policy, State};
-use anteroom_limit::time::Micros;
+use anteroom_limit::time::TimestampUs;
 use anteroom_limit::verdict::Verdict;
 use anteroom_limit_store::shared::{
-    BoxFuture, CountsError, SharedCharge, SharedCounts, UnfitError,
+    BoxFuture, CountsError, SharedAcquire, SharedCounts, UnfitError,
 };
 
 /// A store to which every caller is new, and which can count so many calls.
@@ -38,10 +38,10 @@ impl SharedCounts for Small {
 
     fn charge<'a>(
         &'a self,
-        charges: &'a [SharedCharge<'a>],
+        charges: &'a [SharedAcquire<'a>],
     ) -> BoxFuture<'a, Result<Vec<Verdict>, CountsError>> {
-        let now = Micros(0);
-        let step = |charge: &SharedCharge<'_>| {
+        let now = TimestampUs(0);
+        let step = |charge: &SharedAcquire<'_>| {
             let mut state = State::default();
             charge.policy.step(&mut state, now, charge.cost)
         };

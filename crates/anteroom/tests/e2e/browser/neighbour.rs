@@ -22,7 +22,7 @@ const ASK_EVERY: Duration = Duration::from_millis(500);
 pub(super) struct Neighbour {
     stage: watch::Receiver<Stage>,
     may_stay: watch::Sender<bool>,
-    life: JoinHandle<()>,
+    incarnation: JoinHandle<()>,
 }
 
 /// Where somebody is.
@@ -41,11 +41,11 @@ impl Neighbour {
     pub(super) async fn come(client: Client) -> Self {
         let (at, stage) = watch::channel(Stage::Coming);
         let (may_stay, stays) = watch::channel(true);
-        let life = tokio::spawn(live(client, at, stays));
+        let incarnation = tokio::spawn(live(client, at, stays));
         let mut neighbour = Self {
             stage,
             may_stay,
-            life,
+            incarnation,
         };
         neighbour.until(|stage| stage != Stage::Coming).await;
         neighbour
@@ -63,7 +63,7 @@ impl Neighbour {
     /// It leaves: by logging out if it is inside, by asking no more if it waits.
     pub(super) async fn leave(self) {
         self.may_stay.send_replace(false);
-        timeout(PATIENCE, self.life).await.unwrap().unwrap();
+        timeout(PATIENCE, self.incarnation).await.unwrap().unwrap();
     }
 
     async fn until(&mut self, mut is_wanted: impl FnMut(Stage) -> bool) {

@@ -106,7 +106,7 @@ async fn near_the_front_the_page_listens_while_somebody_looks_at_it() {
     let FirstInLine { scene, browser, .. } = &first;
     let has_begun = async |streams: u64| {
         let metrics = scene.operators.clone().get("/metrics").await.text();
-        metrics.contains(&format!("verdict=\"listen\"}} {streams}\n"))
+        metrics.contains(&format!("verdict=\"stream\"}} {streams}\n"))
     };
     browser
         .until("it listens", async || has_begun(1).await)

@@ -6,9 +6,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use anteroom::demo::judge::{Judge, Sighting, Verdict};
+use anteroom::demo::judge::{Checker, OriginRequest, Verdict};
 use anteroom_room::rules::Limits;
-use anteroom_room::time::{Millis, Span};
+use anteroom_room::time::{DurationMs, Timestamp};
 use bytes::Bytes;
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full};
@@ -36,12 +36,12 @@ pub(super) struct Call {
     pub(super) target: String,
     pub(super) body: String,
     pub(super) is_browser: bool,
-    pub(super) sighting: Option<Sighting>,
+    pub(super) sighting: Option<OriginRequest>,
 }
 
 struct Book {
     is_closed: bool,
-    judge: Judge,
+    judge: Checker,
     calls: Vec<Call>,
 }
 
@@ -51,7 +51,7 @@ impl Shop {
         let address = listener.local_addr().unwrap();
         let book = Arc::new(Mutex::new(Book {
             is_closed: false,
-            judge: Judge::new(Span::from_secs(1)),
+            judge: Checker::new(DurationMs::from_secs(1)),
             calls: Vec::new(),
         }));
         let accepting = tokio::spawn(accept(listener, Arc::clone(&book)));
@@ -106,7 +106,7 @@ async fn answer(
     let agent = head.headers.get("user-agent").map(HeaderValue::as_bytes);
     let call = Call {
         is_browser: agent.is_some_and(|agent| agent.starts_with(b"Mozilla/")),
-        sighting: Sighting::from_headers(&head.headers, ROOM),
+        sighting: OriginRequest::from_headers(&head.headers, ROOM),
         body: String::from_utf8_lossy(&body).into_owned(),
         target: head.uri.to_string(),
         method: head.method,
@@ -173,7 +173,7 @@ pub(super) fn page(heading: &str, content: &str) -> String {
     clippy::disallowed_methods,
     reason = "a judge needs the clock by which seats end"
 )]
-fn now() -> Millis {
+fn now() -> Timestamp {
     let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
-    Millis(u64::try_from(since_epoch.as_millis()).unwrap())
+    Timestamp(u64::try_from(since_epoch.as_millis()).unwrap())
 }

@@ -1,4 +1,4 @@
-//! A single-page shop with the script that `docs/apps.md` tells shops to add.
+//! A single-page shop with the script that `docs/how-to/single-page-shop.md` tells shops to add.
 
 use anteroom_testkit::browser::{Browser, Setup};
 
@@ -7,7 +7,7 @@ use super::shop::page;
 use super::unusual::takes_the_seat;
 
 /// Sessions end while the test looks on.
-const SHORT: &str = "session_duration = \"5s\"\nplace_grace = \"40s\"";
+const SHORT: &str = "session_duration = \"5s\"\nposition_grace = \"40s\"";
 
 /// Passes everything on, as the page tells service workers to do with navigations.
 pub(super) const WORKER: &str = "addEventListener('activate', e => e.waitUntil(clients.claim())); \
@@ -27,7 +27,7 @@ const SHOP: &str = "\
 
 /// The script of the docs, as it stands there.
 fn script() -> &'static str {
-    let docs = include_str!("../../../../../docs/apps.md");
+    let docs = include_str!("../../../../../docs/how-to/single-page-shop.md");
     let (_, rest) = docs.split_once("```js\n").expect("a script");
     rest.split_once("```").expect("its end").0
 }

@@ -7,8 +7,8 @@ use super::Scene;
 use super::neighbour::{Neighbour, Stage};
 
 /// Sessions end while the test looks on.
-const SHORT: &str = "session_duration = \"5s\"\nplace_grace = \"40s\"";
-const MINUTE: &str = "session_duration = \"60s\"\nplace_grace = \"40s\"";
+const SHORT: &str = "session_duration = \"5s\"\nposition_grace = \"40s\"";
+const MINUTE: &str = "session_duration = \"60s\"\nposition_grace = \"40s\"";
 
 const ASK_FOR_COOKIES: &str = "Please allow cookies";
 const NOTICE: &str = "What you sent was not passed on. When it is your turn, please send it again.";

@@ -4,17 +4,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use anteroom::demo::judging::JudgesClock;
+use anteroom::demo::judging::CheckerClock;
 use anteroom::gateway::Gateway;
 use anteroom_embedded::DataDir;
 use anteroom_node::NodeClock;
-use anteroom_room::time::{Millis, Span};
+use anteroom_room::time::{DurationMs, Timestamp};
 use anteroom_store::Clock;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::{PLENTY, limits};
-use crate::support::crowd::{Crowd, Door, Habits};
+use crate::support::crowd::{Door, Habits, LoadGenerator};
 use crate::support::stage::Stage;
 use crate::support::{eventually, now};
 
@@ -38,20 +38,20 @@ impl FastClock {
 }
 
 impl Clock for FastClock {
-    fn now(&self) -> Millis {
+    fn now(&self) -> Timestamp {
         let elapsed = self.started.elapsed().as_millis();
         let elapsed = u64::try_from(elapsed).expect("a test is over before that overflows");
-        Millis(*self.offset.lock() + elapsed * SPEED)
+        Timestamp(*self.offset.lock() + elapsed * SPEED)
     }
 
-    fn never_before(&self, at: Millis) {
+    fn never_before(&self, at: Timestamp) {
         let behind = at.since(self.now());
         *self.offset.lock() += behind.0;
     }
 }
 
 impl NodeClock for FastClock {
-    fn wall(&self) -> Millis {
+    fn wall(&self) -> Timestamp {
         self.now()
     }
 
@@ -62,26 +62,26 @@ impl NodeClock for FastClock {
 async fn a_full_minute_under_overload_admits_exactly_its_limit() {
     let clock = Arc::new(FastClock::start());
     let judges = Arc::clone(&clock);
-    let clock_of_judge = JudgesClock::new(move || judges.now());
+    let clock_of_judge = CheckerClock::new(move || judges.now());
     let stage = Stage::prepare_by(limits(PLENTY, 60), "5m", clock_of_judge).await;
     let dir = DataDir::open(&stage.data()).unwrap();
     let gateway = Gateway::start_with(&stage.config(), dir, Arc::clone(&clock)).await;
     let gateway = gateway.unwrap();
     let habits = Habits {
         pages: 1,
-        ask_again: Duration::from_millis(200),
+        refresh_interval: Duration::from_millis(200),
         ..Habits::default()
     };
-    let crowd = Crowd::send(&Door::at(gateway.address()), 150, habits);
+    let crowd = LoadGenerator::send(&Door::at(gateway.address()), 150, habits);
     let first = clock.now().minute();
     let full = first.next();
     eventually("the minute after this one is over", async || {
-        clock.now() >= full.next().starts_at() + Span(1_000)
+        clock.now() >= full.next().starts_at() + DurationMs(1_000)
     })
     .await;
-    let tally = crowd.go_home().await;
+    let counters = crowd.go_home().await;
     let minutes = stage.origin.minutes();
-    eprintln!("admissions by minute, limit 60: {minutes:?}; {tally:?}");
+    eprintln!("admissions by minute, limit 60: {minutes:?}; {counters:?}");
     assert_eq!(minutes.get(&full), Some(&60), "{minutes:?}");
     stage.assert_within_limits();
     gateway.stop_soon().await;

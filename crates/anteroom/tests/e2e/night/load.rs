@@ -2,7 +2,7 @@
 
 use anteroom_room::rules::Limits;
 
-use crate::support::crowd::{Crowd, Habits};
+use crate::support::crowd::{Habits, LoadGenerator};
 use crate::support::eventually;
 use crate::support::stage::Stage;
 
@@ -19,7 +19,7 @@ async fn say(stage: &Stage, words: &[&str]) {
 }
 
 async fn queued_answers(stage: &Stage) -> f64 {
-    let series = "anteroom_queued_answers_total{room=\"main\"}";
+    let series = "anteroom_queued_responses_total{room=\"main\"}";
     let answers = stage.operator().metric(series).await;
     answers.expect("it is shown once somebody waits")
 }
@@ -47,7 +47,7 @@ async fn nobody_follows_those_inside(stage: &Stage) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_night_with_a_crowd() {
     let stage = Stage::open(SMALL, "4s").await;
-    let crowd = Crowd::send(&stage.door, CROWD, Habits::default());
+    let crowd = LoadGenerator::send(&stage.door, CROWD, Habits::default());
     eventually("the room is full", async || stage.origin.inside() == 20).await;
 
     say(&stage, &["pause", "--message", "Payment problem"]).await;

@@ -121,7 +121,9 @@ async fn a_redis_keeps_what_operators_say() {
     let server = RedisServer::start().await;
     let address = ValkeyAddress::parse(&format!("redis://127.0.0.1:{}", server.port())).unwrap();
     let store = || Arc::new(Valkey::new(&address, "anteroom").unwrap());
-    conformance::check_orders(store(), store()).await.unwrap();
+    conformance::check_overrides(store(), store())
+        .await
+        .unwrap();
 }
 
 /// That it takes no longer than a second is tested in virtual time, by `anteroom-node`: at nodes
@@ -199,7 +201,7 @@ async fn a_node_that_hears_late_agrees_with_the_others() {
     .await;
     assert_eq!(nodes.state(1).await["paused"], true);
     nodes.say(2, &["resume"]).await;
-    assert_eq!(nodes.state(2).await["settingsVersion"], 3);
+    assert_eq!(nodes.state(2).await["overrideVersion"], 3);
 }
 
 #[tokio::test]
@@ -259,7 +261,7 @@ async fn a_pause_stops_admissions_while_the_store_does_not_answer() {
     nodes.redis.resume();
     nodes.until_all_say(Some("paused")).await;
     eventually("it is written down", || async {
-        nodes.state(0).await["held"].is_null()
+        nodes.state(0).await["heldCommands"].is_null()
     })
     .await;
     assert_eq!(nodes.state(2).await["message"], json!("Back at ten"));
@@ -289,7 +291,7 @@ async fn one_command_reaches_all_nodes_of_a_list() {
     eventually("all is written down", || async {
         let mut is_held = false;
         for node in 0..3 {
-            is_held |= !nodes.state(node).await["held"].is_null();
+            is_held |= !nodes.state(node).await["heldCommands"].is_null();
         }
         !is_held
     })

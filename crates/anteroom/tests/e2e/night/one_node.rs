@@ -113,7 +113,11 @@ async fn queue_all_gathers_open_admits_and_a_message_stays_beside_both() {
 #[tokio::test]
 async fn an_override_outlives_the_process_and_the_file_until_reset() {
     let mut site = Site::with_room(1, "").await;
-    say(&site, &["set", "total_active_users=3", "place_grace=10m"]).await;
+    say(
+        &site,
+        &["set", "total_active_users=3", "position_grace=10m"],
+    )
+    .await;
     say(&site, &["pause", "--message", "wait"]).await;
     // Killed, and ended in order.
     for signal in ["KILL", "TERM"] {
@@ -167,7 +171,7 @@ async fn an_override_outlives_the_process_and_the_file_until_reset() {
     assert_eq!(state["overrides"], json!({}));
 
     let whats = [
-        "set place_grace=\"10m\" total_active_users=3",
+        "set position_grace=\"10m\" total_active_users=3",
         "pause --message \"wait\"",
         "resume",
         "open",
@@ -272,7 +276,7 @@ async fn show_and_status_say_what_an_operator_set() {
     for (sample, value) in [
         ("anteroom_paused{room=\"main\"}", 1.0),
         (
-            "anteroom_overridden{room=\"main\",key=\"total_active_users\"}",
+            "anteroom_override_active{room=\"main\",key=\"total_active_users\"}",
             1.0,
         ),
         ("anteroom_total_active_users_limit{room=\"main\"}", 5.0),

@@ -117,7 +117,7 @@ async fn idle_sockets_of_one_address_do_not_stop_others() {
     // Who waited already has not even lost the connection.
     kept.send(format!("{ASK}\r\n")).await;
     assert!(kept.take_until(PAGE_END).await.is_some());
-    let crowded = "anteroom_connections_reclaimed_total{reason=\"crowded\"}";
+    let crowded = "anteroom_connections_reclaimed_total{reason=\"total\"}";
     assert_eq!(site.figure(crowded).await, Some(0.0));
     // The address itself is answered, too.
     waiting(&site, machine(1)).await;

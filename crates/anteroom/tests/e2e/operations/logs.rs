@@ -43,7 +43,7 @@ async fn every_request_has_a_line_with_what_was_decided() {
         ("/again", "pass", 200, Value::Null),
         ("/wait", "queue", 429, 1.into()),
         ("/open", "bypass", 200, Value::Null),
-        ("/%00", "refuse", 400, Value::Null),
+        ("/%00", "reject", 400, Value::Null),
     ];
     for (path, verdict, status, position) in expected {
         let lines = lines_about(&site, path);
@@ -55,7 +55,7 @@ async fn every_request_has_a_line_with_what_was_decided() {
         assert_eq!(line["method"], "GET", "{line}");
         assert_eq!(line["client"], "127.0.0.1", "{line}");
         assert!(line["micros"].is_u64(), "{line}");
-        let room = if verdict == "refuse" {
+        let room = if verdict == "reject" {
             Value::Null
         } else {
             "main".into()

@@ -41,7 +41,7 @@ async fn a_bad_file_changes_nothing_and_everybody_is_told() {
         site.file.write(text);
         reload(&site, "failed", times).await;
         assert!(last_reload_error(&site).await.is_string(), "{text}");
-        assert_eq!(site.figure("anteroom_config_refused").await, Some(1.0));
+        assert_eq!(site.figure("anteroom_config_rejected").await, Some(1.0));
         assert!(!inside.navigate("/").await.is_queued(), "{text}");
         assert!(waiting.navigate("/").await.is_queued(), "{text}");
         assert_eq!(site.state("main").await["totalActiveUsers"], 1);
@@ -58,7 +58,7 @@ async fn a_bad_file_changes_nothing_and_everybody_is_told() {
     site.file.write(&good);
     reload(&site, "ok", 1.0).await;
     assert!(last_reload_error(&site).await.is_null());
-    assert_eq!(site.figure("anteroom_config_refused").await, Some(0.0));
+    assert_eq!(site.figure("anteroom_config_rejected").await, Some(0.0));
     until_inside(&mut waiting, "/").await;
 }
 
@@ -92,7 +92,7 @@ async fn changed_limits_act_at_once_and_nobody_loses_a_place() {
     };
     eventually("they stand in their order", in_order).await;
 
-    write(1, "place_grace = \"10m\"\nqueueing_status_code = 503");
+    write(1, "position_grace = \"10m\"\nqueueing_status_code = 503");
     reload(&site, "ok", 1.0).await;
     eventually("they stand in their order", in_order).await;
     assert_eq!(site.visitor().navigate("/").await.status, 503);

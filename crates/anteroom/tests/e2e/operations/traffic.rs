@@ -124,7 +124,7 @@ async fn an_open_request_finishes_before_the_process_ends() {
 #[tokio::test]
 async fn what_never_ends_is_cut_off_at_the_end_of_draining() {
     let mut site = Site::start(|origin| {
-        let drain = "[server.time_outs]\ndrain = \"1s\"\n";
+        let drain = "[server.timeouts]\ndrain = \"1s\"\n";
         SERVER.to_owned() + drain + &room("main", origin, 10, "")
     })
     .await;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anteroom::demo::judging::JUDGE_SEAT_ENDS;
-use anteroom_room::time::Millis;
+use anteroom_room::time::Timestamp;
 use http::StatusCode;
 use parking_lot::Mutex;
 use tokio::sync::watch;
@@ -35,7 +35,7 @@ pub(crate) struct Habits {
     pub(crate) think: Duration,
     /// Between two asks of somebody who waits; sooner than they are told to, so that nobody is
     /// overdue on a busy machine.
-    pub(crate) ask_again: Duration,
+    pub(crate) refresh_interval: Duration,
     /// Whether they log out when they leave, so that their seats are free at once.
     pub(crate) say_goodbye: bool,
     /// Whether somebody else comes for each one who leaves.
@@ -48,7 +48,7 @@ impl Default for Habits {
             path: "/",
             pages: 3,
             think: Duration::from_millis(200),
-            ask_again: Duration::from_millis(500),
+            refresh_interval: Duration::from_millis(500),
             say_goodbye: true,
             are_followed: true,
         }
@@ -82,8 +82,8 @@ pub(crate) struct Tally {
 }
 
 /// A crowd on its way; goes home when dropped.
-pub(crate) struct Crowd {
-    tally: Arc<Mutex<Tally>>,
+pub(crate) struct LoadGenerator {
+    counters: Arc<Mutex<Tally>>,
     visitors: JoinSet<()>,
     leave: watch::Sender<bool>,
 }
@@ -102,10 +102,10 @@ impl Door {
     }
 }
 
-impl Crowd {
+impl LoadGenerator {
     /// Sends `count` visitors at once.
     pub(crate) fn send(door: &Door, count: usize, habits: Habits) -> Self {
-        let tally = Arc::new(Mutex::new(Tally::default()));
+        let counters = Arc::new(Mutex::new(Tally::default()));
         let (leave, leaving) = watch::channel(false);
         let client = Client::new(door.address());
         let mut visitors = JoinSet::new();
@@ -114,7 +114,7 @@ impl Crowd {
                 door: door.clone(),
                 client: client.somebody_else(),
                 habits,
-                tally: Arc::clone(&tally),
+                counters: Arc::clone(&counters),
                 seat_ends_at: None,
                 pages: 0,
             };
@@ -127,15 +127,15 @@ impl Crowd {
             });
         }
         Self {
-            tally,
+            counters,
             visitors,
             leave,
         }
     }
 
     /// What they met so far.
-    pub(crate) fn tally(&self) -> Tally {
-        self.tally.lock().clone()
+    pub(crate) fn counters(&self) -> Tally {
+        self.counters.lock().clone()
     }
 
     /// Sends all home, whatever they do, and tells what they met.
@@ -143,8 +143,8 @@ impl Crowd {
         self.leave.send_replace(true);
         let visitors = self.visitors;
         visitors.join_all().await;
-        let tally = self.tally.lock();
-        tally.clone()
+        let counters = self.counters.lock();
+        counters.clone()
     }
 }
 
@@ -153,8 +153,8 @@ struct Visitor {
     door: Door,
     client: Client,
     habits: Habits,
-    tally: Arc<Mutex<Tally>>,
-    seat_ends_at: Option<Millis>,
+    counters: Arc<Mutex<Tally>>,
+    seat_ends_at: Option<Timestamp>,
     pages: u32,
 }
 
@@ -182,22 +182,22 @@ impl Visitor {
     async fn ask(&mut self) -> Duration {
         self.client = self.client.at(self.door.address());
         let Some(answer) = self.client.try_navigate(self.habits.path).await else {
-            self.tally.lock().unanswered += 1;
+            self.counters.lock().unanswered += 1;
             return Duration::from_millis(50);
         };
-        let mut tally = self.tally.lock();
+        let mut counters = self.counters.lock();
         if answer.is_queued() {
             let had_seat = self.seat_ends_at.take().is_some_and(|end| now() < end);
-            tally.thrown_out += u64::from(had_seat);
+            counters.thrown_out += u64::from(had_seat);
             self.pages = 0;
-            return self.habits.ask_again;
+            return self.habits.refresh_interval;
         }
         let Some(seat_ends_at) = seat_end(&answer) else {
-            *tally.failed.entry(answer.status).or_default() += 1;
-            return self.habits.ask_again;
+            *counters.failed.entry(answer.status).or_default() += 1;
+            return self.habits.refresh_interval;
         };
-        tally.entered += u64::from(self.seat_ends_at.is_none());
-        tally.pages += 1;
+        counters.entered += u64::from(self.seat_ends_at.is_none());
+        counters.pages += 1;
         self.seat_ends_at = Some(seat_ends_at);
         self.pages += 1;
         self.habits.think
@@ -205,7 +205,7 @@ impl Visitor {
 }
 
 /// Until when the seat lasts, as the origin says; `None` if it was not the origin that answered.
-pub(crate) fn seat_end(answer: &Answer) -> Option<Millis> {
+pub(crate) fn seat_end(answer: &Answer) -> Option<Timestamp> {
     let end = answer.headers.get(JUDGE_SEAT_ENDS)?.to_str().unwrap();
-    Some(Millis(end.parse().unwrap()))
+    Some(Timestamp(end.parse().unwrap()))
 }

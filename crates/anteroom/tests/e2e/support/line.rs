@@ -3,11 +3,11 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use anteroom::demo::judging::JudgingOrigin;
+use anteroom::demo::judging::CheckingOrigin;
 use anteroom_room::watermark::BUCKET;
 use tokio::time::{interval, timeout};
 
-use super::crowd::{Crowd, Door, Habits};
+use super::crowd::{Door, Habits, LoadGenerator};
 use super::operator::Operator;
 use super::{PATIENCE, eventually, now};
 
@@ -20,14 +20,14 @@ const GROUP: usize = 6;
 /// A line.
 pub(crate) struct Line {
     door: Door,
-    keepers: Option<Crowd>,
-    groups: Vec<(&'static str, Crowd)>,
+    keepers: Option<LoadGenerator>,
+    groups: Vec<(&'static str, LoadGenerator)>,
 }
 
 impl Line {
     /// Lets visitors take all seats and keep them.
-    pub(crate) async fn at(door: &Door, origin: &JudgingOrigin) -> Self {
-        let keepers = Crowd::send(door, SEATS as usize, Habits::stay());
+    pub(crate) async fn at(door: &Door, origin: &CheckingOrigin) -> Self {
+        let keepers = LoadGenerator::send(door, SEATS as usize, Habits::stay());
         let is_full = async || origin.inside() == SEATS as usize;
         eventually("the room is full", is_full).await;
         Self {
@@ -64,23 +64,23 @@ impl Line {
             ..Habits::default()
         };
         self.groups
-            .push((path, Crowd::send(&self.door, GROUP, habits)));
+            .push((path, LoadGenerator::send(&self.door, GROUP, habits)));
     }
 
     /// Lets those who keep the seats leave; seats come free as their sessions end.
     pub(crate) async fn open(&mut self) {
         if let Some(keepers) = self.keepers.take() {
-            let tally = keepers.go_home().await;
-            assert_eq!(tally.thrown_out, 0, "{tally:?}");
+            let counters = keepers.go_home().await;
+            assert_eq!(counters.thrown_out, 0, "{counters:?}");
         }
     }
 
     /// Waits until all groups are in and fails if anybody went in before somebody of an earlier
     /// group.
-    pub(crate) async fn assert_all_in_order(self, origin: &JudgingOrigin) {
+    pub(crate) async fn assert_all_in_order(self, origin: &CheckingOrigin) {
         let came: Vec<&str> = self.groups.iter().map(|(path, _)| *path).collect();
         let group_of = |path: &str| came.iter().position(|group| *group == path);
-        let is_in = |group: &Crowd| group.tally().entered == GROUP as u64;
+        let is_in = |group: &LoadGenerator| group.counters().entered == GROUP as u64;
         let mut looks = interval(Duration::from_millis(50));
         let all_in = async {
             while !self.groups.iter().all(|(_, group)| is_in(group)) {
@@ -96,7 +96,7 @@ impl Line {
         let tallies = self
             .groups
             .iter()
-            .map(|(path, group)| (path, group.tally()));
+            .map(|(path, group)| (path, group.counters()));
         let tallies: Vec<_> = tallies.collect();
         assert!(in_time, "not everybody is in: {tallies:?}, {order:?}");
         assert!(

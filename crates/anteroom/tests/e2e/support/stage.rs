@@ -3,14 +3,14 @@
 
 use std::path::PathBuf;
 
-use anteroom::demo::judging::{JudgedRoom, JudgesClock, JudgingOrigin};
+use anteroom::demo::judging::{CheckedRoom, CheckerClock, CheckingOrigin};
 use anteroom_config::{Config, Flags};
 use anteroom_room::rules::Limits;
-use anteroom_room::time::Span;
+use anteroom_room::time::DurationMs;
 use tempfile::TempDir;
 
 use super::client::Client;
-use super::crowd::{Crowd, Door, Habits, seat_end};
+use super::crowd::{Door, Habits, LoadGenerator, seat_end};
 use super::operator::Operator;
 use super::process::{Gateway, room_flags};
 use super::{eventually, now};
@@ -19,19 +19,19 @@ use super::{eventually, now};
 const ROOM: &str = "main";
 
 /// Starts an origin that judges whether a room keeps its limits.
-pub(crate) async fn judging(room: &str, limits: Limits, clock: JudgesClock) -> JudgingOrigin {
-    let room = JudgedRoom {
+pub(crate) async fn judging(room: &str, limits: Limits, clock: CheckerClock) -> CheckingOrigin {
+    let room = CheckedRoom {
         name: room.to_owned(),
         limits,
-        session: Span::from_secs(60),
+        session: DurationMs::from_secs(60),
         clock,
     };
-    JudgingOrigin::start(room).await
+    CheckingOrigin::start(room).await
 }
 
 /// A room and everything around it.
 pub(crate) struct Stage {
-    pub(crate) origin: JudgingOrigin,
+    pub(crate) origin: CheckingOrigin,
     pub(crate) limits: Limits,
     /// Where the gateway was started last.
     pub(crate) door: Door,
@@ -50,14 +50,14 @@ impl Stage {
 
     /// The same without the gateway.
     pub(crate) async fn prepare(limits: Limits, session: &'static str) -> Self {
-        Self::prepare_by(limits, session, JudgesClock::new(now)).await
+        Self::prepare_by(limits, session, CheckerClock::new(now)).await
     }
 
     /// The same with a judge who goes by another clock.
     pub(crate) async fn prepare_by(
         limits: Limits,
         session: &'static str,
-        clock: JudgesClock,
+        clock: CheckerClock,
     ) -> Self {
         let origin = judging(ROOM, limits, clock).await;
         Self {
@@ -152,10 +152,10 @@ impl Stage {
     }
 
     /// Sends visitors who stay, and waits until all of them are inside.
-    pub(crate) async fn fill(&self, count: usize) -> Crowd {
-        let crowd = Crowd::send(&self.door, count, Habits::stay());
+    pub(crate) async fn fill(&self, count: usize) -> LoadGenerator {
+        let crowd = LoadGenerator::send(&self.door, count, Habits::stay());
         eventually("those who stay are inside", async || {
-            crowd.tally().entered == count as u64
+            crowd.counters().entered == count as u64
         })
         .await;
         crowd

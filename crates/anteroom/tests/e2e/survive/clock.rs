@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use anteroom::gateway::Gateway;
 use anteroom_embedded::DataDir;
 use anteroom_node::{RoomClock, WallClock};
-use anteroom_room::time::{Millis, Span};
+use anteroom_room::time::{DurationMs, Timestamp};
 
 use crate::limits::limits;
-use crate::support::crowd::{Crowd, Habits};
+use crate::support::crowd::{Habits, LoadGenerator};
 use crate::support::operator::Operator;
 use crate::support::stage::Stage;
 use crate::support::{eventually, now};
@@ -22,8 +22,8 @@ const HOUR: i64 = 3_600_000;
 struct WrongBy(Arc<AtomicI64>);
 
 impl WallClock for WrongBy {
-    fn read(&self) -> Millis {
-        Millis(now().0.saturating_add_signed(self.0.load(Ordering::SeqCst)))
+    fn read(&self) -> Timestamp {
+        Timestamp(now().0.saturating_add_signed(self.0.load(Ordering::SeqCst)))
     }
 }
 
@@ -64,10 +64,10 @@ impl Room {
 
     /// Waits until those who stay have looked at more pages and others have come in, and fails
     /// unless the clocks are seen to be so far apart.
-    async fn goes_on(&self, stay: &Crowd, crowd: &Crowd, offset: i64) {
-        let (pages, entered) = (stay.tally().pages, crowd.tally().entered);
+    async fn goes_on(&self, stay: &LoadGenerator, crowd: &LoadGenerator, offset: i64) {
+        let (pages, entered) = (stay.counters().pages, crowd.counters().entered);
         eventually("those inside pass, and others come in", async || {
-            stay.tally().pages >= pages + 20 && crowd.tally().entered >= entered + 3
+            stay.counters().pages >= pages + 20 && crowd.counters().entered >= entered + 3
         })
         .await;
         let operator = Operator::at(self.gateway.as_ref().unwrap().admin());
@@ -85,7 +85,7 @@ async fn a_wall_clock_set_by_an_hour_moves_neither_seats_nor_minutes() {
     let started_at = now();
     let mut room = Room::open().await;
     let stay = room.stage.fill(4).await;
-    let crowd = Crowd::send(&room.stage.door, 30, Habits::default());
+    let crowd = LoadGenerator::send(&room.stage.door, 30, Habits::default());
     room.goes_on(&stay, &crowd, 0).await;
     for wrong_by in [HOUR, -HOUR] {
         room.set_wall_clock(wrong_by);
@@ -97,7 +97,7 @@ async fn a_wall_clock_set_by_an_hour_moves_neither_seats_nor_minutes() {
     assert_eq!((stay.entered, stay.thrown_out), (4, 0), "{stay:?}");
     assert_eq!(crowd.thrown_out, 0, "{crowd:?}");
     room.stage.assert_within_limits();
-    let tolerance = Span(1_000);
+    let tolerance = DurationMs(1_000);
     for (accepted_at, path) in room.stage.origin.first_paths() {
         let is_ours = accepted_at + tolerance >= started_at && accepted_at <= now() + tolerance;
         assert!(
@@ -111,7 +111,7 @@ async fn a_wall_clock_set_by_an_hour_moves_neither_seats_nor_minutes() {
 async fn after_a_reboot_with_a_slow_clock_room_time_follows_the_journal() {
     let mut room = Room::open().await;
     let stay = room.stage.fill(4).await;
-    let crowd = Crowd::send(&room.stage.door, 30, Habits::default());
+    let crowd = LoadGenerator::send(&room.stage.door, 30, Habits::default());
     room.goes_on(&stay, &crowd, 0).await;
     room.gateway.take().unwrap().stop().await;
     let file = room.stage.data().join("clock");

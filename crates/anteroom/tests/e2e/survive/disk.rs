@@ -14,12 +14,13 @@ use anteroom_store::{Clock, Identity};
 use http::StatusCode;
 
 use crate::limits::{PLENTY, limits};
-use crate::support::crowd::{Crowd, Habits};
+use crate::support::crowd::{Habits, LoadGenerator};
 use crate::support::eventually;
 use crate::support::operator::Operator;
 use crate::support::stage::Stage;
 
-pub(super) const STORE_AWAY: &str = "anteroom_degraded{room=\"main\",reason=\"store_away\"}";
+pub(super) const STORE_UNAVAILABLE: &str =
+    "anteroom_degraded{room=\"main\",reason=\"store_unavailable\"}";
 
 async fn start_on_faults(config: &Config, data: &Path, faults: &Faults) -> Gateway {
     let dir = DataDir::open(data).unwrap();
@@ -33,21 +34,24 @@ async fn start_on_faults(config: &Config, data: &Path, faults: &Faults) -> Gatew
 
 /// Fails unless everybody can see that nobody is admitted because the store is away.
 pub(super) async fn assert_tells(stage: &Stage, operator: &Operator) {
-    stage.queues_newcomers("store_away").await;
+    stage.queues_newcomers("store_unavailable").await;
     let page = stage.newcomer().navigate("/").await;
-    assert_eq!(page.headers["anteroom-reason"], "store_away");
+    assert_eq!(page.headers["anteroom-reason"], "store_unavailable");
     let text = page.text();
     assert!(
         text.contains("A part of this waiting room is not reachable"),
         "{text}"
     );
     assert!(operator.shows("anteroom_lease_live", 0.0).await);
-    assert!(operator.shows(STORE_AWAY, 1.0).await);
-    let failed = operator.metric("anteroom_failed_syncs_total").await;
+    assert!(operator.shows(STORE_UNAVAILABLE, 1.0).await);
+    let failed = operator.metric("anteroom_sync_failures_total").await;
     assert!(failed.is_some_and(|failed| failed > 0.0));
     let (status, health) = operator.health().await;
     assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
-    assert_eq!(health["rooms"][0]["reason"], "store_away", "{health}");
+    assert_eq!(
+        health["rooms"][0]["reason"], "store_unavailable",
+        "{health}"
+    );
 }
 
 /// Fails unless everything goes on.
@@ -58,7 +62,7 @@ pub(super) async fn assert_goes_on(stage: &Stage, operator: &Operator) {
 
 async fn assert_well(operator: &Operator) {
     assert!(operator.shows("anteroom_lease_live", 1.0).await);
-    assert!(operator.shows(STORE_AWAY, 0.0).await);
+    assert!(operator.shows(STORE_UNAVAILABLE, 0.0).await);
     assert_eq!(operator.health().await.0, StatusCode::OK);
 }
 
@@ -77,20 +81,20 @@ async fn on_a_full_disk_nobody_is_admitted_beyond_what_was_leased() {
     .await;
     assert_tells(&stage, &operator).await;
 
-    let (pages, before) = (stay.tally().pages, stage.origin.admissions());
-    let crowd = Crowd::send(&stage.door, 20, Habits::default());
+    let (pages, before) = (stay.counters().pages, stage.origin.admissions());
+    let crowd = LoadGenerator::send(&stage.door, 20, Habits::default());
     eventually(
         "those inside pass, though their seats are not prolonged",
         async || {
-            let unrenewed = operator.metric("anteroom_unrenewed_passes_total").await;
-            stay.tally().pages >= pages + 20 && unrenewed.is_some_and(|count| count > 0.0)
+            let unrenewed = operator.metric("anteroom_unrenewed_requests_total").await;
+            stay.counters().pages >= pages + 20 && unrenewed.is_some_and(|count| count > 0.0)
         },
     )
     .await;
     assert_eq!(stage.origin.admissions(), before, "nobody came in");
 
     faults.set_full(false);
-    let comes_in = async || crowd.tally().entered >= 20;
+    let comes_in = async || crowd.counters().entered >= 20;
     eventually("those who waited come in", comes_in).await;
     assert_well(&operator).await;
     assert_eq!(crowd.go_home().await.thrown_out, 0);
@@ -112,26 +116,26 @@ async fn a_room_may_admit_everybody_without_its_store_and_counts_them() {
     let stay = stage.fill(3).await;
     stage.queues_newcomers("full").await;
     faults.set_full(true);
-    let crowd = Crowd::send(&stage.door, 20, Habits::stay());
-    eventually("everybody is in", async || crowd.tally().entered == 20).await;
+    let crowd = LoadGenerator::send(&stage.door, 20, Habits::stay());
+    eventually("everybody is in", async || crowd.counters().entered == 20).await;
     assert!(
         operator
             .shows("anteroom_admissions_outside_limits_total", 20.0)
             .await
     );
     assert!(operator.shows("anteroom_admissions_total", 3.0).await);
-    assert!(operator.shows(STORE_AWAY, 1.0).await);
+    assert!(operator.shows(STORE_UNAVAILABLE, 1.0).await);
     assert_eq!(operator.health().await.0, StatusCode::SERVICE_UNAVAILABLE);
 
     faults.set_full(false);
     eventually("it knows of all who are inside", async || {
-        operator.shows("anteroom_seats_inside", 23.0).await
+        operator.shows("anteroom_seats_active", 23.0).await
     })
     .await;
     stage.queues_newcomers("full").await;
     for crowd in [stay, crowd] {
-        let tally = crowd.go_home().await;
-        assert_eq!(tally.thrown_out, 0, "{tally:?}");
+        let counters = crowd.go_home().await;
+        assert_eq!(counters.thrown_out, 0, "{counters:?}");
     }
     gateway.stop_soon().await;
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use crate::limits::{PLENTY, limits};
-use crate::support::crowd::{Crowd, Habits, seat_end};
+use crate::support::crowd::{Habits, LoadGenerator, seat_end};
 use crate::support::eventually;
 use crate::support::stage::Stage;
 
@@ -20,14 +20,12 @@ async fn delete(folder: &Path) {
 async fn a_journal_deleted_under_a_running_gateway_is_written_anew() {
     let mut stage = Stage::open(limits(10, PLENTY), "10s").await;
     let stay = stage.fill(4).await;
-    let crowd = Crowd::send(&stage.door, 30, Habits::default());
+    let crowd = LoadGenerator::send(&stage.door, 30, Habits::default());
     eventually("all seats are taken", async || stage.origin.inside() == 10).await;
     delete(&stage.data()).await;
     let operator = stage.operator();
     eventually("the journal is written anew", async || {
-        operator
-            .shows("anteroom_journal_rewritten_total", 1.0)
-            .await
+        operator.shows("anteroom_journal_rewrites_total", 1.0).await
     })
     .await;
     let log = stage.gateway().log();
@@ -35,9 +33,9 @@ async fn a_journal_deleted_under_a_running_gateway_is_written_anew() {
     assert!(log.iter().any(says_so), "{log:?}");
     stage.kill().await;
     stage.start().await;
-    let (pages, entered) = (stay.tally().pages, crowd.tally().entered);
+    let (pages, entered) = (stay.counters().pages, crowd.counters().entered);
     eventually("those inside pass, and others come in", async || {
-        stay.tally().pages >= pages + 20 && crowd.tally().entered >= entered + 5
+        stay.counters().pages >= pages + 20 && crowd.counters().entered >= entered + 5
     })
     .await;
     let (stay, crowd) = (stay.go_home().await, crowd.go_home().await);
@@ -60,14 +58,14 @@ async fn deleted_while_nothing_runs_everybody_is_new_and_limits_hold() {
     // Tickets of before are worth nothing from now on, so that nobody of then is inside.
     stage.origin.begin_anew();
     stage.start().await;
-    let crowd = Crowd::send(&stage.door, 20, Habits::stay());
+    let crowd = LoadGenerator::send(&stage.door, 20, Habits::stay());
     eventually("all seats are taken", async || stage.origin.inside() == 5).await;
     for visitor in known {
         let answer = visitor.at(stage.door.address()).navigate("/known").await;
         assert!(answer.is_queued(), "its ticket is of another deployment");
     }
     let operator = stage.operator();
-    let strange = operator.metric("anteroom_strange_tickets_total").await;
+    let strange = operator.metric("anteroom_invalid_tickets_total").await;
     assert!(strange.is_some_and(|strange| strange >= 5.0), "{strange:?}");
     assert_eq!(crowd.go_home().await.thrown_out, 0);
     stage.assert_within_limits();

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::limits::{PLENTY, limits};
 use crate::support::command::run;
-use crate::support::crowd::{Crowd, Habits};
+use crate::support::crowd::{Habits, LoadGenerator};
 use crate::support::eventually;
 use crate::support::stage::Stage;
 
@@ -30,12 +30,12 @@ async fn after(damage: impl AsyncFnOnce(&mut Stage, &Path), what: &str) {
     damage(&mut stage, &path).await;
     stage.start().await;
 
-    let crowd = Crowd::send(&stage.door, 20, Habits::stay());
+    let crowd = LoadGenerator::send(&stage.door, 20, Habits::stay());
     stage.queues_newcomers("recovering").await;
-    let pages = stay.tally().pages;
-    let passes = async || stay.tally().pages >= pages + 20;
+    let pages = stay.counters().pages;
+    let passes = async || stay.counters().pages >= pages + 20;
     eventually("those inside pass", passes).await;
-    assert_eq!(crowd.tally().entered, 0, "nobody is admitted");
+    assert_eq!(crowd.counters().entered, 0, "nobody is admitted");
 
     let kept = kept(&stage);
     assert_eq!(kept.len(), 1, "{kept:?}");

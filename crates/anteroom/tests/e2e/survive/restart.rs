@@ -1,7 +1,7 @@
 //! The gateway is killed or stopped, and started again on the same folder.
 
 use crate::limits::{PLENTY, limits};
-use crate::support::crowd::{Crowd, Habits};
+use crate::support::crowd::{Habits, LoadGenerator};
 use crate::support::eventually;
 use crate::support::line::{Line, SEATS};
 use crate::support::stage::Stage;
@@ -10,19 +10,20 @@ use crate::support::stage::Stage;
 async fn killed_under_load_again_and_again_it_keeps_limits_and_everybody_inside() {
     let mut stage = Stage::open(limits(20, 6_000), "10s").await;
     let stay = stage.fill(5).await;
-    let crowd = Crowd::send(&stage.door, 60, Habits::default());
-    for life in 1..=4 {
-        let (pages, entered) = (stay.tally().pages, crowd.tally().entered);
+    let crowd = LoadGenerator::send(&stage.door, 60, Habits::default());
+    for incarnation in 1..=4 {
+        let (pages, entered) = (stay.counters().pages, crowd.counters().entered);
         // At another moment each time: while lending, renewing, giving back.
         eventually("visitors come, look around and leave", async || {
-            stay.tally().pages >= pages + 10 * life && crowd.tally().entered >= entered + 10
+            stay.counters().pages >= pages + 10 * incarnation
+                && crowd.counters().entered >= entered + 10
         })
         .await;
         stage.kill().await;
         stage.start().await;
     }
-    let entered = crowd.tally().entered;
-    let comes_back = async || crowd.tally().entered >= entered + 60;
+    let entered = crowd.counters().entered;
+    let comes_back = async || crowd.counters().entered >= entered + 60;
     eventually("visitors come in again", comes_back).await;
     let (stay, crowd) = (stay.go_home().await, crowd.go_home().await);
     eprintln!("those who stay: {stay:?}; the crowd: {crowd:?}");
@@ -38,7 +39,7 @@ async fn killed_under_load_again_and_again_it_keeps_limits_and_everybody_inside(
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn killed_it_remembers_the_admissions_of_the_minute() {
     let mut stage = Stage::open(limits(PLENTY, 40), "5s").await;
-    let crowd = Crowd::send(&stage.door, 80, Habits::default());
+    let crowd = LoadGenerator::send(&stage.door, 80, Habits::default());
     for _ in 0..3 {
         let tells_others_to_wait = async || stage.waiting().await >= 20.0;
         eventually("the others wait", tells_others_to_wait).await;
@@ -86,17 +87,17 @@ async fn after_a_restart_every_seat_is_known_and_none_is_invented() {
         stage.terminate().await;
         stage.start().await;
         let operator = stage.operator();
-        let knows = async || operator.shows("anteroom_seats_inside", 8.0).await;
+        let knows = async || operator.shows("anteroom_seats_active", 8.0).await;
         eventually("it knows who is inside", knows).await;
         assert!(operator.shows("anteroom_seats_phantom", 0.0).await);
-        let pages = stay.tally().pages;
-        let passes = async || stay.tally().pages >= pages + 16;
+        let pages = stay.counters().pages;
+        let passes = async || stay.counters().pages >= pages + 16;
         eventually("those inside pass", passes).await;
     }
     // The twelve seats that are free can be taken at once.
-    let crowd = Crowd::send(&stage.door, 40, Habits::stay());
+    let crowd = LoadGenerator::send(&stage.door, 40, Habits::stay());
     // The origin sees a visitor before the visitor sees its page.
-    let all_are_in = async || stage.origin.inside() == 20 && crowd.tally().entered >= 12;
+    let all_are_in = async || stage.origin.inside() == 20 && crowd.counters().entered >= 12;
     eventually("all seats are taken", all_are_in).await;
     let (stay, crowd) = (stay.go_home().await, crowd.go_home().await);
     assert_eq!((stay.entered, stay.thrown_out), (8, 0), "{stay:?}");

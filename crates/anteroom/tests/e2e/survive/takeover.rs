@@ -1,7 +1,7 @@
 //! A second gateway is started on the folder of one that runs.
 
 use crate::limits::{PLENTY, limits};
-use crate::support::crowd::{Crowd, Habits, seat_end};
+use crate::support::crowd::{Habits, LoadGenerator, seat_end};
 use crate::support::eventually;
 use crate::support::process::Gateway;
 use crate::support::stage::Stage;
@@ -16,7 +16,7 @@ async fn a_second_process_admits_only_when_the_first_has_let_go() {
     stage.enter(second);
 
     // Beside the first: who is inside passes, nobody comes in.
-    stage.queues_newcomers("store_away").await;
+    stage.queues_newcomers("store_unavailable").await;
     let mut same = inside.at(stage.door.address());
     let still = seat_end(&same.navigate("/").await).expect("it is inside");
     assert!(still >= seat);
@@ -47,7 +47,7 @@ async fn a_second_process_admits_only_when_the_first_has_let_go() {
     assert_eq!(first.ended().await, Some(0));
 
     // From now on the second is like any other.
-    let crowd = Crowd::send(&stage.door, 40, Habits::stay());
+    let crowd = LoadGenerator::send(&stage.door, 40, Habits::stay());
     eventually("all seats are taken", async || stage.origin.inside() == 10).await;
     assert!(seat_end(&same.navigate("/").await).is_some());
     let mut other = other.at(stage.door.address());

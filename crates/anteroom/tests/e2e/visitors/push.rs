@@ -111,7 +111,7 @@ async fn nobody_without_a_place_listens_and_a_visitor_has_one_stream() {
     let first = first.until("0\r\n\r\n").await;
     assert!(!first.contains("event:"), "replaced, and not told: {first}");
     let metrics = site.operators("/metrics").await.text();
-    for (verdict, count) in [("listen", 2), ("refuse", 2)] {
+    for (verdict, count) in [("stream", 2), ("reject", 2)] {
         let counted = format!("verdict=\"{verdict}\"}} {count}");
         assert!(metrics.contains(&counted), "{counted}: {metrics}");
     }

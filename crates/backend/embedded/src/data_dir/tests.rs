@@ -106,7 +106,7 @@ fn what_others_have_in_common_replaces_what_was_drawn() {
     assert_eq!(dir.membership().unwrap(), (drawn.clone(), false));
     let common = Membership {
         deployment: Deployment {
-            birth: BirthId(7),
+            birth: DeploymentId(7),
             lottery_key: LotteryKey([9; 16]),
         },
         ticket_keys: vec![[1; 32], [2; 32]],

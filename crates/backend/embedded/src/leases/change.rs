@@ -1,7 +1,7 @@
 //! What is to be read or written, and what comes of many of them in one transaction.
 
 use anteroom_limit::lending::epoch::StoreIdentity;
-use anteroom_limit::time::{MicroSpan, Micros};
+use anteroom_limit::time::{DurationUs, TimestampUs};
 use anteroom_limit_store::lent::{Expected, Kept, Loaded, Swapped, Token};
 use redb::Database;
 use tokio::sync::oneshot::Sender;
@@ -32,7 +32,7 @@ pub(crate) struct Change {
     pub(crate) client: Option<Name>,
     pub(crate) expected: Expected,
     pub(crate) kept: Kept,
-    pub(crate) keep_for: MicroSpan,
+    pub(crate) keep_for: DurationUs,
     pub(crate) tell: Sender<Result<Swapped, Failure>>,
 }
 
@@ -40,7 +40,7 @@ pub(crate) struct Change {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Setting {
     pub(crate) identity: StoreIdentity,
-    pub(crate) now: Micros,
+    pub(crate) now: TimestampUs,
     pub(crate) bytes_max: u64,
 }
 
@@ -128,7 +128,7 @@ fn attempt(
     }
     let forget_at = setting.now.0.saturating_add(change.keep_for.0);
     let forget_at = forget_at.div_ceil(END_STEP).saturating_mul(END_STEP);
-    tables.put_client(name, &change.kept, Micros(forget_at))?;
+    tables.put_client(name, &change.kept, TimestampUs(forget_at))?;
     *bytes = would_be;
     Ok(Ok(Swapped::Written))
 }

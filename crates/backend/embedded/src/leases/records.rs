@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::DataDir;
-use anteroom_limit::time::MicroSpan;
-use anteroom_limit_store::lent::{Kept, LentRecords, LentTo, Loaded, Shelf, Swapped, Write};
+use anteroom_limit::time::DurationUs;
+use anteroom_limit_store::lent::{Kept, LeaseKey, LeaseRecords, Loaded, Shelf, Swapped, Write};
 use anteroom_limit_store::shared::{BoxFuture, CountsError};
 use anteroom_store::Clock;
 use redb::{Database, DatabaseError};
@@ -53,13 +53,13 @@ impl Default for Bounds {
 /// Records of calls that are lent, in the data folder. Nothing is opened before the first call.
 ///
 /// One process at a time has the file. Calls must be made in a tokio runtime.
-pub struct LentFile {
+pub struct LeaseFile {
     shared: Arc<Shared>,
     /// Where it is.
     place: String,
 }
 
-impl LentFile {
+impl LeaseFile {
     /// In this folder, by the clock of rooms.
     #[must_use]
     pub fn new(dir: DataDir, clock: Arc<dyn Clock>) -> Self {
@@ -87,7 +87,7 @@ impl LentFile {
         }
     }
 
-    /// The same as [`LentFile::new`] with another clock and other bounds.
+    /// The same as [`LeaseFile::new`] with another clock and other bounds.
     #[doc(hidden)]
     #[must_use]
     pub fn with_clock(dir: DataDir, clock: Arc<dyn FileClock>, bounds: Bounds) -> Self {
@@ -127,9 +127,9 @@ impl LentFile {
 
     async fn change(
         &self,
-        client: Option<LentTo<'_>>,
+        client: Option<LeaseKey<'_>>,
         write: Write<'_>,
-        keep_for: MicroSpan,
+        keep_for: DurationUs,
     ) -> Result<Swapped, Failure> {
         let (tell, answer) = oneshot::channel();
         self.shared.put(Job::Change(Change {
@@ -150,14 +150,14 @@ impl LentFile {
     }
 }
 
-fn named(client: LentTo<'_>) -> Name {
+fn named(client: LeaseKey<'_>) -> Name {
     Name {
         limit: client.limit.to_owned(),
         key: client.key.0,
     }
 }
 
-impl LentRecords for LentFile {
+impl LeaseRecords for LeaseFile {
     fn place(&self) -> &str {
         &self.place
     }
@@ -173,7 +173,7 @@ impl LentRecords for LentFile {
     fn load<'a>(
         &'a self,
         _shelf: Shelf,
-        client: Option<LentTo<'a>>,
+        client: Option<LeaseKey<'a>>,
     ) -> BoxFuture<'a, Result<Loaded, CountsError>> {
         Box::pin(async move {
             let until = Instant::now() + HELD_FOR;
@@ -190,9 +190,9 @@ impl LentRecords for LentFile {
     fn swap<'a>(
         &'a self,
         _shelf: Shelf,
-        client: LentTo<'a>,
+        client: LeaseKey<'a>,
         write: Write<'a>,
-        keep_for: MicroSpan,
+        keep_for: DurationUs,
     ) -> BoxFuture<'a, Result<Swapped, CountsError>> {
         Box::pin(async move {
             let swapped = self.change(Some(client), write, keep_for).await;
@@ -206,13 +206,13 @@ impl LentRecords for LentFile {
         write: Write<'a>,
     ) -> BoxFuture<'a, Result<Swapped, CountsError>> {
         Box::pin(async move {
-            let swapped = self.change(None, write, MicroSpan::ZERO).await;
+            let swapped = self.change(None, write, DurationUs::ZERO).await;
             swapped.map_err(|failure| self.failed(failure))
         })
     }
 }
 
-impl fmt::Debug for LentFile {
+impl fmt::Debug for LeaseFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "LentFile({})", self.place)
     }

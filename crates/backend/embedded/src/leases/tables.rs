@@ -1,7 +1,7 @@
 //! What stands in the file: what it is, the epoch, the clients, and when each of them is forgotten.
 
 use anteroom_limit::lending::epoch::StoreIdentity;
-use anteroom_limit::time::Micros;
+use anteroom_limit::time::TimestampUs;
 use anteroom_limit_store::lent::{Kept, Loaded, Token};
 use redb::{Database, ReadableTable, TableDefinition, WriteTransaction};
 
@@ -39,7 +39,7 @@ pub(crate) struct About {
     pub(crate) identity: StoreIdentity,
     pub(crate) mark: Mark,
     /// The latest time at which something was written.
-    pub(crate) as_of: Micros,
+    pub(crate) as_of: TimestampUs,
 }
 
 /// All tables of a transaction that writes.
@@ -94,7 +94,7 @@ impl<'t> Tables<'t> {
         Ok(())
     }
 
-    pub(crate) fn put_as_of(&mut self, now: Micros) -> Result<(), redb::Error> {
+    pub(crate) fn put_as_of(&mut self, now: TimestampUs) -> Result<(), redb::Error> {
         self.about.insert("as_of", now.0)?;
         Ok(())
     }
@@ -110,7 +110,7 @@ impl<'t> Tables<'t> {
         &mut self,
         name: &Name,
         kept: &Kept,
-        forget_at: Micros,
+        forget_at: TimestampUs,
     ) -> Result<(), redb::Error> {
         let key = (name.key, name.limit.as_str());
         let value = (kept.token.0, forget_at.0, kept.value.as_slice());
@@ -131,7 +131,7 @@ impl<'t> Tables<'t> {
     }
 
     /// Forgets clients whose time has come, at most so many; how many bytes they took.
-    pub(crate) fn sweep(&mut self, now: Micros, most: usize) -> Result<u64, redb::Error> {
+    pub(crate) fn sweep(&mut self, now: TimestampUs, most: usize) -> Result<u64, redb::Error> {
         let mut freed = 0;
         for _ in 0..most {
             let Some(first) = self.ends.first()? else {
@@ -153,7 +153,7 @@ impl<'t> Tables<'t> {
     pub(crate) fn load(
         &self,
         name: Option<&Name>,
-        now: Micros,
+        now: TimestampUs,
         identity: StoreIdentity,
     ) -> Result<Loaded, redb::Error> {
         load(&self.epoch, &self.clients, name, now, identity)
@@ -171,7 +171,7 @@ impl ReadTables {
     pub(crate) fn load(
         &self,
         name: Option<&Name>,
-        now: Micros,
+        now: TimestampUs,
         identity: StoreIdentity,
     ) -> Result<Loaded, redb::Error> {
         load(&self.epoch, &self.clients, name, now, identity)
@@ -192,7 +192,7 @@ pub(crate) fn about(read: &redb::ReadTransaction) -> Result<(About, u64), redb::
             number: word("number")?,
             born: word("born")?,
         },
-        as_of: Micros(word("as_of")?),
+        as_of: TimestampUs(word("as_of")?),
     };
     if about.form != FORM {
         return Ok((about, 0));
@@ -214,7 +214,7 @@ fn load(
     epoch: &impl ReadableTable<&'static str, (u128, &'static [u8])>,
     clients: &impl ReadableTable<ClientKey, (u128, u64, &'static [u8])>,
     name: Option<&Name>,
-    now: Micros,
+    now: TimestampUs,
     identity: StoreIdentity,
 ) -> Result<Loaded, redb::Error> {
     let kept = |token: u128, value: &[u8]| {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use anteroom_room::allocation::{CounterKey, CounterScope};
 use anteroom_room::id::DataCenterId;
-use anteroom_room::time::{Millis, Minute, Span};
+use anteroom_room::time::{DurationMs, Minute, Timestamp};
 use redb::{
     Database, DatabaseError, ReadTransaction, ReadableDatabase as _, ReadableTable as _,
     TableDefinition, TableError, WriteTransaction,
@@ -98,7 +98,7 @@ impl Journal {
     }
 
     /// A ledger in it gives seats of this length.
-    pub(super) fn note_longest_seat(&mut self, longest: Span) {
+    pub(super) fn note_longest_seat(&mut self, longest: DurationMs) {
         let says = &mut self.progress.says;
         says.longest_seat = says.longest_seat.max(longest);
     }
@@ -239,8 +239,8 @@ fn read_about(read: &ReadTransaction) -> Result<Option<About>, redb::Error> {
     let loss = match word("loss")? {
         Some(code) => Some(JournalLoss {
             kind: LossKind::of_code(code),
-            at: Millis(word("lost_at")?.ok_or_else(incomplete)?),
-            longest_seat: Span(word("longest_lost")?.ok_or_else(incomplete)?),
+            at: Timestamp(word("lost_at")?.ok_or_else(incomplete)?),
+            longest_seat: DurationMs(word("longest_lost")?.ok_or_else(incomplete)?),
         }),
         None => None,
     };

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anteroom_config::time_text::rfc3339_millis;
 use anteroom_room::ledger::Ledger;
-use anteroom_room::time::{Millis, Span};
+use anteroom_room::time::{DurationMs, Timestamp};
 
 /// How a journal lost its memory.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -66,9 +66,9 @@ impl LossKind {
 pub struct JournalLoss {
     pub(super) kind: LossKind,
     /// When it was noticed, by the clock of rooms.
-    pub(super) at: Millis,
+    pub(super) at: Timestamp,
     /// The longest seat that may have been given before.
-    pub(super) longest_seat: Span,
+    pub(super) longest_seat: DurationMs,
 }
 
 impl fmt::Display for JournalLoss {
@@ -116,8 +116,8 @@ mod tests {
     fn the_name_of_the_file_that_is_kept_tells_the_time() {
         let loss = JournalLoss {
             kind: LossKind::Empty,
-            at: Millis(1_694_432_700_123),
-            longest_seat: Span::ZERO,
+            at: Timestamp(1_694_432_700_123),
+            longest_seat: DurationMs::ZERO,
         };
         let name = loss.kept_as(Path::new("/data/journal.redb"));
         let expected = "/data/journal.redb.lost-20230911T114500.123Z";

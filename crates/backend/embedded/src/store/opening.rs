@@ -16,7 +16,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anteroom_room::time::Span;
+use anteroom_room::time::DurationMs;
 use anteroom_store::wire::ledger as record;
 use redb::Database;
 
@@ -25,7 +25,7 @@ use super::loss::{JournalLoss, LossKind};
 use super::progress::{Found, Progress, ProgressFile, sync_folder};
 use crate::damage::is_damage;
 use crate::data_dir::DataDir;
-use anteroom_store::is_orders;
+use anteroom_store::is_overrides;
 use anteroom_store::{Clock, Record, RecordKey, StoreError};
 
 /// How a journal is called until it is complete.
@@ -135,7 +135,7 @@ impl Place<'_> {
             tracing::error!(why, "the journal is damaged; writing it anew from memory");
             return self.begin(Some(loss), found, Records::new(), naming);
         }
-        let said = left.iter().filter(|(key, _)| is_orders(key));
+        let said = left.iter().filter(|(key, _)| is_overrides(key));
         let said = said.map(|(key, record)| (key.clone(), record.clone()));
         let begun = self.begin(Some(loss), found, said.collect(), naming)?;
         tracing::error!(
@@ -149,12 +149,12 @@ impl Place<'_> {
     }
 
     fn loss(&self, kind: LossKind, found: &Found, left: &Records) -> JournalLoss {
-        let ledgers = left.iter().filter(|(key, _)| !is_orders(key));
+        let ledgers = left.iter().filter(|(key, _)| !is_overrides(key));
         let seats = ledgers.filter_map(|(_, found)| record::decode(&found.value).ok());
         let longest = seats.map(|ledger| ledger.longest_seat()).max();
         let noted = match found {
             Found::Good(progress) => progress.says.longest_seat,
-            Found::Absent | Found::Damaged => Span::ZERO,
+            Found::Absent | Found::Damaged => DurationMs::ZERO,
         };
         JournalLoss {
             kind,

@@ -15,11 +15,11 @@ use std::io;
 use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
-use anteroom_room::time::{Millis, Span};
+use anteroom_room::time::{DurationMs, Timestamp};
 
 /// The file is synced this often while it is written. After a power failure an older copy that is
 /// younger than this is not noticed.
-const SYNCED_WITHIN: Span = Span::from_secs(10);
+const SYNCED_WITHIN: DurationMs = DurationMs::from_secs(10);
 
 /// What the file says.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -29,9 +29,9 @@ pub(super) struct Progress {
     /// Commits of that journal.
     pub(super) count: u64,
     /// When the newest of them was made, by the clock of rooms.
-    pub(super) as_of: Millis,
+    pub(super) as_of: Timestamp,
     /// The longest seat that any ledger in it has given.
-    pub(super) longest_seat: Span,
+    pub(super) longest_seat: DurationMs,
 }
 
 /// The file, as it was found.
@@ -48,7 +48,7 @@ pub(super) struct ProgressFile {
     file: File,
     pub(super) says: Progress,
     /// The newest commit that has reached the disk here.
-    synced_at: Millis,
+    synced_at: Timestamp,
 }
 
 impl Progress {
@@ -68,8 +68,8 @@ impl Progress {
         let says = Self {
             id: word()?,
             count: word()?,
-            as_of: Millis(word()?),
-            longest_seat: Span(word()?),
+            as_of: Timestamp(word()?),
+            longest_seat: DurationMs(word()?),
         };
         words.next().is_none().then_some(says)
     }
@@ -149,8 +149,8 @@ mod tests {
     const SAYS: Progress = Progress {
         id: u64::MAX,
         count: 7,
-        as_of: Millis(1_694_432_700_000),
-        longest_seat: Span(310_000),
+        as_of: Timestamp(1_694_432_700_000),
+        longest_seat: DurationMs(310_000),
     };
 
     #[test]

@@ -5,27 +5,29 @@ use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use anteroom_config::orders::{Orders, Record as _};
+use anteroom_config::overrides::{Record as _, RoomOverrides};
 use anteroom_embedded::{DataDir, Embedded, faults::Faults};
 use anteroom_room::allocation::{CounterKey, CounterScope};
 use anteroom_room::id::{DataCenterId, NodeId};
 use anteroom_room::rules::Limits;
 use anteroom_room::seats::SeatRow;
-use anteroom_room::sync::{Answer, Held, Reply, SyncRequest, Terms, Used, Wants};
-use anteroom_room::time::{Millis, Minute, Span};
+use anteroom_room::sync::{
+    Answer, LeaseBalance, LeaseDemand, LeaseUsage, Reply, RoomFacts, SyncRequest,
+};
+use anteroom_room::time::{DurationMs, Minute, Timestamp};
 use anteroom_store::{
-    Clock, CounterName, Identity, LedgerPlace, LedgerRole, OrdersPlace, RecordKey, Store,
+    Clock, CounterName, Identity, LedgerPlace, LedgerRole, RecordKey, RoomOverrideStore, Store,
     StoreError, SyncError, conformance,
 };
 
 struct HandClock(AtomicU64);
 
 impl Clock for HandClock {
-    fn now(&self) -> Millis {
-        Millis(self.0.load(Ordering::SeqCst))
+    fn now(&self) -> Timestamp {
+        Timestamp(self.0.load(Ordering::SeqCst))
     }
 
-    fn never_before(&self, at: Millis) {
+    fn never_before(&self, at: Timestamp) {
         self.0.fetch_max(at.0, Ordering::SeqCst);
     }
 }
@@ -65,7 +67,7 @@ fn shop() -> RecordKey {
     RecordKey("shop".to_owned())
 }
 
-fn request(child: u64, number: u64, generation: u32, now: Millis) -> SyncRequest {
+fn request(child: u64, number: u64, generation: u32, now: Timestamp) -> SyncRequest {
     SyncRequest {
         process: NodeId(child),
         replaces: Vec::new(),
@@ -79,29 +81,29 @@ fn request(child: u64, number: u64, generation: u32, now: Millis) -> SyncRequest
         answered: (number > 1).then_some(number - 1),
         generation: (generation != 0).then_some(generation),
         is_final: generation == 0,
-        held: Held::default(),
-        wants: Wants {
+        held: LeaseBalance::default(),
+        wants: LeaseDemand {
             slots: 5,
             credits: 2,
-            ..Wants::default()
+            ..LeaseDemand::default()
         },
-        used: Used::default(),
+        used: LeaseUsage::default(),
         admitted: vec![],
         row: SeatRow::default(),
         closed_through: now,
-        longest_seat: Span(310_000),
-        longest_known: Span(310_000),
+        longest_seat: DurationMs(310_000),
+        longest_known: DurationMs(310_000),
         nodes: 1,
         waiting: [(now, 4)].into(),
         revocations: vec![],
         revoked_version: 0,
         refuses_through: 0,
-        terms: Terms {
+        terms: RoomFacts {
             limits: Limits {
                 total_active_users: 10,
                 new_users_per_minute: 600,
             },
-            longest_seat: Span(310_000),
+            longest_seat: DurationMs(310_000),
             pacing: false,
             needs_traffic: false,
         },
@@ -111,7 +113,7 @@ fn request(child: u64, number: u64, generation: u32, now: Millis) -> SyncRequest
 
 async fn lent(store: &Arc<Embedded>, request: &SyncRequest) -> Answer {
     match sync(store, request).await {
-        Ok(Reply::Lent(answer)) => answer,
+        Ok(Reply::Granted(answer)) => answer,
         other => panic!("expected a lease, got {other:?}"),
     }
 }
@@ -139,7 +141,7 @@ async fn what_a_dead_predecessor_was_lent_counts_as_used() {
     let second = bench.store();
     let answer = lent(&second, &request(2, 1, 0, bench.clock.now())).await;
     assert_eq!(
-        answer.outlook.phantoms, 5,
+        answer.snapshot.phantoms, 5,
         "five seats; there are none that its credits could have prolonged"
     );
     assert_eq!(answer.granted.seats, 5);
@@ -171,7 +173,7 @@ async fn a_newcomer_gets_nothing_before_the_old_process_lets_go() {
     assert!(matches!(old.load(&shop()).await, Err(StoreError::Closed)));
     let answer = lent(&new, &request(2, 1, 0, bench.clock.now())).await;
     assert_eq!(
-        answer.outlook.phantoms, 0,
+        answer.snapshot.phantoms, 0,
         "the old one gave everything back"
     );
 }
@@ -190,7 +192,7 @@ async fn a_full_disk_fails_writes_and_lends_nothing_until_it_works_again() {
     bench.faults.set_full(false);
     let answer = lent(&store, &request(1, 4, 1, bench.clock.now())).await;
     assert_eq!(answer.generation, Some(1), "the same lease goes on");
-    assert_eq!(answer.outlook.phantoms, 0);
+    assert_eq!(answer.snapshot.phantoms, 0);
     assert_eq!(store.rewritten_total(), 0);
 }
 
@@ -205,7 +207,7 @@ async fn a_deleted_folder_is_written_anew_from_memory() {
     assert_eq!(store.rewritten_total(), 1);
     drop(store);
     let answer = lent(&bench.store(), &request(2, 1, 0, bench.clock.now())).await;
-    assert_eq!(answer.outlook.phantoms, 5, "nothing was forgotten");
+    assert_eq!(answer.snapshot.phantoms, 5, "nothing was forgotten");
 }
 
 #[tokio::test]
@@ -230,7 +232,7 @@ async fn what_somebody_else_lent_in_a_deleted_folder_is_not_written_over() {
     lent(&new, &request(2, 1, 0, bench.clock.now())).await;
     drop(new);
     let answer = lent(&old, &request(3, 1, 0, bench.clock.now())).await;
-    assert_eq!(answer.outlook.phantoms, 5, "those of the other process");
+    assert_eq!(answer.snapshot.phantoms, 5, "those of the other process");
 }
 
 #[tokio::test]
@@ -311,7 +313,7 @@ async fn a_damaged_ledger_is_an_error_and_lends_nothing() {
 async fn an_override_is_a_record_and_outlives_the_process() {
     let bench = Bench::new();
     let store = bench.store();
-    conformance::check_orders(Arc::clone(&store) as _, Arc::clone(&store) as _)
+    conformance::check_overrides(Arc::clone(&store) as _, Arc::clone(&store) as _)
         .await
         .unwrap();
     lent(&store, &request(7, 1, 0, bench.clock.now())).await;
@@ -319,7 +321,7 @@ async fn an_override_is_a_record_and_outlives_the_process() {
     drop(store);
 
     let next = bench.store();
-    let place = OrdersPlace::new(Arc::clone(&next) as _, "shop/1");
+    let place = RoomOverrideStore::new(Arc::clone(&next) as _, "shop/1");
     let read = place.read().await.unwrap().unwrap();
     assert_eq!((read.version, read.message.as_deref()), (10, Some("ten")));
     assert_eq!(place.log().await.unwrap().entries.len(), 4);
@@ -331,29 +333,29 @@ async fn an_override_is_a_record_and_outlives_the_process() {
 async fn a_change_reaches_the_log_even_if_its_process_died() {
     let bench = Bench::new();
     let store = bench.store();
-    conformance::check_orders(Arc::clone(&store) as _, Arc::clone(&store) as _)
+    conformance::check_overrides(Arc::clone(&store) as _, Arc::clone(&store) as _)
         .await
         .unwrap();
-    let place = OrdersPlace::new(Arc::clone(&store) as _, "shop/1");
-    let mut orders = place.read().await.unwrap().unwrap();
-    orders.version += 1;
-    let newest = orders.newest.as_mut().unwrap();
+    let place = RoomOverrideStore::new(Arc::clone(&store) as _, "shop/1");
+    let mut overrides = place.read().await.unwrap().unwrap();
+    overrides.version += 1;
+    let newest = overrides.newest.as_mut().unwrap();
     newest.version += 1;
     newest.what = "killed".to_owned();
     let key = RecordKey("shop/1/settings".to_owned());
     let expected = store.load(&key).await.unwrap().expected();
-    let swap = store.compare_and_swap(&key, expected, orders.encode());
+    let swap = store.compare_and_swap(&key, expected, overrides.encode());
     assert_eq!(swap.await.unwrap(), anteroom_store::Swap::Swapped);
 
-    let last = |log: &anteroom_config::orders::Log| log.entries.last().unwrap().what.clone();
+    let last = |log: &anteroom_config::overrides::Log| log.entries.last().unwrap().what.clone();
     assert_eq!(last(&place.log().await.unwrap()), "killed");
-    let after = |before: &Orders| {
+    let after = |before: &RoomOverrides| {
         let mut next = before.clone();
         next.version += 1;
         next.newest = None;
         Ok::<_, std::convert::Infallible>(next)
     };
-    place.change(&orders, after).await.unwrap();
+    place.change(&overrides, after).await.unwrap();
     assert_eq!(
         last(&place.log().await.unwrap()),
         "killed",
@@ -369,10 +371,10 @@ async fn a_damaged_record_is_told_and_kept_until_a_change_replaces_it() {
     let absent = store.load(&key).await.unwrap().expected();
     let swap = store.compare_and_swap(&key, absent, b"\xffrubbish".to_vec());
     swap.await.unwrap();
-    let place = OrdersPlace::new(Arc::clone(&store) as _, "shop/1");
-    let newer = Orders {
+    let place = RoomOverrideStore::new(Arc::clone(&store) as _, "shop/1");
+    let newer = RoomOverrides {
         version: 7,
-        ..Orders::default()
+        ..RoomOverrides::default()
     };
     for refused in [place.read().await.map(drop), place.restore(&newer).await] {
         let error = refused.unwrap_err();
@@ -380,15 +382,15 @@ async fn a_damaged_record_is_told_and_kept_until_a_change_replaces_it() {
     }
     let there = store.load(&key).await.unwrap().record.unwrap();
     assert_eq!(there.value, b"\xffrubbish", "a newer program may read it");
-    let next = |before: &Orders| {
+    let next = |before: &RoomOverrides| {
         let version = before.version + 1;
-        let next = Orders {
+        let next = RoomOverrides {
             version,
             ..before.clone()
         };
         Ok::<_, std::convert::Infallible>(next)
     };
-    place.change(&Orders::default(), next).await.unwrap();
+    place.change(&RoomOverrides::default(), next).await.unwrap();
     assert_eq!(place.read().await.unwrap().unwrap().version, 1);
 }
 
@@ -401,7 +403,7 @@ async fn lent_after(damage: impl FnOnce(&Bench)) -> (u32, Option<String>) {
     let next = bench.store();
     let answer = lent(&next, &request(2, 1, 0, bench.clock.now())).await;
     let lost = next.loss().map(|loss| loss.to_string());
-    assert_eq!(lost.is_some(), answer.outlook.reopens_at.is_some());
+    assert_eq!(lost.is_some(), answer.snapshot.reopens_at.is_some());
     (answer.granted.seats, lost)
 }
 
@@ -470,34 +472,40 @@ async fn a_reserve_outlives_its_process_and_ends_with_what_was_given() {
     let shorter = |child, number, generation| {
         let now = bench.clock.now();
         SyncRequest {
-            longest_seat: Span(10_000),
-            longest_known: Span(10_000),
-            terms: Terms {
-                longest_seat: Span(10_000),
+            longest_seat: DurationMs(10_000),
+            longest_known: DurationMs(10_000),
+            terms: RoomFacts {
+                longest_seat: DurationMs(10_000),
                 ..request(child, number, generation, now).terms
             },
             ..request(child, number, generation, now)
         }
     };
     let answer = lent(&bench.store(), &shorter(2, 1, 0)).await;
-    let reopens_at = answer.outlook.reopens_at.unwrap();
-    assert!(reopens_at >= lost_at + Span(310_000), "{reopens_at:?}");
+    let reopens_at = answer.snapshot.reopens_at.unwrap();
+    assert!(
+        reopens_at >= lost_at + DurationMs(310_000),
+        "{reopens_at:?}"
+    );
     bench.clock.0.store(reopens_at.0 - 1_000, Ordering::SeqCst);
     let next = bench.store();
     let answer = lent(&next, &shorter(3, 1, 0)).await;
-    assert_eq!(answer.outlook.reopens_at, Some(reopens_at));
+    assert_eq!(answer.snapshot.reopens_at, Some(reopens_at));
     assert_eq!(answer.granted.seats, 0);
     bench.clock.0.store(reopens_at.0 + 2_000, Ordering::SeqCst);
     lent(&next, &shorter(3, 2, answer.generation.unwrap())).await;
     let answer = lent(&next, &shorter(3, 3, answer.generation.unwrap())).await;
-    assert_eq!((answer.outlook.reopens_at, answer.granted.seats), (None, 5));
+    assert_eq!(
+        (answer.snapshot.reopens_at, answer.granted.seats),
+        (None, 5)
+    );
 }
 
 #[tokio::test]
 async fn what_operators_said_is_kept_from_an_older_copy() {
     let bench = Bench::new();
     let store = bench.store();
-    conformance::check_orders(Arc::clone(&store) as _, Arc::clone(&store) as _)
+    conformance::check_overrides(Arc::clone(&store) as _, Arc::clone(&store) as _)
         .await
         .unwrap();
     let copy = fs::read(bench.dir.journal()).unwrap();
@@ -505,7 +513,7 @@ async fn what_operators_said_is_kept_from_an_older_copy() {
     drop(store);
     fs::write(bench.dir.journal(), copy).unwrap();
     let next = bench.store();
-    let place = OrdersPlace::new(Arc::clone(&next) as _, "shop/1");
+    let place = RoomOverrideStore::new(Arc::clone(&next) as _, "shop/1");
     assert_eq!(place.read().await.unwrap().unwrap().version, 10);
     assert!(next.loss().is_some());
 }

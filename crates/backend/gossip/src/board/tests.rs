@@ -9,7 +9,7 @@ use anteroom_limit::sliding_window::SlidingWindow;
 use anteroom_limit::sub_windows::SubWindows;
 use anteroom_limit::verdict::Verdict;
 use anteroom_limit_store::CallKey;
-use anteroom_limit_store::shared::SharedCharge;
+use anteroom_limit_store::shared::SharedAcquire;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -19,10 +19,10 @@ use super::*;
 use crate::message::Message;
 use anteroom_limit_store::clock::CLOCKS_APART_MAX;
 
-const START: Micros = Micros(1_767_225_600_000_000);
+const START: TimestampUs = TimestampUs(1_767_225_600_000_000);
 
 fn policies(calls: u32) -> [Policy; 4] {
-    let rate = Rate::new(calls, MicroSpan::from_secs(60)).unwrap();
+    let rate = Rate::new(calls, DurationUs::from_secs(60)).unwrap();
     [
         Policy::FixedWindow(FixedWindow::new(rate)),
         Policy::SlidingWindow(SlidingWindow::new(rate)),
@@ -31,17 +31,23 @@ fn policies(calls: u32) -> [Policy; 4] {
     ]
 }
 
-fn board(me: u64, counters_max: usize) -> Board {
+fn board(me: u64, counters_max: usize) -> CounterTable {
     let secret = Secret::new(b"a secret of boards").unwrap();
-    Board::new(WriterId(me), &secret, counters_max)
+    CounterTable::new(WriterId(me), &secret, counters_max)
 }
 
-fn boards(count: u64) -> Vec<Board> {
+fn boards(count: u64) -> Vec<CounterTable> {
     (1..=count).map(|me| board(me, 1_000)).collect()
 }
 
-fn charge(board: &mut Board, policy: &Policy, key: u128, cost: Cost, now: Micros) -> Verdict {
-    let charge = SharedCharge {
+fn charge(
+    board: &mut CounterTable,
+    policy: &Policy,
+    key: u128,
+    cost: Cost,
+    now: TimestampUs,
+) -> Verdict {
+    let charge = SharedAcquire {
         limit: "api",
         policy,
         key: CallKey(key),
@@ -52,7 +58,7 @@ fn charge(board: &mut Board, policy: &Policy, key: u128, cost: Cost, now: Micros
     verdicts[0]
 }
 
-fn hear(board: &mut Board, body: &[u8], now: Micros) {
+fn hear(board: &mut CounterTable, body: &[u8], now: TimestampUs) {
     let Some(Message::Counters { told, .. }) = Message::read(body) else {
         panic!("a board tells counters");
     };
@@ -62,7 +68,7 @@ fn hear(board: &mut Board, body: &[u8], now: Micros) {
 }
 
 /// Each tells all others all that it knows.
-fn tell_all(boards: &mut [Board], now: Micros) {
+fn tell_all(boards: &mut [CounterTable], now: TimestampUs) {
     for from in 0..boards.len() {
         let (bodies, rest) = boards[from].tell_newcomer(now, usize::MAX);
         assert_eq!(rest, 0);
@@ -73,7 +79,7 @@ fn tell_all(boards: &mut [Board], now: Micros) {
 }
 
 /// Each that has news tells them, and all hear at once.
-fn tell_news(boards: &mut [Board], now: Micros) {
+fn tell_news(boards: &mut [CounterTable], now: TimestampUs) {
     for from in 0..boards.len() {
         let bodies = boards[from].tell_news(now);
         for board in boards.iter_mut() {
@@ -147,7 +153,7 @@ proptest! {
                 Step::Lose { which } if !under_way.is_empty() => {
                     under_way.swap_remove(which % under_way.len());
                 }
-                Step::Wait { millis } => now = now + MicroSpan(millis * 1_000),
+                Step::Wait { millis } => now = now + DurationUs(millis * 1_000),
                 Step::Reach { .. } | Step::Lose { .. } => {}
             }
             // What each has counted itself is the truth, and nobody believes that there is more of
@@ -195,7 +201,7 @@ proptest! {
         let mut state = Default::default();
         let mut now = START;
         for (millis, cost) in calls {
-            now = now + MicroSpan(millis * 997);
+            now = now + DurationUs(millis * 997);
             board.turn_hand(now);
             let cost = Cost::from(cost);
             let expected = policy.step(&mut state, now, cost);
@@ -214,7 +220,7 @@ proptest! {
         let mut state = Default::default();
         let mut now = START;
         for (millis, cost, node, is_refunded) in calls {
-            now = now + MicroSpan(millis * 997);
+            now = now + DurationUs(millis * 997);
             let cost = Cost::from(cost);
             let costs = match cost {
                 // Whoever gives back does so where he called.
@@ -238,7 +244,7 @@ proptest! {
 fn all_are_charged_or_none_and_nobody_hears_of_none() {
     let mut board = board(1, 1_000);
     let policy = policies(3)[0];
-    let one = |limit, cost| SharedCharge {
+    let one = |limit, cost| SharedAcquire {
         limit,
         policy: &policy,
         key: CallKey(1),
@@ -261,7 +267,7 @@ fn a_node_behind_sees_calls_of_nodes_ahead_within_its_limit() {
     let (strict, sliding, sub) = (policies(10)[3], policies(10)[1], policies(10)[2]);
     for policy in [strict, sliding, sub] {
         let mut boards = boards(2);
-        let behind = START - MicroSpan(1);
+        let behind = START - DurationUs(1);
         let ahead = behind + CLOCKS_APART_MAX;
         for _ in 0..10 {
             assert!(charge(&mut boards[1], &policy, 1, Cost::ONE, ahead).is_admitted());
@@ -279,8 +285,9 @@ fn a_flood_is_counted_together_and_frees_nobody_over_his_limit() {
     for _ in 0..2 {
         assert!(charge(&mut board, &policy, 0, Cost::ONE, START).is_admitted());
     }
-    let call =
-        |board: &mut Board, key, now| charge(board, &policy, key, Cost::ONE, now).is_admitted();
+    let call = |board: &mut CounterTable, key, now| {
+        charge(board, &policy, key, Cost::ONE, now).is_admitted()
+    };
     let admitted = (1..10_000)
         .filter(|key| call(&mut board, *key, START))
         .count();
@@ -293,10 +300,10 @@ fn a_flood_is_counted_together_and_frees_nobody_over_his_limit() {
         "he is known, and has one call left"
     );
     // In the next window those who are known go on by themselves.
-    let later = START + MicroSpan::from_secs(60 + 59);
+    let later = START + DurationUs::from_secs(60 + 59);
     assert!(call(&mut board, 0, later));
     // When all is over there is place again.
-    let after = START + MicroSpan::from_secs(300);
+    let after = START + DurationUs::from_secs(300);
     for _ in 0..1_000 {
         board.turn_hand(after);
     }
@@ -313,11 +320,11 @@ fn what_others_tell_takes_no_more_than_the_table_holds() {
     }
     tell_all(&mut boards, START);
     assert_eq!(boards[0].len(), 50);
-    assert_eq!(boards[0].tally.of(Event::CounterDropped), 150);
+    assert_eq!(boards[0].event_counts.of(Event::CounterDropped), 150);
     // Its time is over, or will never come.
     let mut small = board(3, 50);
     let bodies = boards[1].tell_newcomer(START, usize::MAX).0;
-    for now in [START + MicroSpan::from_secs(66), Micros(0)] {
+    for now in [START + DurationUs::from_secs(66), TimestampUs(0)] {
         hear(&mut small, &bodies[0], now);
         assert!(small.is_empty());
     }

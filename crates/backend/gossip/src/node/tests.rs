@@ -2,11 +2,11 @@
 
 use super::*;
 
-const CLOCK: Micros = Micros(1_767_225_600_000_000);
+const CLOCK: TimestampUs = TimestampUs(1_767_225_600_000_000);
 
 fn node(at: u8) -> Node {
     let secret = Secret::new(b"a secret of nodes").unwrap();
-    let board = Board::new(WriterId(u64::from(at)), &secret, 100);
+    let board = CounterTable::new(WriterId(u64::from(at)), &secret, 100);
     let settings = NodeSettings {
         address: address(at),
         generation: 1,

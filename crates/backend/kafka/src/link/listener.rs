@@ -11,7 +11,7 @@ use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 
 use super::{LOOK_EVERY, Link};
 use crate::contact::{self, Contact};
-use crate::lanes::Lanes;
+use crate::partitions::Partitions;
 use crate::settings::LookBack;
 
 /// How long brokers may take to say what there is. Nothing is read meanwhile.
@@ -32,7 +32,7 @@ struct Reader<'a> {
     topic: String,
     look_back: LookBack,
     /// By partition, what lay in it when this node began to read it.
-    past: BTreeMap<i32, Past>,
+    past: BTreeMap<i32, Backlog>,
     /// With which partition the next look begins, so that one that does not answer does not keep
     /// others waiting.
     next: i32,
@@ -41,12 +41,12 @@ struct Reader<'a> {
 
 /// Offsets: the next to be read, and the first that came later.
 #[derive(Clone, Copy, Debug)]
-struct Past {
+struct Backlog {
     next: i64,
     end: i64,
 }
 
-impl Past {
+impl Backlog {
     /// One was read; those before it were, or are not there any more. Says how many of the past
     /// these are.
     fn read(&mut self, offset: i64) -> u64 {
@@ -80,7 +80,7 @@ pub(super) fn run(link: &Link, consumer: &BaseConsumer<Contact>) {
         }
         if link.at() >= look_at {
             let pause = match reader.look() {
-                Ok(()) if link.node().lanes().is_some() => LOOK_FOR_MORE,
+                Ok(()) if link.node().partitions().is_some() => LOOK_FOR_MORE,
                 Err(_) if !reader.past.is_empty() => LOOK_FOR_MISSING,
                 _ => LOOK_AGAIN,
             };
@@ -136,8 +136,8 @@ impl Reader<'_> {
         }
         // Also if not all are read: clients of one that is not are away before long, and others are
         // not.
-        if let Some(lanes) = Lanes::among(calls, totals) {
-            self.link.node().divide(lanes);
+        if let Some(partitions) = Partitions::among(calls, totals) {
+            self.link.node().divide(partitions);
         }
         begun
     }
@@ -167,7 +167,7 @@ impl Reader<'_> {
         };
         list.set_all_offsets(Offset::Offset(next))?;
         self.consumer.incremental_assign(&list)?;
-        let past = Past { next, end };
+        let past = Backlog { next, end };
         self.link.node().past_found(past.left());
         self.past.insert(partition, past);
         self.is_past_read = false;
@@ -230,7 +230,7 @@ mod tests {
 
     #[test]
     fn what_lay_there_before_is_read_once_also_where_some_is_gone() {
-        let mut past = Past { next: 3, end: 10 };
+        let mut past = Backlog { next: 3, end: 10 };
         for (offset, read, left) in [(3, 1, 6), (3, 0, 6), (7, 4, 2), (12, 2, 0), (13, 0, 0)] {
             assert_eq!((past.read(offset), past.left()), (read, left), "{offset}");
         }

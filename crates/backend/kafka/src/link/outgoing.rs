@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use crate::figures::{SlotId, Told};
 use crate::node::Node;
+use crate::stats::{SlotId, SlotReport};
 
 /// The messages of a topic, as the node has them.
 pub(super) struct Outgoing {
     /// The next of them, at most so many.
-    pub(super) next: fn(&mut Node, usize, Duration) -> Vec<Told>,
+    pub(super) next: fn(&mut Node, usize, Duration) -> Vec<SlotReport>,
     /// So many were handed to the library.
     pub(super) sent: fn(&mut Node, u64),
     /// One was not: the queue is full.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use crate::figures::SlotId;
+use crate::stats::SlotId;
 
 /// The last offset that was read of each partition.
 pub(crate) type Offsets = BTreeMap<i32, i64>;
@@ -74,7 +74,7 @@ fn join(all: &mut Offsets, more: Offsets) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::figures::Name;
+    use crate::stats::Name;
 
     fn slot(name: u128) -> SlotId {
         let name = Name(name);

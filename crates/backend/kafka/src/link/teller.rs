@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use anteroom_limit::time::Micros;
+use anteroom_limit::time::TimestampUs;
 use parking_lot::MutexGuard;
 use rdkafka::producer::Producer as _;
 
@@ -27,7 +27,7 @@ pub(super) fn run(link: &Link) {
         let at = link.at();
         tick(link, link.now(), at);
         link.send_all(&topic, &CALLS, &Arc::new(Round::default()));
-        said = say_what_is_away(link.node().lanes_away(at), said);
+        said = say_what_is_away(link.node().partitions_away(at), said);
     }
     if let Err(error) = link.producer.flush(LAST_WORDS) {
         contact::note(&error, "the last calls were not told");
@@ -35,7 +35,7 @@ pub(super) fn run(link: &Link) {
 }
 
 /// In portions, between which calls have their turn.
-fn tick(link: &Link, now: Micros, at: Duration) {
+fn tick(link: &Link, now: TimestampUs, at: Duration) {
     for _ in 0..PORTIONS_MAX {
         let mut node = link.node();
         let is_more = node.tick(now, at);

@@ -6,7 +6,7 @@ use rdkafka::mocking::MockCluster;
 use super::*;
 use crate::board::SLOTS_MAX;
 
-const NOW: Micros = Micros(1_767_225_600_000_000);
+const NOW: TimestampUs = TimestampUs(1_767_225_600_000_000);
 const ID: NodeId = NodeId(1);
 
 fn settings(brokers: &str) -> KafkaSettings {
@@ -40,7 +40,7 @@ async fn a_thread_that_ends_is_noticed_whichever_it_is() {
         let settings = settings(&brokers.bootstrap_servers());
         let (link, threads) = start(settings, ID, SLOTS_MAX, now).unwrap();
         eventually("it knows its partitions", async || {
-            link.node().lanes().is_some()
+            link.node().partitions().is_some()
         })
         .await;
         assert_eq!(link.ended(), 0, "{name}");
@@ -68,13 +68,13 @@ fn what_the_library_does_not_take_is_neither_told_nor_counted() {
     }
     let told = || link.node().events()[0];
     let before = told().1;
-    link.node().divide(Lanes::among(20, 20).unwrap());
+    link.node().divide(Partitions::among(20, 20).unwrap());
     link.node().tick(NOW, Duration::from_secs(10));
     let round = Arc::new(Round::default());
     assert!(!link.send_all("test-calls", &outgoing::CALLS, &round));
     let sent = told().1 - before;
     assert!((1..=10).contains(&sent), "{sent}");
-    assert_eq!(told().0, "told");
+    assert_eq!(told().0, "published");
     let left = link.node().calls_to_tell(100, Duration::from_secs(10));
     assert!(left.len() >= 10, "what was not sent is still to be told");
 }

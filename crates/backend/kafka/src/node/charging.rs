@@ -5,16 +5,16 @@
 
 use anteroom_limit::cost::Cost;
 use anteroom_limit::counters::{AddThenRead, CounterIndex, Counters};
-use anteroom_limit::time::Micros;
+use anteroom_limit::time::TimestampUs;
 use anteroom_limit::verdict::Verdict;
-use anteroom_limit_store::shared::SharedCharge;
+use anteroom_limit_store::shared::SharedAcquire;
 
 use super::Node;
-use crate::figures::{Name, SlotId};
 use crate::names;
+use crate::stats::{Name, SlotId};
 
 /// One limit, and where its client is counted.
-struct Place {
+struct LimitClient {
     counters: Counters,
     /// Newest first.
     indexes: Vec<CounterIndex>,
@@ -25,13 +25,13 @@ struct Place {
     name: Name,
 }
 
-impl Place {
+impl LimitClient {
     fn slot(&self, name: Name, index: CounterIndex) -> SlotId {
         let index = index.0;
         SlotId { name, index }
     }
 
-    fn until(&self, index: CounterIndex) -> Micros {
+    fn until(&self, index: CounterIndex) -> TimestampUs {
         self.counters.ends_at(index)
     }
 }
@@ -41,12 +41,12 @@ impl Node {
     /// was done, if one of them cannot be counted in stretches of time.
     pub(crate) fn charge(
         &mut self,
-        charges: &[SharedCharge<'_>],
-        now: Micros,
+        charges: &[SharedAcquire<'_>],
+        now: TimestampUs,
         verdicts: &mut Vec<Verdict>,
     ) -> bool {
         let places = charges.iter().map(|charge| self.place(charge, now));
-        let Some(places) = places.collect::<Option<Vec<Place>>>() else {
+        let Some(places) = places.collect::<Option<Vec<LimitClient>>>() else {
             return false;
         };
         let first = verdicts.len();
@@ -94,7 +94,7 @@ impl Node {
     }
 
     /// How a limit stands that would have admitted. A refund is never rejected.
-    fn standing(&self, place: &Place, cost: Cost, now: Micros) -> Verdict {
+    fn standing(&self, place: &LimitClient, cost: Cost, now: TimestampUs) -> Verdict {
         let asked = match cost {
             Cost::Refund(_) => cost,
             Cost::Take(_) | Cost::Peek => Cost::Peek,
@@ -103,12 +103,12 @@ impl Node {
     }
 
     /// `None` if the limit needs more than counters.
-    fn place(&mut self, charge: &SharedCharge<'_>, now: Micros) -> Option<Place> {
+    fn place(&mut self, charge: &SharedAcquire<'_>, now: TimestampUs) -> Option<LimitClient> {
         let counters = charge.policy.counters()?;
         let indexes: Vec<CounterIndex> = counters.to_read(AddThenRead::at_once(now)).collect();
         let width = counters.width();
         let own = names::client(charge.limit, width, charge.key);
-        let mut place = Place {
+        let mut place = LimitClient {
             counters,
             indexes,
             own,
@@ -121,7 +121,7 @@ impl Node {
             place.name = crowd();
             place.crowd = Some(place.name);
             self.board.note_crowd(until);
-            self.tally.crowded += u64::from(matches!(charge.cost, Cost::Take(_)));
+            self.event_counts.crowded += u64::from(matches!(charge.cost, Cost::Take(_)));
         } else if self.board.may_be_of_crowd(slot, now) {
             place.crowd = Some(crowd());
         }
@@ -129,7 +129,7 @@ impl Node {
     }
 
     /// Refunds wait until all others are admitted, and so does telling.
-    fn take(&mut self, place: &Place, cost: Cost, now: Micros) -> Verdict {
+    fn take(&mut self, place: &LimitClient, cost: Cost, now: TimestampUs) -> Verdict {
         let verdict = self.judge_alone(place, cost, now);
         if let Cost::Take(taken) = cost
             && verdict.is_admitted()
@@ -140,14 +140,14 @@ impl Node {
         verdict
     }
 
-    fn take_back(&mut self, place: &Place, cost: Cost) {
+    fn take_back(&mut self, place: &LimitClient, cost: Cost) {
         if let Cost::Take(taken) = cost {
             self.board.take_back(newest(place).0, taken.get());
         }
     }
 
     /// From the newest counters on, and from none more than it has.
-    fn refund(&mut self, place: &Place, back: u32, now: Micros) -> Verdict {
+    fn refund(&mut self, place: &LimitClient, back: u32, now: TimestampUs) -> Verdict {
         let mut left = back;
         let before = (place.name != place.own).then_some(place.own);
         for name in [Some(place.name), before].into_iter().flatten() {
@@ -164,7 +164,7 @@ impl Node {
     }
 
     /// What would become of a call that comes now.
-    fn judge_alone(&self, place: &Place, cost: Cost, now: Micros) -> Verdict {
+    fn judge_alone(&self, place: &LimitClient, cost: Cost, now: TimestampUs) -> Verdict {
         let mut counts = self.counts(place);
         if let (Cost::Take(taken), Some(newest)) = (cost, counts.first_mut()) {
             *newest = newest.saturating_add(taken.get());
@@ -172,12 +172,12 @@ impl Node {
         place.counters.judge_now(now, cost, &counts)
     }
 
-    fn judge(&self, place: &Place, cost: Cost, now: Micros) -> Verdict {
+    fn judge(&self, place: &LimitClient, cost: Cost, now: TimestampUs) -> Verdict {
         let counts = self.counts(place);
         place.counters.judge_now(now, cost, &counts)
     }
 
-    fn counts(&self, place: &Place) -> Vec<u32> {
+    fn counts(&self, place: &LimitClient) -> Vec<u32> {
         let names = || [Some(place.own), place.crowd].into_iter().flatten();
         let count = |index: &CounterIndex| {
             let totals = names().map(|name| self.board.total(place.slot(name, *index)));
@@ -188,7 +188,7 @@ impl Node {
 }
 
 /// Where calls are added that come now.
-fn newest(place: &Place) -> (SlotId, Micros) {
+fn newest(place: &LimitClient) -> (SlotId, TimestampUs) {
     // There is always one that counts now.
     let index = place.indexes.first().copied().unwrap_or(CounterIndex(0));
     (place.slot(place.name, index), place.until(index))

@@ -9,19 +9,19 @@ use anteroom_limit::policy::Policy;
 use anteroom_limit::rate::Rate;
 use anteroom_limit::verdict::Verdict;
 use anteroom_limit_store::CallKey;
-use anteroom_limit_store::shared::SharedCharge;
+use anteroom_limit_store::shared::SharedAcquire;
 
 use super::*;
 
-const NOW: Micros = Micros(1_767_225_600_000_000);
-const HOUR: MicroSpan = MicroSpan::from_secs(3_600);
+const NOW: TimestampUs = TimestampUs(1_767_225_600_000_000);
+const HOUR: DurationUs = DurationUs::from_secs(3_600);
 
 fn an_hour(calls: u32) -> Policy {
     Policy::FixedWindow(FixedWindow::new(Rate::new(calls, HOUR).unwrap()))
 }
 
 fn charge_with(node: &mut Node, policy: &Policy, client: u128, cost: Cost) -> Verdict {
-    let charge = SharedCharge {
+    let charge = SharedAcquire {
         limit: "api",
         policy,
         key: CallKey(client),
@@ -72,7 +72,7 @@ fn a_client_without_a_place_is_counted_with_others() {
     assert!(!charge_with(&mut node, &policy, 100, Cost::ONE).is_admitted());
     assert_eq!(left(&mut node, 101, Cost::ONE), 4);
     assert_eq!(left(&mut node, 7, Cost::ONE), 3);
-    let other = SharedCharge {
+    let other = SharedAcquire {
         limit: "other",
         policy: &policy,
         key: CallKey(100),
@@ -82,19 +82,22 @@ fn a_client_without_a_place_is_counted_with_others() {
     assert!(node.charge(&[other], NOW, &mut verdicts));
     assert_eq!(verdicts[0].remaining, 4);
     assert_eq!(left(&mut node, 100, Cost::refund(2)), 2);
-    let crowded = node.events().into_iter().find(|event| event.0 == "crowded");
-    assert_eq!(crowded, Some(("crowded", 5)));
+    let crowded = node
+        .events()
+        .into_iter()
+        .find(|event| event.0 == "overflow");
+    assert_eq!(crowded, Some(("overflow", 5)));
 }
 
 /// What it called while there was no place for it must not be forgotten as soon as there is one.
 #[test]
 fn whoever_finds_place_again_has_called_what_was_counted_with_others() {
     let mut node = Node::new(NodeId(1), 8);
-    let minute = Rate::new(5, MicroSpan::from_secs(60)).unwrap();
+    let minute = Rate::new(5, DurationUs::from_secs(60)).unwrap();
     let short = Policy::FixedWindow(FixedWindow::new(minute));
     let policy = an_hour(5);
-    let charge = |node: &mut Node, policy: &Policy, client: u128, now: Micros| {
-        let charge = SharedCharge {
+    let charge = |node: &mut Node, policy: &Policy, client: u128, now: TimestampUs| {
+        let charge = SharedAcquire {
             limit: "api",
             policy,
             key: CallKey(client),
@@ -110,12 +113,12 @@ fn whoever_finds_place_again_has_called_what_was_counted_with_others() {
     let admitted = (0..9).filter(|_| charge(&mut node, &policy, 100, NOW));
     assert_eq!(admitted.count(), 5);
     // The minutes of all others are over, and those of the hour are not.
-    let later = NOW + MicroSpan::from_secs(600);
+    let later = NOW + DurationUs::from_secs(600);
     assert!(!node.tick(later, Duration::ZERO));
     assert_eq!(node.board.len(), 1 + 1, "its crowd, and a beat");
     assert!(!charge(&mut node, &policy, 100, later));
     assert!(charge(&mut node, &policy, 101, later), "of another crowd");
-    let next_hour = NOW + MicroSpan::from_secs(3_600);
+    let next_hour = NOW + DurationUs::from_secs(3_600);
     assert!(charge(&mut node, &policy, 100, next_hour));
 }
 
@@ -127,7 +130,7 @@ fn a_call_rejected_by_another_limit_takes_no_place() {
     charge_with(&mut node, &narrow, 0, Cost::ONE);
     assert_eq!(node.calls_to_tell(100, Duration::ZERO).len(), 1);
     let before = node.board.len();
-    let charge = |policy, client| SharedCharge {
+    let charge = |policy, client| SharedAcquire {
         limit: "api",
         policy,
         key: CallKey(client),
@@ -159,8 +162,8 @@ fn whoever_does_not_hear_itself_is_away_until_it_does() {
     let at = Duration::from_secs(15);
     assert!(is_away(&node, at));
     let mut foreign = told[0].clone();
-    foreign.figures[0].0 = NodeId(2);
-    foreign.id.name = names::beat(NodeId(2), Lanes::ONE, 0);
+    foreign.stats[0].0 = NodeId(2);
+    foreign.id.name = names::beat(NodeId(2), Partitions::ONE, 0);
     node.hear_total(&message::encode(&foreign), NOW);
     assert!(is_away(&node, at), "that was another one");
     node.hear_total(&message::encode(&told[0]), NOW);

@@ -4,15 +4,15 @@ use anteroom_limit::cost::Cost;
 use anteroom_limit::counters::Oldest;
 use anteroom_limit::policy::{Policy, State};
 use anteroom_limit::registry::Remembers;
-use anteroom_limit::time::Micros;
+use anteroom_limit::time::TimestampUs;
 use anteroom_limit::token_bucket::NEWCOMER_AFTER;
-use anteroom_limit_store::shared::{SharedCharge, TestTime};
+use anteroom_limit_store::shared::{SharedAcquire, TestTime};
 use redis::{Cmd, Value};
 
 use super::value;
 use crate::connection::Connection;
 use crate::failure::Failure;
-use crate::link::Answered;
+use crate::link::ServerReply;
 use crate::route::Route;
 use crate::script::{Text, number};
 
@@ -62,7 +62,7 @@ pub(super) struct ChargeScript {
 
 /// Whether anything is written.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Charging {
+pub(super) enum AcquireMode {
     /// All, if all admit.
     IfAdmitted,
     Never,
@@ -70,16 +70,16 @@ pub(super) enum Charging {
 
 /// What became of one charge, or would.
 #[derive(Clone, Debug)]
-pub(super) struct Judged {
+pub(super) struct ScriptVerdict {
     /// The store's time.
-    pub(super) now: Micros,
+    pub(super) now: TimestampUs,
     pub(super) admits: bool,
     /// What was remembered before; of a log only what matters for this charge.
     pub(super) prior: State,
 }
 
 /// Adds a charge as the script takes it: the letter of the algorithm, the cost, and the settings.
-fn add_charge(command: &mut Cmd, charge: &SharedCharge<'_>) {
+fn add_charge(command: &mut Cmd, charge: &SharedAcquire<'_>) {
     let policy = charge.policy;
     command.arg(letter_of(policy));
     match charge.cost {
@@ -136,19 +136,19 @@ impl ChargeScript {
         &self,
         route: &Route,
         keys: &[String],
-        charges: &[SharedCharge<'_>],
-        charging: Charging,
-    ) -> Result<Vec<Judged>, Failure> {
+        charges: &[SharedAcquire<'_>],
+        charging: AcquireMode,
+    ) -> Result<Vec<ScriptVerdict>, Failure> {
         let charging = match charging {
-            Charging::IfAdmitted => 1,
-            Charging::Never => 0,
+            AcquireMode::IfAdmitted => 1,
+            AcquireMode::Never => 0,
         };
         let now = self.time.as_ref().map(TestTime::now);
         let say = |command: &mut Cmd| {
             command.arg(keys.len()).arg(keys);
             match now {
                 None => command.arg(""),
-                Some(Micros(now)) => command.arg(now),
+                Some(TimestampUs(now)) => command.arg(now),
             };
             command.arg(charging);
             for charge in charges {
@@ -160,27 +160,31 @@ impl ChargeScript {
             .fold(0, |set, charge| set | 1 << way_of(charge.policy));
         let key = keys.first().map_or("", String::as_str);
         let called = self.texts[set].call_with(route, key, say, None).await;
-        let Answered { value, connection } = called?;
+        let ServerReply { value, connection } = called?;
         judged(&connection, &value, charges.len())
     }
 }
 
-fn judged(connection: &Connection, answer: &Value, count: usize) -> Result<Vec<Judged>, Failure> {
+fn judged(
+    connection: &Connection,
+    answer: &Value,
+    count: usize,
+) -> Result<Vec<ScriptVerdict>, Failure> {
     let judged = read(answer).filter(|judged| judged.len() == count);
     judged.ok_or_else(|| connection.strange("no verdicts"))
 }
 
 /// The time, and two parts for each charge. `None` if it is something else.
-fn read(answer: &Value) -> Option<Vec<Judged>> {
+fn read(answer: &Value) -> Option<Vec<ScriptVerdict>> {
     let Value::Array(parts) = answer else {
         return None;
     };
     let [now, parts @ ..] = parts.as_slice() else {
         return None;
     };
-    let now = Micros(number(now)?);
+    let now = TimestampUs(number(now)?);
     let each = parts.chunks(2).map(|parts| match parts {
-        [Value::Int(admits), Value::BulkString(prior)] => Some(Judged {
+        [Value::Int(admits), Value::BulkString(prior)] => Some(ScriptVerdict {
             now,
             admits: *admits == 1,
             prior: value::read(std::str::from_utf8(prior).ok()?)?,

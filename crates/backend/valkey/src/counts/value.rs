@@ -8,7 +8,7 @@
 use anteroom_limit::codec;
 use anteroom_limit::policy::State;
 use anteroom_limit::sliding_log::{self, Entry};
-use anteroom_limit::time::Micros;
+use anteroom_limit::time::TimestampUs;
 
 /// A log, as the script tells it.
 pub(super) const LOG: &str = "e";
@@ -24,7 +24,7 @@ pub(super) fn read(text: &str) -> Option<State> {
 fn log(entries: &[u64]) -> Option<State> {
     let entries = entries.chunks(2).map(|entry| match entry {
         [at, calls] => Some(Entry {
-            at: Micros(*at),
+            at: TimestampUs(*at),
             calls: u32::try_from(*calls).ok()?,
         }),
         _ => None,
@@ -47,10 +47,10 @@ mod tests {
 
     #[test]
     fn zeros_at_the_end_are_left_out() {
-        let state = sub_windows::State::from_counts(Micros(50), [7, 0, 3, 0, 0].into());
+        let state = sub_windows::State::from_counts(TimestampUs(50), [7, 0, 3, 0, 0].into());
         assert_eq!(read("w 5 50 7 0 3"), Some(State::SubWindows(state)));
         let state = fixed_window::State {
-            starts_at: Micros(50),
+            starts_at: TimestampUs(50),
             counts: [0],
         };
         assert_eq!(read("f 1 50"), Some(State::FixedWindow(state)));

@@ -4,9 +4,9 @@ use anteroom_limit::lending::epoch::StoreIdentity;
 use anteroom_limit::lending::parent::PART_OF_REMAINING;
 use anteroom_limit::policy::Policy;
 use anteroom_limit::registry::Remembers;
-use anteroom_limit::time::Micros;
+use anteroom_limit::time::TimestampUs;
 use anteroom_limit_store::lent::record;
-use anteroom_limit_store::lent::step::{LentInStep, Step, Stepped};
+use anteroom_limit_store::lent::step::{Step, StepGrant, Stepped};
 use anteroom_limit_store::lent::{Kept, Loaded};
 use anteroom_limit_store::shared::TestTime;
 use anteroom_store::Identity;
@@ -16,7 +16,7 @@ use super::{kept, token_bytes};
 use crate::counts::is_exact;
 use crate::counts::script::add_settings;
 use crate::failure::Failure;
-use crate::link::Answered;
+use crate::link::ServerReply;
 use crate::route::Route;
 use crate::script::{Text, number};
 
@@ -68,7 +68,7 @@ impl StepScript {
     }
 
     /// The time that a test brings along.
-    pub(super) fn test_time(&self) -> Option<Micros> {
+    pub(super) fn test_time(&self) -> Option<TimestampUs> {
         self.time.as_ref().map(TestTime::now)
     }
 
@@ -106,7 +106,7 @@ impl StepScript {
             command.arg(names.len()).arg(names);
             match now {
                 None => command.arg(""),
-                Some(Micros(now)) => command.arg(now),
+                Some(TimestampUs(now)) => command.arg(now),
             };
             command.arg(&tokens[0]).arg(step.epoch.began_at.0);
             command.arg(&tokens[1]).arg(&head).arg(&unheard_of);
@@ -119,7 +119,7 @@ impl StepScript {
         let key = names.first().copied().unwrap_or_default();
         let meant_for = Identity(step.meant_for().0);
         match text.call_with(route, key, say, Some(meant_for)).await {
-            Ok(Answered { value, connection }) => {
+            Ok(ServerReply { value, connection }) => {
                 let read = read(value, StoreIdentity(connection.identity.0));
                 read.ok_or_else(|| connection.strange("nothing lent"))
             }
@@ -135,9 +135,9 @@ fn read(value: Value, identity: StoreIdentity) -> Option<Stepped> {
         return None;
     };
     let [client, held, now] = <[Value; 3]>::try_from(parts).ok()?;
-    let (client, now) = (kept(client)?, Micros(number(&now)?));
+    let (client, now) = (kept(client)?, TimestampUs(number(&now)?));
     Some(match held {
-        Value::Int(held) => Stepped::Lent(LentInStep {
+        Value::Int(held) => Stepped::GrantOutcome(StepGrant {
             held: u32::try_from(held).ok().filter(|held| *held > 0)?,
             record: client.map(|Kept { value, .. }| value),
             now,
@@ -171,8 +171,8 @@ mod tests {
         let record = bytes(b"\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x01abc");
         let lent = |record: Option<&[u8]>| {
             let record = record.map(<[u8]>::to_vec);
-            let now = Micros(5);
-            Some(Stepped::Lent(LentInStep {
+            let now = TimestampUs(5);
+            Some(Stepped::GrantOutcome(StepGrant {
                 held: 7,
                 record,
                 now,
@@ -191,7 +191,7 @@ mod tests {
         let not = Stepped::Not(Loaded {
             client: None,
             epoch: kept(b"abc"),
-            now: Micros(5),
+            now: TimestampUs(5),
             identity: StoreIdentity(3),
         });
         check([Value::Nil, record.clone(), now.clone()], Some(not));

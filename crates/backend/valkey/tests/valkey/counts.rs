@@ -17,11 +17,11 @@ use anteroom_limit::gcra::Gcra;
 use anteroom_limit::leaky_bucket::LeakyBucket;
 use anteroom_limit::policy::Policy;
 use anteroom_limit::rate::Rate;
-use anteroom_limit::time::MicroSpan;
+use anteroom_limit::time::DurationUs;
 use anteroom_limit::verdict::Verdict;
 use anteroom_limit_store::CallKey;
 use anteroom_limit_store::conformance::{self, Stage};
-use anteroom_limit_store::shared::{BoxFuture, CountsError, SharedCharge, SharedCounts, TestTime};
+use anteroom_limit_store::shared::{BoxFuture, CountsError, SharedAcquire, SharedCounts, TestTime};
 use anteroom_testkit::eventually;
 use anteroom_testkit::redis_server::{
     Impostor, Manner, RedisCluster, RedisSentinel, RedisServer, Reply,
@@ -57,13 +57,17 @@ impl Stage for Servers<'_> {
         &self.time
     }
 
-    fn forgets_after(&self, limit: &'static str, key: CallKey) -> BoxFuture<'_, Option<MicroSpan>> {
+    fn forgets_after(
+        &self,
+        limit: &'static str,
+        key: CallKey,
+    ) -> BoxFuture<'_, Option<DurationUs>> {
         Box::pin(async move {
             let key = key_of(limit, key);
             for server in &self.servers {
                 // Those of a cluster that have other keys say so.
                 if let Reply::Int(ms @ 0..) = server.ask(&["PTTL", &key]).await {
-                    return Some(MicroSpan(ms.unsigned_abs() * 1_000));
+                    return Some(DurationUs(ms.unsigned_abs() * 1_000));
                 }
             }
             panic!("{key} is kept for ever, or not at all");
@@ -77,7 +81,7 @@ fn key_of(limit: &str, CallKey(key): CallKey) -> String {
 }
 
 fn rate(calls: u32, secs: u64) -> Rate {
-    Rate::new(calls, MicroSpan::from_secs(secs)).unwrap()
+    Rate::new(calls, DurationUs::from_secs(secs)).unwrap()
 }
 
 fn a_minute(calls: u32) -> Policy {
@@ -96,7 +100,7 @@ async fn call(
     cost: Cost,
 ) -> Result<Verdict, CountsError> {
     let key = CallKey(1);
-    let charge = SharedCharge {
+    let charge = SharedAcquire {
         limit,
         policy,
         key,
@@ -146,7 +150,7 @@ async fn clients_are_spread_over_a_cluster() {
     let servers = RedisCluster::start().await;
     let counts = counts(&cluster(servers.servers()[0].port()));
     for client in 0..40 {
-        let charge = SharedCharge {
+        let charge = SharedAcquire {
             limit: "api",
             policy: &a_minute(5),
             key: CallKey(client),
@@ -169,7 +173,7 @@ async fn limits_that_are_charged_together_cost_one_round_trip() {
     let policy = a_minute(1_000);
     call(&counts, "api", &policy, Cost::ONE).await.unwrap();
     server.tell(&["CONFIG", "RESETSTAT"]).await;
-    let charges = ["api", "site", "world"].map(|limit| SharedCharge {
+    let charges = ["api", "site", "world"].map(|limit| SharedAcquire {
         limit,
         policy: &policy,
         key: CallKey(1),
@@ -200,7 +204,7 @@ async fn a_value_is_kept_as_long_as_it_says_anything() {
     let before = time().await;
     let verdict = call(&counts, "api", &policy, Cost::ONE).await.unwrap();
     let after = time().await;
-    assert!(verdict.full_after <= MicroSpan::from_secs(60));
+    assert!(verdict.full_after <= DurationUs::from_secs(60));
     let key = key_of("api", CallKey(1));
     let Reply::Int(ends_at) = server.tell(&["PEXPIRETIME", &key]).await else {
         panic!("no time");

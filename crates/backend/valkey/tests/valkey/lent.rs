@@ -5,39 +5,39 @@ mod edges;
 mod steps;
 
 use anteroom_config::ValkeyAddress;
-use anteroom_limit::time::MicroSpan;
+use anteroom_limit::time::DurationUs;
 use anteroom_limit_store::CallKey;
 use anteroom_limit_store::conformance::lent;
-use anteroom_limit_store::lent::{LentRecords, LentTo, Loaded, Shelf, Swapped, Token, Write};
+use anteroom_limit_store::lent::{LeaseKey, LeaseRecords, Loaded, Shelf, Swapped, Token, Write};
 use anteroom_testkit::eventually;
 use anteroom_testkit::redis_server::{RedisCluster, RedisSentinel, RedisServer, Reply};
-use anteroom_valkey::ValkeyLent;
+use anteroom_valkey::ValkeyLeases;
 
 use crate::support::{cluster, sentinel, single};
 
 const SHELF: Shelf = Shelf(0);
-const CLIENT: LentTo<'_> = LentTo {
+const CLIENT: LeaseKey<'_> = LeaseKey {
     limit: "api",
     key: CallKey(1),
 };
 /// What that client's record is called at the server.
 const NAME: &str = "anteroom:{lent~0}:api:00000000000000000000000000000001";
 
-fn records(address: &ValkeyAddress) -> ValkeyLent {
-    ValkeyLent::new(address, "anteroom").unwrap()
+fn records(address: &ValkeyAddress) -> ValkeyLeases {
+    ValkeyLeases::new(address, "anteroom").unwrap()
 }
 
-async fn swap(store: &ValkeyLent, read: &Loaded, token: u128) -> Swapped {
+async fn swap(store: &ValkeyLeases, read: &Loaded, token: u128) -> Swapped {
     let write = Write {
         expected: read.expected(),
         token: Token(token),
         value: b"value",
     };
-    let kept_for = MicroSpan::from_secs(5);
+    let kept_for = DurationUs::from_secs(5);
     store.swap(SHELF, CLIENT, write, kept_for).await.unwrap()
 }
 
-async fn load(store: &ValkeyLent) -> Loaded {
+async fn load(store: &ValkeyLeases) -> Loaded {
     store.load(SHELF, Some(CLIENT)).await.unwrap()
 }
 

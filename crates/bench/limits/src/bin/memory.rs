@@ -7,13 +7,13 @@ use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use anteroom_limit_store::KeyMaker;
-use anteroom_limit_store::local::{Charge, LocalCounts};
+use anteroom_limit_store::local::{LocalAcquire, LocalCounts};
 use anteroom_limit::cost::Cost;
 use anteroom_limit::gcra::Gcra;
 use anteroom_limit::policy::Policy;
 use anteroom_limit::rate::Rate;
 use anteroom_limit::sub_windows::SubWindows;
-use anteroom_limit::time::{MicroSpan, Micros};
+use anteroom_limit::time::{DurationUs, TimestampUs};
 use governor::{DefaultKeyedRateLimiter, Quota};
 
 /// Counts what is in use.
@@ -52,7 +52,7 @@ fn main() {
         );
     }
     for clients in [50_000_u32, 100_000, 150_000, 1_000_000] {
-        let hour = MicroSpan::from_secs(3_600);
+        let hour = DurationUs::from_secs(3_600);
         let rate = Rate::new(100, hour).expect("an hour is a window");
         let gcra = ours(
             clients,
@@ -86,16 +86,16 @@ fn ours(clients: u32, policy: &Policy) -> f64 {
         let counts = LocalCounts::new(2 * clients as usize);
         let keys = KeyMaker::new([7; 16]);
         for client in 0..clients {
-            let charge = Charge {
+            let charge = LocalAcquire {
                 counts: &counts,
                 policy,
                 key: keys.key([client.to_string().as_bytes()]),
                 cost: Cost::ONE,
-                patience: MicroSpan::ZERO,
+                patience: DurationUs::ZERO,
             };
             assert!(
                 counts
-                    .charge(&charge, Micros(1_700_000_000_000_000))
+                    .charge(&charge, TimestampUs(1_700_000_000_000_000))
                     .is_admitted()
             );
         }

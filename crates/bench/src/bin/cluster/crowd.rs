@@ -125,7 +125,7 @@ async fn visit(room: Arc<RoomHandle>, sheet: Arc<Mutex<Sheet>>, is_early: bool) 
 
 /// When each comes, and to which door: a Poisson stream, as of many who do not know each other.
 struct Arrivals {
-    dice: Pcg64Mcg,
+    rng: Pcg64Mcg,
     at: f64,
     plan: Plan,
     doors: u64,
@@ -134,7 +134,7 @@ struct Arrivals {
 impl Arrivals {
     fn new(plan: Plan, doors: usize) -> Self {
         Self {
-            dice: Pcg64Mcg::seed_from_u64(plan.seed),
+            rng: Pcg64Mcg::seed_from_u64(plan.seed),
             at: 0.0,
             plan,
             doors: doors as u64,
@@ -146,12 +146,12 @@ impl Iterator for Arrivals {
     type Item = (Duration, usize);
 
     fn next(&mut self) -> Option<Self::Item> {
-        let unit = (self.dice.next_u64() >> 11) as f64 / (1u64 << 53) as f64;
+        let unit = (self.rng.next_u64() >> 11) as f64 / (1u64 << 53) as f64;
         self.at -= libm::log(1.0 - unit) / f64::from(self.plan.per_second);
         if self.at >= self.plan.lasts.as_secs_f64() {
             return None;
         }
-        let door = usize::try_from(self.dice.next_u64() % self.doors).unwrap_or_default();
+        let door = usize::try_from(self.rng.next_u64() % self.doors).unwrap_or_default();
         Some((Duration::from_secs_f64(self.at), door))
     }
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use anteroom_config::{Config, HostPort, RoomConfig, Topology, ValkeyAddress};
 use anteroom_node::{Node, NodeClock, NodeSettings, RoomClock, RoomHandle, Stores};
 use anteroom_room::hash::LotteryKey;
-use anteroom_room::id::BirthId;
+use anteroom_room::id::DeploymentId;
 use anteroom_store::{Membership, Store, join};
 use anteroom_testkit::eventually;
 use anteroom_testkit::redis_server::{RedisServer, Reply};
@@ -23,7 +23,7 @@ use tokio::runtime::Handle;
 
 use crate::counted::Counted;
 
-/// Half a round trip to the world's store: 70 ms there and back.
+/// Half a round trip to the global store: 70 ms there and back.
 pub(crate) const WORLD_DELAY: Duration = Duration::from_millis(35);
 /// Far above what comes; a limit that is named is one that is reached.
 pub(crate) const NO_LIMIT: u32 = 500_000_000;
@@ -128,7 +128,7 @@ impl Deployment {
         let mut relays = vec![world_link];
         let membership = Membership {
             deployment: anteroom_store::Deployment {
-                birth: BirthId(7),
+                birth: DeploymentId(7),
                 lottery_key: LotteryKey([9; 16]),
             },
             ticket_keys: vec![[1; 32]],
@@ -232,7 +232,7 @@ impl Calls {
     fn stores(&self) -> Stores {
         Stores::TwoLevels {
             local: Arc::new(self.local.clone()),
-            world: Arc::new(self.world.clone()),
+            global: Arc::new(self.world.clone()),
         }
     }
 }

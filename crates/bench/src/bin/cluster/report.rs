@@ -200,7 +200,7 @@ fn write_newcomers(newcomers: &Newcomers, text: &mut String) -> std::fmt::Result
          | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n",
     );
     for row in &newcomers.rows {
-        let (when, took) = (row.moment.words(), figures(&row.took));
+        let (when, took) = (row.moment.words(), stats(&row.took));
         let (allocation, per_second) = (row.allocation, row.per_second);
         let (admitted, queued) = (row.admitted, row.queued);
         writeln!(
@@ -213,13 +213,13 @@ fn write_newcomers(newcomers: &Newcomers, text: &mut String) -> std::fmt::Result
         ("a local round trip, meanwhile", &newcomers.local_meanwhile),
     ];
     for (name, took) in links {
-        writeln!(text, "| {name} | | | {} | | |", figures(took))?;
+        writeln!(text, "| {name} | | | {} | | |", stats(took))?;
     }
     text.push('\n');
     Ok(())
 }
 
-fn figures(took: &Quantiles) -> String {
+fn stats(took: &Quantiles) -> String {
     let Quantiles {
         p50_us,
         p99_us,

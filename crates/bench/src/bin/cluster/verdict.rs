@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_that_are_good_enough_meet_every_target() {
+    fn stats_that_are_good_enough_meet_every_target() {
         let all = verdicts(&report());
         assert!(all.iter().all(|verdict| verdict.is_met), "{all:?}");
         assert_eq!(

@@ -14,12 +14,12 @@ use hyper_util::rt::TokioExecutor;
 use crate::peers::Course;
 
 /// Visitors of one gateway.
-pub(crate) struct Crowd {
+pub(crate) struct LoadGenerator {
     door: SocketAddr,
     client: Client<HttpConnector, Full<Bytes>>,
 }
 
-impl Crowd {
+impl LoadGenerator {
     pub(crate) fn new(door: SocketAddr) -> Self {
         let client = Client::builder(TokioExecutor::new()).build_http();
         Self { door, client }

@@ -9,7 +9,7 @@ use std::str::FromStr;
 use anyhow::Context as _;
 use tempfile::TempDir;
 
-use crate::crowd::Crowd;
+use crate::crowd::LoadGenerator;
 use crate::process::{OF_OTHERS, OF_PROXIES, Process, find, free_port};
 
 /// What the origin answers.
@@ -79,7 +79,7 @@ pub(crate) struct Peer {
     pub(crate) address: SocketAddr,
     pub(crate) process: Process,
     /// Whether it is the gateway, in any build: it needs its own visitors' cookies.
-    pub(crate) crowd: Option<Crowd>,
+    pub(crate) crowd: Option<LoadGenerator>,
 }
 
 /// Everybody.
@@ -111,8 +111,8 @@ impl Stage {
         }
         let first = peers[0].address;
         let page_bytes = [
-            Crowd::bytes_of(first, Course::Page.path()).await?,
-            Crowd::bytes_of(first, Course::OwnPage.path()).await?,
+            LoadGenerator::bytes_of(first, Course::Page.path()).await?,
+            LoadGenerator::bytes_of(first, Course::OwnPage.path()).await?,
         ];
         for kind in [Threads::Own, Threads::Shared] {
             peers.push(nursery.bare(behind, page_bytes, kind).await?);
@@ -211,7 +211,7 @@ impl Nursery<'_> {
             name: name.to_owned(),
             address,
             process,
-            crowd: Some(Crowd::new(address)),
+            crowd: Some(LoadGenerator::new(address)),
         })
     }
 

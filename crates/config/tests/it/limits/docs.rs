@@ -1,4 +1,5 @@
-//! `docs/limits.md` says what each algorithm promises, and names no other.
+//! `docs/explanation/rate-limit-algorithms.md` says what each algorithm promises, and names no
+//! other.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,11 +9,12 @@ use anteroom_limit::algorithm::Algorithm as _;
 use anteroom_limit::rate::Rate;
 use anteroom_limit::registry::AlgorithmKind;
 use anteroom_limit::settings::Settings;
-use anteroom_limit::time::MicroSpan;
+use anteroom_limit::time::DurationUs;
 
 /// The table below the heading: what each algorithm admits in any window.
 fn bounds_in_docs() -> BTreeMap<String, String> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/limits.md");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../docs/explanation/rate-limit-algorithms.md");
     let page = fs::read_to_string(path).expect("the page is part of the project");
     let section = page.split_once("## Which algorithm\n");
     let (_, section) = section.expect("the page has this section");
@@ -29,7 +31,7 @@ fn bounds_in_docs() -> BTreeMap<String, String> {
 
 #[test]
 fn the_docs_say_of_each_algorithm_what_it_admits_at_most() {
-    let rate = Rate::new(100, MicroSpan::from_secs(60)).unwrap();
+    let rate = Rate::new(100, DurationUs::from_secs(60)).unwrap();
     let settings = Settings {
         burst: Some(10),
         ..Settings::default()

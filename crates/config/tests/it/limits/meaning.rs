@@ -15,7 +15,7 @@ use anteroom_limit::sliding_log::SlidingLog;
 use anteroom_limit::sliding_window::SlidingWindow;
 use anteroom_limit::sub_windows::SubWindows;
 use anteroom_limit::token_bucket::TokenBucket;
-use anteroom_room::time::Span;
+use anteroom_room::time::DurationMs;
 use proptest::prelude::*;
 
 use crate::limits::{ROOM, parse};
@@ -159,7 +159,7 @@ fn each_algorithm_has_its_settings_and_their_defaults() {
 #[test]
 fn a_call_may_be_held_for_a_while() {
     let held = |secs| OnLimit::Delay {
-        max: Span::from_secs(secs),
+        max: DurationMs::from_secs(secs),
     };
     assert_eq!(limit("on_limit = \"delay\"").on_limit, held(5));
     let on_limit = limit("on_limit = \"delay\"\ndelay_max = \"1m\"").on_limit;

@@ -1,7 +1,7 @@
 //! Where `[[limit]]` is counted, and the tables that such places need.
 
 use anteroom_config::{Checks, Config, LimitStore, OnLimitStoreFailure};
-use anteroom_room::time::Span;
+use anteroom_room::time::DurationMs;
 
 use crate::limits::{ROOM, parse};
 
@@ -80,6 +80,6 @@ fn nodes_tell_each_other_where_it_is_said_how() {
     let peers = gossip.peers.iter().map(ToString::to_string);
     let peers: Vec<String> = peers.collect();
     assert_eq!(peers, ["[::1]:7947", "anteroom.example:7946"]);
-    assert_eq!(gossip.interval, Span(100));
+    assert_eq!(gossip.interval, DurationMs(100));
     assert_eq!(parse(ROOM).config.limit_stores.gossip, None);
 }

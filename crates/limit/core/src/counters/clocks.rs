@@ -7,13 +7,13 @@
 
 use crate::cost::Cost;
 use crate::counters::{AddThenRead, CounterIndex, Counters};
-use crate::time::{MicroSpan, Micros};
+use crate::time::{DurationUs, TimestampUs};
 use crate::verdict::{Outcome, Verdict};
 
 impl AddThenRead {
     /// Added and read at one moment.
     #[must_use]
-    pub const fn at_once(now: Micros) -> Self {
+    pub const fn at_once(now: TimestampUs) -> Self {
         Self {
             added_at: now,
             read_at: now,
@@ -23,7 +23,7 @@ impl AddThenRead {
     /// Added by this node's clock, and read before any clock that is ahead by less than `by` shows
     /// more.
     #[must_use]
-    pub fn ahead(now: Micros, by: MicroSpan) -> Self {
+    pub fn ahead(now: TimestampUs, by: DurationUs) -> Self {
         Self {
             added_at: now,
             read_at: now + by,
@@ -34,8 +34,8 @@ impl AddThenRead {
 impl Counters {
     /// From when on a counter matters to nobody whose clock shows this node's time.
     #[must_use]
-    pub fn ends_at(&self, index: CounterIndex) -> Micros {
-        let begins_at = Micros(index.0.saturating_mul(self.width().0));
+    pub fn ends_at(&self, index: CounterIndex) -> TimestampUs {
+        let begins_at = TimestampUs(index.0.saturating_mul(self.width().0));
         begins_at + self.matters_for()
     }
 
@@ -48,7 +48,7 @@ impl Counters {
 
     /// Judges by this node's clock: `known` are the counters that have begun, newest first.
     #[must_use]
-    pub fn judge_now(&self, now: Micros, cost: Cost, known: &[u32]) -> Verdict {
+    pub fn judge_now(&self, now: TimestampUs, cost: Cost, known: &[u32]) -> Verdict {
         self.judge(AddThenRead::at_once(now), cost, known)
     }
 
@@ -67,7 +67,7 @@ impl Counters {
         }
         // Here it would fit, and in a stretch that has begun elsewhere it would not.
         let width = self.width().0;
-        let next = MicroSpan(width - now.0 % width);
+        let next = DurationUs(width - now.0 % width);
         Verdict {
             outcome: Outcome::Reject {
                 retry_after: Some(next),
@@ -91,7 +91,7 @@ mod tests {
     }
 
     fn ahead(now: &str) -> AddThenRead {
-        AddThenRead::ahead(at(now), MicroSpan::from_secs(1))
+        AddThenRead::ahead(at(now), DurationUs::from_secs(1))
     }
 
     #[test]
@@ -107,7 +107,10 @@ mod tests {
     fn a_counter_ends_as_long_after_its_beginning_as_it_matters() {
         let index = strict().index_at(at("07:10:14"));
         assert_eq!(strict().ends_at(index), at("07:11:15"));
-        assert_eq!(strict().ends_at(CounterIndex(u64::MAX)), Micros(u64::MAX));
+        assert_eq!(
+            strict().ends_at(CounterIndex(u64::MAX)),
+            TimestampUs(u64::MAX)
+        );
     }
 
     #[test]
@@ -120,7 +123,7 @@ mod tests {
         assert!(judge(&[0, 5, 0]).is_admitted());
         assert!(judge(&[5, 5, 0]).is_admitted());
         let verdict = judge(&[6, 5, 0]);
-        let retry_after = Some(MicroSpan(500_000));
+        let retry_after = Some(DurationUs(500_000));
         assert_eq!(verdict.outcome, Outcome::Reject { retry_after });
         assert_eq!(verdict.remaining, 0);
         // Over the limit by this node's own clock: that says when to come again.

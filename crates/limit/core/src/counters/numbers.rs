@@ -3,10 +3,10 @@
 
 use alloc::vec::Vec;
 
-use crate::time::Micros;
+use crate::time::TimestampUs;
 
 /// Counters of which the newest begins at `starts_at`.
-pub(crate) fn write_numbers(starts_at: Micros, counts: &[u32], put: &mut dyn FnMut(u64)) {
+pub(crate) fn write_numbers(starts_at: TimestampUs, counts: &[u32], put: &mut dyn FnMut(u64)) {
     let last = counts.iter().rposition(|count| *count > 0);
     let known = counts.get(..last.map_or(0, |last| last + 1));
     put(counts.len() as u64);
@@ -18,7 +18,7 @@ pub(crate) fn write_numbers(starts_at: Micros, counts: &[u32], put: &mut dyn FnM
 
 /// Where the newest begins, and all counters: at least one, and at most so many. `None` if the
 /// numbers are none.
-pub(crate) fn from_numbers(numbers: &[u64], most: usize) -> Option<(Micros, Vec<u32>)> {
+pub(crate) fn from_numbers(numbers: &[u64], most: usize) -> Option<(TimestampUs, Vec<u32>)> {
     let [count, starts_at, known @ ..] = numbers else {
         return None;
     };
@@ -29,5 +29,5 @@ pub(crate) fn from_numbers(numbers: &[u64], most: usize) -> Option<(Micros, Vec<
     let known = known.iter().map(|count| u32::try_from(*count));
     let mut counts = known.collect::<Result<Vec<u32>, _>>().ok()?;
     counts.resize(count, 0);
-    Some((Micros(*starts_at), counts))
+    Some((TimestampUs(*starts_at), counts))
 }

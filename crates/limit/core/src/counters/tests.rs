@@ -38,7 +38,7 @@ fn newer_counters_are_read_only_if_reading_comes_late() {
         [104, 103, 102, 101, 100, 99, 98, 97, 96]
     );
     assert_eq!(read("07:10:00", "07:09:00"), [100, 99, 98, 97, 96]);
-    assert_eq!(strict().matters_for(), MicroSpan::from_secs(75));
+    assert_eq!(strict().matters_for(), DurationUs::from_secs(75));
 }
 
 #[test]
@@ -49,7 +49,7 @@ fn an_added_call_is_judged_together_with_what_is_there() {
     assert_eq!((verdict.remaining, verdict.full_after.secs_ceil()), (0, 74));
     let verdict = judge(now, now, Cost::take(3), &[4, 1, 2, 0, 4]);
     // Without the call itself: 1, 1, 2, 0, 4.
-    let retry_after = Some(MicroSpan::from_secs(14));
+    let retry_after = Some(DurationUs::from_secs(14));
     assert_eq!(verdict.outcome, Outcome::Reject { retry_after });
     assert_eq!(verdict.remaining, 2);
     let verdict = judge(now, now, Cost::take(11), &[11, 1, 2, 0, 4]);

@@ -1,10 +1,10 @@
 //! How many calls will come in the next moments? A moving figure, in integers.
 
 use crate::exact::{calls, product};
-use crate::time::{MicroSpan, Micros};
+use crate::time::{DurationUs, TimestampUs};
 
 /// Calls are counted by such periods. Shorter ones see a burst sooner, and take it for lasting.
-const PERIOD: MicroSpan = MicroSpan(250_000);
+const PERIOD: DurationUs = DurationUs(250_000);
 
 /// Each period weighs an eighth: a single call is forgotten after two seconds, and demand that has
 /// begun is known after as long.
@@ -21,7 +21,7 @@ const SECOND: u64 = 1_000_000;
 /// How often one client has called here lately.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(super) struct Demand {
-    began_at: Micros,
+    began_at: TimestampUs,
     count: u32,
     /// In parts of a call a second.
     figure: u64,
@@ -29,13 +29,13 @@ pub(super) struct Demand {
 
 impl Demand {
     /// Counts calls, whatever becomes of them.
-    pub(super) fn add(&mut self, now: Micros, count: u32) {
+    pub(super) fn add(&mut self, now: TimestampUs, count: u32) {
         *self = self.at(now);
         self.count = self.count.saturating_add(count);
     }
 
     /// How many calls are expected in the next `span`, rounded down.
-    pub(super) fn expected(&self, now: Micros, span: MicroSpan) -> u32 {
+    pub(super) fn expected(&self, now: TimestampUs, span: DurationUs) -> u32 {
         let here = self.at(now);
         // Calls of this period that are not the only one say that there is more to come.
         let rising = per_second(here.count.saturating_sub(1));
@@ -44,7 +44,7 @@ impl Demand {
     }
 
     /// This figure, with the periods that are over counted in.
-    fn at(&self, now: Micros) -> Self {
+    fn at(&self, now: TimestampUs) -> Self {
         let passed = now.since(self.began_at).0 / PERIOD.0;
         if passed == 0 {
             return *self;
@@ -70,19 +70,19 @@ fn per_second(count: u32) -> u64 {
 mod tests {
     use super::*;
 
-    fn called(every: u64, times: u64) -> (Demand, Micros) {
+    fn called(every: u64, times: u64) -> (Demand, TimestampUs) {
         let mut demand = Demand::default();
         for k in 0..times {
-            demand.add(Micros(k * every), 1);
+            demand.add(TimestampUs(k * every), 1);
         }
-        (demand, Micros(times * every))
+        (demand, TimestampUs(times * every))
     }
 
     #[test]
     fn steady_calls_are_expected_as_they_came() {
         for (every, in_a_second) in [(10_000, 100), (100_000, 10), (1_000_000, 1)] {
             let (demand, now) = called(every, 20 * SECOND / every);
-            let expected = demand.expected(now, MicroSpan::from_secs(10));
+            let expected = demand.expected(now, DurationUs::from_secs(10));
             assert!(
                 expected.abs_diff(10 * in_a_second) <= 2 * in_a_second,
                 "{expected}"
@@ -95,7 +95,7 @@ mod tests {
         let (demand, now) = called(1, 1);
         for later in [0, 250_000, 500_000, 60 * SECOND] {
             assert_eq!(
-                demand.expected(now + MicroSpan(later), MicroSpan::from_secs(1)),
+                demand.expected(now + DurationUs(later), DurationUs::from_secs(1)),
                 0
             );
         }
@@ -104,17 +104,20 @@ mod tests {
     #[test]
     fn a_burst_is_seen_at_once_and_forgotten() {
         let (demand, now) = called(1, 100);
-        assert!(demand.expected(now, MicroSpan::from_secs(1)) >= 300);
-        let later = now + MicroSpan::from_secs(20);
-        assert_eq!(demand.expected(later, MicroSpan::from_secs(5)), 0);
+        assert!(demand.expected(now, DurationUs::from_secs(1)) >= 300);
+        let later = now + DurationUs::from_secs(20);
+        assert_eq!(demand.expected(later, DurationUs::from_secs(5)), 0);
     }
 
     #[test]
     fn nothing_overflows() {
         let mut demand = Demand::default();
-        demand.add(Micros(0), u32::MAX);
-        demand.add(Micros(1), u32::MAX);
-        assert_eq!(demand.expected(Micros(2), MicroSpan(u64::MAX)), u32::MAX);
-        demand.add(Micros(u64::MAX), 1);
+        demand.add(TimestampUs(0), u32::MAX);
+        demand.add(TimestampUs(1), u32::MAX);
+        assert_eq!(
+            demand.expected(TimestampUs(2), DurationUs(u64::MAX)),
+            u32::MAX
+        );
+        demand.add(TimestampUs(u64::MAX), 1);
     }
 }

@@ -16,10 +16,10 @@
 //! whoever has seen an earlier one is only late.
 
 use crate::lending::widened::TTL_LONGEST;
-use crate::time::{MicroSpan, Micros};
+use crate::time::{DurationUs, TimestampUs};
 
 /// How long a store that was found empty lends nothing: as long as a lease runs.
-pub const UNKNOWN_FOR: MicroSpan = TTL_LONGEST;
+pub const UNKNOWN_FOR: DurationUs = TTL_LONGEST;
 
 /// Who a store is: another value after it may have lost writes.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -53,20 +53,20 @@ pub struct Epoch {
     /// The store in which it began.
     pub identity: StoreIdentity,
     /// When, by the clock of that store.
-    pub began_at: Micros,
+    pub began_at: TimestampUs,
     /// What was before.
     pub before: Before,
 }
 
 /// What a node finds when it reads the record, and brings along.
 #[derive(Clone, Copy, Debug)]
-pub struct Sight<'a> {
+pub struct EpochObservation<'a> {
     /// The record, if there is one.
     pub record: Option<&'a Epoch>,
     /// Who the store is that was read.
     pub identity: StoreIdentity,
     /// What its clock said.
-    pub now: Micros,
+    pub now: TimestampUs,
     /// The latest epoch that the node has seen, in whichever store.
     pub witnessed: Option<EpochId>,
     /// A random number, in case an epoch begins.
@@ -75,7 +75,7 @@ pub struct Sight<'a> {
 
 /// What is to be done about the record.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Judgement {
+pub enum EpochDecision {
     /// It is in force.
     InForce(Epoch),
     /// This must be written over what was read, and read again. Nothing is lent before.
@@ -84,32 +84,32 @@ pub enum Judgement {
 
 /// Says whether the epoch that was read is in force.
 #[must_use]
-pub fn judge(sight: Sight<'_>) -> Judgement {
+pub fn judge(sight: EpochObservation<'_>) -> EpochDecision {
     let Some(found) = sight.record else {
         let before = match sight.witnessed {
             Some(_) => Before::Lost,
             None => Before::Unknown,
         };
-        return Judgement::Write(sight.next(0, before));
+        return EpochDecision::Write(sight.next(0, before));
     };
     let later = sight
         .witnessed
         .filter(|seen| found.id.is_outlived_by(*seen));
     if later.is_some() || found.identity != sight.identity {
-        return Judgement::Write(sight.next(found.id.number, Before::Lost));
+        return EpochDecision::Write(sight.next(found.id.number, Before::Lost));
     }
     if sight.now < found.began_at {
         // The clock was set back. Counted from now on it is over too late, and not never.
         let began_at = sight.now;
-        return Judgement::Write(Epoch { began_at, ..*found });
+        return EpochDecision::Write(Epoch { began_at, ..*found });
     }
-    Judgement::InForce(*found)
+    EpochDecision::InForce(*found)
 }
 
 /// The epoch that begins on an operator's word that nobody has spent anything: what is kept of
 /// clients before it is forgotten.
 #[must_use]
-pub fn assume_empty(sight: Sight<'_>) -> Epoch {
+pub fn assume_empty(sight: EpochObservation<'_>) -> Epoch {
     let number = sight.record.map_or(0, |found| found.id.number);
     sight.next(number, Before::Nothing)
 }
@@ -124,10 +124,10 @@ pub fn later(seen: Option<EpochId>, other: EpochId) -> EpochId {
 impl Epoch {
     /// Until when nobody is lent anything of whom this epoch knows nothing, because somebody may
     /// still remember what was before.
-    pub(super) fn unknown_until(&self) -> Micros {
+    pub(super) fn unknown_until(&self) -> TimestampUs {
         match self.before {
             Before::Unknown => self.began_at + UNKNOWN_FOR,
-            Before::Lost | Before::Nothing => Micros(0),
+            Before::Lost | Before::Nothing => TimestampUs(0),
         }
     }
 }
@@ -139,7 +139,7 @@ impl EpochId {
     }
 }
 
-impl Sight<'_> {
+impl EpochObservation<'_> {
     fn next(&self, number: u64, before: Before) -> Epoch {
         let seen = self.witnessed.map_or(0, |seen| seen.number);
         Epoch {
@@ -169,28 +169,28 @@ mod tests {
         Epoch {
             id: id(number, 7),
             identity: STORE,
-            began_at: Micros(100),
+            began_at: TimestampUs(100),
             before,
         }
     }
 
-    fn sight(record: Option<&Epoch>, witnessed: Option<EpochId>) -> Sight<'_> {
-        Sight {
+    fn sight(record: Option<&Epoch>, witnessed: Option<EpochId>) -> EpochObservation<'_> {
+        EpochObservation {
             record,
             identity: STORE,
-            now: Micros(500),
+            now: TimestampUs(500),
             witnessed,
             random: 9,
         }
     }
 
-    fn begun(judgement: Judgement) -> (EpochId, Before) {
+    fn begun(judgement: EpochDecision) -> (EpochId, Before) {
         match judgement {
-            Judgement::Write(epoch) => {
-                assert_eq!(epoch.began_at, Micros(500));
+            EpochDecision::Write(epoch) => {
+                assert_eq!(epoch.began_at, TimestampUs(500));
                 (epoch.id, epoch.before)
             }
-            Judgement::InForce(epoch) => panic!("{epoch:?} is in force"),
+            EpochDecision::InForce(epoch) => panic!("{epoch:?} is in force"),
         }
     }
 
@@ -218,7 +218,10 @@ mod tests {
     fn a_later_epoch_means_loss_and_an_earlier_one_means_late() {
         let here = epoch(3, Before::Lost);
         for late in [None, Some(id(2, 1)), Some(here.id)] {
-            assert_eq!(judge(sight(Some(&here), late)), Judgement::InForce(here));
+            assert_eq!(
+                judge(sight(Some(&here), late)),
+                EpochDecision::InForce(here)
+            );
         }
         for (seen, number) in [(id(3, 1), 4), (id(8, 1), 9)] {
             let judged = judge(sight(Some(&here), Some(seen)));
@@ -232,13 +235,13 @@ mod tests {
         let empty = assume_empty(sight(Some(&lost), Some(id(3, 7))));
         assert_eq!((empty.id, empty.before), (id(4, 9), Before::Nothing));
         let judged = judge(sight(Some(&empty), Some(lost.id)));
-        assert_eq!(judged, Judgement::InForce(empty));
+        assert_eq!(judged, EpochDecision::InForce(empty));
     }
 
     #[test]
     fn an_epoch_that_begins_in_the_future_begins_now() {
         let mut ahead = epoch(3, Before::Lost);
-        ahead.began_at = Micros(501);
+        ahead.began_at = TimestampUs(501);
         let judged = judge(sight(Some(&ahead), None));
         assert_eq!(begun(judged), (ahead.id, Before::Lost));
     }

@@ -15,8 +15,8 @@ use crate::cost::Cost;
 use crate::lending::demand::Demand;
 use crate::lending::leases::{Lease, Leases};
 use crate::lending::message::{Answer, Request, RequestId};
-use crate::lending::widened::{Lending, TTL_LONGEST};
-use crate::time::{MicroSpan, Micros};
+use crate::lending::widened::{LeasedLimit, TTL_LONGEST};
+use crate::time::{DurationUs, TimestampUs};
 use crate::verdict::{Outcome, Verdict};
 
 /// How much earlier than the parent a node lets a lease end, in parts of 1000 of its length: ten
@@ -24,13 +24,13 @@ use crate::verdict::{Outcome, Verdict};
 const DRIFT_PER_MILLE: u64 = 5;
 
 /// After a request that failed calls are not held up by another one for so long.
-const AWAY_FOR: MicroSpan = MicroSpan(250_000);
+const AWAY_FOR: DurationUs = DurationUs(250_000);
 
 /// For how long what the parent said is believed: limits change, and operators speak.
-const BELIEVED_FOR: MicroSpan = TTL_LONGEST;
+const BELIEVED_FOR: DurationUs = TTL_LONGEST;
 
 /// Before the first answer a round trip is taken to be as long as one next door.
-const ROUND_TRIP_AT_FIRST: MicroSpan = MicroSpan(2_000);
+const ROUND_TRIP_AT_FIRST: DurationUs = DurationUs(2_000);
 
 /// A batch is for a round trip and such a part of a lease: large enough that requests are rare,
 /// small enough that little is left when the calls stop coming.
@@ -52,7 +52,7 @@ pub enum Decision {
     /// It is known. `remaining` is what is held here and what the parent could have lent besides
     /// when it last spoke: others may have taken of that since. A rejected call is told when to
     /// come again by what the parent knew.
-    Told(Verdict),
+    Decided(Verdict),
     /// It must wait until this turn was answered, and then be decided again.
     Ask(Turn),
     /// The parent could not be asked lately, and nothing is held. What that means is said by
@@ -69,27 +69,27 @@ pub struct Turn(u64);
 pub struct Holding {
     leases: Leases,
     pending: Option<Pending>,
-    asked_at: Option<Micros>,
+    asked_at: Option<TimestampUs>,
     /// Calls that wait and for which nobody has asked yet.
     wants: Option<Wants>,
     turn: Turn,
     answered: Turn,
     demand: Demand,
-    round_trip: MicroSpan,
-    told: Option<Told>,
-    away_until: Micros,
+    round_trip: DurationUs,
+    told: Option<ParentReply>,
+    away_until: TimestampUs,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 struct Pending {
     id: RequestId,
     least: u32,
-    sent_at: Micros,
+    sent_at: TimestampUs,
     /// How long leases usually run.
-    ttl: MicroSpan,
+    ttl: DurationUs,
     /// For how long nobody asks again, if there is too little: not at all after a request that came
     /// alone. Whoever was told to come at a moment finds what it was told then.
-    pause: MicroSpan,
+    pause: DurationUs,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -100,10 +100,10 @@ struct Wants {
 
 /// What the parent said last, by this node's clock.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-struct Told {
-    at: Micros,
+struct ParentReply {
+    at: TimestampUs,
     remaining: u32,
-    full_at: Micros,
+    full_at: TimestampUs,
     refused: Option<Refused>,
 }
 
@@ -111,7 +111,7 @@ struct Told {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 struct Refused {
     least: u32,
-    retry_at: Option<Micros>,
+    retry_at: Option<TimestampUs>,
 }
 
 impl Default for Holding {
@@ -134,15 +134,15 @@ impl Holding {
             demand: Demand::default(),
             round_trip: ROUND_TRIP_AT_FIRST,
             told: None,
-            away_until: Micros(0),
+            away_until: TimestampUs(0),
         }
     }
 
     /// Decides about a call. A refund is told that it was accepted and does nothing, for it does
     /// not say when it was spent: see [`Self::undo`].
-    pub fn decide(&mut self, now: Micros, cost: Cost) -> Decision {
+    pub fn decide(&mut self, now: TimestampUs, cost: Cost) -> Decision {
         match cost {
-            Cost::Refund(_) => return Decision::Told(self.admit(now)),
+            Cost::Refund(_) => return Decision::Decided(self.admit(now)),
             Cost::Take(taken) => self.demand.add(now, taken.get()),
             Cost::Peek => {}
         }
@@ -150,7 +150,7 @@ impl Holding {
             return decision;
         }
         if let Some(verdict) = self.refusal(now, self.missing(now, cost)) {
-            return Decision::Told(verdict);
+            return Decision::Decided(verdict);
         }
         if now < self.away_until {
             return Decision::Away;
@@ -158,7 +158,7 @@ impl Holding {
         self.ask(now, cost)
     }
 
-    fn ask(&mut self, now: Micros, cost: Cost) -> Decision {
+    fn ask(&mut self, now: TimestampUs, cost: Cost) -> Decision {
         let missing = self.missing(now, cost);
         let sum = if cost == Cost::Peek { 0 } else { missing };
         let wants = self.wants.get_or_insert(Wants { least: sum, sum: 0 });
@@ -168,7 +168,7 @@ impl Holding {
     }
 
     /// Decides again about a call that waits for its turn.
-    pub fn decide_again(&mut self, now: Micros, cost: Cost, turn: Turn) -> Decision {
+    pub fn decide_again(&mut self, now: TimestampUs, cost: Cost, turn: Turn) -> Decision {
         if let Some(decision) = self.decide_from_held(now, cost) {
             return decision;
         }
@@ -179,35 +179,35 @@ impl Holding {
             return Decision::Away;
         }
         match self.refusal(now, self.missing(now, cost)) {
-            Some(verdict) => Decision::Told(verdict),
+            Some(verdict) => Decision::Decided(verdict),
             // Others were quicker, and there is more.
             None => self.ask(now, cost),
         }
     }
 
     /// Undoes calls that were spent at `spent_at`, if what they were taken from can still be spent.
-    pub fn undo(&mut self, now: Micros, spent_at: Micros, calls: u32) -> Verdict {
+    pub fn undo(&mut self, now: TimestampUs, spent_at: TimestampUs, calls: u32) -> Verdict {
         self.leases.put_back(now, spent_at, calls);
         self.admit(now)
     }
 
     /// Whether calls that were spent at `spent_at` can be undone: no lease has ended since.
     #[must_use]
-    pub fn can_undo(&self, now: Micros, spent_at: Micros) -> bool {
+    pub fn can_undo(&self, now: TimestampUs, spent_at: TimestampUs) -> bool {
         self.leases.have_run_since(now, spent_at)
     }
 
     /// A request, if one is to be sent now. `id` names it.
     pub fn poll_request(
         &mut self,
-        now: Micros,
+        now: TimestampUs,
         id: RequestId,
-        lending: &Lending,
+        lending: &LeasedLimit,
     ) -> Option<Request> {
         if self.pending.is_some() || now < self.away_until {
             return None;
         }
-        let span = MicroSpan(
+        let span = DurationUs(
             self.round_trip
                 .0
                 .saturating_add(lending.ttl().0 / PART_OF_TTL),
@@ -218,7 +218,7 @@ impl Holding {
             None if self.runs_low(now, lending) => Wants { least: 1, sum: 0 },
             None => return None,
         };
-        let pause = MicroSpan(lending.ttl().0 / REQUESTS_OF_TTL);
+        let pause = DurationUs(lending.ttl().0 / REQUESTS_OF_TTL);
         // Those who are refused between two requests go on calling: they are known to come, as if
         // they waited.
         let sum = match self.is_short_of(now, least) {
@@ -234,7 +234,7 @@ impl Holding {
             least,
             sent_at: now,
             ttl: lending.ttl(),
-            pause: if is_again { pause } else { MicroSpan::ZERO },
+            pause: if is_again { pause } else { DurationUs::ZERO },
         });
         Some(Request {
             id,
@@ -249,15 +249,20 @@ impl Holding {
     /// `read_at` is when the read was sent on which this answer rests, by this node's clock: the
     /// parent's time was taken after it. Where somebody else wrote first, that is the last of
     /// several.
-    pub fn handle_answer(&mut self, now: Micros, answer: &Answer, read_at: Micros) -> bool {
+    pub fn handle_answer(
+        &mut self,
+        now: TimestampUs,
+        answer: &Answer,
+        read_at: TimestampUs,
+    ) -> bool {
         let Some(pending) = self.pending.filter(|pending| pending.id == answer.id) else {
             return false;
         };
         self.pending = None;
         self.answered = self.turn;
         let took = now.since(pending.sent_at).0;
-        self.round_trip = MicroSpan(self.round_trip.0 - self.round_trip.0 / 4 + took / 4);
-        let margin = MicroSpan(answer.ttl.0 * DRIFT_PER_MILLE / 1_000 + 1);
+        self.round_trip = DurationUs(self.round_trip.0 - self.round_trip.0 / 4 + took / 4);
+        let margin = DurationUs(answer.ttl.0 * DRIFT_PER_MILLE / 1_000 + 1);
         let lease = Lease {
             held: answer.held,
             used: 0,
@@ -274,9 +279,9 @@ impl Holding {
         if lease.held > 0 {
             self.leases.add(now, lease);
         }
-        let is_refused = answer.retry_after != Some(MicroSpan::ZERO);
+        let is_refused = answer.retry_after != Some(DurationUs::ZERO);
         let at_least = pending.pause;
-        self.told = Some(Told {
+        self.told = Some(ParentReply {
             at: now,
             remaining: answer.remaining,
             full_at: read_at + answer.full_after,
@@ -289,7 +294,7 @@ impl Holding {
     }
 
     /// Takes note that a request failed, or that its answer is waited for no longer.
-    pub fn handle_failure(&mut self, now: Micros, id: RequestId) {
+    pub fn handle_failure(&mut self, now: TimestampUs, id: RequestId) {
         if self.pending.is_some_and(|pending| pending.id == id) {
             self.pending = None;
             self.answered = self.turn;
@@ -305,20 +310,20 @@ impl Holding {
 
     /// What can be spent at `now` without asking.
     #[must_use]
-    pub fn held(&self, now: Micros) -> u32 {
+    pub fn held(&self, now: TimestampUs) -> u32 {
         self.leases.left(now)
     }
 
     /// Whether there is nothing in it that somebody who begins anew would miss.
     #[must_use]
-    pub fn is_idle(&self, now: Micros) -> bool {
+    pub fn is_idle(&self, now: TimestampUs) -> bool {
         let is_told = self.believed(now).is_some();
         // What somebody wanted is no reason: who still waits asks again, of whoever takes its
         // place.
         self.held(now) == 0 && self.pending.is_none() && !is_told
     }
 
-    fn decide_from_held(&mut self, now: Micros, cost: Cost) -> Option<Decision> {
+    fn decide_from_held(&mut self, now: TimestampUs, cost: Cost) -> Option<Decision> {
         let is_admitted = match cost {
             Cost::Peek => {
                 let told = self.believed(now).map_or(0, |told| told.remaining);
@@ -326,34 +331,34 @@ impl Holding {
             }
             _ => self.leases.take(now, asked(cost)),
         };
-        is_admitted.then(|| Decision::Told(self.admit(now)))
+        is_admitted.then(|| Decision::Decided(self.admit(now)))
     }
 
     /// What must be lent for a call that counts more than is held: what lies here is not asked for
     /// once more.
-    fn missing(&self, now: Micros, cost: Cost) -> u32 {
+    fn missing(&self, now: TimestampUs, cost: Cost) -> u32 {
         asked(cost).saturating_sub(self.held(now)).max(1)
     }
 
     /// Whether calls still come and what is held will not be enough until an answer is here.
-    fn runs_low(&self, now: Micros, lending: &Lending) -> bool {
+    fn runs_low(&self, now: TimestampUs, lending: &LeasedLimit) -> bool {
         let is_plenty = self
             .believed(now)
             .is_some_and(|told| told.refused.is_none() && told.remaining >= PLENTY);
-        let in_use = MicroSpan(lending.ttl().0 / PART_OF_TTL);
+        let in_use = DurationUs(lending.ttl().0 / PART_OF_TTL);
         let needed = self.demand.expected(now, self.round_trip.times(2));
         is_plenty
             && self.demand.expected(now, in_use) > 0
             && self.leases.left(now + self.round_trip) <= needed
     }
 
-    fn believed(&self, now: Micros) -> Option<&Told> {
+    fn believed(&self, now: TimestampUs) -> Option<&ParentReply> {
         let told = self.told.as_ref();
         told.filter(|told| now.since(told.at) < BELIEVED_FOR)
     }
 
     /// The verdict on a call of which the parent has said that what is missing for it is too much.
-    fn refusal(&self, now: Micros, missing: u32) -> Option<Verdict> {
+    fn refusal(&self, now: TimestampUs, missing: u32) -> Option<Verdict> {
         let refused = self.believed(now)?.refused?;
         let is_over = refused.retry_at.is_some_and(|retry_at| retry_at <= now);
         if missing < refused.least || is_over {
@@ -363,32 +368,32 @@ impl Holding {
     }
 
     /// Whether the parent had too little when it last spoke, if so many are asked for.
-    fn is_short_of(&self, now: Micros, least: u32) -> bool {
+    fn is_short_of(&self, now: TimestampUs, least: u32) -> bool {
         let refused = self.believed(now).and_then(|told| told.refused);
         refused.is_some_and(|refused| least >= refused.least)
     }
 
-    fn admit(&self, now: Micros) -> Verdict {
+    fn admit(&self, now: TimestampUs) -> Verdict {
         self.say(
             now,
             Outcome::Admit {
-                delay: MicroSpan::ZERO,
+                delay: DurationUs::ZERO,
             },
         )
     }
 
-    fn reject(&self, now: Micros, retry_at: Option<Micros>) -> Verdict {
+    fn reject(&self, now: TimestampUs, retry_at: Option<TimestampUs>) -> Verdict {
         let retry_after = retry_at.map(|retry_at| retry_at.since(now));
         self.say(now, Outcome::Reject { retry_after })
     }
 
-    fn say(&self, now: Micros, outcome: Outcome) -> Verdict {
+    fn say(&self, now: TimestampUs, outcome: Outcome) -> Verdict {
         let told = self.believed(now);
         let remaining = told.map_or(0, |told| told.remaining);
         Verdict {
             outcome,
             remaining: self.held(now).saturating_add(remaining),
-            full_after: told.map_or(MicroSpan::ZERO, |told| told.full_at.since(now)),
+            full_after: told.map_or(DurationUs::ZERO, |told| told.full_at.since(now)),
         }
     }
 }

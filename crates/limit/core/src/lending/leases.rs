@@ -4,7 +4,7 @@
 //! third finds the older two as one that ends when the first of them ends: less time is safe, more
 //! is not.
 
-use crate::time::Micros;
+use crate::time::TimestampUs;
 
 /// Calls that may be spent until `ends_at`.
 ///
@@ -15,7 +15,7 @@ use crate::time::Micros;
 pub(super) struct Lease {
     pub(super) held: u32,
     pub(super) used: u32,
-    pub(super) ends_at: Micros,
+    pub(super) ends_at: TimestampUs,
 }
 
 /// At most two leases.
@@ -24,11 +24,11 @@ pub(super) struct Leases {
     older: Lease,
     newer: Lease,
     /// What was taken before may have been taken from a lease that is not here any more.
-    ended_at: Micros,
+    ended_at: TimestampUs,
 }
 
 impl Lease {
-    fn left(&self, now: Micros) -> u32 {
+    fn left(&self, now: TimestampUs) -> u32 {
         if now < self.ends_at {
             self.held - self.used
         } else {
@@ -37,14 +37,14 @@ impl Lease {
     }
 
     /// Takes as much as there is of `calls` and returns what is missing.
-    fn take(&mut self, now: Micros, calls: u32) -> u32 {
+    fn take(&mut self, now: TimestampUs, calls: u32) -> u32 {
         let taken = self.left(now).min(calls);
         self.used += taken;
         calls - taken
     }
 
     /// Undoes as much as was taken of `calls` and returns what was not.
-    fn put_back(&mut self, now: Micros, calls: u32) -> u32 {
+    fn put_back(&mut self, now: TimestampUs, calls: u32) -> u32 {
         if now >= self.ends_at {
             return calls;
         }
@@ -56,13 +56,13 @@ impl Lease {
 
 impl Leases {
     /// What can be spent at `now`.
-    pub(super) fn left(&self, now: Micros) -> u32 {
+    pub(super) fn left(&self, now: TimestampUs) -> u32 {
         let left = self.older.left(now);
         left.saturating_add(self.newer.left(now))
     }
 
     /// Takes all of `calls`, from what ends first, or nothing. Returns whether it did.
-    pub(super) fn take(&mut self, now: Micros, calls: u32) -> bool {
+    pub(super) fn take(&mut self, now: TimestampUs, calls: u32) -> bool {
         if calls > self.left(now) {
             return false;
         }
@@ -73,7 +73,7 @@ impl Leases {
 
     /// Undoes calls that were taken at `taken_at`. If a lease has ended since, they may have been
     /// taken from that one, and then another one would give more than it has: nothing is undone.
-    pub(super) fn put_back(&mut self, now: Micros, taken_at: Micros, calls: u32) {
+    pub(super) fn put_back(&mut self, now: TimestampUs, taken_at: TimestampUs, calls: u32) {
         if !self.have_run_since(now, taken_at) {
             return;
         }
@@ -82,14 +82,14 @@ impl Leases {
     }
 
     /// Whether all that was taken since then was taken from what can still be spent.
-    pub(super) fn have_run_since(&self, now: Micros, taken_at: Micros) -> bool {
+    pub(super) fn have_run_since(&self, now: TimestampUs, taken_at: TimestampUs) -> bool {
         let ends = [self.older.ends_at, self.newer.ends_at];
         let mut ended = ends.into_iter().filter(|ends_at| *ends_at <= now);
         taken_at >= self.ended_at && ended.all(|ended_at| taken_at >= ended_at)
     }
 
     /// Adds a lease.
-    pub(super) fn add(&mut self, now: Micros, lease: Lease) {
+    pub(super) fn add(&mut self, now: TimestampUs, lease: Lease) {
         for one in [&mut self.older, &mut self.newer] {
             if one.ends_at <= now {
                 self.ended_at = self.ended_at.max(one.ends_at);
@@ -120,14 +120,14 @@ mod tests {
         Lease {
             held,
             used: 0,
-            ends_at: Micros(ends_at),
+            ends_at: TimestampUs(ends_at),
         }
     }
 
     fn leases(each: &[(u32, u64)]) -> Leases {
         let mut leases = Leases::default();
         for &(held, ends_at) in each {
-            leases.add(Micros(0), lease(held, ends_at));
+            leases.add(TimestampUs(0), lease(held, ends_at));
         }
         leases
     }
@@ -135,47 +135,55 @@ mod tests {
     #[test]
     fn a_lease_that_has_ended_gives_nothing_even_with_calls_left() {
         let mut leases = leases(&[(2, 10)]);
-        assert!(leases.take(Micros(9), 1));
-        assert!(!leases.take(Micros(10), 1));
-        assert_eq!(leases.left(Micros(9)), 1);
+        assert!(leases.take(TimestampUs(9), 1));
+        assert!(!leases.take(TimestampUs(10), 1));
+        assert_eq!(leases.left(TimestampUs(9)), 1);
     }
 
     #[test]
     fn what_ends_first_is_spent_first() {
         for each in [[(2, 10), (3, 20)], [(3, 20), (2, 10)]] {
             let mut leases = leases(&each);
-            assert!(leases.take(Micros(0), 3));
-            assert_eq!(leases.left(Micros(10)), 2);
-            assert!(!leases.take(Micros(0), 3));
-            assert!(leases.take(Micros(0), 2));
+            assert!(leases.take(TimestampUs(0), 3));
+            assert_eq!(leases.left(TimestampUs(10)), 2);
+            assert!(!leases.take(TimestampUs(0), 3));
+            assert!(leases.take(TimestampUs(0), 2));
         }
     }
 
     #[test]
     fn of_three_leases_the_older_two_end_together() {
         let leases = leases(&[(2, 10), (3, 20), (4, 30)]);
-        assert_eq!(leases.left(Micros(9)), 9);
-        assert_eq!(leases.left(Micros(10)), 4);
-        assert_eq!(leases.left(Micros(30)), 0);
+        assert_eq!(leases.left(TimestampUs(9)), 9);
+        assert_eq!(leases.left(TimestampUs(10)), 4);
+        assert_eq!(leases.left(TimestampUs(30)), 0);
     }
 
     #[test]
     fn refunds_are_possible_while_their_leases_may_run() {
         let mut leases = leases(&[(2, 10), (3, 20)]);
-        leases.take(Micros(0), 4);
-        leases.put_back(Micros(9), Micros(0), 1);
-        assert_eq!(leases.left(Micros(9)), 2);
-        assert_eq!(leases.left(Micros(10)), 1, "into the one that ends first");
-        leases.put_back(Micros(10), Micros(9), 4);
-        assert_eq!(leases.left(Micros(10)), 1);
-        leases.take(Micros(10), 1);
-        leases.put_back(Micros(11), Micros(10), 2);
-        assert_eq!(leases.left(Micros(11)), 2);
-        leases.add(Micros(30), lease(1, 40));
-        leases.take(Micros(30), 1);
-        leases.put_back(Micros(31), Micros(19), 1);
-        assert_eq!(leases.left(Micros(31)), 0, "it may be of what ended at 20");
-        leases.put_back(Micros(31), Micros(20), 1);
-        assert_eq!(leases.left(Micros(31)), 1, "nothing has ended since");
+        leases.take(TimestampUs(0), 4);
+        leases.put_back(TimestampUs(9), TimestampUs(0), 1);
+        assert_eq!(leases.left(TimestampUs(9)), 2);
+        assert_eq!(
+            leases.left(TimestampUs(10)),
+            1,
+            "into the one that ends first"
+        );
+        leases.put_back(TimestampUs(10), TimestampUs(9), 4);
+        assert_eq!(leases.left(TimestampUs(10)), 1);
+        leases.take(TimestampUs(10), 1);
+        leases.put_back(TimestampUs(11), TimestampUs(10), 2);
+        assert_eq!(leases.left(TimestampUs(11)), 2);
+        leases.add(TimestampUs(30), lease(1, 40));
+        leases.take(TimestampUs(30), 1);
+        leases.put_back(TimestampUs(31), TimestampUs(19), 1);
+        assert_eq!(
+            leases.left(TimestampUs(31)),
+            0,
+            "it may be of what ended at 20"
+        );
+        leases.put_back(TimestampUs(31), TimestampUs(20), 1);
+        assert_eq!(leases.left(TimestampUs(31)), 1, "nothing has ended since");
     }
 }

@@ -2,14 +2,14 @@
 //! time of the other's clock.
 
 use crate::lending::epoch::EpochId;
-use crate::time::MicroSpan;
+use crate::time::DurationUs;
 
 /// Which request. Never the same twice, whoever asks and for whomever: a node that has started anew
 /// would take an answer to its predecessor for one to itself, and count the lease from too late.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct RequestId {
     /// Drawn at random when the process started.
-    pub life: u64,
+    pub incarnation: u64,
     /// Rises with each request of that process, to whichever client it belongs.
     pub number: u64,
 }
@@ -35,14 +35,14 @@ pub struct Answer {
     /// How many calls are lent: at least what was asked at least, or none.
     pub held: u32,
     /// For how long, from when the request was sent.
-    pub ttl: MicroSpan,
+    pub ttl: DurationUs,
     /// In how long as many as were asked at least, and at least one, could be lent besides, if
     /// nobody else asks: zero if at once, `None` if never.
-    pub retry_after: Option<MicroSpan>,
+    pub retry_after: Option<DurationUs>,
     /// How many more could have been lent.
     pub remaining: u32,
     /// In how long the limit is wholly free if nobody calls.
-    pub full_after: MicroSpan,
+    pub full_after: DurationUs,
     /// In which epoch.
     pub epoch: EpochId,
 }

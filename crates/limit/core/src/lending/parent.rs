@@ -9,8 +9,8 @@ use crate::cost::Cost;
 use crate::lending::epoch::Epoch;
 use crate::lending::message::{Answer, Request};
 use crate::lending::record::{Record, peek};
-use crate::lending::widened::Lending;
-use crate::time::{MicroSpan, Micros};
+use crate::lending::widened::LeasedLimit;
+use crate::time::{DurationUs, TimestampUs};
 use crate::verdict::Outcome;
 
 /// Of what is left a node gets a quarter for what it expects. A smaller part means more requests, a
@@ -19,7 +19,7 @@ pub const PART_OF_REMAINING: u32 = 4;
 
 /// What comes of a request.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Lent {
+pub struct GrantOutcome {
     /// What must be written before the answer counts. `None` if nothing has changed.
     pub write: Option<Write>,
     /// The answer.
@@ -32,19 +32,19 @@ pub struct Write {
     /// The record.
     pub record: Record,
     /// In how long the store may forget it, if nobody writes it again.
-    pub forget_after: MicroSpan,
+    pub forget_after: DurationUs,
 }
 
 /// Lends to one client at `now`: what the store's clock said when `record` was read. The epoch is
 /// the one that was in force then or later.
 #[must_use]
 pub fn lend(
-    lending: &Lending,
+    lending: &LeasedLimit,
     epoch: &Epoch,
     record: Option<&Record>,
     request: &Request,
-    now: Micros,
-) -> Lent {
+    now: TimestampUs,
+) -> GrantOutcome {
     let mut believed = Record::believed(record, lending, epoch, now);
     let at = now.max(believed.as_of);
     let held = batch(&believed, request, now);
@@ -72,10 +72,10 @@ pub fn lend(
         forget_after: believed.forget_after(now),
         record: believed,
     });
-    Lent { write, answer }
+    GrantOutcome { write, answer }
 }
 
-fn batch(believed: &Record, request: &Request, now: Micros) -> u32 {
+fn batch(believed: &Record, request: &Request, now: TimestampUs) -> u32 {
     if now < believed.nothing_until {
         return 0;
     }
@@ -89,7 +89,7 @@ fn batch(believed: &Record, request: &Request, now: Micros) -> u32 {
 }
 
 /// In how long as many as are asked at least can be lent besides.
-fn retry(believed: &Record, request: &Request, now: Micros) -> Option<MicroSpan> {
+fn retry(believed: &Record, request: &Request, now: TimestampUs) -> Option<DurationUs> {
     let mut state = believed.state.clone();
     let at = now.max(believed.nothing_until);
     let verdict = believed
@@ -99,7 +99,7 @@ fn retry(believed: &Record, request: &Request, now: Micros) -> Option<MicroSpan>
     match verdict.outcome {
         Outcome::Admit { .. } => Some(at.since(now)),
         Outcome::Reject { retry_after } => {
-            retry_after.map(|span| MicroSpan(at.since(now).0.saturating_add(span.0)))
+            retry_after.map(|span| DurationUs(at.since(now).0.saturating_add(span.0)))
         }
     }
 }

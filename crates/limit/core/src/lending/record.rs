@@ -17,10 +17,10 @@ use crate::algorithm::Algorithm;
 use crate::cost::Cost;
 use crate::counters::Oldest;
 use crate::lending::epoch::{Before, Epoch, EpochId};
-use crate::lending::widened::{Lending, TTL_LONGEST};
+use crate::lending::widened::{LeasedLimit, TTL_LONGEST};
 use crate::policy::{Policy, State};
 use crate::registry::Remembers;
-use crate::time::{MicroSpan, Micros};
+use crate::time::{DurationUs, TimestampUs};
 use crate::token_bucket;
 use crate::verdict::Verdict;
 
@@ -30,11 +30,11 @@ pub struct Record {
     /// The epoch in which it was written.
     pub epoch: EpochId,
     /// The latest time of the store's clock that it knows.
-    pub as_of: Micros,
+    pub as_of: TimestampUs,
     /// Nothing is lent before.
-    pub nothing_until: Micros,
+    pub nothing_until: TimestampUs,
     /// The widened limit and the length of leases by which it was lent last.
-    pub lent_by: Lending,
+    pub lent_by: LeasedLimit,
     /// What was charged.
     pub state: State,
 }
@@ -43,9 +43,9 @@ impl Record {
     /// What is believed of a client at `now`.
     pub(super) fn believed(
         record: Option<&Self>,
-        lending: &Lending,
+        lending: &LeasedLimit,
         epoch: &Epoch,
-        now: Micros,
+        now: TimestampUs,
     ) -> Self {
         match record.filter(|record| record.epoch == epoch.id) {
             None => Self::unheard_of(lending, epoch),
@@ -59,7 +59,7 @@ impl Record {
     /// A client of whom the epoch knows nothing, as if it had been written down when the epoch
     /// began.
     #[must_use]
-    pub fn unheard_of(lending: &Lending, epoch: &Epoch) -> Self {
+    pub fn unheard_of(lending: &LeasedLimit, epoch: &Epoch) -> Self {
         match epoch.before {
             Before::Lost => Self::all_spent(lending, epoch.id, epoch.began_at),
             Before::Unknown | Before::Nothing => Self {
@@ -73,9 +73,9 @@ impl Record {
     }
 
     /// A client that has spent at `at` whatever it may.
-    fn all_spent(lending: &Lending, epoch: EpochId, at: Micros) -> Self {
+    fn all_spent(lending: &LeasedLimit, epoch: EpochId, at: TimestampUs) -> Self {
         let (nothing_until, state) = match emptied(lending.widened(), at) {
-            Some(state) => (Micros(0), state),
+            Some(state) => (TimestampUs(0), state),
             None => (over_at(lending, at), State::New),
         };
         Self {
@@ -88,17 +88,17 @@ impl Record {
     }
 
     /// Whether waiting for the clock to catch up takes longer than waiting until all is over.
-    fn is_ahead(&self, lending: &Lending, now: Micros) -> bool {
+    fn is_ahead(&self, lending: &LeasedLimit, now: TimestampUs) -> bool {
         let over_after = lending.widened().rate().window();
         self.as_of.max(self.nothing_until).since(now) > over_after.times(2)
     }
 
     /// This record as a limit reads it that may be another than the one that wrote it.
-    fn read_by(&self, lending: &Lending) -> Self {
+    fn read_by(&self, lending: &LeasedLimit) -> Self {
         let (old, new) = (self.lent_by.widened(), lending.widened());
         // Leases that were longer end later than the new limit reckons.
         let longer = self.lent_by.ttl().0.saturating_sub(lending.ttl().0);
-        let at = self.as_of + MicroSpan(longer);
+        let at = self.as_of + DurationUs(longer);
         let left = |policy: &Policy, state: &State| peek(policy, state, self.as_of).remaining;
         let mut nothing_until = self.nothing_until;
         let state = match Change::between(old, new) {
@@ -125,8 +125,8 @@ impl Record {
     }
 
     /// In how long the record may be forgotten, if nothing more is lent: one who never called would
-    /// be told the same from then on. Never sooner than [`Lending::kept_for`] says.
-    pub(super) fn forget_after(&self, now: Micros) -> MicroSpan {
+    /// be told the same from then on. Never sooner than [`LeasedLimit::kept_for`] says.
+    pub(super) fn forget_after(&self, now: TimestampUs) -> DurationUs {
         let full_after = peek(self.lent_by.widened(), &self.state, now).full_after;
         let kept_until = (self.as_of + self.lent_by.kept_for()).max(self.nothing_until);
         full_after.max(kept_until.since(now))
@@ -134,7 +134,7 @@ impl Record {
 }
 
 /// From when on nothing matters any more that was lent at `at` or before, whatever it was.
-fn over_at(lending: &Lending, at: Micros) -> Micros {
+fn over_at(lending: &LeasedLimit, at: TimestampUs) -> TimestampUs {
     let window = lending.widened().rate().window();
     // A lease that another clock measured may run into the next window of this one.
     let last = at + TTL_LONGEST;
@@ -145,12 +145,12 @@ fn over_at(lending: &Lending, at: Micros) -> Micros {
 }
 
 /// How a limit stands.
-pub(super) fn peek(policy: &Policy, state: &State, now: Micros) -> Verdict {
+pub(super) fn peek(policy: &Policy, state: &State, now: TimestampUs) -> Verdict {
     policy.step(&mut state.clone(), now, Cost::Peek)
 }
 
 /// The state of a client who is new at `at` and takes so much, or all that it may.
-fn charged(policy: &Policy, calls: u32, at: Micros) -> State {
+fn charged(policy: &Policy, calls: u32, at: TimestampUs) -> State {
     let mut state = State::New;
     let most = peek(policy, &state, at).remaining;
     policy.step(&mut state, at, Cost::take(calls.min(most)));
@@ -159,7 +159,7 @@ fn charged(policy: &Policy, calls: u32, at: Micros) -> State {
 
 /// The state of a client who has just spent all that there is, where it comes back little by
 /// little.
-fn emptied(policy: &Policy, at: Micros) -> Option<State> {
+fn emptied(policy: &Policy, at: TimestampUs) -> Option<State> {
     match policy.row().remembers {
         Remembers::Tokens => Some(State::TokenBucket(token_bucket::State::empty(at))),
         Remembers::Time => {

@@ -13,17 +13,17 @@
 use crate::exact::{calls, div_ceil, product};
 use crate::policy::Policy;
 use crate::rate::Rate;
-use crate::registry::WhenLent;
+use crate::registry::LeaseRule;
 use crate::settings::SettingsError;
-use crate::time::{MicroSpan, Micros};
+use crate::time::{DurationUs, TimestampUs};
 
 /// The shortest lease. Shorter ones would be over before the answer has come from a store that is
 /// not next door.
-pub const TTL_SHORTEST: MicroSpan = MicroSpan(200_000);
+pub const TTL_SHORTEST: DurationUs = DurationUs(200_000);
 
 /// The longest lease. It is how long a limit that was lowered is still exceeded, and how long a
 /// store that was found empty waits for somebody who remembers.
-pub const TTL_LONGEST: MicroSpan = MicroSpan::from_secs(5);
+pub const TTL_LONGEST: DurationUs = DurationUs::from_secs(5);
 
 /// A lease is usually such a part of the window: that much of what was promised is not admitted at
 /// saturation.
@@ -31,16 +31,16 @@ pub const PART_OF_WINDOW: u64 = 20;
 
 /// A limit that is lent.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Lending {
+pub struct LeasedLimit {
     promised: Policy,
     widened: Policy,
-    ttl: MicroSpan,
+    ttl: DurationUs,
 }
 
 /// Why a limit cannot be lent.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
-pub enum LendingError {
+pub enum NotLeasableError {
     /// Every call needs its own place in one line, which only one place can give.
     #[error("leases cannot keep a leaky-bucket: its calls stand in one line")]
     LeakyBucket,
@@ -48,11 +48,11 @@ pub enum LendingError {
     #[error("leases of {ttl} are not from {shortest} to {longest}")]
     TtlOutOfRange {
         /// The length that was asked for.
-        ttl: MicroSpan,
+        ttl: DurationUs,
         /// The shortest one.
-        shortest: MicroSpan,
+        shortest: DurationUs,
         /// The longest one; never longer than the window.
-        longest: MicroSpan,
+        longest: DurationUs,
     },
     /// While a lease runs the rate gives as much as the burst allows, and nothing would be left to
     /// lend.
@@ -63,21 +63,21 @@ pub enum LendingError {
         /// What the rate gives during a lease.
         during_lease: u32,
         /// The length of the leases.
-        ttl: MicroSpan,
+        ttl: DurationUs,
     },
     /// The widened limit breaks a rule of its algorithm.
     #[error("the limit cannot be widened by a lease")]
     Widened(#[source] SettingsError),
 }
 
-impl Lending {
+impl LeasedLimit {
     /// With leases of the usual length: a twentieth of the window, from [`TTL_SHORTEST`] to
     /// [`TTL_LONGEST`], and no longer than half of a burst takes to come back.
     ///
     /// # Errors
     ///
-    /// [`LendingError::LeakyBucket`], [`LendingError::BurstTooSmall`].
-    pub fn new(policy: Policy) -> Result<Self, LendingError> {
+    /// [`NotLeasableError::LeakyBucket`], [`NotLeasableError::BurstTooSmall`].
+    pub fn new(policy: Policy) -> Result<Self, NotLeasableError> {
         Self::with_part(policy, PART_OF_WINDOW)
     }
 
@@ -86,7 +86,7 @@ impl Lending {
     /// # Errors
     ///
     /// Those of [`Self::new`].
-    pub fn with_part(policy: Policy, part: u64) -> Result<Self, LendingError> {
+    pub fn with_part(policy: Policy, part: u64) -> Result<Self, NotLeasableError> {
         let rate = policy.rate();
         let mut ttl = rate.window().0 / part.max(1);
         // Where it is a setting of its own.
@@ -95,7 +95,7 @@ impl Lending {
             let takes = product(u64::from(burst / 2), rate.window().0) / u128::from(calls);
             ttl = ttl.min(u64::try_from(takes).unwrap_or(u64::MAX));
         }
-        Self::with_ttl(policy, MicroSpan(ttl.clamp(TTL_SHORTEST.0, TTL_LONGEST.0)))
+        Self::with_ttl(policy, DurationUs(ttl.clamp(TTL_SHORTEST.0, TTL_LONGEST.0)))
     }
 
     /// With leases that run for `ttl`. Longer ones bear slower stores, and cost more: see the
@@ -103,11 +103,11 @@ impl Lending {
     ///
     /// # Errors
     ///
-    /// [`LendingError`].
-    pub fn with_ttl(policy: Policy, ttl: MicroSpan) -> Result<Self, LendingError> {
+    /// [`NotLeasableError`].
+    pub fn with_ttl(policy: Policy, ttl: DurationUs) -> Result<Self, NotLeasableError> {
         let (shortest, longest) = (TTL_SHORTEST, TTL_LONGEST.min(policy.rate().window()));
         if ttl < shortest || ttl > longest {
-            return Err(LendingError::TtlOutOfRange {
+            return Err(NotLeasableError::TtlOutOfRange {
                 ttl,
                 shortest,
                 longest,
@@ -135,7 +135,7 @@ impl Lending {
 
     /// How long a lease runs.
     #[must_use]
-    pub fn ttl(&self) -> MicroSpan {
+    pub fn ttl(&self) -> DurationUs {
         self.ttl
     }
 
@@ -143,13 +143,13 @@ impl Lending {
     /// the limit is wholly free by then. A node that goes by another limit would find nothing, and
     /// lend as to one who never called.
     #[must_use]
-    pub fn kept_for(&self) -> MicroSpan {
+    pub fn kept_for(&self) -> DurationUs {
         let kept = self.promised.rate().window() + self.ttl;
         kept.max(self.widened.newcomer_after())
     }
 
     /// How long a lease runs that is given at `at`.
-    pub(super) fn ttl_at(&self, at: Micros) -> MicroSpan {
+    pub(super) fn ttl_at(&self, at: TimestampUs) -> DurationUs {
         match self.promised.begins_anew_after(at) {
             Some(left) => self.ttl.min(left),
             None => self.ttl,
@@ -157,29 +157,29 @@ impl Lending {
     }
 }
 
-fn widen(policy: Policy, ttl: MicroSpan) -> Result<Policy, LendingError> {
+fn widen(policy: Policy, ttl: DurationUs) -> Result<Policy, NotLeasableError> {
     let (mut rate, mut settings) = (policy.rate(), policy.settings());
     match policy.row().lent {
-        WhenLent::Never => return Err(LendingError::LeakyBucket),
-        WhenLent::EndsWithWindow => return Ok(policy),
-        WhenLent::LongerWindow => {
+        LeaseRule::Never => return Err(NotLeasableError::LeakyBucket),
+        LeaseRule::EndsWithWindow => return Ok(policy),
+        LeaseRule::LongerWindow => {
             rate = rate.with_longer_window(ttl, settings.sub_windows.unwrap_or(1));
         }
-        WhenLent::SmallerBurst => {
+        LeaseRule::SmallerBurst => {
             for (setting, burst) in policy.each_setting() {
                 settings.set(setting, smaller_burst(rate, burst, ttl)?);
             }
         }
     }
     let widened = policy.kind().build(rate, &settings);
-    widened.map_err(LendingError::Widened)
+    widened.map_err(NotLeasableError::Widened)
 }
 
-fn smaller_burst(rate: Rate, burst: u32, ttl: MicroSpan) -> Result<u32, LendingError> {
+fn smaller_burst(rate: Rate, burst: u32, ttl: DurationUs) -> Result<u32, NotLeasableError> {
     let parts = product(u64::from(rate.calls()), ttl.0);
     let during_lease = calls(div_ceil(parts, rate.window().0));
     let left = burst.checked_sub(during_lease).filter(|left| *left > 0);
-    left.ok_or(LendingError::BurstTooSmall {
+    left.ok_or(NotLeasableError::BurstTooSmall {
         burst,
         during_lease,
         ttl,

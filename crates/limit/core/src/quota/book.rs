@@ -1,9 +1,9 @@
 //! Who shares one limit, and how many of its calls does each get now?
 //!
-//! Facts come in by `handle_*`. When [`Book::is_due`], its owner looks how much is left of the
-//! limit, asks for a [`Book::plan`], charges what that takes in one call, and tells the verdict
-//! ([`Book::handle_verdict`]), which makes it assignments. All times are those of one clock that
-//! never goes back.
+//! Facts come in by `handle_*`. When [`QuotaLedger::is_due`], its owner looks how much is left of
+//! the limit, asks for a [`QuotaLedger::plan`], charges what that takes in one call, and tells the
+//! verdict ([`QuotaLedger::handle_verdict`]), which makes it assignments. All times are those of
+//! one clock that never goes back.
 //!
 //! # Invariants
 //!
@@ -17,25 +17,25 @@ use alloc::vec::Vec;
 
 use crate::policy::Policy;
 use crate::rate::Rate;
-use crate::time::{MicroSpan, Micros};
+use crate::time::{DurationUs, TimestampUs};
 use crate::verdict::Verdict;
 
 use crate::quota::lasting::{self, MARGIN, seconds_until};
-use crate::quota::level::{Want, parts};
+use crate::quota::level::{QuotaDemand, parts};
 use crate::quota::member::{AHEAD, Member};
 
 /// Whoever found nothing asks again after so long: a limit may have been raised. The end of a
 /// window is waited for.
-const ASK_EVERY: MicroSpan = MicroSpan::from_secs(1);
+const ASK_EVERY: DurationUs = DurationUs::from_secs(1);
 
 /// After others were faster for more than [`TRIES_AT_ONCE`].
-const TRY_AGAIN_AFTER: MicroSpan = MicroSpan(50_000);
+const TRY_AGAIN_AFTER: DurationUs = DurationUs(50_000);
 
 /// So often it is tried again at once when others were faster, each time for half as much.
 const TRIES_AT_ONCE: u32 = 4;
 
 /// So long before calls are over, they are replaced.
-const BEFORE_THE_END: MicroSpan = MicroSpan(300_000);
+const BEFORE_THE_END: DurationUs = DurationUs(300_000);
 
 /// For how long nothing is assigned to whoever can be assigned nothing; until something can be,
 /// which is told at once.
@@ -53,7 +53,7 @@ pub struct Room {
     /// The limit.
     pub limit: Rate,
     /// How long the window still takes, about.
-    pub ends_in: MicroSpan,
+    pub ends_in: DurationUs,
 }
 
 /// What is to be charged, and for whom.
@@ -84,25 +84,25 @@ pub struct Assignment {
     /// For how many seconds.
     pub seconds: u32,
     /// Calls have to be spent by then; whoever tells it late tells fewer seconds.
-    pub ends_at: Micros,
+    pub ends_at: TimestampUs,
 }
 
 /// Who shares one limit.
 #[derive(Debug, Default)]
-pub struct Book {
+pub struct QuotaLedger {
     members: BTreeMap<MemberId, Member>,
     unpaid: u64,
-    quiet_until: Micros,
+    quiet_until: TimestampUs,
     /// How often in a row others were faster.
     tries: u32,
     /// Until when what members got is compared.
-    compared_until: Micros,
+    compared_until: TimestampUs,
 }
 
-impl Book {
+impl QuotaLedger {
     /// Somebody tells what it let through and what it refused since it last did. Whoever does so
     /// for the first time is a member from now on.
-    pub fn handle_report(&mut self, member: MemberId, allowed: u64, denied: u64, now: Micros) {
+    pub fn handle_report(&mut self, member: MemberId, allowed: u64, denied: u64, now: TimestampUs) {
         let member = self
             .members
             .entry(member)
@@ -135,7 +135,7 @@ impl Book {
 
     /// Calls that are assigned and not known to be spent.
     #[must_use]
-    pub fn held(&self, now: Micros) -> u64 {
+    pub fn held(&self, now: TimestampUs) -> u64 {
         self.members
             .values()
             .map(|member| u64::from(member.left(now)))
@@ -144,7 +144,7 @@ impl Book {
 
     /// Whether it is to be looked now how the limit stands.
     #[must_use]
-    pub fn is_due(&self, now: Micros) -> bool {
+    pub fn is_due(&self, now: TimestampUs) -> bool {
         let is_told = |member: &Member| is_told(member, now);
         now >= self.quiet_until && (self.unpaid > 0 || self.members.values().any(is_told))
     }
@@ -152,15 +152,15 @@ impl Book {
     /// What is to be charged for whom. Without calls, there is nothing to be charged; but the plan
     /// is to be told to [`Self::handle_nothing`].
     #[must_use]
-    pub fn plan(&mut self, room: Room, now: Micros) -> Plan {
+    pub fn plan(&mut self, room: Room, now: TimestampUs) -> Plan {
         self.compare_anew(room, now);
         // What does not fit is forgiven: it would take the place of what comes later.
         self.unpaid = self.unpaid.min(room.calls.into());
         let free = self.free(room.calls);
         let unpaid = u32::try_from(self.unpaid).map_or(free, |unpaid| unpaid.min(free));
         let Room { limit, ends_in, .. } = room;
-        let lasts = MicroSpan(ends_in.0.saturating_sub(MARGIN.0));
-        if lasts < MicroSpan::from_secs(1) {
+        let lasts = DurationUs(ends_in.0.saturating_sub(MARGIN.0));
+        if lasts < DurationUs::from_secs(1) {
             // It would be over before it arrives.
             self.quiet_until = now + if unpaid > 0 { TRY_AGAIN_AFTER } else { ends_in };
             let shares = Vec::new();
@@ -174,7 +174,7 @@ impl Book {
             let has = if is_told { 0 } else { member.left(now) };
             let more = member.wants(lasts, limit, count).saturating_sub(has);
             let got = member.got;
-            (Want { got, more }, is_told)
+            (QuotaDemand { got, more }, is_told)
         });
         let wants: Vec<_> = wants.collect();
         let parts = self.members.keys().zip(parts(&wants, free));
@@ -185,11 +185,11 @@ impl Book {
 
     /// What was planned could not be charged, or was nothing: whoever holds nothing is told so.
     /// `full_after` is what the look said: nothing comes free before, unless the limit changes.
-    pub fn handle_nothing(&mut self, full_after: MicroSpan, now: Micros) -> Vec<Assignment> {
+    pub fn handle_nothing(&mut self, full_after: DurationUs, now: TimestampUs) -> Vec<Assignment> {
         self.tries = 0;
         if self.quiet_until <= now {
             let waits = match full_after {
-                MicroSpan::ZERO => TRY_AGAIN_AFTER,
+                DurationUs::ZERO => TRY_AGAIN_AFTER,
                 full_after => full_after.min(ASK_EVERY),
             };
             self.quiet_until = now + waits;
@@ -199,7 +199,7 @@ impl Book {
 
     /// Nobody knows what became of the look or the charge: it is tried again after a while.
     /// Returned is who holds nothing meanwhile, or not for long.
-    pub fn handle_failure(&mut self, now: Micros) -> Vec<MemberId> {
+    pub fn handle_failure(&mut self, now: TimestampUs) -> Vec<MemberId> {
         self.quiet_until = now + ASK_EVERY;
         let members = self.members.iter();
         let without = members.filter(|(_, member)| member.left(now) == 0 || ends_soon(member, now));
@@ -213,7 +213,7 @@ impl Book {
         &mut self,
         plan: &Plan,
         (policy, verdict): (&Policy, &Verdict),
-        (asked_at, now): (Micros, Micros),
+        (asked_at, now): (TimestampUs, TimestampUs),
     ) -> Vec<Assignment> {
         if !verdict.is_admitted() {
             // Others were faster. What is left is looked at again.
@@ -236,7 +236,7 @@ impl Book {
             let Some(member) = self.members.get_mut(&id) else {
                 continue;
             };
-            member.handle_assigned(calls, now, now + MicroSpan::from_secs(seconds.into()));
+            member.handle_assigned(calls, now, now + DurationUs::from_secs(seconds.into()));
             assignments.push(Assignment {
                 member: id,
                 calls,
@@ -253,8 +253,8 @@ impl Book {
 
     /// Whoever holds nothing, or not for long, is told so: otherwise it would do what it does
     /// without an assignment.
-    fn tell_nothing(&mut self, now: Micros) -> Vec<Assignment> {
-        let ends_at = now + MicroSpan::from_secs(NOTHING_FOR_SECONDS.into());
+    fn tell_nothing(&mut self, now: TimestampUs) -> Vec<Assignment> {
+        let ends_at = now + DurationUs::from_secs(NOTHING_FOR_SECONDS.into());
         let members = self.members.iter_mut();
         let over = members.filter(|(_, member)| ends_soon(member, now));
         let told = over.map(|(id, member)| {
@@ -278,7 +278,7 @@ impl Book {
     }
 
     /// What members got is compared within a window, and within a minute of a long one.
-    fn compare_anew(&mut self, room: Room, now: Micros) {
+    fn compare_anew(&mut self, room: Room, now: TimestampUs) {
         if now >= self.compared_until {
             self.compared_until = now + room.ends_in.min(AHEAD);
             self.tries = 0;
@@ -290,11 +290,11 @@ impl Book {
 }
 
 /// Whether it is to be told something new.
-fn is_told(member: &Member, now: Micros) -> bool {
+fn is_told(member: &Member, now: TimestampUs) -> bool {
     member.is_short(now) || ends_soon(member, now)
 }
 
-fn ends_soon(member: &Member, now: Micros) -> bool {
+fn ends_soon(member: &Member, now: TimestampUs) -> bool {
     let held = member.held.as_ref();
     held.is_none_or(|held| held.ends_at <= now + BEFORE_THE_END)
 }

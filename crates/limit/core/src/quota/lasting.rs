@@ -9,23 +9,23 @@
 //! that fires late.
 
 use crate::policy::Policy;
-use crate::time::{MicroSpan, Micros};
+use crate::time::{DurationUs, TimestampUs};
 
 /// How late a message may arrive, and a timer fire, both together. Longer than either takes in a
 /// process that is not stopped. It costs that part of each window; a shorter one would let calls
 /// slip into the next.
-pub const MARGIN: MicroSpan = MicroSpan::from_secs(1);
+pub const MARGIN: DurationUs = DurationUs::from_secs(1);
 
 /// The longest time. After it, what is left is lost, so it is long; and for so long holds what was
 /// assigned by a limit that was lowered.
-pub const LONGEST: MicroSpan = MicroSpan::from_secs(600);
+pub const LONGEST: DurationUs = DurationUs::from_secs(600);
 
 /// Most calls of one assignment: more than an Envoy lets through between two reports.
 pub const CALLS_MOST: u32 = 1_000_000;
 
 /// The shortest window out of which something can be assigned: Envoy reads whole seconds, and
 /// those, with the margin, would be all of a shorter one.
-pub const WINDOW_SHORTEST: MicroSpan = MicroSpan::from_secs(10);
+pub const WINDOW_SHORTEST: DurationUs = DurationUs::from_secs(10);
 
 /// Why nothing can be assigned out of a limit.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
@@ -40,7 +40,7 @@ pub enum UnfitError {
     )]
     Window {
         /// How long it is.
-        window: MicroSpan,
+        window: DurationUs,
     },
 }
 
@@ -51,7 +51,7 @@ pub enum UnfitError {
 /// [`UnfitError`] says what is in the way.
 pub fn check(policy: &Policy) -> Result<(), UnfitError> {
     let window = policy.rate().window();
-    if policy.begins_anew_after(Micros(0)).is_none() {
+    if policy.begins_anew_after(TimestampUs(0)).is_none() {
         return Err(UnfitError::Algorithm);
     }
     if window < WINDOW_SHORTEST {
@@ -64,15 +64,15 @@ pub fn check(policy: &Policy) -> Result<(), UnfitError> {
 /// it at once. `full_after` is what the verdict said: how long the window of the charge still
 /// takes, at a moment that was not earlier.
 #[must_use]
-pub fn ends_at(policy: &Policy, asked_at: Micros, full_after: MicroSpan) -> Micros {
+pub fn ends_at(policy: &Policy, asked_at: TimestampUs, full_after: DurationUs) -> TimestampUs {
     let left = full_after.min(policy.rate().window());
-    let left = MicroSpan(left.0.saturating_sub(MARGIN.0));
+    let left = DurationUs(left.0.saturating_sub(MARGIN.0));
     asked_at + left.min(LONGEST)
 }
 
 /// The whole seconds until then, as Envoy reads them; `None` if there are none.
 #[must_use]
-pub fn seconds_until(ends_at: Micros, now: Micros) -> Option<u32> {
+pub fn seconds_until(ends_at: TimestampUs, now: TimestampUs) -> Option<u32> {
     let seconds = ends_at.since(now).0 / 1_000_000;
     u32::try_from(seconds).ok().filter(|seconds| *seconds > 0)
 }
@@ -86,15 +86,15 @@ mod tests {
     use super::*;
 
     fn fixed(seconds: u64) -> Policy {
-        let rate = Rate::new(10, MicroSpan::from_secs(seconds)).unwrap();
+        let rate = Rate::new(10, DurationUs::from_secs(seconds)).unwrap();
         Policy::FixedWindow(FixedWindow::new(rate))
     }
 
     #[test]
     fn what_is_charged_is_spent_a_margin_before_its_window_ends() {
         let check = |full_after: u64, expected| {
-            let ends_at = ends_at(&fixed(3_600), Micros(7), MicroSpan(full_after));
-            assert_eq!(ends_at, Micros(7 + expected), "{full_after}");
+            let ends_at = ends_at(&fixed(3_600), TimestampUs(7), DurationUs(full_after));
+            assert_eq!(ends_at, TimestampUs(7 + expected), "{full_after}");
         };
         check(30_000_000, 29_000_000);
         check(1_000_000, 0);
@@ -106,18 +106,18 @@ mod tests {
 
     #[test]
     fn a_time_is_told_in_whole_seconds_rounded_down() {
-        let told = |until: u64| seconds_until(Micros(5 + until), Micros(5));
+        let told = |until: u64| seconds_until(TimestampUs(5 + until), TimestampUs(5));
         let untils = [0, 999_999, 1_000_000, 1_999_999, 59_000_001];
         assert_eq!(untils.map(told), [None, None, Some(1), Some(1), Some(59)]);
-        assert_eq!(seconds_until(Micros(4), Micros(5)), None);
+        assert_eq!(seconds_until(TimestampUs(4), TimestampUs(5)), None);
     }
 
     #[test]
     fn fixed_windows_that_are_long_enough_can_be_assigned() {
         assert_eq!(check(&fixed(60)), Ok(()));
-        let window = MicroSpan::from_secs(1);
+        let window = DurationUs::from_secs(1);
         assert_eq!(check(&fixed(1)), Err(UnfitError::Window { window }));
-        let rate = Rate::new(10, MicroSpan::from_secs(60)).unwrap();
+        let rate = Rate::new(10, DurationUs::from_secs(60)).unwrap();
         let gcra = Policy::Gcra(Gcra::new(rate, 5).unwrap());
         assert_eq!(check(&gcra), Err(UnfitError::Algorithm));
     }

@@ -7,14 +7,14 @@ use alloc::vec::Vec;
 
 /// What one of those wants who share.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Want {
+pub struct QuotaDemand {
     /// What it got before.
     pub got: u64,
     /// What it wants now.
     pub more: u32,
 }
 
-impl Want {
+impl QuotaDemand {
     fn below(&self, level: u64) -> u64 {
         level.saturating_sub(self.got).min(self.more.into())
     }
@@ -22,7 +22,7 @@ impl Want {
 
 /// What each gets of `room`, in their order: all of it if they want as much.
 #[must_use]
-pub fn shares(wants: &[Want], room: u32) -> Vec<u32> {
+pub fn shares(wants: &[QuotaDemand], room: u32) -> Vec<u32> {
     let sum = |level: u64| -> u64 { wants.iter().map(|want| want.below(level)).sum() };
     let room = u64::from(room);
     let highest = wants
@@ -57,7 +57,7 @@ pub fn shares(wants: &[Want], room: u32) -> Vec<u32> {
 /// equal part, or one, is everybody's who wants it, and only the rest finds its level. Nobody's
 /// part depends on its place, but for a single call.
 #[must_use]
-pub fn parts(wants: &[(Want, bool)], room: u32) -> Vec<u32> {
+pub fn parts(wants: &[(QuotaDemand, bool)], room: u32) -> Vec<u32> {
     let told = wants.iter().filter(|(_, is_told)| *is_told).count();
     let told = u32::try_from(told).unwrap_or(u32::MAX).max(1);
     let least = (room / told.saturating_mul(2)).max(1);
@@ -69,11 +69,14 @@ pub fn parts(wants: &[(Want, bool)], room: u32) -> Vec<u32> {
         floor
     });
     let floors: Vec<u32> = floors.collect();
-    let rest = wants.iter().zip(&floors).map(|((want, _), floor)| Want {
-        got: want.got.saturating_add(u64::from(*floor)),
-        more: want.more - floor,
-    });
-    let rest: Vec<Want> = rest.collect();
+    let rest = wants
+        .iter()
+        .zip(&floors)
+        .map(|((want, _), floor)| QuotaDemand {
+            got: want.got.saturating_add(u64::from(*floor)),
+            more: want.more - floor,
+        });
+    let rest: Vec<QuotaDemand> = rest.collect();
     let parts = floors.iter().zip(shares(&rest, left)).zip(wants);
     let parts =
         parts.map(|((floor, share), (_, is_told))| if *is_told { floor + share } else { 0 });
@@ -87,9 +90,9 @@ mod tests {
     use super::*;
 
     fn check(wants: &[(u64, u32)], room: u32, expected: &[u32]) {
-        let wants: Vec<Want> = wants
+        let wants: Vec<QuotaDemand> = wants
             .iter()
-            .map(|&(got, more)| Want { got, more })
+            .map(|&(got, more)| QuotaDemand { got, more })
             .collect();
         assert_eq!(shares(&wants, room), expected, "{wants:?} {room}");
     }
@@ -111,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_figures_do_not_overflow() {
+    fn the_largest_stats_do_not_overflow() {
         let most = (u64::MAX, u32::MAX);
         check(&[most, (0, u32::MAX)], u32::MAX, &[0, u32::MAX]);
         check(&[most, most], u32::MAX, &[0, 0]);
@@ -119,8 +122,8 @@ mod tests {
 
     #[test]
     fn whoever_is_told_gets_some_wherever_it_stands() {
-        let told = |got, more| (Want { got, more }, true);
-        let check = |wants: [(Want, bool); 2], room, expected: [u32; 2]| {
+        let told = |got, more| (QuotaDemand { got, more }, true);
+        let check = |wants: [(QuotaDemand, bool); 2], room, expected: [u32; 2]| {
             assert_eq!(parts(&wants, room), expected, "{wants:?} {room}");
             let (turned, expected) = ([wants[1], wants[0]], [expected[1], expected[0]]);
             assert_eq!(parts(&turned, room), expected, "{turned:?} {room}");
@@ -131,13 +134,13 @@ mod tests {
         check([told(0, 50), told(0, 50)], 420, [50, 50]);
         // The part of who is not told stays where it is.
         check(
-            [(Want { got: 0, more: 90 }, false), told(0, 90)],
+            [(QuotaDemand { got: 0, more: 90 }, false), told(0, 90)],
             100,
             [0, 50],
         );
     }
 
-    fn check_parts(wants: [(Want, bool); 3], room: u32) {
+    fn check_parts(wants: [(QuotaDemand, bool); 3], room: u32) {
         let parts = parts(&wants, room);
         let said = format!("{wants:?} {room} {parts:?}");
         assert!(parts.iter().sum::<u32>() <= room, "{said}");
@@ -155,7 +158,7 @@ mod tests {
         let mut each = Vec::new();
         for got in [0, 4, 50] {
             for more in [0, 1, 3, 60] {
-                each.extend([true, false].map(|is_told| (Want { got, more }, is_told)));
+                each.extend([true, false].map(|is_told| (QuotaDemand { got, more }, is_told)));
             }
         }
         for one in &each {

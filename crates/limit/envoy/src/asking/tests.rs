@@ -4,21 +4,21 @@ use std::net::SocketAddr;
 
 use crate::config::{File, SameDomain, read};
 use anteroom_config::{RateLimitHeaders, RateLimitStore};
-use anteroom_limit::time::Micros;
+use anteroom_limit::time::TimestampUs;
 use anteroom_limit_store::mixed::MixedCounts;
 
 use super::*;
 use crate::wire;
 
 /// Whoever answers by this file.
-pub(crate) fn asking(text: &str, shadow_mode: bool) -> Asking {
+pub(crate) fn asking(text: &str, shadow_mode: bool) -> RequestHandler {
     let counts = Counts::Local(Arc::new(MixedCounts::new(100)));
-    let now = Arc::new(|| Micros(1_767_225_613_000_000));
+    let now = Arc::new(|| TimestampUs(1_767_225_613_000_000));
     asking_of(text, shadow_mode, counts, now)
 }
 
 /// The same with counts and a clock of the test's.
-pub(crate) fn asking_of(text: &str, shadow_mode: bool, counts: Counts, now: Now) -> Asking {
+pub(crate) fn asking_of(text: &str, shadow_mode: bool, counts: Counts, now: Now) -> RequestHandler {
     let any = Some(SocketAddr::from(([127, 0, 0, 1], 0)));
     let config = RateLimitServiceConfig {
         grpc: any,
@@ -38,7 +38,7 @@ pub(crate) fn asking_of(text: &str, shadow_mode: bool, counts: Counts, now: Now)
         bytes: text.as_bytes(),
     };
     let limits = read(&[file], SameDomain::Refused).unwrap().limits;
-    Asking::new(&config, limits, counts, now).unwrap()
+    RequestHandler::new(&config, limits, counts, now).unwrap()
 }
 
 /// A question of the domain `d` about this key, so many times.

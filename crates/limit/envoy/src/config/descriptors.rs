@@ -116,7 +116,7 @@ struct OfKey {
 
 /// How a descriptor was found.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum How {
+pub(crate) enum MatchKind {
     /// It has the value.
     Value,
     /// It has a pattern that the value fits.
@@ -215,11 +215,11 @@ impl Level {
     /// The descriptor that an entry of a request meets: the one with its value, or else the first
     /// one in the order of the files whose pattern it fits, or else the one with its key and no
     /// value.
-    pub(crate) fn find(&self, key: &str, value: &str) -> Option<(&Descriptor, How)> {
+    pub(crate) fn find(&self, key: &str, value: &str) -> Option<(&Descriptor, MatchKind)> {
         let of_key = self.by_key.get(key);
         let exact = of_key.and_then(|of_key| of_key.by_value.get(value));
         if let Some(index) = exact {
-            return Some((self.at(*index), How::Value));
+            return Some((self.at(*index), MatchKind::Value));
         }
         let by_value = of_key.and_then(|of_key| self.first_fitting(&of_key.wild_values, value));
         let by_key = if self.wild_keys.is_empty() {
@@ -233,10 +233,10 @@ impl Level {
             (one, other) => one.or(other),
         };
         if let Some(index) = wild {
-            return Some((self.at(index), How::Pattern));
+            return Some((self.at(index), MatchKind::Pattern));
         }
         let bare = of_key.and_then(|of_key| of_key.bare)?;
-        Some((self.at(bare), How::Key))
+        Some((self.at(bare), MatchKind::Key))
     }
 
     fn first_fitting(&self, indices: &[u32], text: &str) -> Option<u32> {
@@ -283,7 +283,7 @@ mod tests {
         level
     }
 
-    fn check(level: &Level, key: &str, value: &str, expected: Option<(&str, &str, How)>) {
+    fn check(level: &Level, key: &str, value: &str, expected: Option<(&str, &str, MatchKind)>) {
         let found = level.find(key, value);
         let found = found.map(|(found, how)| (&*found.key, &*found.value, how));
         assert_eq!(found, expected, "{key} {value}");
@@ -292,45 +292,50 @@ mod tests {
     #[test]
     fn values_go_before_patterns_and_patterns_before_bare_keys() {
         let level = level(&[("k", ""), ("k", "a*"), ("k", "ab"), ("k", "*b")]);
-        check(&level, "k", "ab", Some(("k", "ab", How::Value)));
-        check(&level, "k", "axb", Some(("k", "a*", How::Pattern)));
-        check(&level, "k", "xb", Some(("k", "*b", How::Pattern)));
-        check(&level, "k", "x", Some(("k", "", How::Key)));
-        check(&level, "k", "", Some(("k", "", How::Key)));
+        check(&level, "k", "ab", Some(("k", "ab", MatchKind::Value)));
+        check(&level, "k", "axb", Some(("k", "a*", MatchKind::Pattern)));
+        check(&level, "k", "xb", Some(("k", "*b", MatchKind::Pattern)));
+        check(&level, "k", "x", Some(("k", "", MatchKind::Key)));
+        check(&level, "k", "", Some(("k", "", MatchKind::Key)));
         check(&level, "other", "ab", None);
         // A pattern that comes word for word is a value.
-        check(&level, "k", "*b", Some(("k", "*b", How::Value)));
+        check(&level, "k", "*b", Some(("k", "*b", MatchKind::Value)));
     }
 
     #[test]
     fn of_several_patterns_the_first_one_holds() {
         let first = level(&[("k", "*b"), ("k", "a*")]);
-        check(&first, "k", "ab", Some(("k", "*b", How::Pattern)));
+        check(&first, "k", "ab", Some(("k", "*b", MatchKind::Pattern)));
         let second = level(&[("k", "a*"), ("k", "*b")]);
-        check(&second, "k", "ab", Some(("k", "a*", How::Pattern)));
+        check(&second, "k", "ab", Some(("k", "a*", MatchKind::Pattern)));
         let key = level(&[("*", ""), ("k", "a*")]);
-        check(&key, "k", "ab", Some(("*", "", How::Pattern)));
+        check(&key, "k", "ab", Some(("*", "", MatchKind::Pattern)));
         let value = level(&[("k", "a*"), ("*", "")]);
-        check(&value, "k", "ab", Some(("k", "a*", How::Pattern)));
-        check(&value, "j", "ab", Some(("*", "", How::Pattern)));
+        check(&value, "k", "ab", Some(("k", "a*", MatchKind::Pattern)));
+        check(&value, "j", "ab", Some(("*", "", MatchKind::Pattern)));
     }
 
     #[test]
     fn a_star_in_a_key_fits_as_in_the_reference() {
         let level = level(&[("user*", ""), ("a*", "b")]);
-        check(&level, "user", "", Some(("user*", "", How::Pattern)));
-        check(&level, "user_id", "7", Some(("user*", "", How::Pattern)));
-        check(&level, "axx", "b", Some(("a*", "b", How::Pattern)));
+        check(&level, "user", "", Some(("user*", "", MatchKind::Pattern)));
+        check(
+            &level,
+            "user_id",
+            "7",
+            Some(("user*", "", MatchKind::Pattern)),
+        );
+        check(&level, "axx", "b", Some(("a*", "b", MatchKind::Pattern)));
         check(&level, "axx", "c", None);
     }
 
     #[test]
     fn keys_and_values_that_look_alike_when_joined_stay_apart() {
         let level = level(&[("a_b", ""), ("a", "b"), ("a", "b_c"), ("a_b", "c")]);
-        check(&level, "a_b", "x", Some(("a_b", "", How::Key)));
-        check(&level, "a", "b", Some(("a", "b", How::Value)));
-        check(&level, "a", "b_c", Some(("a", "b_c", How::Value)));
-        check(&level, "a_b", "c", Some(("a_b", "c", How::Value)));
+        check(&level, "a_b", "x", Some(("a_b", "", MatchKind::Key)));
+        check(&level, "a", "b", Some(("a", "b", MatchKind::Value)));
+        check(&level, "a", "b_c", Some(("a", "b_c", MatchKind::Value)));
+        check(&level, "a_b", "c", Some(("a_b", "c", MatchKind::Value)));
         check(&level, "a", "x", None);
     }
 

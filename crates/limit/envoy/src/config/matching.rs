@@ -13,7 +13,7 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 
 use crate::config::algorithm::AlgorithmChoice;
-use crate::config::descriptors::{Descriptor, How, Level, Limit, RateLimits, Rule};
+use crate::config::descriptors::{Descriptor, Level, Limit, MatchKind, RateLimits, Rule};
 use crate::config::metadata::Metadata;
 use crate::config::unit::Unit;
 use identity::CounterIdentity;
@@ -153,13 +153,13 @@ fn brought<'l>(
 struct Step<'l, 'r> {
     entry: Entry<'r>,
     descriptor: &'l Descriptor,
-    how: How,
+    how: MatchKind,
 }
 
 impl<'l> Step<'l, '_> {
     /// What counts in place of the value: the pattern, where all that fits it shares one counter.
     fn shared(&self) -> Option<Cow<'l, str>> {
-        let is_shared = self.how == How::Pattern && self.descriptor.node.is_shared;
+        let is_shared = self.how == MatchKind::Pattern && self.descriptor.node.is_shared;
         is_shared.then(|| self.descriptor.stand_in(self.entry.key))
     }
 }

@@ -19,10 +19,10 @@ descriptors:
 const CHECK: &str = "/grpc.health.v1.Health/Check";
 
 /// A door behind which so many calls are decided about at once.
-fn door(calls: usize, budget: &Budget) -> GrpcDoor<impl Health> {
+fn door(calls: usize, budget: &Budget) -> GrpcEndpoint<impl Health> {
     let asking = Arc::new(asking(FILE, false));
     let (_, stopped) = tokio::sync::watch::channel(false);
-    GrpcDoor {
+    GrpcEndpoint {
         quotas: Quotas::start(&asking, stopped).0,
         asking,
         health: health_reporter().1,
@@ -37,7 +37,7 @@ fn framed(message: &[u8]) -> Full<Bytes> {
 }
 
 /// The status that a call comes back with, if it failed.
-async fn code<B>(door: GrpcDoor<impl Health>, path: &str, body: B) -> Option<Code>
+async fn code<B>(door: GrpcEndpoint<impl Health>, path: &str, body: B) -> Option<Code>
 where
     B: http_body::Body<Data = Bytes, Error: Into<BoxError>> + Unpin + Send + 'static,
 {
@@ -47,7 +47,7 @@ where
     Status::from_header_map(answer.headers()).map(|status| status.code())
 }
 
-async fn asked(door: GrpcDoor<impl Health>, question: RateLimitRequest) -> Option<Code> {
+async fn asked(door: GrpcEndpoint<impl Health>, question: RateLimitRequest) -> Option<Code> {
     code(door, SHOULD_RATE_LIMIT, framed(&question.encode_to_vec())).await
 }
 

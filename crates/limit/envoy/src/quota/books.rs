@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use anteroom_limit::policy::Policy;
-use anteroom_limit::quota::book::{Book, MemberId};
-use anteroom_limit::time::Micros;
+use anteroom_limit::quota::book::{MemberId, QuotaLedger};
+use anteroom_limit::time::TimestampUs;
 use anteroom_limit_store::CallKey;
 use tokio::sync::mpsc;
 use tonic::Status;
@@ -17,7 +17,7 @@ use tonic::Status;
 use crate::quota::STREAMS_MAX;
 use crate::quota::bucket::Counted;
 use crate::quota::stream::BUCKETS_MAX;
-use crate::quota::told::{Line, Told};
+use crate::quota::told::{Assignments, Line};
 use crate::wire::quota::BucketId;
 
 /// Books, with those of limits that nobody shares any more and that are to be charged for what went
@@ -33,7 +33,7 @@ pub(crate) struct Route {
 
 /// A limit that somebody shares.
 pub(crate) struct Bucket {
-    pub(crate) book: Book,
+    pub(crate) book: QuotaLedger,
     pub(crate) policy: Policy,
     pub(crate) routes: HashMap<MemberId, Route>,
     turn: Turn,
@@ -52,7 +52,7 @@ enum Turn {
 
 /// All of them.
 #[derive(Default)]
-pub(crate) struct Books {
+pub(crate) struct QuotaLedgers {
     buckets: HashMap<CallKey, Bucket>,
     /// Those that are due, by their numbers.
     waiting: BTreeMap<u64, CallKey>,
@@ -60,7 +60,7 @@ pub(crate) struct Books {
 }
 
 impl Bucket {
-    pub(crate) fn say(&self, member: MemberId, told: Told) {
+    pub(crate) fn say(&self, member: MemberId, told: Assignments) {
         if let Some(Route { id, outbox }) = self.routes.get(&member) {
             let id = Arc::clone(id);
             // Whoever reads so slowly is told nothing; what was charged for it is lost.
@@ -83,7 +83,7 @@ impl Bucket {
     }
 }
 
-impl Books {
+impl QuotaLedgers {
     pub(crate) fn len(&self) -> usize {
         self.buckets.len()
     }
@@ -105,7 +105,7 @@ impl Books {
     pub(crate) fn bucket(&mut self, counted: &Counted) -> &mut Bucket {
         let Counted { key, policy, .. } = *counted;
         let bucket = self.buckets.entry(key).or_insert_with(|| Bucket {
-            book: Book::default(),
+            book: QuotaLedger::default(),
             policy,
             routes: HashMap::new(),
             turn: Turn::Rests,
@@ -124,12 +124,12 @@ impl Books {
     pub(crate) fn forgive(&mut self, key: CallKey) {
         let bucket = self.buckets.get_mut(&key);
         if let Some(bucket) = bucket.filter(|bucket| bucket.routes.is_empty()) {
-            bucket.book = Book::default();
+            bucket.book = QuotaLedger::default();
         }
     }
 
     /// Lines a limit up if it is due; forgets it if nobody shares it.
-    pub(crate) fn line_up(&mut self, key: CallKey, now: Micros) {
+    pub(crate) fn line_up(&mut self, key: CallKey, now: TimestampUs) {
         let Some(bucket) = self.buckets.get_mut(&key) else {
             return;
         };
@@ -151,7 +151,7 @@ impl Books {
     }
 
     /// Those that are due because time has passed.
-    pub(crate) fn line_all_up(&mut self, now: Micros) {
+    pub(crate) fn line_all_up(&mut self, now: TimestampUs) {
         let all: Vec<CallKey> = self.buckets.keys().copied().collect();
         for key in all {
             self.line_up(key, now);
@@ -159,7 +159,7 @@ impl Books {
     }
 
     /// The first of those that wait and are still due: it is looked at.
-    pub(crate) fn next(&mut self, now: Micros) -> Option<(CallKey, Policy)> {
+    pub(crate) fn next(&mut self, now: TimestampUs) -> Option<(CallKey, Policy)> {
         while let Some((_, key)) = self.waiting.pop_first() {
             let Some(bucket) = self.buckets.get_mut(&key) else {
                 continue;

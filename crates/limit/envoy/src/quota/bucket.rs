@@ -5,7 +5,7 @@ use anteroom_limit::policy::Policy;
 use anteroom_limit::quota::lasting::{self, UnfitError};
 use anteroom_limit_store::CallKey;
 
-use crate::asking::Asking;
+use crate::asking::RequestHandler;
 use crate::policy::policy;
 
 /// Most bytes of all keys and values of a bucket. A thousand of them are one report.
@@ -36,7 +36,7 @@ pub(crate) type Pairs = Vec<(String, String)>;
 
 /// What a bucket meets in a domain, and, of one that is unfit, which limit it is and why.
 pub(crate) fn target(
-    (limits, asking): (&RateLimits, &Asking),
+    (limits, asking): (&RateLimits, &RequestHandler),
     domain: &str,
     pairs: &Pairs,
 ) -> (Target, Option<(String, UnfitError)>) {

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use crate::config::{ENTRIES_MAX, RateLimits};
 use anteroom_limit::quota::book::MemberId;
-use anteroom_limit::time::{MicroSpan, Micros};
+use anteroom_limit::time::{DurationUs, TimestampUs};
 use futures_util::Stream;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio::time::{Instant, sleep_until, timeout};
@@ -19,10 +19,10 @@ use tonic::{Request, Response, Status, Streaming};
 
 use crate::budget::Budget;
 use crate::quota::Quotas;
+use crate::quota::actor::StreamEvent;
 use crate::quota::books::Route;
 use crate::quota::bucket::{BUCKET_BYTES_MAX, Pairs, Target, target};
-use crate::quota::desk::Fact;
-use crate::quota::told::{Line, Told, answers};
+use crate::quota::told::{Assignments, Line, answers};
 use crate::wire::quota::{
     BucketId, BucketQuotaUsage, RateLimitQuotaResponse, RateLimitQuotaUsageReports,
 };
@@ -41,7 +41,7 @@ const PAIR_BYTES: usize = 100;
 /// second or so.
 const MESSAGE_EVERY: Duration = Duration::from_millis(2);
 /// A bucket that told of no request for so long is abandoned, so that nothing is kept for it.
-const IDLE_AFTER: MicroSpan = MicroSpan::from_secs(300);
+const IDLE_AFTER: DurationUs = DurationUs::from_secs(300);
 /// A stream without a report for so long is ended: it takes the place of another, and an Envoy
 /// reports every few seconds, also when it has nothing to tell. It would open another one at its
 /// next report.
@@ -51,7 +51,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(60);
 /// For how long it is told that something is unlimited, or cannot be had at all.
 const BLANKET_SECONDS: u32 = 60;
 /// How often: files change.
-const BLANKET_EVERY: MicroSpan = MicroSpan::from_secs(5);
+const BLANKET_EVERY: DurationUs = DurationUs::from_secs(5);
 
 /// The service of one call.
 pub(crate) struct Opened(pub(crate) Quotas);
@@ -67,7 +67,7 @@ impl StreamingService<RateLimitQuotaUsageReports> for Opened {
         let quotas = self.0.clone();
         Box::pin(async move {
             let Ok(permit) = Arc::clone(&quotas.streams).try_acquire_owned() else {
-                add(&quotas.tally().refused, 1);
+                add(&quotas.counters().refused, 1);
                 return Err(Status::resource_exhausted("too many streams of quotas"));
             };
             let (outbox, lines) = mpsc::channel(LINES_MAX);
@@ -95,9 +95,9 @@ struct Subscription {
     /// What the target was found in.
     limits: Arc<RateLimits>,
     /// When it last told of a request.
-    busy_at: Micros,
+    busy_at: TimestampUs,
     /// When it was told for all calls at once.
-    told_at: Option<Micros>,
+    told_at: Option<TimestampUs>,
 }
 
 /// The reading end of a stream.
@@ -113,9 +113,9 @@ struct Subscriber {
 
 impl Subscriber {
     async fn run(mut self, reports: Streaming<RateLimitQuotaUsageReports>) {
-        add(&self.quotas.tally().streams, 1);
+        add(&self.quotas.counters().streams, 1);
         if let Err(status) = self.read(reports).await {
-            add(&self.quotas.tally().refused, 1);
+            add(&self.quotas.counters().refused, 1);
             // Whoever reads so slowly is not told why.
             let _ = self.outbox.try_send(Err(status));
         }
@@ -125,7 +125,11 @@ impl Subscriber {
         let asking = Arc::clone(&self.quotas.asking);
         // First its permit: whoever sees that it is gone finds place.
         drop(self);
-        asking.tally.quota.streams.fetch_sub(1, Ordering::Relaxed);
+        asking
+            .counters
+            .quota
+            .streams
+            .fetch_sub(1, Ordering::Relaxed);
     }
 
     /// Reads until the client is gone, is silent, breaks a rule, or the service ends. Then the
@@ -198,7 +202,7 @@ impl Subscriber {
     async fn handle_usage(&mut self, usage: BucketQuotaUsage) {
         let (allowed, denied) = (usage.num_requests_allowed, usage.num_requests_denied);
         let Some(id) = usage.bucket_id.filter(|id| !id.bucket.is_empty()) else {
-            add(&self.quotas.tally().refused, 1);
+            add(&self.quotas.counters().refused, 1);
             return;
         };
         let now = self.quotas.clock.now();
@@ -214,8 +218,8 @@ impl Subscriber {
             self.refuse(id, bytes);
             return;
         }
-        add(&self.quotas.tally().allowed, allowed);
-        add(&self.quotas.tally().denied, denied);
+        add(&self.quotas.counters().allowed, allowed);
+        add(&self.quotas.counters().denied, denied);
         self.find_target(&pairs, id, now).await;
         let Some(subscription) = self.subscriptions.get_mut(&pairs) else {
             return;
@@ -224,20 +228,20 @@ impl Subscriber {
             subscription.busy_at = now;
         }
         let (member, target) = (subscription.member, subscription.target);
-        let is_time = |told_at: Micros| now.since(told_at) >= BLANKET_EVERY;
+        let is_time = |told_at: TimestampUs| now.since(told_at) >= BLANKET_EVERY;
         let is_to_be_told = subscription.told_at.is_none_or(is_time);
         let seconds = BLANKET_SECONDS;
         let (fact, blanket) = match target {
             Target::Limit(counted) if counted.is_shadow => {
                 let calls = allowed;
                 (
-                    Some(Fact::Spent { counted, calls }),
-                    Some(Told::Allowed { seconds }),
+                    Some(StreamEvent::Spent { counted, calls }),
+                    Some(Assignments::Allowed { seconds }),
                 )
             }
             Target::Limit(counted) => {
                 let policy = counted.policy;
-                let fact = Fact::Reported {
+                let fact = StreamEvent::Reported {
                     member,
                     policy,
                     allowed,
@@ -245,8 +249,8 @@ impl Subscriber {
                 };
                 (Some(fact), None)
             }
-            Target::Unlimited => (None, Some(Told::Allowed { seconds })),
-            Target::Unfit => (None, Some(Told::Denied { seconds })),
+            Target::Unlimited => (None, Some(Assignments::Allowed { seconds })),
+            Target::Unfit => (None, Some(Assignments::Denied { seconds })),
         };
         if let Some(told) = blanket.filter(|_| is_to_be_told) {
             subscription.told_at = Some(now);
@@ -254,12 +258,12 @@ impl Subscriber {
             self.say(&id, told);
         }
         if let Some(fact) = fact {
-            self.tell_desk(fact).await;
+            self.tell_actor(fact).await;
         }
     }
 
     /// Sees to it that a bucket has a subscription by what files say now.
-    async fn find_target(&mut self, pairs: &Pairs, id: BucketId, now: Micros) {
+    async fn find_target(&mut self, pairs: &Pairs, id: BucketId, now: TimestampUs) {
         let known = self.subscriptions.get(pairs);
         if known.is_some_and(|known| Arc::ptr_eq(&known.limits, &self.limits)) {
             return;
@@ -303,7 +307,7 @@ impl Subscriber {
         {
             let outbox = self.outbox.clone();
             let route = Route { id, outbox };
-            self.tell_desk(Fact::Joined {
+            self.tell_actor(StreamEvent::Joined {
                 member,
                 counted,
                 route,
@@ -314,7 +318,7 @@ impl Subscriber {
 
     /// Says once for each limit of the files as they are that nothing can be assigned out of it.
     fn tell_unfit(&self, limit: &str, error: &anteroom_limit::quota::lasting::UnfitError) {
-        let told = add(&self.quotas.tally().unfit, 1);
+        let told = add(&self.quotas.counters().unfit, 1);
         if told == 0 || told.is_power_of_two() {
             tracing::error!(limit, %error, "a limit that Envoy wants to be assigned ahead lets \
                                             nothing through");
@@ -330,7 +334,7 @@ impl Subscriber {
             .extract_if(|_, subscription| is_idle(subscription));
         let idle: Vec<Subscription> = idle.map(|(_, subscription)| subscription).collect();
         for subscription in idle {
-            self.say(&subscription.id, Told::Abandoned);
+            self.say(&subscription.id, Assignments::Abandoned);
             self.leave(subscription.member).await;
         }
     }
@@ -338,17 +342,17 @@ impl Subscriber {
     /// Says that a bucket is not kept, so that Envoy forgets it, too. What waits to be said so is
     /// bounded: a name can be as long as a report.
     fn refuse(&self, id: BucketId, bytes: usize) {
-        add(&self.quotas.tally().refused, 1);
+        add(&self.quotas.counters().refused, 1);
         if let Ok(held) = self.refused.hold(bytes + id.bucket.len() * PAIR_BYTES) {
-            add(&self.quotas.tally().abandoned, 1);
-            let line = Line::new(Arc::new(id), Told::Abandoned);
+            add(&self.quotas.counters().abandoned, 1);
+            let line = Line::new(Arc::new(id), Assignments::Abandoned);
             let _ = self.outbox.try_send(Ok(line.holding(held)));
         }
     }
 
-    fn say(&self, id: &Arc<BucketId>, told: Told) {
-        if told == Told::Abandoned {
-            add(&self.quotas.tally().abandoned, 1);
+    fn say(&self, id: &Arc<BucketId>, told: Assignments) {
+        if told == Assignments::Abandoned {
+            add(&self.quotas.counters().abandoned, 1);
         }
         // Whoever reads so slowly is told later, or another time.
         let line = Line::new(Arc::clone(id), told);
@@ -356,10 +360,10 @@ impl Subscriber {
     }
 
     async fn leave(&self, member: MemberId) {
-        self.tell_desk(Fact::Gone { member }).await;
+        self.tell_actor(StreamEvent::Gone { member }).await;
     }
 
-    async fn tell_desk(&self, fact: Fact) {
+    async fn tell_actor(&self, fact: StreamEvent) {
         // It ends with the service.
         let _ = self.quotas.facts.send(fact).await;
     }

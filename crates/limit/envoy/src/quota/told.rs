@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anteroom_limit::quota::lasting::{MARGIN, seconds_until};
-use anteroom_limit::time::Micros;
+use anteroom_limit::time::TimestampUs;
 use futures_util::Stream;
 use futures_util::stream::unfold;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
@@ -30,12 +30,12 @@ const FEW: u32 = 8;
 
 /// What is told.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Told {
+pub(crate) enum Assignments {
     /// So many calls, for so many seconds, and not beyond a moment.
     Assigned {
         calls: u32,
         seconds: u32,
-        ends_at: Micros,
+        ends_at: TimestampUs,
     },
     /// All calls, for so many seconds.
     Allowed { seconds: u32 },
@@ -49,13 +49,13 @@ pub(crate) enum Told {
 #[derive(Debug)]
 pub(crate) struct Line {
     id: Arc<BucketId>,
-    told: Told,
+    told: Assignments,
     /// What its name takes, of a bucket that is not kept.
     _held: Option<OwnedSemaphorePermit>,
 }
 
 impl Line {
-    pub(crate) const fn new(id: Arc<BucketId>, told: Told) -> Self {
+    pub(crate) const fn new(id: Arc<BucketId>, told: Assignments) -> Self {
         let _held = None;
         Self { id, told, _held }
     }
@@ -67,10 +67,10 @@ impl Line {
     }
 
     /// As it is sent; nothing if it is too late to tell it.
-    pub(crate) fn actions(&self, now: Micros) -> Vec<BucketAction> {
+    pub(crate) fn actions(&self, now: TimestampUs) -> Vec<BucketAction> {
         let blanket = |rule: BlanketRule| Strategy::BlanketRule(rule.into());
         match self.told {
-            Told::Assigned {
+            Assignments::Assigned {
                 calls,
                 seconds,
                 ends_at,
@@ -88,11 +88,13 @@ impl Line {
                     self.assigned(seconds, bucket),
                 ]
             }
-            Told::Allowed { seconds } => {
+            Assignments::Allowed { seconds } => {
                 vec![self.assigned(seconds, blanket(BlanketRule::AllowAll))]
             }
-            Told::Denied { seconds } => vec![self.assigned(seconds, blanket(BlanketRule::DenyAll))],
-            Told::Abandoned => vec![self.action(Action::AbandonAction(AbandonAction {}))],
+            Assignments::Denied { seconds } => {
+                vec![self.assigned(seconds, blanket(BlanketRule::DenyAll))]
+            }
+            Assignments::Abandoned => vec![self.action(Action::AbandonAction(AbandonAction {}))],
         }
     }
 
@@ -166,12 +168,12 @@ mod tests {
 
     use super::*;
 
-    fn line(told: Told) -> Line {
+    fn line(told: Assignments) -> Line {
         let id = Arc::new(BucketId::default());
         Line::new(id, told)
     }
 
-    fn seconds(told: Told, now: Micros) -> Option<i64> {
+    fn seconds(told: Assignments, now: TimestampUs) -> Option<i64> {
         let action = line(told).actions(now).pop()?.bucket_action?;
         match action {
             Action::QuotaAssignmentAction(action) => Some(action.assignment_time_to_live?.seconds),
@@ -181,12 +183,12 @@ mod tests {
 
     #[test]
     fn what_is_told_late_lasts_less_long() {
-        let told = Told::Assigned {
+        let told = Assignments::Assigned {
             calls: 3,
             seconds: 59,
-            ends_at: Micros(59_500_000),
+            ends_at: TimestampUs(59_500_000),
         };
-        let check = |now, expected| assert_eq!(seconds(told, Micros(now)), expected);
+        let check = |now, expected| assert_eq!(seconds(told, TimestampUs(now)), expected);
         check(0, Some(59));
         check(500_000, Some(59));
         check(500_001, Some(58));
@@ -196,12 +198,12 @@ mod tests {
 
     #[test]
     fn a_bucket_begins_full_whatever_there_was_before() {
-        let told = Told::Assigned {
+        let told = Assignments::Assigned {
             calls: 3,
             seconds: 59,
-            ends_at: Micros(59_500_000),
+            ends_at: TimestampUs(59_500_000),
         };
-        let actions = line(told).actions(Micros(0)).into_iter();
+        let actions = line(told).actions(TimestampUs(0)).into_iter();
         let strategies = actions.map(|action| match action.bucket_action {
             Some(Action::QuotaAssignmentAction(action)) => action.rate_limit_strategy?.strategy,
             _ => None,

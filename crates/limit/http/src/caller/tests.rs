@@ -28,7 +28,7 @@ fn keys_by(parts: &[Part], asked: &Asked) -> Result<Vec<CallKey>, Unknown> {
         headers.append(*name, HeaderValue::from_static(value));
     }
     let readings = Readings::of(asked.path).unwrap();
-    let caller = Caller {
+    let caller = ClientRequest {
         address: asked.address.parse().unwrap(),
         headers: &headers,
         readings: &readings,

@@ -14,13 +14,13 @@ use anteroom_limit::fixed_window::FixedWindow;
 use anteroom_limit::leaky_bucket::LeakyBucket;
 use anteroom_limit::policy::Policy;
 use anteroom_limit::rate::Rate;
-use anteroom_limit::time::{MicroSpan, Micros};
+use anteroom_limit::time::{DurationUs, TimestampUs};
 use anteroom_limit_store::KeyMaker;
 use anteroom_limit_store::local::LocalCounts;
 use anteroom_proxy::forwarded::{Client, Scheme, TrustedProxies};
 use anteroom_proxy::path::Readings;
 use anteroom_proxy::request_context::KnownVisitor;
-use anteroom_room::time::Span;
+use anteroom_room::time::DurationMs;
 use http::HeaderMap;
 use http_body::Body as _;
 use tokio::time::Instant;
@@ -28,12 +28,12 @@ use tower::{Layer as _, ServiceExt as _};
 
 use super::*;
 use crate::caller::{Part, key_of_named};
+use crate::counters::LimitCounters;
 use crate::covers::{Covered, Covers};
-use crate::limit::{Kept, Limit};
+use crate::limit::{Limit, RetainedState};
 use crate::meter::Surroundings;
 use crate::rate_limit_headers::policy_alone;
-use crate::stores::{Contact, CountStores};
-use crate::tally::Tally;
+use crate::stores::{CountStores, StoreContact};
 
 /// Time stands still but for tokio's, which is paused.
 struct World {
@@ -42,9 +42,9 @@ struct World {
 }
 
 impl Surroundings for World {
-    fn now(&self) -> Micros {
+    fn now(&self) -> TimestampUs {
         let elapsed = u64::try_from(self.began.elapsed().as_micros()).unwrap();
-        Micros(1_700_000_000_000_000 + elapsed)
+        TimestampUs(1_700_000_000_000_000 + elapsed)
     }
 
     fn wall_seconds(&self) -> u64 {
@@ -68,7 +68,7 @@ impl Surroundings for World {
 }
 
 fn a_minute(calls: u32) -> Policy {
-    let rate = Rate::new(calls, MicroSpan::from_secs(60)).unwrap();
+    let rate = Rate::new(calls, DurationUs::from_secs(60)).unwrap();
     Policy::FixedWindow(FixedWindow::new(rate))
 }
 
@@ -93,18 +93,18 @@ fn limit(name: &str, policy: Policy) -> Limit {
         store: LimitStore::Local,
         elsewhere: None,
         own: HashMap::new(),
-        kept: Arc::new(Kept {
+        kept: Arc::new(RetainedState {
             counts: LocalCounts::new(1_000),
-            contact: Contact::default(),
+            contact: StoreContact::default(),
             keys: KeyMaker::new([1; 16]),
-            tally: Tally::default(),
+            counters: LimitCounters::default(),
         }),
     }
 }
 
 /// A service behind limits.
 struct Site {
-    meter: Arc<Meter>,
+    meter: Arc<Limiter>,
     is_inside: Arc<AtomicBool>,
     served: Arc<AtomicUsize>,
     waiting: Arc<AtomicUsize>,
@@ -117,7 +117,7 @@ impl Site {
             began: Instant::now(),
             is_inside: Arc::clone(&is_inside),
         };
-        let meter = Meter::new(&[], CountStores::default(), world).unwrap();
+        let meter = Limiter::new(&[], CountStores::default(), world).unwrap();
         meter.commit(Plan::of(limits));
         Self {
             meter,
@@ -166,8 +166,8 @@ impl Site {
     }
 
     fn events(&self, name: &str) -> Vec<(&'static str, u64)> {
-        let figures = self.meter.figures();
-        let limit = figures.iter().find(|limit| limit.name == name).unwrap();
+        let stats = self.meter.stats();
+        let limit = stats.iter().find(|limit| limit.name == name).unwrap();
         let seen = limit.events.iter().filter(|(_, count)| *count > 0);
         seen.map(|(event, count)| (event.name(), *count)).collect()
     }

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use anteroom_limit::time::MicroSpan;
+use anteroom_limit::time::DurationUs;
 
 use super::*;
 
-pub(crate) fn said(name: &str, verdict: Verdict) -> Said<'_> {
-    Said {
+pub(crate) fn said(name: &str, verdict: Verdict) -> LimitOutcome<'_> {
+    LimitOutcome {
         name,
-        rate: Rate::new(100, MicroSpan::from_secs(60)).unwrap(),
+        rate: Rate::new(100, DurationUs::from_secs(60)).unwrap(),
         usual: None,
         spoken: LimitHeaders {
             ietf: true,
@@ -19,25 +19,25 @@ pub(crate) fn said(name: &str, verdict: Verdict) -> Said<'_> {
     }
 }
 
-pub(crate) fn admitted(remaining: u32, full_after: MicroSpan) -> Verdict {
+pub(crate) fn admitted(remaining: u32, full_after: DurationUs) -> Verdict {
     Verdict {
         outcome: Outcome::Admit {
-            delay: MicroSpan::ZERO,
+            delay: DurationUs::ZERO,
         },
         remaining,
         full_after,
     }
 }
 
-pub(crate) fn rejected(retry_after: Option<MicroSpan>) -> Verdict {
+pub(crate) fn rejected(retry_after: Option<DurationUs>) -> Verdict {
     Verdict {
         outcome: Outcome::Reject { retry_after },
         remaining: 0,
-        full_after: MicroSpan::from_secs(60),
+        full_after: DurationUs::from_secs(60),
     }
 }
 
-fn told(said: &[Said<'_>]) -> BTreeMap<String, String> {
+fn told(said: &[LimitOutcome<'_>]) -> BTreeMap<String, String> {
     let mut headers = HeaderMap::new();
     tell(&mut headers, said, || 1_700_000_000);
     let shown = |(name, value): (&HeaderName, &HeaderValue)| {
@@ -54,8 +54,8 @@ fn lines(lines: &[(&str, &str)]) -> BTreeMap<String, String> {
 #[test]
 fn several_limits_are_one_list() {
     let told = told(&[
-        said("burst", admitted(99, MicroSpan(29_000_001))),
-        said("daily", rejected(Some(MicroSpan(500_000)))),
+        said("burst", admitted(99, DurationUs(29_000_001))),
+        said("daily", rejected(Some(DurationUs(500_000)))),
     ]);
     let expected = lines(&[
         (
@@ -77,9 +77,9 @@ fn the_old_headers_speak_of_the_limit_that_is_nearest() {
         };
         one
     };
-    let near = admitted(3, MicroSpan::from_secs(7));
-    let far = admitted(80, MicroSpan::from_secs(9));
-    let check = |all: &[Said<'_>], remaining, reset| {
+    let near = admitted(3, DurationUs::from_secs(7));
+    let far = admitted(80, DurationUs::from_secs(9));
+    let check = |all: &[LimitOutcome<'_>], remaining, reset| {
         let expected = lines(&[
             ("x-ratelimit-limit", "100"),
             ("x-ratelimit-remaining", remaining),
@@ -94,7 +94,7 @@ fn the_old_headers_speak_of_the_limit_that_is_nearest() {
         "7",
     );
     check(&[with("b", near, LegacyReset::Epoch)], "3", "1700000007");
-    let over = rejected(Some(MicroSpan::from_secs(5)));
+    let over = rejected(Some(DurationUs::from_secs(5)));
     check(
         &[with("b", near, seconds), with("c", over, seconds)],
         "0",
@@ -104,7 +104,7 @@ fn the_old_headers_speak_of_the_limit_that_is_nearest() {
 
 #[test]
 fn a_limit_that_says_nothing_is_not_told_of() {
-    let mut silent = said("a", admitted(1, MicroSpan::ZERO));
+    let mut silent = said("a", admitted(1, DurationUs::ZERO));
     silent.spoken = LimitHeaders {
         ietf: false,
         legacy: None,
@@ -118,7 +118,7 @@ fn what_an_origin_says_of_its_own_limits_stays() {
     headers.insert(RATE_LIMIT, HeaderValue::from_static("\"theirs\";r=1"));
     tell(
         &mut headers,
-        &[said("ours", admitted(2, MicroSpan::ZERO))],
+        &[said("ours", admitted(2, DurationUs::ZERO))],
         || 0,
     );
     assert_eq!(headers.get_all(RATE_LIMIT).iter().count(), 2);

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::net::SocketAddr;
 
 use anteroom_config::{Config, TokenPlace};
-use anteroom_limit::time::Micros;
+use anteroom_limit::time::TimestampUs;
 use anteroom_proxy::body::Body;
 use anteroom_proxy::forwarded::{Client, Scheme, TrustedProxies};
 use anteroom_proxy::request_context::RequestContext;
@@ -19,15 +19,15 @@ use tower::{Layer as _, ServiceExt as _};
 
 use super::*;
 use crate::layer::RateLimitLayer;
-use crate::meter::{Meter, Surroundings};
+use crate::meter::{Limiter, Surroundings};
 
 const NOW: u64 = 1_900_000_000;
 
 struct Still;
 
 impl Surroundings for Still {
-    fn now(&self) -> Micros {
-        Micros(NOW * 1_000_000)
+    fn now(&self) -> TimestampUs {
+        TimestampUs(NOW * 1_000_000)
     }
 
     fn wall_seconds(&self) -> u64 {
@@ -60,7 +60,7 @@ impl Issuer {
 }
 
 /// A meter with these limits, and what `[jwt]` says beside the keys of this issuer.
-fn meter(issuer: &Issuer, jwt: &str, limits: &str) -> Arc<Meter> {
+fn meter(issuer: &Issuer, jwt: &str, limits: &str) -> Arc<Limiter> {
     let text = format!(
         "[[room]]\nname = \"shop\"\norigin = \"http://127.0.0.1:9\"\ntotal_active_users = 1\n\
          new_users_per_minute = 1\nbypass = []\n{limits}[jwt]\nkeys_file = \"keys.json\"\n{jwt}"
@@ -70,7 +70,7 @@ fn meter(issuer: &Issuer, jwt: &str, limits: &str) -> Arc<Meter> {
     assert!(matches!(Tokens::new(jwt, &[]), Err(TokensError::NotRead)));
     jwt.keys = JwtKeys::Text(issuer.keys().into_bytes());
     let tokens = Tokens::new(jwt, &config.limits).unwrap();
-    let meter = Meter::new(&[], crate::CountStores::default(), Still).unwrap();
+    let meter = Limiter::new(&[], crate::CountStores::default(), Still).unwrap();
     let plan = meter.prepare(&config.limits).unwrap();
     meter.commit(plan.with_tokens(Some(tokens)));
     meter
@@ -79,7 +79,7 @@ fn meter(issuer: &Issuer, jwt: &str, limits: &str) -> Arc<Meter> {
 const BY_SUB: &str = "[[limit]]\nname = \"api\"\nlimit = \"2/h\"\nkey = \"jwt_claim:sub\"\n";
 
 /// What a call with these headers is answered.
-async fn call(meter: &Arc<Meter>, address: &str, headers: &[(&str, &str)]) -> StatusCode {
+async fn call(meter: &Arc<Limiter>, address: &str, headers: &[(&str, &str)]) -> StatusCode {
     let mut request = Request::new(Bytes::new());
     for (name, value) in headers {
         let name: HeaderName = name.parse().unwrap();
@@ -98,7 +98,7 @@ async fn call(meter: &Arc<Meter>, address: &str, headers: &[(&str, &str)]) -> St
 }
 
 /// How many of three calls with this go through.
-async fn went(meter: &Arc<Meter>, address: &str, headers: &[(&str, &str)]) -> usize {
+async fn went(meter: &Arc<Limiter>, address: &str, headers: &[(&str, &str)]) -> usize {
     let mut went = 0;
     for _ in 0..3 {
         went += usize::from(call(meter, address, headers).await == StatusCode::OK);
@@ -345,7 +345,7 @@ fn a_request_is_verified_when_somebody_asks_and_once() {
         token: TokenPlace::Header("authorization".to_owned()),
         issuer: None,
         audience: None,
-        leeway: anteroom_room::time::Span(0),
+        leeway: anteroom_room::time::DurationMs(0),
     };
     let tokens = Tokens::new(&config, &[]).unwrap();
     let mut headers = HeaderMap::new();

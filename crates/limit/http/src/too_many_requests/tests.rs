@@ -1,11 +1,15 @@
 //! What are programs and people told who are sent away?
 
-use anteroom_limit::time::MicroSpan;
+use anteroom_limit::time::DurationUs;
 
 use super::*;
 use crate::rate_limit_headers::tests::{admitted, rejected, said};
 
-fn refused(said: &[Said<'_>], accept: &'static str, chance: u64) -> (Response<Bytes>, String) {
+fn refused(
+    said: &[LimitOutcome<'_>],
+    accept: &'static str,
+    chance: u64,
+) -> (Response<Bytes>, String) {
     let accept = HeaderValue::from_static(accept);
     let response = refuse(said, Some(&accept), chance);
     let body = String::from_utf8(response.body().to_vec()).unwrap();
@@ -15,9 +19,9 @@ fn refused(said: &[Said<'_>], accept: &'static str, chance: u64) -> (Response<By
 #[test]
 fn a_program_is_told_which_limits_it_is_over() {
     let all = [
-        said("a", rejected(Some(MicroSpan::from_secs(30)))),
-        said("b", admitted(4, MicroSpan::ZERO)),
-        said("c", rejected(Some(MicroSpan::from_secs(2)))),
+        said("a", rejected(Some(DurationUs::from_secs(30)))),
+        said("b", admitted(4, DurationUs::ZERO)),
+        said("c", rejected(Some(DurationUs::from_secs(2)))),
     ];
     let (response, body) = refused(&all, "*/*", 0);
     assert_eq!(response.status(), 429);
@@ -34,7 +38,7 @@ fn a_program_is_told_which_limits_it_is_over() {
 
 #[test]
 fn people_get_a_page() {
-    let all = [said("a", rejected(Some(MicroSpan::from_secs(90))))];
+    let all = [said("a", rejected(Some(DurationUs::from_secs(90))))];
     let (response, page) = refused(&all, "text/html,application/json;q=0.9", 0);
     assert_eq!(response.headers()[CONTENT_TYPE], "text/html; charset=utf-8");
     assert!(page.contains("Please try again in 90 seconds."), "{page}");
@@ -47,7 +51,7 @@ fn people_get_a_page() {
 #[test]
 fn waits_are_rounded_up_and_not_all_alike() {
     let after = |micros, chance| {
-        let all = [said("a", rejected(Some(MicroSpan(micros))))];
+        let all = [said("a", rejected(Some(DurationUs(micros))))];
         let (response, _) = refused(&all, "*/*", chance);
         let value = response.headers()[RETRY_AFTER].to_str().unwrap();
         value.parse::<u64>().unwrap()

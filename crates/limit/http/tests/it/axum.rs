@@ -3,8 +3,8 @@
 use std::net::SocketAddr;
 
 use anteroom_config::Config;
-use anteroom_limit::time::Micros;
-use anteroom_limit_http::{CountStores, Meter, RateLimitLayer, Surroundings};
+use anteroom_limit::time::TimestampUs;
+use anteroom_limit_http::{CountStores, Limiter, RateLimitLayer, Surroundings};
 use anteroom_proxy::forwarded::{Client, Scheme, TrustedProxies};
 use anteroom_proxy::path::Readings;
 use anteroom_proxy::request_context::{KnownVisitor, RequestContext};
@@ -18,8 +18,8 @@ use tower::ServiceExt as _;
 struct Program;
 
 impl Surroundings for Program {
-    fn now(&self) -> Micros {
-        Micros(1_700_000_000_000_000)
+    fn now(&self) -> TimestampUs {
+        TimestampUs(1_700_000_000_000_000)
     }
 
     fn wall_seconds(&self) -> u64 {
@@ -42,7 +42,7 @@ const LIMITS: &str = "[[room]]\nname = \"none\"\nhost = \"none.example\"\n\
 #[tokio::test]
 async fn limits_stand_in_front_of_a_router() {
     let config = Config::parse("limits.toml", LIMITS).unwrap().config;
-    let meter = Meter::new(&config.limits, CountStores::default(), Program).unwrap();
+    let meter = Limiter::new(&config.limits, CountStores::default(), Program).unwrap();
     let app = Router::new()
         .route("/api", get(async || "hello"))
         .route("/about", get(async || "about"))

@@ -13,7 +13,7 @@ use anteroom_limit::verdict::Verdict;
 
 use super::policies;
 use crate::key::CallKey;
-use crate::shared::{BoxFuture, SharedCharge, SharedCounts};
+use crate::shared::{BoxFuture, SharedAcquire, SharedCounts};
 
 /// Nodes that hear of each other, in a time that stands still.
 pub trait Apart: Sync {
@@ -85,7 +85,7 @@ struct Run<'s> {
 
 impl Run<'_> {
     fn call(&self, node: &dyn SharedCounts, client: u128, policy: &Policy, cost: Cost) -> Verdict {
-        let charge = SharedCharge {
+        let charge = SharedAcquire {
             limit: self.name,
             policy,
             key: CallKey(client),

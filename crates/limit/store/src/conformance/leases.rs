@@ -1,22 +1,22 @@
 //! What counts by leases must do: never admit more than the algorithm, and refuse nobody whom the
 //! limit by which they lend would let through.
 //!
-//! The limit by which they lend is [`Lending::widened`]: one node alone, which has asked once,
+//! The limit by which they lend is [`LeasedLimit::widened`]: one node alone, which has asked once,
 //! admits what that does. Several admit no more, and may admit less, for what lies at one cannot be
 //! had by another.
 
 use anteroom_limit::algorithm::Algorithm as _;
 use anteroom_limit::cost::Cost;
-use anteroom_limit::lending::widened::Lending;
+use anteroom_limit::lending::widened::LeasedLimit;
 use anteroom_limit::policy::{Policy, State};
-use anteroom_limit::registry::WhenLent;
-use anteroom_limit::time::{MicroSpan, Micros};
+use anteroom_limit::registry::LeaseRule;
+use anteroom_limit::time::{DurationUs, TimestampUs};
 use anteroom_limit::verdict::{Outcome, Verdict};
 use futures_util::future::join_all;
 
 use super::{MINUTE, NODES, START, Stage, are_admitted, charge, fixed, policies};
 use crate::key::CallKey;
-use crate::shared::{CountsError, SharedCharge, SharedCounts, UnfitError};
+use crate::shared::{CountsError, SharedAcquire, SharedCounts, UnfitError};
 
 /// How many calls each limit of these tests allows in a minute.
 const CALLS: u32 = 40;
@@ -34,7 +34,7 @@ const CALLS: u32 = 40;
 pub async fn check(stage: &dyn Stage) -> Result<(), CountsError> {
     what_cannot_be_lent_is_refused_with_limit_and_store(&*stage.node());
     let lent = policies(CALLS).into_iter();
-    let lent = lent.filter_map(|(name, policy)| Some((name, Lending::new(policy).ok()?)));
+    let lent = lent.filter_map(|(name, policy)| Some((name, LeasedLimit::new(policy).ok()?)));
     for (at, (name, lending)) in (0..).zip(lent) {
         let run = Run {
             stage,
@@ -61,7 +61,7 @@ pub async fn check(stage: &dyn Stage) -> Result<(), CountsError> {
 fn what_cannot_be_lent_is_refused_with_limit_and_store(node: &dyn SharedCounts) {
     for (name, policy) in policies(CALLS) {
         let checked = node.check(name, &policy);
-        let is_never_lent = policy.row().lent == WhenLent::Never;
+        let is_never_lent = policy.row().lent == LeaseRule::Never;
         assert_eq!(checked.is_err(), is_never_lent, "{name}: {checked:?}");
         if let Err(error) = checked {
             assert!(matches!(error, UnfitError::CannotBeLent { .. }));
@@ -75,8 +75,8 @@ fn what_cannot_be_lent_is_refused_with_limit_and_store(node: &dyn SharedCounts) 
 struct Run<'s> {
     stage: &'s dyn Stage,
     name: &'static str,
-    lending: Lending,
-    now: Micros,
+    lending: LeasedLimit,
+    now: TimestampUs,
 }
 
 impl Run<'_> {
@@ -105,7 +105,7 @@ impl Run<'_> {
         cost: Cost,
     ) -> Result<Verdict, CountsError> {
         let key = CallKey(key);
-        let charges = [SharedCharge {
+        let charges = [SharedAcquire {
             limit,
             policy,
             key,
@@ -238,7 +238,8 @@ impl Run<'_> {
         else {
             panic!("{name}: {rejected:?}");
         };
-        self.stage.set_time((self.now + retry_after) - MicroSpan(1));
+        self.stage
+            .set_time((self.now + retry_after) - DurationUs(1));
         let early = self.call(&*node, 8, Cost::ONE).await?;
         assert!(!early.is_admitted(), "{name}");
         self.stage.set_time(self.now + retry_after);
@@ -254,7 +255,7 @@ async fn several_limits_are_charged_together_or_not_at_all(
     let node = stage.node();
     let (few, many) = (fixed(3), fixed(10));
     let limits = [("many", &many), ("few", &few), ("most", &many)];
-    let charges = limits.map(|(limit, policy)| SharedCharge {
+    let charges = limits.map(|(limit, policy)| SharedAcquire {
         limit,
         policy,
         key: CallKey(1),
@@ -270,7 +271,7 @@ async fn several_limits_are_charged_together_or_not_at_all(
     for costs in [&[][..], &[Cost::take(2), Cost::refund(2)]] {
         for cost in costs {
             let cost = *cost;
-            let alone = [SharedCharge { cost, ..charges[0] }];
+            let alone = [SharedAcquire { cost, ..charges[0] }];
             assert!(are_admitted(&charge(&*node, &alone).await?));
         }
         for _ in 0..5 {
@@ -299,7 +300,7 @@ async fn one_client_twice_in_a_call_is_charged_twice_or_not_at_all(
 ) -> Result<(), CountsError> {
     let node = stage.node();
     let policy = fixed(3);
-    let one = SharedCharge {
+    let one = SharedAcquire {
         limit: "twice",
         policy: &policy,
         key: CallKey(1),
@@ -315,7 +316,7 @@ async fn one_client_twice_in_a_call_is_charged_twice_or_not_at_all(
 async fn what_can_be_said_at_once_is_the_same(stage: &dyn Stage) -> Result<(), CountsError> {
     let node = stage.node();
     let policy = fixed(6);
-    let one = SharedCharge {
+    let one = SharedAcquire {
         limit: "at-once",
         policy: &policy,
         key: CallKey(1),

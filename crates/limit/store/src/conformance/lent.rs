@@ -4,15 +4,15 @@
 mod steps;
 
 use anteroom_limit::lending::epoch::StoreIdentity;
-use anteroom_limit::time::MicroSpan;
+use anteroom_limit::time::DurationUs;
 use futures_util::future::join_all;
 
 use crate::key::CallKey;
-use crate::lent::{Expected, Kept, LentRecords, LentTo, Loaded, Shelf, Swapped, Token, Write};
+use crate::lent::{Expected, Kept, LeaseKey, LeaseRecords, Loaded, Shelf, Swapped, Token, Write};
 use crate::shared::CountsError;
 
 /// Longer than any of this takes.
-const KEPT: MicroSpan = MicroSpan::from_secs(600);
+const KEPT: DurationUs = DurationUs::from_secs(600);
 /// How many write at once.
 const WRITERS: u128 = 4;
 
@@ -25,7 +25,7 @@ const WRITERS: u128 = 4;
 /// # Panics
 ///
 /// If the store does not do what it must: this is a test.
-pub async fn check(store: &dyn LentRecords) -> Result<(), CountsError> {
+pub async fn check(store: &dyn LeaseRecords) -> Result<(), CountsError> {
     let last = Shelf(store.shelves().checked_sub(1).expect("there is one"));
     let shelves = if last == Shelf(0) {
         vec![last]
@@ -51,13 +51,13 @@ pub async fn check(store: &dyn LentRecords) -> Result<(), CountsError> {
 
 /// One shelf.
 struct On<'s> {
-    store: &'s dyn LentRecords,
+    store: &'s dyn LeaseRecords,
     shelf: Shelf,
 }
 
-const fn client(limit: &str, key: u128) -> LentTo<'_> {
+const fn client(limit: &str, key: u128) -> LeaseKey<'_> {
     let key = CallKey(key);
-    LentTo { limit, key }
+    LeaseKey { limit, key }
 }
 
 fn kept(token: u128, value: &[u8]) -> Option<Kept> {
@@ -66,13 +66,13 @@ fn kept(token: u128, value: &[u8]) -> Option<Kept> {
 }
 
 impl On<'_> {
-    async fn load(&self, client: LentTo<'_>) -> Result<Loaded, CountsError> {
+    async fn load(&self, client: LeaseKey<'_>) -> Result<Loaded, CountsError> {
         self.store.load(self.shelf, Some(client)).await
     }
 
     async fn swap(
         &self,
-        client: LentTo<'_>,
+        client: LeaseKey<'_>,
         expected: Expected,
         token: u128,
         value: &[u8],

@@ -12,9 +12,9 @@ use std::sync::Arc;
 
 use crate::CallKey;
 use anteroom_limit::lending::holding::Holding;
-use anteroom_limit::lending::widened::Lending;
+use anteroom_limit::lending::widened::LeasedLimit;
 use anteroom_limit::policy::Policy;
-use anteroom_limit::time::{MicroSpan, Micros};
+use anteroom_limit::time::{DurationUs, TimestampUs};
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 use tokio::sync::futures::OwnedNotified;
@@ -26,17 +26,17 @@ use crate::lending::settings::Settings;
 pub(crate) const SHARDS: usize = 64;
 
 /// Where no place is left, all clients of a part are looked at so often at most.
-const SWEEP_AGAIN_AFTER: MicroSpan = MicroSpan(100_000);
+const SWEEP_AGAIN_AFTER: DurationUs = DurationUs(100_000);
 
 /// Who does not say how old the calls are that it gives back has taken them within this: as long as
 /// any store may be asked about a call.
-const REFUNDED_WITHIN: MicroSpan = MicroSpan::from_secs(5);
+const REFUNDED_WITHIN: DurationUs = DurationUs::from_secs(5);
 
 /// What is known of a client of one limit.
 #[derive(Debug)]
 pub(crate) struct Client {
     pub(crate) holding: Holding,
-    pub(crate) lending: Arc<Lending>,
+    pub(crate) lending: Arc<LeasedLimit>,
     /// Tells one that was forgotten, and has come again, from itself.
     pub(crate) birth: u64,
     /// Whether a request is on its way.
@@ -44,20 +44,20 @@ pub(crate) struct Client {
     /// Whether something was ever lent to it, while it was known.
     pub(crate) was_lent: bool,
     /// When calls were last taken.
-    pub(crate) taken_at: Micros,
+    pub(crate) taken_at: TimestampUs,
     /// When calls were last taken of leases that have ended since.
-    pub(crate) taken_of_ended_at: Micros,
+    pub(crate) taken_of_ended_at: TimestampUs,
     /// Why its last request came to nothing, if it did.
     pub(crate) why: Option<AskError>,
     /// There is one while somebody waits for an answer.
     bell: Option<Arc<Notify>>,
     is_guest: bool,
-    seen_at: Micros,
+    seen_at: TimestampUs,
 }
 
 impl Client {
     /// Takes note that calls are taken now.
-    pub(crate) fn handle_take(&mut self, now: Micros) {
+    pub(crate) fn handle_take(&mut self, now: TimestampUs) {
         if !self.holding.can_undo(now, self.taken_at) {
             self.taken_of_ended_at = self.taken_at;
         }
@@ -66,7 +66,7 @@ impl Client {
 
     /// Since when all calls were taken that a refund can be for; `None` if some were of leases that
     /// have ended, and would be given back to others.
-    pub(crate) fn refunds_since(&self, now: Micros) -> Option<Micros> {
+    pub(crate) fn refunds_since(&self, now: TimestampUs) -> Option<TimestampUs> {
         let is_over = now.since(self.taken_of_ended_at) >= REFUNDED_WITHIN;
         is_over.then_some(self.taken_at)
     }
@@ -99,11 +99,11 @@ pub(crate) struct Shard {
     guests_max: usize,
     lease_part: u64,
     /// Most clients of a part have the same limit.
-    newest: Option<Arc<Lending>>,
+    newest: Option<Arc<LeasedLimit>>,
     /// Rises with every birth and every request; begins and steps so that no two parts have the
     /// same.
     number: u64,
-    swept_at: Micros,
+    swept_at: TimestampUs,
 }
 
 /// All parts.
@@ -130,7 +130,7 @@ impl Clients {
                 lease_part: settings.lease_part,
                 newest: None,
                 number,
-                swept_at: Micros(0),
+                swept_at: TimestampUs(0),
             })
         };
         Self {
@@ -181,7 +181,7 @@ impl Shard {
         &mut self,
         key: CallKey,
         policy: &Policy,
-        now: Micros,
+        now: TimestampUs,
     ) -> Result<(), AskError> {
         let known = self.clients.get_mut(&key);
         if let Some(client) = known {
@@ -207,8 +207,8 @@ impl Shard {
             birth: self.next_number(),
             is_asking: false,
             was_lent: false,
-            taken_at: Micros(0),
-            taken_of_ended_at: Micros(0),
+            taken_at: TimestampUs(0),
+            taken_of_ended_at: TimestampUs(0),
             why: None,
             bell: None,
             is_guest,
@@ -239,7 +239,7 @@ impl Shard {
     }
 
     /// Forgets those that hold nothing and know nothing, and guests whom nobody waits for any more.
-    pub(crate) fn sweep(&mut self, now: Micros) {
+    pub(crate) fn sweep(&mut self, now: TimestampUs) {
         self.swept_at = now;
         let mut guests = 0;
         self.clients.retain(|_, client| {
@@ -255,13 +255,13 @@ impl Shard {
     }
 
     /// How many clients there are, and how many calls they hold.
-    pub(crate) fn fill(&self, now: Micros) -> (usize, u64) {
+    pub(crate) fn fill(&self, now: TimestampUs) -> (usize, u64) {
         let held = self.clients.values();
         let held = held.map(|client| u64::from(client.holding.held(now)));
         (self.clients.len(), held.sum())
     }
 
-    fn has_place(&mut self, now: Micros) -> bool {
+    fn has_place(&mut self, now: TimestampUs) -> bool {
         let is_full = |shard: &Self| shard.clients.len() - shard.guests >= shard.keys_max;
         if is_full(self) && now.since(self.swept_at) >= SWEEP_AGAIN_AFTER {
             self.sweep(now);
@@ -269,13 +269,13 @@ impl Shard {
         !is_full(self)
     }
 
-    fn lending(&mut self, policy: &Policy) -> Result<Arc<Lending>, AskError> {
+    fn lending(&mut self, policy: &Policy) -> Result<Arc<LeasedLimit>, AskError> {
         if let Some(newest) = &self.newest
             && newest.promised() == policy
         {
             return Ok(Arc::clone(newest));
         }
-        let lending = Lending::with_part(*policy, self.lease_part);
+        let lending = LeasedLimit::with_part(*policy, self.lease_part);
         let lending = Arc::new(lending.map_err(AskError::CannotBeLent)?);
         self.newest = Some(Arc::clone(&lending));
         Ok(lending)

@@ -3,19 +3,19 @@
 use std::fmt;
 
 use crate::shared::TestTime;
-use anteroom_limit::time::Micros;
+use anteroom_limit::time::TimestampUs;
 use rustix::time::{ClockId, clock_gettime};
 
 /// A clock that never goes back, and never stands still while the machine sleeps: leases end
 /// meanwhile.
 pub trait Clock: fmt::Debug + Send + Sync + 'static {
     /// Now, from whenever on it counts.
-    fn now(&self) -> Micros;
+    fn now(&self) -> TimestampUs;
 }
 
 /// In tests a node's clock may go with that of its store.
 impl Clock for TestTime {
-    fn now(&self) -> Micros {
+    fn now(&self) -> TimestampUs {
         Self::now(self)
     }
 }
@@ -25,9 +25,9 @@ impl Clock for TestTime {
 pub struct BootClock;
 
 impl Clock for BootClock {
-    fn now(&self) -> Micros {
+    fn now(&self) -> TimestampUs {
         let time = clock_gettime(ClockId::Boottime);
         let micros = i128::from(time.tv_sec) * 1_000_000 + i128::from(time.tv_nsec) / 1_000;
-        Micros(u64::try_from(micros).unwrap_or(0))
+        TimestampUs(u64::try_from(micros).unwrap_or(0))
     }
 }

@@ -4,11 +4,11 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::CallKey;
-use crate::lent::{LentRecords, Shelf};
-use crate::shared::{BoxFuture, CountsError, SharedCharge, SharedCounts, UnfitError};
-use anteroom_limit::lending::widened::Lending;
+use crate::lent::{LeaseRecords, Shelf};
+use crate::shared::{BoxFuture, CountsError, SharedAcquire, SharedCounts, UnfitError};
+use anteroom_limit::lending::widened::LeasedLimit;
 use anteroom_limit::policy::{Needs, Policy};
-use anteroom_limit::time::MicroSpan;
+use anteroom_limit::time::DurationUs;
 use anteroom_limit::verdict::Verdict;
 use futures_util::future::join_all;
 use tokio::runtime::Handle;
@@ -17,10 +17,10 @@ use tokio::time::{Instant, timeout_at};
 use crate::lending::clock::{BootClock, Clock};
 use crate::lending::draws::Draws;
 use crate::lending::error::AskError;
-use crate::lending::figures::Figures;
 use crate::lending::inner::Inner;
 use crate::lending::pass::{Call, May, Pass};
 use crate::lending::settings::Settings;
+use crate::lending::stats::LeaseStats;
 use crate::lending::watch;
 
 /// How often a call asks again when others were quicker. Each time it had waited for an answer, and
@@ -56,7 +56,10 @@ impl LeasedCounts {
     /// # Panics
     ///
     /// Outside of a runtime.
-    pub fn new(store: Arc<dyn LentRecords>, settings: Settings) -> Result<Self, NoRandomnessError> {
+    pub fn new(
+        store: Arc<dyn LeaseRecords>,
+        settings: Settings,
+    ) -> Result<Self, NoRandomnessError> {
         Self::with_clock(store, settings, Arc::new(BootClock))
     }
 
@@ -70,7 +73,7 @@ impl LeasedCounts {
     ///
     /// Outside of a runtime.
     pub fn with_clock(
-        store: Arc<dyn LentRecords>,
+        store: Arc<dyn LeaseRecords>,
         settings: Settings,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, NoRandomnessError> {
@@ -83,8 +86,8 @@ impl LeasedCounts {
 
     /// What it has done so far. Looks at every client; to be asked now and then.
     #[must_use]
-    pub fn figures(&self) -> Figures {
-        self.inner.figures()
+    pub fn stats(&self) -> LeaseStats {
+        self.inner.stats()
     }
 
     /// Begins a new epoch on an operator's word that nobody has spent anything: all that the store
@@ -104,8 +107,8 @@ impl LeasedCounts {
         error.into_counts_error(self.inner.store.place())
     }
 
-    fn call<'c>(&self, charges: &'c [SharedCharge<'c>]) -> Call<'c> {
-        let key = |charge: &SharedCharge<'_>| self.inner.key(charge.limit, charge.key);
+    fn call<'c>(&self, charges: &'c [SharedAcquire<'c>]) -> Call<'c> {
+        let key = |charge: &SharedAcquire<'_>| self.inner.key(charge.limit, charge.key);
         Call::new(charges, charges.iter().map(key).collect())
     }
 
@@ -167,30 +170,30 @@ impl SharedCounts for LeasedCounts {
     }
 
     fn events(&self) -> Vec<(&'static str, u64)> {
-        let figures = self.figures();
+        let stats = self.stats();
         vec![
-            ("decided_here", figures.decided_here),
-            ("asked", figures.asked),
-            ("undecided", figures.undecided),
-            ("request", figures.requests),
-            ("round_trip", figures.round_trips),
-            ("step", figures.steps),
-            ("disagreement", figures.disagreements),
-            ("failure", figures.failures),
-            ("conflict", figures.conflicts),
-            ("grant", figures.grants),
-            ("call_lent", figures.lent),
-            ("call_spent", figures.spent),
-            ("unreadable_record", figures.unreadable),
-            ("epoch_begun", figures.epochs_begun),
-            ("crowded", figures.crowded),
+            ("decided_locally", stats.decided_here),
+            ("waited", stats.asked),
+            ("undecided", stats.undecided),
+            ("request", stats.requests),
+            ("round_trip", stats.round_trips),
+            ("step", stats.steps),
+            ("disagreement", stats.disagreements),
+            ("failure", stats.failures),
+            ("conflict", stats.conflicts),
+            ("grant", stats.grants),
+            ("request_leased", stats.lent),
+            ("request_spent", stats.spent),
+            ("unreadable_record", stats.unreadable),
+            ("epoch_begun", stats.epochs_begun),
+            ("overflow", stats.crowded),
         ]
     }
 
     /// Beside what is needed: no leaky bucket, and no burst that is used up by what comes during a
     /// lease.
     fn check(&self, limit: &str, policy: &Policy) -> Result<(), UnfitError> {
-        let lending = Lending::with_part(*policy, self.inner.settings.lease_part);
+        let lending = LeasedLimit::with_part(*policy, self.inner.settings.lease_part);
         let fit = lending.map(drop);
         fit.map_err(|source| UnfitError::CannotBeLent {
             limit: limit.to_owned(),
@@ -202,7 +205,7 @@ impl SharedCounts for LeasedCounts {
 
     fn charge<'a>(
         &'a self,
-        charges: &'a [SharedCharge<'a>],
+        charges: &'a [SharedAcquire<'a>],
     ) -> BoxFuture<'a, Result<Vec<Verdict>, CountsError>> {
         Box::pin(async move {
             let mut verdicts = Vec::with_capacity(charges.len());
@@ -213,8 +216,8 @@ impl SharedCounts for LeasedCounts {
 
     fn refund<'a>(
         &'a self,
-        charges: &'a [SharedCharge<'a>],
-        age: MicroSpan,
+        charges: &'a [SharedAcquire<'a>],
+        age: DurationUs,
     ) -> BoxFuture<'a, Result<Vec<Verdict>, CountsError>> {
         Box::pin(async move {
             let mut call = self.call(charges);
@@ -227,7 +230,7 @@ impl SharedCounts for LeasedCounts {
 
     fn charge_now(
         &self,
-        charges: &[SharedCharge<'_>],
+        charges: &[SharedAcquire<'_>],
         verdicts: &mut Vec<Verdict>,
     ) -> Option<Result<(), CountsError>> {
         let mut call = self.call(charges);

@@ -26,7 +26,7 @@ pub(crate) enum AskError {
     #[error("what is there was written by a later version of this program")]
     Later,
     #[error("the limit cannot be lent")]
-    CannotBeLent(#[source] anteroom_limit::lending::widened::LendingError),
+    CannotBeLent(#[source] anteroom_limit::lending::widened::NotLeasableError),
 }
 
 impl AskError {

@@ -4,7 +4,7 @@ use crate::lent::record as client;
 use anteroom_limit::lending::epoch::{Before, Epoch, EpochId, StoreIdentity};
 use anteroom_limit::lending::message::{Request, RequestId};
 use anteroom_limit::lending::parent::lend;
-use anteroom_limit::time::Micros;
+use anteroom_limit::time::TimestampUs;
 
 use crate::lending::record;
 
@@ -35,17 +35,26 @@ pub fn records(data: &[u8]) {
         let epoch = Epoch {
             id,
             identity: StoreIdentity(1),
-            began_at: Micros(1),
+            began_at: TimestampUs(1),
             before: Before::Lost,
         };
         for now in [0, 1_700_000_000_000_000, found.as_of.0, u64::MAX >> 1] {
             let request = Request {
-                id: RequestId { life: 1, number: 1 },
+                id: RequestId {
+                    incarnation: 1,
+                    number: 1,
+                },
                 least: 1,
                 wants: 2,
                 most: 50,
             };
-            let lent = lend(&found.lent_by, &epoch, Some(&found), &request, Micros(now));
+            let lent = lend(
+                &found.lent_by,
+                &epoch,
+                Some(&found),
+                &request,
+                TimestampUs(now),
+            );
             assert!(lent.answer.held <= request.most, "{lent:?}");
             if let Some(write) = lent.write {
                 let bytes = client::encode(&write.record);

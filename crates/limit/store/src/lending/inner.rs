@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::circuit::{Circuit, Pauses};
-use crate::lent::{LentRecords, Shelf, Token};
+use crate::lent::{LeaseRecords, Shelf, Token};
 use crate::{CallKey, KeyMaker};
 use anteroom_limit::lending::epoch::{self, Epoch, EpochId};
-use anteroom_limit::time::Micros;
+use anteroom_limit::time::TimestampUs;
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 
@@ -15,21 +15,21 @@ use crate::lending::clients::Clients;
 use crate::lending::clock::Clock;
 use crate::lending::draws::Draws;
 use crate::lending::error::AskError;
-use crate::lending::figures::{Counters, Figures};
 use crate::lending::permits::Permits;
 use crate::lending::settings::Settings;
+use crate::lending::stats::{Counters, LeaseStats};
 
 /// What there is once for all clients.
 #[derive(Debug)]
 pub(crate) struct Inner {
-    pub(crate) store: Arc<dyn LentRecords>,
+    pub(crate) store: Arc<dyn LeaseRecords>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) settings: Settings,
     pub(crate) clients: Clients,
     pub(crate) counters: Counters,
     pub(crate) draws: Draws,
     /// This process, in the names of its requests.
-    pub(crate) life: u64,
+    pub(crate) incarnation: u64,
     /// For the requests on their way.
     pub(crate) permits: Permits,
     /// Where requests run.
@@ -72,7 +72,7 @@ pub(crate) struct InForce {
 
 impl Inner {
     pub(crate) fn new(
-        store: Arc<dyn LentRecords>,
+        store: Arc<dyn LeaseRecords>,
         clock: Arc<dyn Clock>,
         settings: Settings,
         draws: Draws,
@@ -88,7 +88,7 @@ impl Inner {
             settings,
             clients: Clients::new(&settings),
             counters: Counters::default(),
-            life: draws.number().max(1),
+            incarnation: draws.number().max(1),
             draws,
             permits: Permits::new(settings.requests_max),
             runtime,
@@ -109,7 +109,7 @@ impl Inner {
     }
 
     /// Why nobody is asked at present; `None` if somebody may be.
-    pub(crate) fn away(&self, shelf: Shelf, now: Micros) -> Option<AskError> {
+    pub(crate) fn away(&self, shelf: Shelf, now: TimestampUs) -> Option<AskError> {
         let state = self.state(shelf).lock();
         let why = || state.why.clone().unwrap_or(AskError::Away);
         state.circuit.is_open(now).then(why)
@@ -121,12 +121,12 @@ impl Inner {
     }
 
     /// Takes note that a request is sent.
-    pub(crate) fn handle_request(&self, shelf: Shelf, now: Micros) {
+    pub(crate) fn handle_request(&self, shelf: Shelf, now: TimestampUs) {
         self.state(shelf).lock().circuit.handle_request(now);
     }
 
     /// Takes note of how a request ended.
-    pub(crate) fn handle_outcome(&self, shelf: Shelf, now: Micros, failed: Option<&AskError>) {
+    pub(crate) fn handle_outcome(&self, shelf: Shelf, now: TimestampUs, failed: Option<&AskError>) {
         let mut state = self.state(shelf).lock();
         let Some(error) = failed else {
             if state.circuit.is_lost() {
@@ -187,7 +187,7 @@ impl Inner {
         seen.map(|(number, _)| Shelf(number)).collect()
     }
 
-    pub(crate) fn figures(&self) -> Figures {
+    pub(crate) fn stats(&self) -> LeaseStats {
         let now = self.clock.now();
         let (mut clients, mut held) = (0, 0);
         for shard in self.clients.each() {
@@ -195,7 +195,7 @@ impl Inner {
             clients += here as u64;
             held += calls;
         }
-        self.counters.figures(clients, held)
+        self.counters.stats(clients, held)
     }
 
     fn state(&self, Shelf(shelf): Shelf) -> &Mutex<ShelfState> {

@@ -7,29 +7,29 @@
 use std::sync::Arc;
 
 use crate::CallKey;
-use crate::shared::SharedCharge;
+use crate::shared::SharedAcquire;
 use anteroom_limit::cost::Cost;
 use anteroom_limit::lending::holding::{Decision, Holding, Turn};
 use anteroom_limit::lending::message::RequestId;
-use anteroom_limit::time::{MicroSpan, Micros};
+use anteroom_limit::time::{DurationUs, TimestampUs};
 use anteroom_limit::verdict::Verdict;
 use tokio::sync::futures::OwnedNotified;
 
 use crate::lending::clients::Locked;
 use crate::lending::error::AskError;
 use crate::lending::inner::Inner;
-use crate::lending::round::{Asked, Round};
+use crate::lending::round::{PendingRequest, Round};
 
 /// One call against several limits.
 pub(crate) struct Call<'c> {
-    charges: &'c [SharedCharge<'c>],
+    charges: &'c [SharedAcquire<'c>],
     /// Whom each is charged to, as clients are known here.
     keys: Vec<CallKey>,
     /// For which turn each waits, and in which of the client's lives here; `None` before it was
     /// decided first.
     turns: Vec<Option<(u64, Turn)>>,
     /// How long ago what it gives back was charged, at most; `None` if nobody says it.
-    pub(crate) age: Option<MicroSpan>,
+    pub(crate) age: Option<DurationUs>,
 }
 
 /// Whether the store may be asked.
@@ -51,7 +51,7 @@ pub(crate) enum Pass {
 }
 
 /// One charge, and to whom, as clients are known here.
-type Charged<'c> = (CallKey, &'c SharedCharge<'c>);
+type Charged<'c> = (CallKey, &'c SharedAcquire<'c>);
 
 struct Step {
     before: Holding,
@@ -61,7 +61,7 @@ struct Step {
 impl Step {
     fn told(&self) -> Option<Verdict> {
         match self.decision {
-            Decision::Told(verdict) => Some(verdict),
+            Decision::Decided(verdict) => Some(verdict),
             Decision::Ask(_) | Decision::Away => None,
         }
     }
@@ -73,7 +73,7 @@ impl Step {
 
 impl<'c> Call<'c> {
     /// `keys` has one for each charge.
-    pub(crate) fn new(charges: &'c [SharedCharge<'c>], keys: Vec<CallKey>) -> Self {
+    pub(crate) fn new(charges: &'c [SharedAcquire<'c>], keys: Vec<CallKey>) -> Self {
         let turns = vec![None; charges.len()];
         Self {
             charges,
@@ -143,11 +143,11 @@ impl Inner {
         call: &Call<'_>,
         locked: &mut Locked<'_>,
         steps: &[Step],
-        now: Micros,
+        now: TimestampUs,
     ) -> Option<AskError> {
         let mut both = call.each().zip(steps);
         both.find_map(|((key, charge), step)| match step.decision {
-            Decision::Told(_) => None,
+            Decision::Decided(_) => None,
             Decision::Away => Some(locked.client(key).why()),
             Decision::Ask(_) => self.away(self.shelf(charge.key), now),
         })
@@ -158,7 +158,7 @@ impl Inner {
         self: &Arc<Self>,
         call: &Call<'_>,
         locked: &mut Locked<'_>,
-        now: Micros,
+        now: TimestampUs,
         steps: &[Step],
         verdicts: &mut Vec<Verdict>,
     ) {
@@ -174,7 +174,7 @@ impl Inner {
                 Cost::Refund(back) => {
                     let before = client.holding.held(now);
                     let spent_at = match call.age {
-                        Some(age) => Some(Micros(now.0.saturating_sub(age.0))),
+                        Some(age) => Some(TimestampUs(now.0.saturating_sub(age.0))),
                         None => client.refunds_since(now),
                     };
                     let back = spent_at.map_or(0, |_| back.get());
@@ -198,7 +198,7 @@ impl Inner {
         self: &Arc<Self>,
         call: &Call<'_>,
         locked: &mut Locked<'_>,
-        now: Micros,
+        now: TimestampUs,
         steps: &[Step],
     ) -> Result<Vec<OwnedNotified>, AskError> {
         let mut bells = Vec::new();
@@ -222,12 +222,12 @@ impl Inner {
         self: &Arc<Self>,
         locked: &mut Locked<'_>,
         key: CallKey,
-        charge: &SharedCharge<'_>,
-        now: Micros,
+        charge: &SharedAcquire<'_>,
+        now: TimestampUs,
     ) -> Result<(), AskError> {
         let shard = locked.of(key);
         let id = RequestId {
-            life: self.life,
+            incarnation: self.incarnation,
             number: shard.next_number(),
         };
         let client = locked.client(key);
@@ -241,7 +241,7 @@ impl Inner {
             return Err(AskError::TooMany);
         };
         client.is_asking = true;
-        let asked = Asked {
+        let asked = PendingRequest {
             client: key,
             birth: client.birth,
             shelf: self.shelf(charge.key),
@@ -258,7 +258,7 @@ impl Inner {
 }
 
 /// Decides each, in order.
-fn decide(call: &mut Call<'_>, locked: &mut Locked<'_>, now: Micros) -> Vec<Step> {
+fn decide(call: &mut Call<'_>, locked: &mut Locked<'_>, now: TimestampUs) -> Vec<Step> {
     let mut steps = Vec::with_capacity(call.charges.len());
     let each = call.keys.iter().zip(call.charges).zip(&mut call.turns);
     for ((key, charge), turn) in each {
@@ -271,7 +271,7 @@ fn decide(call: &mut Call<'_>, locked: &mut Locked<'_>, now: Micros) -> Vec<Step
         };
         let next = match decision {
             Decision::Ask(turn) => turn,
-            Decision::Told(_) | Decision::Away => Turn::default(),
+            Decision::Decided(_) | Decision::Away => Turn::default(),
         };
         *turn = Some((client.birth, next));
         steps.push(Step { before, decision });
@@ -290,7 +290,7 @@ fn restore(call: &Call<'_>, locked: &mut Locked<'_>, steps: &[Step]) {
 fn reject(
     call: &Call<'_>,
     locked: &mut Locked<'_>,
-    now: Micros,
+    now: TimestampUs,
     steps: &[Step],
     verdicts: &mut Vec<Verdict>,
 ) {
@@ -310,7 +310,7 @@ fn reject(
 }
 
 /// Gives back what was taken, because others must wait.
-fn take_back(call: &Call<'_>, locked: &mut Locked<'_>, now: Micros, steps: &[Step]) {
+fn take_back(call: &Call<'_>, locked: &mut Locked<'_>, now: TimestampUs, steps: &[Step]) {
     for ((key, charge), step) in call.each().zip(steps) {
         if let (Cost::Take(taken), Some(_)) = (charge.cost, step.told()) {
             locked.client(key).holding.undo(now, now, taken.get());

@@ -9,16 +9,18 @@ use std::time::Duration;
 
 use crate::CallKey;
 use crate::lent::record::{self as client, RecordError};
-use crate::lent::step::{LentInStep, Step, Stepped};
-use crate::lent::{LentTo, Loaded, Shelf, Swapped, Token, Write};
+use crate::lent::step::{Step, StepGrant, Stepped};
+use crate::lent::{LeaseKey, Loaded, Shelf, Swapped, Token, Write};
 use crate::shared::CountsError;
-use anteroom_limit::lending::epoch::{self, Before, Epoch, EpochId, Judgement, Sight, UNKNOWN_FOR};
+use anteroom_limit::lending::epoch::{
+    self, Before, Epoch, EpochDecision, EpochId, EpochObservation, UNKNOWN_FOR,
+};
 use anteroom_limit::lending::message::{Answer, Request};
-use anteroom_limit::lending::parent::{Lent, lend};
+use anteroom_limit::lending::parent::{GrantOutcome, lend};
 use anteroom_limit::lending::record::Record;
-use anteroom_limit::lending::widened::Lending;
+use anteroom_limit::lending::widened::LeasedLimit;
 use anteroom_limit::policy::State;
-use anteroom_limit::time::Micros;
+use anteroom_limit::time::TimestampUs;
 use tokio::time::{sleep, timeout};
 
 use crate::lending::error::AskError;
@@ -37,7 +39,7 @@ const PAUSE_LONGEST: Duration = Duration::from_millis(64);
 
 /// A request and whose it is.
 #[derive(Debug)]
-pub(crate) struct Asked {
+pub(crate) struct PendingRequest {
     /// As the client is known here.
     pub(crate) client: CallKey,
     pub(crate) birth: u64,
@@ -45,14 +47,14 @@ pub(crate) struct Asked {
     pub(crate) limit: String,
     /// As it is known to all nodes.
     pub(crate) key: CallKey,
-    pub(crate) lending: Arc<Lending>,
+    pub(crate) lending: Arc<LeasedLimit>,
     pub(crate) request: Request,
 }
 
 /// A request that is on its way.
 #[derive(Debug)]
 pub(crate) struct Round {
-    asked: Asked,
+    asked: PendingRequest,
     _permit: Permit,
 }
 
@@ -66,26 +68,26 @@ struct Telling {
 /// An answer, and when the read was sent on which it rests.
 struct Answered {
     answer: Answer,
-    read_at: Micros,
+    read_at: TimestampUs,
 }
 
 /// What has become of the first round trip.
 enum Beginning {
     /// It was all.
-    Lent(Answered),
+    GrantOutcome(Answered),
     /// What is there, and when it was asked for.
-    Read(Loaded, Micros),
+    Read(Loaded, TimestampUs),
 }
 
 /// What a try came to.
 enum Try {
     Done(Answered),
     /// Somebody else wrote first; what is there, if that is known, and when it was asked for.
-    Again(Option<(Loaded, Micros)>),
+    Again(Option<(Loaded, TimestampUs)>),
 }
 
 impl Round {
-    pub(crate) fn new(asked: Asked, permit: Permit) -> Self {
+    pub(crate) fn new(asked: PendingRequest, permit: Permit) -> Self {
         Self {
             asked,
             _permit: permit,
@@ -116,7 +118,7 @@ impl Inner {
     }
 
     /// Applies what came of a request.
-    fn finish(&self, asked: &Asked, outcome: Result<Answered, AskError>) {
+    fn finish(&self, asked: &PendingRequest, outcome: Result<Answered, AskError>) {
         let now = self.clock.now();
         self.handle_outcome(asked.shelf, now, outcome.as_ref().err());
         let mut shard = self.clients.shard(asked.client);
@@ -144,14 +146,14 @@ impl Inner {
         client.ring();
     }
 
-    async fn request(&self, asked: &Asked) -> Result<Answered, AskError> {
+    async fn request(&self, asked: &PendingRequest) -> Result<Answered, AskError> {
         let mut read = None;
         for tries in 0..TRIES_MAX {
             self.pause(tries).await;
             let (loaded, read_at) = match read.take() {
                 Some(read) => read,
                 None => match self.begin_round(asked).await? {
-                    Beginning::Lent(answered) => return Ok(answered),
+                    Beginning::GrantOutcome(answered) => return Ok(answered),
                     Beginning::Read(loaded, read_at) => (loaded, read_at),
                 },
             };
@@ -165,7 +167,7 @@ impl Inner {
     }
 
     /// Lends in one step, or reads.
-    async fn begin_round(&self, asked: &Asked) -> Result<Beginning, AskError> {
+    async fn begin_round(&self, asked: &PendingRequest) -> Result<Beginning, AskError> {
         if let Some(in_force) = self.in_force(asked.shelf)
             && let Some(begun) = self.step(asked, &in_force).await?
         {
@@ -179,7 +181,7 @@ impl Inner {
     /// `None` if no step could be taken.
     async fn step(
         &self,
-        asked: &Asked,
+        asked: &PendingRequest,
         InForce { epoch, token }: &InForce,
     ) -> Result<Option<Beginning>, AskError> {
         let step = Step {
@@ -194,10 +196,10 @@ impl Inner {
             return Ok(None);
         };
         Ok(match self.within(stepped).await? {
-            Stepped::Lent(lent) => {
+            Stepped::GrantOutcome(lent) => {
                 self.counters.steps.add(1);
                 let answer = self.answer(asked, epoch, &lent)?;
-                Some(Beginning::Lent(Answered { answer, read_at }))
+                Some(Beginning::GrantOutcome(Answered { answer, read_at }))
             }
             Stepped::Not(loaded) => Some(Beginning::Read(loaded, read_at)),
             Stepped::OtherStore => None,
@@ -206,7 +208,12 @@ impl Inner {
 
     /// What is told of calls that were lent in one step. If the store comes to another figure than
     /// [`lend`] itself one of them is wrong; nobody knows which, so the smaller one holds.
-    fn answer(&self, asked: &Asked, epoch: &Epoch, lent: &LentInStep) -> Result<Answer, AskError> {
+    fn answer(
+        &self,
+        asked: &PendingRequest,
+        epoch: &Epoch,
+        lent: &StepGrant,
+    ) -> Result<Answer, AskError> {
         let record = self.read(asked, epoch, lent.record.as_deref())?;
         let (lending, request) = (&asked.lending, &asked.request);
         let mut answer = lend(lending, epoch, record.as_ref(), request, lent.now).answer;
@@ -227,16 +234,16 @@ impl Inner {
 
     async fn attempt(
         &self,
-        asked: &Asked,
+        asked: &PendingRequest,
         loaded: Loaded,
-        read_at: Micros,
+        read_at: TimestampUs,
     ) -> Result<Try, AskError> {
         let Some(epoch) = self.settle(asked.shelf, &loaded).await? else {
             return Ok(Try::Again(None));
         };
         let kept = loaded.client.as_ref().map(|kept| kept.value.as_slice());
         let record = self.read(asked, &epoch, kept)?;
-        let Lent { write, answer } = lend(
+        let GrantOutcome { write, answer } = lend(
             &asked.lending,
             &epoch,
             record.as_ref(),
@@ -293,7 +300,7 @@ impl Inner {
             number: 0,
             random: 0,
         });
-        let sight = Sight {
+        let sight = EpochObservation {
             record: found.as_ref(),
             identity: loaded.identity,
             now: loaded.now,
@@ -301,12 +308,12 @@ impl Inner {
             random: self.draws.number(),
         };
         match epoch::judge(sight) {
-            Judgement::InForce(epoch) => {
+            EpochDecision::InForce(epoch) => {
                 let token = loaded.expected().epoch;
                 self.handle_in_force(shelf, InForce { epoch, token });
                 Ok(Some(epoch))
             }
-            Judgement::Write(epoch) => {
+            EpochDecision::Write(epoch) => {
                 self.begin(shelf, loaded, &epoch).await?;
                 Ok(None)
             }
@@ -343,7 +350,7 @@ impl Inner {
     /// spent all; what a later version wrote is left to that.
     fn read(
         &self,
-        asked: &Asked,
+        asked: &PendingRequest,
         epoch: &Epoch,
         kept: Option<&[u8]>,
     ) -> Result<Option<Record>, AskError> {
@@ -359,8 +366,8 @@ impl Inner {
                 // So far ahead that it is not believed, and written anew.
                 Ok(Some(Record {
                     epoch: epoch.id,
-                    as_of: Micros(u64::MAX),
-                    nothing_until: Micros(0),
+                    as_of: TimestampUs(u64::MAX),
+                    nothing_until: TimestampUs(0),
                     lent_by: *asked.lending,
                     state: State::New,
                 }))
@@ -372,7 +379,7 @@ impl Inner {
     pub(crate) async fn load(
         &self,
         shelf: Shelf,
-        client: Option<LentTo<'_>>,
+        client: Option<LeaseKey<'_>>,
     ) -> Result<Loaded, AskError> {
         self.within(self.store.load(shelf, client)).await
     }
@@ -403,9 +410,9 @@ impl Inner {
     }
 }
 
-impl Asked {
-    fn client(&self) -> LentTo<'_> {
-        LentTo {
+impl PendingRequest {
+    fn client(&self) -> LeaseKey<'_> {
+        LeaseKey {
             limit: &self.limit,
             key: self.key,
         }
@@ -415,7 +422,7 @@ impl Asked {
     /// ever carried out.
     fn token(&self) -> Token {
         let id = self.request.id;
-        Token(u128::from(id.life) << 64 | u128::from(id.number))
+        Token(u128::from(id.incarnation) << 64 | u128::from(id.number))
     }
 }
 

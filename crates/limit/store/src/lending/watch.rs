@@ -8,7 +8,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use crate::lent::Shelf;
-use anteroom_limit::lending::epoch::{self, Sight};
+use anteroom_limit::lending::epoch::{self, EpochObservation};
 use futures_util::future::join_all;
 use tokio::time::{MissedTickBehavior, interval};
 
@@ -57,7 +57,7 @@ impl Inner {
             let loaded = self.load(shelf, None).await?;
             let found = loaded.epoch.as_ref();
             let found = found.and_then(|kept| record::decode_epoch(&kept.value).ok());
-            let epoch = epoch::assume_empty(Sight {
+            let epoch = epoch::assume_empty(EpochObservation {
                 record: found.as_ref(),
                 identity: loaded.identity,
                 now: loaded.now,

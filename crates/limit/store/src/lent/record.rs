@@ -18,12 +18,12 @@
 use anteroom_limit::codec::{self, number};
 use anteroom_limit::lending::epoch::EpochId;
 use anteroom_limit::lending::record::Record;
-use anteroom_limit::lending::widened::Lending;
+use anteroom_limit::lending::widened::LeasedLimit;
 use anteroom_limit::policy::State;
 use anteroom_limit::rate::Rate;
-use anteroom_limit::registry::{AlgorithmKind, WhenLent};
+use anteroom_limit::registry::{AlgorithmKind, LeaseRule};
 use anteroom_limit::settings::Settings;
-use anteroom_limit::time::{MicroSpan, Micros};
+use anteroom_limit::time::{DurationUs, TimestampUs};
 
 /// Another one for any change of the text, and of what a widened limit is.
 const VERSION: u8 = 2;
@@ -59,7 +59,7 @@ pub fn encode(record: &Record) -> Vec<u8> {
 
 /// What the record of a client begins with to whom was lent by this limit in this epoch.
 #[must_use]
-pub fn head(epoch: EpochId, lent_by: &Lending) -> String {
+pub fn head(epoch: EpochId, lent_by: &LeasedLimit) -> String {
     let EpochId { number, random } = epoch;
     let promised = lent_by.promised();
     let (rate, ttl) = (promised.rate(), lent_by.ttl().0);
@@ -108,20 +108,20 @@ fn read(text: &str) -> Option<Record> {
     let (as_of, nothing_until) = times.split_once(' ')?;
     Some(Record {
         epoch,
-        as_of: Micros(number(as_of)?),
-        nothing_until: Micros(number(nothing_until)?),
+        as_of: TimestampUs(number(as_of)?),
+        nothing_until: TimestampUs(number(nothing_until)?),
         lent_by,
         state: read_state(state)?,
     })
 }
 
-fn read_head(text: &str) -> Option<(EpochId, Lending)> {
+fn read_head(text: &str) -> Option<(EpochId, LeasedLimit)> {
     // No head has more.
     let parts: Vec<&str> = text.splitn(9, ' ').collect();
     let [epoch, random, ttl, calls, window, letter, more @ ..] = parts.as_slice() else {
         return None;
     };
-    let rate = Rate::new(small(calls)?, MicroSpan(number(window)?)).ok()?;
+    let rate = Rate::new(small(calls)?, DurationUs(number(window)?)).ok()?;
     let mut kinds = AlgorithmKind::ALL.iter();
     let kind = kinds.find(|kind| kind.row().letter == *letter)?;
     if more.len() != kind.row().settings.len() {
@@ -136,17 +136,16 @@ fn read_head(text: &str) -> Option<(EpochId, Lending)> {
         number: number(epoch)?,
         random: number(random)?,
     };
-    let lent_by = Lending::with_ttl(promised, MicroSpan(number(ttl)?)).ok()?;
+    let lent_by = LeasedLimit::with_ttl(promised, DurationUs(number(ttl)?)).ok()?;
     Some((epoch, lent_by))
 }
 
 /// A state of a limit that can be lent.
 fn read_state(text: &str) -> Option<State> {
     let is_lent = |state: &State| match state.kind().map(|kind| kind.row().lent) {
-        Some(WhenLent::Never) => false,
-        Some(WhenLent::LongerWindow | WhenLent::SmallerBurst | WhenLent::EndsWithWindow) | None => {
-            true
-        }
+        Some(LeaseRule::Never) => false,
+        Some(LeaseRule::LongerWindow | LeaseRule::SmallerBurst | LeaseRule::EndsWithWindow)
+        | None => true,
     };
     codec::read(text).filter(is_lent)
 }

@@ -10,10 +10,10 @@
 
 use anteroom_limit::lending::epoch::{Epoch, StoreIdentity};
 use anteroom_limit::lending::message::Request;
-use anteroom_limit::lending::parent::{Lent, lend};
+use anteroom_limit::lending::parent::{GrantOutcome, lend};
 use anteroom_limit::lending::record::Record;
-use anteroom_limit::lending::widened::Lending;
-use anteroom_limit::time::{MicroSpan, Micros};
+use anteroom_limit::lending::widened::LeasedLimit;
+use anteroom_limit::time::{DurationUs, TimestampUs};
 
 use super::record;
 use super::{Loaded, Token};
@@ -28,7 +28,7 @@ pub struct Step<'s> {
     /// The name of this write.
     pub token: Token,
     /// By which limit is lent.
-    pub lending: &'s Lending,
+    pub lending: &'s LeasedLimit,
     /// How many calls.
     pub request: &'s Request,
 }
@@ -37,7 +37,7 @@ pub struct Step<'s> {
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Stepped {
     /// This was lent, and written.
-    Lent(LentInStep),
+    GrantOutcome(StepGrant),
     /// Nothing was lent, and nothing written: what is there, as a load would bring it.
     Not(Loaded),
     /// The store is another one than that of the epoch.
@@ -46,24 +46,24 @@ pub enum Stepped {
 
 /// What was lent in one step.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct LentInStep {
+pub struct StepGrant {
     /// How many calls; never none.
     pub held: u32,
     /// The client's record before; `None` if there was none.
     pub record: Option<Vec<u8>>,
     /// When, by the store's clock.
-    pub now: Micros,
+    pub now: TimestampUs,
 }
 
 /// What a store that takes a step writes.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Taken {
     /// What it says.
-    pub lent: LentInStep,
+    pub lent: StepGrant,
     /// The record.
     pub value: Vec<u8>,
     /// For how long it is kept, or longer.
-    pub keep_for: MicroSpan,
+    pub keep_for: DurationUs,
 }
 
 impl Step<'_> {
@@ -86,11 +86,11 @@ impl Step<'_> {
         if !is_known || !is_open || now < self.epoch.began_at {
             return None;
         }
-        let Lent { write, answer } =
+        let GrantOutcome { write, answer } =
             lend(self.lending, self.epoch, Some(&record), self.request, now);
         let write = write.filter(|_| answer.held > 0)?;
         Some(Taken {
-            lent: LentInStep {
+            lent: StepGrant {
                 held: answer.held,
                 record: kept.map(<[u8]>::to_vec),
                 now,

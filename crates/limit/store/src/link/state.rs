@@ -2,7 +2,7 @@
 //!
 //! A state machine that connects to nothing: time and random numbers are arguments.
 
-use anteroom_limit::time::{MicroSpan, Micros};
+use anteroom_limit::time::{DurationUs, TimestampUs};
 
 use crate::circuit::{Circuit, Pauses};
 
@@ -55,7 +55,7 @@ impl<C: Clone, F: Clone> LinkState<C, F> {
     }
 
     /// What somebody does who calls now.
-    pub(super) fn next(&mut self, now: Micros) -> Next<C, F> {
+    pub(super) fn next(&mut self, now: TimestampUs) -> Next<C, F> {
         let last = match &self.phase {
             Phase::Closed => return Next::Closed,
             Phase::Connected(connection) => return Next::Use(connection.clone()),
@@ -75,10 +75,10 @@ impl<C: Clone, F: Clone> LinkState<C, F> {
     /// Takes note of how an attempt ended. Returns for how long nobody tries again.
     pub(super) fn handle_attempt(
         &mut self,
-        now: Micros,
+        now: TimestampUs,
         outcome: Result<C, F>,
         random: u64,
-    ) -> Option<MicroSpan> {
+    ) -> Option<DurationUs> {
         if matches!(self.phase, Phase::Closed) {
             return None;
         }
@@ -103,11 +103,11 @@ impl<C: Clone, F: Clone> LinkState<C, F> {
     /// have taken its place already; then nothing happens. Returns for how long nobody tries again.
     pub(super) fn handle_lost(
         &mut self,
-        now: Micros,
+        now: TimestampUs,
         is_it: impl FnOnce(&C) -> bool,
         failure: F,
         random: u64,
-    ) -> Option<MicroSpan> {
+    ) -> Option<DurationUs> {
         match &self.phase {
             Phase::Connected(held) if is_it(held) => Some(self.open(now, failure, random)),
             _ => None,
@@ -143,7 +143,7 @@ impl<C: Clone, F: Clone> LinkState<C, F> {
         matches!(self.phase, Phase::Closed)
     }
 
-    fn open(&mut self, now: Micros, failure: F, random: u64) -> MicroSpan {
+    fn open(&mut self, now: TimestampUs, failure: F, random: u64) -> DurationUs {
         self.circuit.handle_failure(now, random);
         self.phase = Phase::Down(failure);
         self.circuit.left(now)
@@ -159,8 +159,8 @@ mod tests {
     /// The pauses of links in milliseconds, without chance.
     const PAUSES: [u64; 4] = [50, 100, 200, 400];
 
-    fn ms(ms: u64) -> Micros {
-        Micros(ms * 1_000)
+    fn ms(ms: u64) -> TimestampUs {
+        TimestampUs(ms * 1_000)
     }
 
     fn new() -> State {
@@ -191,7 +191,7 @@ mod tests {
             assert_eq!(state.next(ms(now)), Next::Connect);
             now += 1;
             let left_alone = state.handle_attempt(ms(now), Err("gone"), 0);
-            assert_eq!(left_alone, Some(MicroSpan(pause * 1_000)));
+            assert_eq!(left_alone, Some(DurationUs(pause * 1_000)));
             assert_eq!(state.next(ms(now)), Next::Fail("gone"));
             now += pause;
             assert_eq!(state.next(ms(now - 1)), Next::Fail("gone"));
@@ -258,7 +258,7 @@ mod tests {
         assert_eq!(state.next(ms(150)), Next::Connect);
         assert_eq!(state.next(ms(150)), Next::Wait, "it was of use");
         let left_alone = state.handle_attempt(ms(150), Err("gone"), 0);
-        assert_eq!(left_alone, Some(MicroSpan(50_000)), "the first failure");
+        assert_eq!(left_alone, Some(DurationUs(50_000)), "the first failure");
     }
 
     #[test]

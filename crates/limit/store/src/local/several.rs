@@ -6,12 +6,12 @@ use std::sync::atomic::Ordering;
 
 use anteroom_limit::cost::Cost;
 use anteroom_limit::policy::State;
-use anteroom_limit::time::Micros;
+use anteroom_limit::time::TimestampUs;
 use anteroom_limit::verdict::Verdict;
 use parking_lot::MutexGuard;
 use smallvec::SmallVec;
 
-use super::{Charge, LocalCounts, Own, step_in};
+use super::{LocalAcquire, LocalCounts, Own, step_in};
 use crate::key::CallKey;
 use crate::shards::{SHARDS, shard_of};
 use crate::table::Table;
@@ -36,7 +36,11 @@ enum Locked<'c> {
 /// Charges several limits, or none of them: whether all admitted. Nobody sees some of them charged.
 /// `verdicts` is what each said, in their order. Where one rejects, those that would have admitted
 /// say how they stand without this call.
-pub fn charge_all(charges: &[Charge<'_>], now: Micros, verdicts: &mut Vec<Verdict>) -> bool {
+pub fn charge_all(
+    charges: &[LocalAcquire<'_>],
+    now: TimestampUs,
+    verdicts: &mut Vec<Verdict>,
+) -> bool {
     verdicts.clear();
     if let [charge] = charges {
         let verdict = charge.counts.charge(charge, now);
@@ -46,8 +50,8 @@ pub fn charge_all(charges: &[Charge<'_>], now: Micros, verdicts: &mut Vec<Verdic
     let mut held = lock_all(charges);
     let costs = charges.iter().map(|charge| charge.cost);
     let step = |at: usize, cost| {
-        let charge: &Charge<'_> = &charges[at];
-        step(&mut held, &Charge { cost, ..*charge }, now)
+        let charge: &LocalAcquire<'_> = &charges[at];
+        step(&mut held, &LocalAcquire { cost, ..*charge }, now)
     };
     all_or_none(costs, step, verdicts)
 }
@@ -92,9 +96,11 @@ fn place(counts: &LocalCounts, shard: usize) -> Place {
     Place { counts, shard }
 }
 
-fn lock_all<'c>(charges: &[Charge<'c>]) -> SmallVec<[(Place, Locked<'c>); 2 * USUAL_CHARGES]> {
+fn lock_all<'c>(
+    charges: &[LocalAcquire<'c>],
+) -> SmallVec<[(Place, Locked<'c>); 2 * USUAL_CHARGES]> {
     let mut wanted: SmallVec<[(Place, &'c LocalCounts); 2 * USUAL_CHARGES]> = SmallVec::new();
-    for Charge { counts, key, .. } in charges {
+    for LocalAcquire { counts, key, .. } in charges {
         wanted.push((place(counts, shard_of(*key)), counts));
         wanted.push((place(counts, SHARDS), counts));
     }
@@ -113,7 +119,7 @@ fn lock_all<'c>(charges: &[Charge<'c>]) -> SmallVec<[(Place, Locked<'c>); 2 * US
     locked.collect()
 }
 
-fn step(held: &mut [(Place, Locked<'_>)], charge: &Charge<'_>, now: Micros) -> Verdict {
+fn step(held: &mut [(Place, Locked<'_>)], charge: &LocalAcquire<'_>, now: TimestampUs) -> Verdict {
     if let Some(Locked::Own(own)) = locked(held, place(charge.counts, SHARDS))
         && let Some(own) = own.get_mut(&charge.key)
     {

@@ -7,16 +7,16 @@ use anteroom_limit::fixed_window::FixedWindow;
 use anteroom_limit::gcra::Gcra;
 use anteroom_limit::leaky_bucket::LeakyBucket;
 use anteroom_limit::rate::Rate;
-use anteroom_limit::time::MicroSpan;
+use anteroom_limit::time::DurationUs;
 use proptest::prelude::*;
 
 use super::*;
 use crate::key::KeyMaker;
 
-const NOW: Micros = Micros(1_700_000_000_000_000);
+const NOW: TimestampUs = TimestampUs(1_700_000_000_000_000);
 
 fn a_minute(calls: u32) -> Policy {
-    let rate = Rate::new(calls, MicroSpan::from_secs(60)).unwrap();
+    let rate = Rate::new(calls, DurationUs::from_secs(60)).unwrap();
     Policy::FixedWindow(FixedWindow::new(rate))
 }
 
@@ -24,13 +24,13 @@ fn client(name: &str) -> CallKey {
     KeyMaker::new([9; 16]).key([name.as_bytes()])
 }
 
-fn charge<'c>(counts: &'c LocalCounts, policy: &'c Policy, name: &str) -> Charge<'c> {
-    Charge {
+fn charge<'c>(counts: &'c LocalCounts, policy: &'c Policy, name: &str) -> LocalAcquire<'c> {
+    LocalAcquire {
         counts,
         policy,
         key: client(name),
         cost: Cost::ONE,
-        patience: MicroSpan::ZERO,
+        patience: DurationUs::ZERO,
     }
 }
 
@@ -149,7 +149,7 @@ fn threads_charging_several_limits_do_not_deadlock_or_charge_partly() {
     assert_eq!(admitted(&first, &few, "a"), 0);
     let cost = Cost::Peek;
     let left = second.charge(
-        &Charge {
+        &LocalAcquire {
             cost,
             ..charge(&second, &many, "a")
         },
@@ -160,7 +160,7 @@ fn threads_charging_several_limits_do_not_deadlock_or_charge_partly() {
 
 #[test]
 fn a_flood_of_clients_admits_nobody_over_the_limit() {
-    let rate = Rate::new(5, MicroSpan::from_secs(60)).unwrap();
+    let rate = Rate::new(5, DurationUs::from_secs(60)).unwrap();
     let bucket = Policy::Gcra(Gcra::new(rate, 5).unwrap());
     for policy in [a_minute(5), bucket] {
         let counts = LocalCounts::new(640);
@@ -173,7 +173,7 @@ fn a_flood_of_clients_admits_nobody_over_the_limit() {
         assert!(crowded > 90_000, "{crowded}");
         assert_eq!(admitted(&counts, &policy, "guilty"), 0);
         // Later all may be forgotten.
-        counts.sweep(&policy, NOW + MicroSpan::from_secs(180));
+        counts.sweep(&policy, NOW + DurationUs::from_secs(180));
         assert_eq!(counts.fill().keys, 0);
     }
 }
@@ -206,12 +206,12 @@ fn settings_of_its_own_keep_what_a_client_was_charged() {
 
 #[test]
 fn own_settings_outlast_what_the_usual_ones_would_forget() {
-    let day = Rate::new(10, MicroSpan::from_secs(86_400)).unwrap();
+    let day = Rate::new(10, DurationUs::from_secs(86_400)).unwrap();
     let day = Policy::FixedWindow(FixedWindow::new(day));
     let (counts, usual) = (LocalCounts::new(1_000), a_minute(5));
     counts.set_own(&own(&[("a", day)]));
     assert_eq!(admitted(&counts, &usual, "a"), 10);
-    let later = NOW + MicroSpan::from_secs(600);
+    let later = NOW + DurationUs::from_secs(600);
     counts.sweep(&usual, later);
     counts.set_own(&own(&[("a", day)]));
     counts.sweep(&usual, later);
@@ -276,21 +276,21 @@ fn threads_lose_no_charge_while_settings_come_and_go() {
 
 #[test]
 fn a_call_delayed_for_too_long_is_rejected_without_charge() {
-    let rate = Rate::new(60, MicroSpan::from_secs(60)).unwrap();
+    let rate = Rate::new(60, DurationUs::from_secs(60)).unwrap();
     let smooth = Policy::LeakyBucket(LeakyBucket::new(rate, 10));
     let (counts, wide) = (LocalCounts::new(1_000), LocalCounts::new(1_000));
     let many = a_minute(100);
-    let patience = MicroSpan::from_secs(3);
-    let held = Charge {
+    let patience = DurationUs::from_secs(3);
+    let held = LocalAcquire {
         patience,
         ..charge(&counts, &smooth, "a")
     };
     let outcomes: Vec<_> = (0..6).map(|_| counts.charge(&held, NOW).outcome).collect();
     let admit = |seconds| Outcome::Admit {
-        delay: MicroSpan::from_secs(seconds),
+        delay: DurationUs::from_secs(seconds),
     };
     let reject = Outcome::Reject {
-        retry_after: Some(MicroSpan::from_secs(1)),
+        retry_after: Some(DurationUs::from_secs(1)),
     };
     assert_eq!(
         outcomes,
@@ -303,7 +303,7 @@ fn a_call_delayed_for_too_long_is_rejected_without_charge() {
         &mut verdicts
     ));
     assert_eq!(verdicts[0].remaining, 100);
-    let later = NOW + MicroSpan::from_secs(1);
+    let later = NOW + DurationUs::from_secs(1);
     assert_eq!(counts.charge(&held, later).outcome, admit(3));
 }
 
@@ -336,7 +336,7 @@ proptest! {
         let mut verdicts = Vec::new();
         for (name, cost, turned) in calls {
             let counts_by = counts.iter().zip(&policies);
-            let mut charges: Vec<Charge<'_>> = counts_by.map(|(counts, policy)| Charge {
+            let mut charges: Vec<LocalAcquire<'_>> = counts_by.map(|(counts, policy)| LocalAcquire {
                 cost: Cost::take(cost),
                 ..charge(counts, policy, names[name])
             }).collect();

@@ -3,7 +3,7 @@
 use anteroom_limit::fixed_window::FixedWindow;
 use anteroom_limit::gcra::Gcra;
 use anteroom_limit::rate::Rate;
-use anteroom_limit::time::MicroSpan;
+use anteroom_limit::time::DurationUs;
 use anteroom_limit::token_bucket::TokenBucket;
 
 use super::*;
@@ -11,10 +11,10 @@ use crate::key::KeyMaker;
 use crate::shards::SHARDS;
 
 /// A full hour.
-const START: Micros = Micros(1_767_225_600_000_000);
+const START: TimestampUs = TimestampUs(1_767_225_600_000_000);
 
 fn rate(calls: u32, seconds: u64) -> Rate {
-    Rate::new(calls, MicroSpan::from_secs(seconds)).unwrap()
+    Rate::new(calls, DurationUs::from_secs(seconds)).unwrap()
 }
 
 fn fixed(calls: u32, seconds: u64) -> Policy {
@@ -29,10 +29,14 @@ fn key(name: &str) -> CallKey {
     KeyMaker::new([7; 16]).key([name.as_bytes()])
 }
 
-fn all(counts: &MixedCounts, charges: &[(&Policy, &str, u32)], now: Micros) -> (bool, Vec<u32>) {
-    let charges: Vec<MixedCharge<'_>> = charges
+fn all(
+    counts: &MixedCounts,
+    charges: &[(&Policy, &str, u32)],
+    now: TimestampUs,
+) -> (bool, Vec<u32>) {
+    let charges: Vec<MixedAcquire<'_>> = charges
         .iter()
-        .map(|(policy, name, cost)| MixedCharge {
+        .map(|(policy, name, cost)| MixedAcquire {
             policy,
             key: key(name),
             cost: Cost::take(*cost),
@@ -46,7 +50,7 @@ fn all(counts: &MixedCounts, charges: &[(&Policy, &str, u32)], now: Micros) -> (
     )
 }
 
-fn takes(counts: &MixedCounts, policy: &Policy, name: &str, now: Micros) -> bool {
+fn takes(counts: &MixedCounts, policy: &Policy, name: &str, now: TimestampUs) -> bool {
     all(counts, &[(policy, name, 1)], now).0
 }
 
@@ -101,9 +105,9 @@ fn what_is_over_is_forgotten_by_its_own_window() {
     let counts = MixedCounts::new(1_000);
     assert!(takes(&counts, &fixed(2, 60), "minute", START));
     assert!(takes(&counts, &fixed(2, 3_600), "hour", START));
-    counts.sweep(START + MicroSpan::from_secs(61));
+    counts.sweep(START + DurationUs::from_secs(61));
     assert_eq!(counts.fill().keys, 1);
-    counts.sweep(START + MicroSpan::from_secs(3_601));
+    counts.sweep(START + DurationUs::from_secs(3_601));
     assert_eq!(counts.fill().keys, 0);
 }
 
@@ -146,7 +150,7 @@ fn a_crowd_gives_no_slow_bucket_what_a_fast_one_got() {
     let (slow, fast) = (bucket(1, 5), bucket(60_000, 60_000));
     let mut admitted = vec![0; 300];
     for second in 0..30 {
-        let now = START + MicroSpan::from_secs(second);
+        let now = START + DurationUs::from_secs(second);
         for (at, admitted) in admitted.iter_mut().enumerate() {
             takes(&counts, &fast, &format!("fast {at}"), now);
             *admitted += u32::from(takes(&counts, &slow, &format!("slow {at}"), now));
@@ -168,9 +172,9 @@ fn whoever_gets_a_place_later_begins_as_its_crowd_stands() {
         takes(&counts, &hour, &format!("{at}"), START);
         takes(&counts, &day, &format!("day {at}"), START);
     }
-    let late = START + MicroSpan::from_secs(3_599);
+    let late = START + DurationUs::from_secs(3_599);
     assert!(!takes(&counts, &hour, "late", late));
-    let next = START + MicroSpan::from_secs(3_601);
+    let next = START + DurationUs::from_secs(3_601);
     counts.sweep(next);
     assert!(takes(&counts, &hour, "late", next), "another window");
     assert!(takes(

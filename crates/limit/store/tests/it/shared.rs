@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use anteroom_limit::policy::Needs;
-use anteroom_limit::time::MicroSpan;
+use anteroom_limit::time::DurationUs;
 use anteroom_limit::verdict::Verdict;
 use anteroom_limit_store::conformance::{self, Stage};
-use anteroom_limit_store::local::{Charge, LocalCounts, charge_all};
-use anteroom_limit_store::mixed::{MixedCharge, MixedCounts};
-use anteroom_limit_store::shared::{BoxFuture, CountsError, SharedCharge, SharedCounts, TestTime};
+use anteroom_limit_store::local::{LocalAcquire, LocalCounts, charge_all};
+use anteroom_limit_store::mixed::{MixedAcquire, MixedCounts};
+use anteroom_limit_store::shared::{BoxFuture, CountsError, SharedAcquire, SharedCounts, TestTime};
 use anteroom_limit_store::{CallKey, KeyMaker};
 
 /// Counts of this process for whichever limits are named.
@@ -39,20 +39,20 @@ impl SharedCounts for LocalShared {
 
     fn charge<'a>(
         &'a self,
-        charges: &'a [SharedCharge<'a>],
+        charges: &'a [SharedAcquire<'a>],
     ) -> BoxFuture<'a, Result<Vec<Verdict>, CountsError>> {
         Box::pin(async move {
             let counts: Vec<_> = charges.iter().map(|charge| self.of(charge.limit)).collect();
             let charges: Vec<_> = counts
                 .iter()
                 .zip(charges)
-                .map(|(counts, charge)| Charge {
+                .map(|(counts, charge)| LocalAcquire {
                     counts,
                     policy: charge.policy,
                     key: charge.key,
                     cost: charge.cost,
                     // A store that is shared holds nobody: whoever asks does.
-                    patience: MicroSpan(u64::MAX),
+                    patience: DurationUs(u64::MAX),
                 })
                 .collect();
             let mut verdicts = Vec::new();
@@ -71,7 +71,7 @@ impl Stage for LocalShared {
         &self.time
     }
 
-    fn forgets_after(&self, _: &'static str, _: CallKey) -> BoxFuture<'_, Option<MicroSpan>> {
+    fn forgets_after(&self, _: &'static str, _: CallKey) -> BoxFuture<'_, Option<DurationUs>> {
         Box::pin(async { None })
     }
 }
@@ -95,12 +95,12 @@ impl SharedCounts for MixedShared {
 
     fn charge<'a>(
         &'a self,
-        charges: &'a [SharedCharge<'a>],
+        charges: &'a [SharedAcquire<'a>],
     ) -> BoxFuture<'a, Result<Vec<Verdict>, CountsError>> {
         Box::pin(async move {
             let charges: Vec<_> = charges
                 .iter()
-                .map(|charge| MixedCharge {
+                .map(|charge| MixedAcquire {
                     policy: charge.policy,
                     key: KeyMaker::shared(charge.limit).key([&charge.key.0.to_le_bytes()[..]]),
                     cost: charge.cost,
@@ -123,7 +123,7 @@ impl Stage for MixedShared {
         &self.time
     }
 
-    fn forgets_after(&self, _: &'static str, _: CallKey) -> BoxFuture<'_, Option<MicroSpan>> {
+    fn forgets_after(&self, _: &'static str, _: CallKey) -> BoxFuture<'_, Option<DurationUs>> {
         Box::pin(async { None })
     }
 }

@@ -43,17 +43,17 @@ impl Scene {
         }
     }
 
-    fn admit_from(&self, address: &str) -> Place {
+    fn admit_from(&self, address: &str) -> ConnectionSlot {
         let peer = SocketAddr::new(address.parse().unwrap(), 1);
         self.table.admit(peer, &self.seen)
     }
 
-    fn admit(&self) -> Place {
+    fn admit(&self) -> ConnectionSlot {
         self.admit_from("192.0.2.1")
     }
 
     /// So many connections, a millisecond apart.
-    async fn admit_many(&self, count: usize) -> Vec<Place> {
+    async fn admit_many(&self, count: usize) -> Vec<ConnectionSlot> {
         let mut places = Vec::new();
         for _ in 0..count {
             places.push(self.admit());
@@ -63,7 +63,7 @@ impl Scene {
     }
 }
 
-impl Place {
+impl ConnectionSlot {
     fn is_told_to_end(&self) -> bool {
         self.entry.is_gone()
     }
@@ -86,7 +86,7 @@ impl Place {
 }
 
 /// The numbers of those that were told to end.
-fn ending(places: &[Place]) -> Vec<usize> {
+fn ending(places: &[ConnectionSlot]) -> Vec<usize> {
     let told = places.iter().enumerate();
     told.filter(|(_, place)| place.is_told_to_end())
         .map(|(number, _)| number)
@@ -140,7 +140,7 @@ async fn who_has_just_come_is_left_alone_until_the_reserve_is_reached() {
 async fn the_reserve_is_kept_for_those_who_show_a_ticket() {
     let scene = Scene::new(100, 0);
     let places = scene.admit_many(90).await;
-    places.iter().for_each(Place::begin);
+    places.iter().for_each(ConnectionSlot::begin);
     let stranger = scene.admit();
     assert_eq!(stranger.entry.standing(), Standing::Reserve);
     let claim = Claim(Arc::clone(&stranger.entry));
@@ -156,7 +156,7 @@ async fn the_reserve_is_kept_for_those_who_show_a_ticket() {
 async fn requests_without_a_ticket_do_not_take_the_reserve_one_by_one() {
     let scene = Scene::new(100, 0);
     let mut places = scene.admit_many(90).await;
-    places.iter().for_each(Place::begin);
+    places.iter().for_each(ConnectionSlot::begin);
     // Each takes the place of the one before, which has sent nothing yet.
     places.extend(scene.admit_many(3).await);
     assert_eq!(ending(&places), [90, 91]);
@@ -182,12 +182,12 @@ async fn requests_without_a_ticket_do_not_take_the_reserve_one_by_one() {
 async fn connections_with_a_ticket_end_last() {
     let scene = Scene::new(100, 0);
     let places = scene.admit_many(50).await;
-    places.iter().for_each(Place::show_ticket);
+    places.iter().for_each(ConnectionSlot::show_ticket);
     tokio::time::advance(Duration::from_secs(60)).await;
     let newer = scene.admit_many(50).await;
     let next = scene.admit();
     assert_eq!((ending(&places), ending(&newer)), (vec![], vec![0]));
-    newer.iter().skip(1).for_each(Place::begin);
+    newer.iter().skip(1).for_each(ConnectionSlot::begin);
     next.begin();
     let _last = scene.admit();
     assert_eq!(ending(&places), [0]);
@@ -199,7 +199,7 @@ async fn where_nobody_is_idle_the_next_connection_is_turned_away() {
     let mut places = Vec::new();
     for _ in 0..10 {
         places.push(scene.admit());
-        places.iter().rev().take(1).for_each(Place::begin);
+        places.iter().rev().take(1).for_each(ConnectionSlot::begin);
     }
     let away = scene.admit_many(5).await;
     for place in &away {

@@ -38,7 +38,7 @@ const TAIL_MAX: usize = 1024;
 /// others, and the origin's connections, for longer.
 const TURNS_MAX: u32 = 10;
 /// Fewer bytes than these in all that time are pings and their like, and no answers.
-const SIGNS_OF_LIFE: u64 = 1024;
+const SIGNS_OF_INCARNATION: u64 = 1024;
 
 tokio::task_local! {
     static STREAM: Arc<Stall>;
@@ -65,7 +65,7 @@ impl Progress {
         Self {
             written,
             patience,
-            least: least.max(SIGNS_OF_LIFE),
+            least: least.max(SIGNS_OF_INCARNATION),
         }
     }
 

@@ -27,7 +27,7 @@ fn look(text: &[u8]) -> Option<usize> {
 }
 
 #[track_caller]
-fn check_fine(text: &str, heads: u64, place: Place) {
+fn check_fine(text: &str, heads: u64, place: RequestPhase) {
     assert_eq!(look(text.as_bytes()), None, "{text:?}");
     let mut screen = Screen::new();
     screen.look(text.as_bytes()).unwrap();
@@ -44,25 +44,25 @@ fn check_wrong(text: &[u8]) {
 #[test]
 fn requests_are_followed_to_their_ends() {
     let get = "GET /?a=%0d%0ab HTTP/1.1\r\nHost: a\r\nX-Empty:\r\nX:\t a\tb \u{e9}\r\n\r\n";
-    check_fine(get, 1, Place::Between);
-    check_fine(&format!("\r\n\r\n{get}\r\n{get}"), 2, Place::Between);
-    check_fine("OPTIONS * HTTP/1.0\r\n\r\n", 1, Place::Between);
+    check_fine(get, 1, RequestPhase::Between);
+    check_fine(&format!("\r\n\r\n{get}\r\n{get}"), 2, RequestPhase::Between);
+    check_fine("OPTIONS * HTTP/1.0\r\n\r\n", 1, RequestPhase::Between);
     let fixed = "POST / HTTP/1.1\r\ncontent-LENGTH:  5 \r\n\r\n\n\r\0\n\n";
-    check_fine(&format!("{fixed}{get}"), 2, Place::Between);
+    check_fine(&format!("{fixed}{get}"), 2, RequestPhase::Between);
     let chunks = "POST / HTTP/1.1\r\ntransfer-ENCODING: Chunked\r\n\r\n\
          1\r\n\n\r\n0000000000000002;a=\"b c\"\r\n\r\n\r\n0\r\nX-Sum: 1\r\n\r\n";
-    check_fine(&format!("{chunks}{get}"), 2, Place::Between);
-    check_fine("GET / HT", 0, Place::Head);
-    check_fine("GET / HTTP/1.1\r\n", 0, Place::Head);
+    check_fine(&format!("{chunks}{get}"), 2, RequestPhase::Between);
+    check_fine("GET / HT", 0, RequestPhase::Head);
+    check_fine("GET / HTTP/1.1\r\n", 0, RequestPhase::Head);
     check_fine(
         "POST / HTTP/1.1\r\nContent-Length: 2\r\n\r\na",
         1,
-        Place::Body,
+        RequestPhase::Body,
     );
     check_fine(
         "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n",
         1,
-        Place::Body,
+        RequestPhase::Body,
     );
 }
 
@@ -196,7 +196,7 @@ fn a_message_without_a_clear_end_is_the_last_one_read() {
         "CONNECT a:1 HTTP/1.1\r\n\r\n",
     ] {
         let behind = format!("{head}GET / HTTP/1.1\r\n\r\n");
-        check_fine(&behind, 1, Place::Beyond);
+        check_fine(&behind, 1, RequestPhase::Beyond);
         assert_eq!(Screen::new().look(behind.as_bytes()), Ok(head.len()));
     }
 }
@@ -217,6 +217,6 @@ fn nothing_is_judged_behind_an_unanswered_upgrade() {
     check_fine(
         "POST / HTTP/1.1\r\nUpgrade: x\r\nContent-Length: 1\r\n\r\na",
         1,
-        Place::Between,
+        RequestPhase::Between,
     );
 }

@@ -33,8 +33,8 @@ fn group(count: usize) -> Arc<Group<Body>> {
 fn checked(count: usize) -> Arc<Group<Body>> {
     let check = HealthCheck {
         path: "/".to_owned(),
-        every: anteroom_room::time::Span::from_secs(5),
-        timeout: anteroom_room::time::Span::from_secs(2),
+        interval: anteroom_room::time::DurationMs::from_secs(5),
+        timeout: anteroom_room::time::DurationMs::from_secs(2),
         healthy_after: 1,
         unhealthy_after: 1,
         expected_status: anteroom_config::Statuses {

@@ -51,7 +51,7 @@ async fn used(listener: &TcpListener, group: &Arc<Group<Body>>) -> (Frames, u32)
 }
 
 fn stale(group: &Group<Body>) -> u64 {
-    group.figures().retries.stale
+    group.stats().retries.stale
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use anteroom_proxy::upstream::{Condition, Origins};
 
 use crate::origin::support::{Body, LIMITS, Origin, ask, room, text, until};
 
-const CHECK: &str = "health_check = { path = \"/healthz?a=b\", every = \"100ms\", timeout = \
+const CHECK: &str = "health_check = { path = \"/healthz?a=b\", interval = \"100ms\", timeout = \
                      \"5s\", \
                      healthy_after = 1, unhealthy_after = 2, expected_status = \"200-204\" }";
 
@@ -22,7 +22,7 @@ async fn an_origin_that_fails_its_checks_is_skipped_until_it_passes() {
     let plan = origins.plan(std::slice::from_ref(&room)).unwrap();
     let group = plan.group(&room.name).unwrap();
     origins.commit(plan);
-    let condition = |index: usize| group.figures().origins[index].condition;
+    let condition = |index: usize| group.stats().origins[index].condition;
     let checks = |origin: &Origin| origin.shared.checks.load(Relaxed);
     until("both were checked", || {
         checks(&first) > 1 && checks(&second) > 1
@@ -38,10 +38,10 @@ async fn an_origin_that_fails_its_checks_is_skipped_until_it_passes() {
         let (status, _) = text(ask(&group).await.unwrap()).await;
         assert_eq!(status, 200, "only the second is asked");
     }
-    let figures = group.figures();
-    let error = figures.origins[0].last_error.clone().unwrap();
+    let stats = group.stats();
+    let error = stats.origins[0].last_error.clone().unwrap();
     assert!(error.contains("a check was answered with"), "{error}");
-    assert!(figures.origins[0].bad_checks >= 2 && figures.origins[1].bad_checks == 0);
+    assert!(stats.origins[0].bad_checks >= 2 && stats.origins[1].bad_checks == 0);
 
     let address = second.address;
     drop(second);
@@ -49,8 +49,8 @@ async fn an_origin_that_fails_its_checks_is_skipped_until_it_passes() {
         condition(1) == Condition::Unhealthy
     })
     .await;
-    assert!(group.is_down() && group.figures().is_down);
-    let error = group.figures().origins[1].last_error.clone().unwrap();
+    assert!(group.is_down() && group.stats().is_down);
+    let error = group.stats().origins[1].last_error.clone().unwrap();
     assert!(error.contains("cannot connect"), "{error}");
     // Whoever is inside is brought there all the same.
     let (status, _) = text(ask(&group).await.unwrap()).await;
@@ -66,7 +66,7 @@ async fn an_origin_that_fails_its_checks_is_skipped_until_it_passes() {
 async fn an_origin_that_says_nothing_fails_its_check_in_time() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let lines = format!(
-        "origin = \"http://{}\"\nhealth_check = {{ every = \"100ms\", timeout = \"20ms\" }}",
+        "origin = \"http://{}\"\nhealth_check = {{ interval = \"100ms\", timeout = \"20ms\" }}",
         listener.local_addr().unwrap()
     );
     let origins = Origins::<Body>::new(LIMITS);
@@ -75,6 +75,6 @@ async fn an_origin_that_says_nothing_fails_its_check_in_time() {
     let group = plan.group(&room.name).unwrap();
     origins.commit(plan);
     until("it is unhealthy", || group.is_down()).await;
-    let error = group.figures().origins[0].last_error.clone().unwrap();
+    let error = group.stats().origins[0].last_error.clone().unwrap();
     assert_eq!(error, "no answer to a check within 20 ms");
 }

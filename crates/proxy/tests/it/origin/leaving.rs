@@ -46,14 +46,14 @@ async fn an_impatient_client_says_nothing_against_the_origin_a_patient_one_does(
     let long = WAIT / 4;
     leaves(&group, &silent, long - Duration::from_secs(1), nothing(())).await;
     assert_eq!(group.abandoned(), 0);
-    assert_eq!(group.figures().origins[0].last_error, None);
+    assert_eq!(group.stats().origins[0].last_error, None);
     leaves(&group, &silent, long, nothing(())).await;
     assert_eq!(group.abandoned(), 1);
-    let figures = &group.figures().origins[0];
-    assert_eq!(figures.outcomes.last(), Some(&("abandoned", 1)));
-    let error = figures.last_error.as_deref().unwrap();
+    let stats = &group.stats().origins[0];
+    assert_eq!(stats.outcomes.last(), Some(&("abandoned", 1)));
+    let error = stats.last_error.as_deref().unwrap();
     assert!(error.contains("who has left"), "{error}");
-    assert_eq!(figures.in_flight, 0);
+    assert_eq!(stats.in_flight, 0);
 }
 
 #[tokio::test]
@@ -66,7 +66,7 @@ async fn a_hanging_origin_is_skipped_before_any_time_out() {
         well.address
     );
     let group = group(&lines);
-    let is_up = || group.figures().origins[0].condition.name() == "up";
+    let is_up = || group.stats().origins[0].condition.name() == "up";
     for _ in 0..1_000 {
         if !is_up() {
             break;

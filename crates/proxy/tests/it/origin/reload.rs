@@ -17,8 +17,8 @@ fn apply(origins: &Origins<Body>, room: &RoomConfig) -> Arc<Group<Body>> {
 }
 
 fn answered(group: &Group<Body>) -> Vec<(String, u64)> {
-    let figures = group.figures().origins.into_iter();
-    figures.map(|one| (one.url, one.outcomes[0].1)).collect()
+    let stats = group.stats().origins.into_iter();
+    stats.map(|one| (one.url, one.outcomes[0].1)).collect()
 }
 
 #[tokio::test]
@@ -36,7 +36,7 @@ async fn an_origin_that_stays_keeps_its_counts_over_a_reload() {
     let lines = format!("origins = [\"{}\", \"{}\"]", url(&second), url(&first));
     let both = apply(&origins, &room("shop", &lines));
     assert_eq!(answered(&both), [(url(&second), 0), (url(&first), 2)]);
-    assert_eq!(both.figures().origins[1].in_flight, 1);
+    assert_eq!(both.stats().origins[1].in_flight, 1);
     for _ in 0..4 {
         text(ask(&both).await.unwrap()).await;
     }
@@ -54,7 +54,7 @@ async fn an_origin_that_stays_keeps_its_counts_over_a_reload() {
     );
     // The request that went before any of this is answered by whom it was brought to.
     assert_eq!(text(open).await.1, "hi");
-    let shown = origins.figures();
+    let shown = origins.stats();
     assert_eq!(shown.len(), 1);
     assert_eq!(shown.values().next().unwrap().origins.len(), 1);
 }
@@ -63,15 +63,15 @@ async fn an_origin_that_stays_keeps_its_counts_over_a_reload() {
 async fn checks_end_with_the_group_that_had_them() {
     let origin = Origin::new().await;
     let url = format!("origin = \"http://{}\"", origin.address);
-    let check =
-        "health_check = { path = \"/healthz?a=b\", every = \"100ms\", expected_status = \"204\" }";
+    let check = "health_check = { path = \"/healthz?a=b\", interval = \"100ms\", \
+                 expected_status = \"204\" }";
     let origins = Origins::<Body>::new(LIMITS);
     // Requests that have not ended hold the group before.
     let before = apply(&origins, &room("shop", &format!("{url}\n{check}")));
     until("it fails its checks", || before.is_down()).await;
     let group = apply(&origins, &room("shop", &url));
     assert!(!group.is_down(), "nobody checks, so nobody says so");
-    assert_eq!(group.figures().origins[0].condition.name(), "up");
+    assert_eq!(group.stats().origins[0].condition.name(), "up");
     let seen = origin.shared.checks.load(Relaxed);
     // Somebody else's checks, as often, tell when there would have been more.
     let other = Origin::new().await;
@@ -82,7 +82,7 @@ async fn checks_end_with_the_group_that_had_them() {
     until("another one is checked five times", || checks() >= 5).await;
     // One may have been on its way.
     assert!(origin.shared.checks.load(Relaxed) <= seen + 1);
-    assert_eq!(group.figures().origins[0].condition.name(), "up");
+    assert_eq!(group.stats().origins[0].condition.name(), "up");
     drop(before);
 }
 
@@ -97,8 +97,8 @@ async fn a_plan_that_fails_changes_nothing() {
     );
     let errors = origins.plan(std::slice::from_ref(&bad)).unwrap_err();
     assert_eq!(errors[0].room, good.name);
-    let figures = origins.figures();
-    let shown = &figures[&good.name].origins;
+    let stats = origins.stats();
+    let shown = &stats[&good.name].origins;
     assert_eq!((shown.len(), &*shown[0].url), (1, "http://127.0.0.1:9"));
     assert_eq!(answered(&group), [("http://127.0.0.1:9".to_owned(), 0)]);
 }
@@ -120,7 +120,7 @@ async fn nobody_waits_while_files_are_read() {
     let open = move || std::fs::OpenOptions::new().write(true).open(pipe);
     let writer = tokio::task::spawn_blocking(open);
     let writer = in_time("the file is read", writer).await.unwrap().unwrap();
-    let looking = tokio::task::spawn_blocking(move || origins.figures().len());
+    let looking = tokio::task::spawn_blocking(move || origins.stats().len());
     let shown = tokio::time::timeout(Duration::from_secs(20), looking).await;
     drop(writer);
     assert_eq!(shown.unwrap().unwrap(), 0);

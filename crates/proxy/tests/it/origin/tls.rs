@@ -150,7 +150,7 @@ async fn only_a_certificate_for_this_name_by_a_known_signer_is_believed() {
     let group = origin.group("127.0.0.1", "");
     let failure = ask(&group).await.unwrap_err();
     assert_eq!(failure.outcome().name(), "connect_failed");
-    let error = group.figures().origins[0].last_error.clone().unwrap();
+    let error = group.stats().origins[0].last_error.clone().unwrap();
     assert!(
         error.contains("no TLS") && error.contains("not valid for name"),
         "{error}"
@@ -164,7 +164,7 @@ async fn only_a_certificate_for_this_name_by_a_known_signer_is_believed() {
     .unwrap();
     let group = origin.group("localhost", "");
     ask(&group).await.unwrap_err();
-    let error = group.figures().origins[0].last_error.clone().unwrap();
+    let error = group.stats().origins[0].last_error.clone().unwrap();
     assert!(error.contains("invalid peer certificate"), "{error}");
 }
 
@@ -185,6 +185,6 @@ async fn an_origin_without_tls_is_told_apart_from_a_missing_one() {
     });
     let group = plain.group("localhost", "");
     ask(&group).await.unwrap_err();
-    let error = group.figures().origins[0].last_error.clone().unwrap();
+    let error = group.stats().origins[0].last_error.clone().unwrap();
     assert!(error.contains("no TLS on the connection"), "{error}");
 }

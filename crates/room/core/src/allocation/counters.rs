@@ -2,19 +2,19 @@
 //! world. The value is received first and compared afterwards: 9 of 10 goes in, 10 of 10 does not.
 //! Right as far as the snapshot is fresh; costs a round trip for each new visitor.
 
-use super::{CounterKey, CounterScope, MinuteBudget, Take, Till, TillContext};
+use super::{Allocator, AllocatorContext, CounterKey, CounterScope, MinuteBudget, Take};
 
 /// Asks counters in turn; remembers which ones are used up so that they are not asked again.
 #[derive(Debug, Default)]
-pub struct CounterTill {
+pub struct CounterAllocator {
     budget: MinuteBudget,
     is_data_center_dry: bool,
     is_anywhere_dry: bool,
 }
 
-impl CounterTill {
+impl CounterAllocator {
     /// Compares a number that was received with the slots of its counter. `false` means that this
-    /// counter has no more, or gave no number; the next [`Till::take`] asks the next one.
+    /// counter has no more, or gave no number; the next [`Allocator::take`] asks the next one.
     pub fn handle_number(&mut self, key: CounterKey, number: Option<u64>) -> bool {
         let Some(budget) = self.budget.fixed.as_ref() else {
             return false;
@@ -32,8 +32,8 @@ impl CounterTill {
     }
 }
 
-impl Till for CounterTill {
-    fn take(&mut self, context: &mut TillContext<'_>) -> Take {
+impl Allocator for CounterAllocator {
+    fn take(&mut self, context: &mut AllocatorContext<'_>) -> Take {
         let (budget, is_new) = self.budget.of(context);
         let minute = budget.minute;
         if is_new {

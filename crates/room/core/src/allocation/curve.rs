@@ -3,7 +3,7 @@
 //! from low utilization and spreads evenly.
 
 use crate::rules::Rules;
-use crate::snapshot::Utilization;
+use crate::statistics::Utilization;
 
 /// How many of `slots` each of `nodes` gets: slots / (nodes x utilization^factor), the divisor
 /// never below 1, so that no node gets more than all slots.

@@ -2,9 +2,9 @@
 //! nodes there, then the Anywhere slots over all nodes of the world. Adds no latency; queues 20 to
 //! 30 % early when traffic is uneven.
 
-use super::{MinuteBudget, Take, Till, TillContext};
+use super::{Allocator, AllocatorContext, MinuteBudget, Take};
 use crate::rules::Rules;
-use crate::snapshot::Utilization;
+use crate::statistics::Utilization;
 
 /// How many of `slots` each of `nodes` gets. Rounds down: the parts must not sum to more.
 #[must_use]
@@ -17,14 +17,14 @@ pub type PerNode = fn(slots: u32, nodes: u32, Utilization, &Rules) -> u32;
 
 /// Counts locally against a part of the minute's budget.
 #[derive(Debug)]
-pub struct LocalTill {
+pub struct LocalAllocator {
     per_node: PerNode,
     budget: MinuteBudget,
     used_here: u32,
     used_anywhere: u32,
 }
 
-impl LocalTill {
+impl LocalAllocator {
     /// A till that divides by the given rule.
     #[must_use]
     pub fn new(per_node: PerNode) -> Self {
@@ -37,8 +37,8 @@ impl LocalTill {
     }
 }
 
-impl Till for LocalTill {
-    fn take(&mut self, context: &mut TillContext<'_>) -> Take {
+impl Allocator for LocalAllocator {
+    fn take(&mut self, context: &mut AllocatorContext<'_>) -> Take {
         let (budget, is_new) = self.budget.of(context);
         if is_new {
             self.used_here = 0;
@@ -47,9 +47,9 @@ impl Till for LocalTill {
         let part = |slots, nodes| (self.per_node)(slots, nodes, budget.utilization, context.rules);
         let here = part(
             budget.share_of(context.data_center),
-            context.snapshot.nodes_here,
+            context.statistics.nodes_here,
         );
-        let anywhere = part(budget.anywhere, context.snapshot.nodes_in_world);
+        let anywhere = part(budget.anywhere, context.statistics.nodes_total);
         if self.used_here < here {
             self.used_here += 1;
             Take::Slot

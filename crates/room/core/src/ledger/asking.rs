@@ -4,18 +4,18 @@ use alloc::vec::Vec;
 
 use super::children::add_admissions;
 use super::lend::saturating_u32;
-use super::{Ledger, LendingTerms};
-use crate::id::{DataCenterId, Life, NodeId};
+use super::{LeaseTerms, Ledger};
+use crate::id::{DataCenterId, Incarnation, NodeId};
 use crate::seats::{SHORTEST_INTERVAL, SeatRow};
-use crate::sync::{Held, MINUTES_KEPT, SyncRequest, Wants};
-use crate::time::{Millis, Minute, Span};
+use crate::sync::{LeaseBalance, LeaseDemand, MINUTES_KEPT, SyncRequest};
+use crate::time::{DurationMs, Minute, Timestamp};
 
 /// How long before a minute begins admissions of it are fetched from the world: time for two
 /// errands before it, and one that is lost.
-pub(super) const LENT_AHEAD: Span = Span(4_000);
+pub(super) const LENT_AHEAD: DurationMs = DurationMs(4_000);
 
 /// A root to which a trip takes so long is not reached while a visitor waits for it.
-const FAR: Span = Span(200);
+const FAR: DurationMs = DurationMs(200);
 
 /// Slots fetched at least when the first visitors come and there is plenty: a trip takes as long as
 /// many more need to come.
@@ -25,7 +25,7 @@ impl Ledger {
     /// Makes the next request to the world; `None` at the root, and before any node has spoken:
     /// then neither the time nor the terms are known. Answers to earlier ones no longer count. The
     /// record must be written before the request is sent.
-    pub fn poll_upstream(&mut self, now: Millis) -> Option<SyncRequest> {
+    pub fn poll_upstream(&mut self, now: Timestamp) -> Option<SyncRequest> {
         self.advance(now);
         let terms = self.terms?;
         let minute = self.heard_at.minute();
@@ -37,7 +37,7 @@ impl Ledger {
         let claims = saturating_u32(self.sums.unmet().claims());
         let group_of = self.upstream.as_ref()?.data_center;
         let closed_through = self.treated_as_over(group_of);
-        let (life, at) = (self.life, self.heard_at);
+        let (incarnation, at) = (self.incarnation, self.heard_at);
         self.hear_refusals();
         self.assert_sound();
         let upstream = self.upstream.as_deref_mut()?;
@@ -54,8 +54,8 @@ impl Ledger {
         upstream.has_wished = !self.sums.waiting.is_empty() || keep.seats > 0;
         let is_quiet = lent.is_nothing();
         Some(SyncRequest {
-            child: NodeId(life.0),
-            process: NodeId(life.0),
+            child: NodeId(incarnation.0),
+            process: NodeId(incarnation.0),
             replaces: Vec::new(),
             data_center: upstream.data_center,
             sent_at: at,
@@ -63,13 +63,13 @@ impl Ledger {
             parent: upstream.parent,
             witnessed: upstream
                 .witnessed
-                .or_else(|| upstream.parent.map(Life::epoch)),
+                .or_else(|| upstream.parent.map(Incarnation::epoch)),
             number,
             answered: upstream.answered,
             generation: upstream.lease.generation(),
             is_final: is_quiet && !upstream.lease.is_live(at),
             held: lent.plus(pool),
-            wants: Wants {
+            wants: LeaseDemand {
                 slots: keep.admissions.saturating_add(lent.seats),
                 ahead: keep.ahead.saturating_add(lent.ahead),
                 first: claims - kept,
@@ -94,21 +94,21 @@ impl Ledger {
     }
 
     /// The longest seat that a child may give.
-    fn longest_issued(&self) -> Span {
+    fn longest_issued(&self) -> DurationMs {
         let children = self.children.values().map(|child| child.longest_seat);
         children.max().unwrap_or_else(|| self.longest_to_lend())
     }
 
     /// Through which end every process here treats tickets as over.
-    fn treated_as_over(&self, data_center: DataCenterId) -> Millis {
+    fn treated_as_over(&self, data_center: DataCenterId) -> Timestamp {
         let group = self.groups.get(&data_center);
-        let ready_through = group.map_or(Millis::ZERO, |group| group.ready_through);
+        let ready_through = group.map_or(Timestamp::ZERO, |group| group.ready_through);
         ready_through - self.silent_clocks()
     }
 
     /// What children hold, admissions of `minute` only.
-    fn lent(&self, minute: Minute) -> Held {
-        Held {
+    fn lent(&self, minute: Minute) -> LeaseBalance {
+        LeaseBalance {
             seats: saturating_u32(self.sums.seats_held),
             admissions: saturating_u32(self.admissions_lent(minute)),
             ahead: saturating_u32(self.admissions_lent(minute.next())),
@@ -125,10 +125,10 @@ impl Ledger {
         let Some(upstream) = self.upstream.as_deref() else {
             return 0;
         };
-        let world = &upstream.outlook;
+        let root = &upstream.snapshot;
         let height = upstream.demand.height.div_ceil(16);
         let is_calm = height == 0 && missing == 0;
-        if is_calm || world.waiting > 0 || world.reopens_at.is_some() {
+        if is_calm || root.waiting > 0 || root.reopens_at.is_some() {
             return 0;
         }
         let growth = if missing > 0 {
@@ -136,14 +136,14 @@ impl Ledger {
         } else {
             0
         };
-        let free = u64::from(world.seats_free.min(world.admissions_free));
-        let part = free * u64::from(self.sums.nodes) / u64::from(world.nodes.max(1)) / 4;
+        let free = u64::from(root.seats_free.min(root.admissions_free));
+        let part = free * u64::from(self.sums.nodes) / u64::from(root.nodes.max(1)) / 4;
         saturating_u32(part).min(growth.max(height + 1))
     }
 
     /// What to have in hand until the next answer: what is missing, and what was handed on in a
     /// period like the last.
-    fn wanted_in_hand(&mut self, minute: Minute, now: Millis) -> Option<Held> {
+    fn wanted_in_hand(&mut self, minute: Minute, now: Timestamp) -> Option<LeaseBalance> {
         let unmet = self.unmet();
         let claims = unmet.first.saturating_add(unmet.later);
         // Those who are let in before the next answer are inside as well.
@@ -152,22 +152,22 @@ impl Ledger {
             .saturating_add(saturating_u32(self.seats_lent()));
         let expected = self.upstream.as_deref_mut()?.demand.expected(now);
         // Where somebody asks, others will before the answer is here: a few more than are missing.
-        let world = self.upstream.as_deref().map(|up| &up.outlook);
-        let is_line = world.is_some_and(|world| world.waiting > 0 && world.slots_to_spare == 0);
+        let root = self.upstream.as_deref().map(|up| &up.snapshot);
+        let is_line = root.is_some_and(|root| root.waiting > 0 && root.slots_to_spare == 0);
         let missing = if unmet.slots > 0 && !is_line {
             unmet.slots / 2 + 2
         } else {
             0
         };
         // In a line whoever is called is known; nobody else goes in.
-        let called = match world.filter(|_| is_line) {
-            Some(world) => world.watermark.count(&self.sums.waiting),
+        let called = match root.filter(|_| is_line) {
+            Some(root) => root.watermark.count(&self.sums.waiting),
             None => u32::MAX,
         };
         if self.children.is_empty() {
-            return Some(Held {
+            return Some(LeaseBalance {
                 minute,
-                ..Held::default()
+                ..LeaseBalance::default()
             });
         }
         let ahead = missing.max(self.spare_part(unmet.slots));
@@ -186,7 +186,7 @@ impl Ledger {
             slots.saturating_add(ahead)
         };
         let credits = expected.credits.saturating_add(unmet.credits);
-        Some(Held {
+        Some(LeaseBalance {
             seats: slots.saturating_add(claims),
             admissions: slots,
             ahead: if self.heard_at.until_next_minute() <= LENT_AHEAD {
@@ -203,10 +203,12 @@ impl Ledger {
     /// nobody loses a seat because a cable is cut. If this data center is lost they count for no
     /// more seats than it has.
     fn credits_for_a_lease(&self, inside: u32) -> u32 {
-        let longest = self.terms.map_or(Span::ZERO, |terms| terms.longest_seat);
+        let longest = self
+            .terms
+            .map_or(DurationMs::ZERO, |terms| terms.longest_seat);
         // A seat is the session and two intervals long, and a session is sixty of those.
         let interval = (longest.0 / 62).max(SHORTEST_INTERVAL.0);
-        let check_ins = LendingTerms::WORLD.ttl.0 / interval + 2;
+        let check_ins = LeaseTerms::ROOT.ttl.0 / interval + 2;
         saturating_u32(check_ins.saturating_mul(inside.into()))
     }
 

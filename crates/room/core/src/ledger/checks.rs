@@ -31,7 +31,7 @@ impl Ledger {
     }
 
     pub(super) fn check(&self) -> Result<(), UnsoundLedger> {
-        self.check_figures()?;
+        self.check_stats()?;
         for child in self.children.values() {
             self.check_child(child)?;
         }
@@ -85,7 +85,7 @@ impl Ledger {
     }
 
     /// Whether its figures can be added up.
-    fn check_figures(&self) -> Result<(), UnsoundLedger> {
+    fn check_stats(&self) -> Result<(), UnsoundLedger> {
         let children = self.children.values();
         let rows = children.clone().map(|child| &child.row);
         let rows = rows.chain(self.departed.iter().map(|gone| &gone.row));

@@ -3,25 +3,25 @@
 use alloc::vec::Vec;
 use core::mem::take;
 
-use super::{Child, Departed, LEASE_TTL, Ledger, LendingTerms};
+use super::{Child, DepartedChild, LEASE_TTL, LeaseTerms, Ledger};
 use crate::estimate::ASK_AFTER_LAST;
-use crate::id::{DataCenterId, Life, NodeId};
+use crate::id::{DataCenterId, Incarnation, NodeId};
 use crate::seats::SeatRow;
-use crate::sync::{Held, MINUTES_KEPT, SyncRequest, Wants};
-use crate::time::{Millis, Minute, Span};
+use crate::sync::{LeaseBalance, LeaseDemand, MINUTES_KEPT, SyncRequest};
+use crate::time::{DurationMs, Minute, Timestamp};
 use crate::waiting::OVERDUE;
 use crate::watermark::WaitingCounts;
 
 /// How far a newcomer's clock may be ahead of those of the others, beside the time since they
 /// spoke; further ahead, it says nothing about the time.
-const CLOCKS_AGREE: Span = Span(5_000);
+const CLOCKS_AGREE: DurationMs = DurationMs(5_000);
 
 impl Ledger {
     /// Learns the time from a child. Returns whether its clock is trusted.
     ///
     /// A clock is judged by those of the other children, which have spoken within two leases: a
     /// store's own may be hours off, or be stepped.
-    pub(super) fn hear(&mut self, request: &SyncRequest, lending: LendingTerms) -> bool {
+    pub(super) fn hear(&mut self, request: &SyncRequest, lending: LeaseTerms) -> bool {
         let known = self.children.get(&request.child);
         let was_trusted = known.is_some_and(|child| child.is_clock_trusted);
         let is_trusted = was_trusted || {
@@ -37,11 +37,11 @@ impl Ledger {
             self.heard_at = self.heard_at.max(request.sent_at);
         }
         // What does not name this life may have been written long before it, and be late.
-        if is_trusted && request.parent == Some(self.life) {
+        if is_trusted && request.parent == Some(self.incarnation) {
             self.began_at.get_or_insert(self.heard_at);
         }
         if let Some(upstream) = self.upstream.as_deref_mut() {
-            let epoch = upstream.parent.map(Life::epoch);
+            let epoch = upstream.parent.map(Incarnation::epoch);
             upstream.is_read_under_parent |=
                 is_trusted && epoch.is_some() && request.witnessed == epoch;
         }
@@ -56,7 +56,7 @@ impl Ledger {
         // complete: what it really did replaces what it might have done.
         self.drop_departed(request.child);
         let old = self.children.get(&request.child);
-        if old.is_none_or(|old| old.quiet_at == Millis::NEVER) {
+        if old.is_none_or(|old| old.quiet_at == Timestamp::NEVER) {
             self.take_out_returned(&request.waiting);
         }
         let old = self.children.get(&request.child);
@@ -68,7 +68,7 @@ impl Ledger {
             }
         };
         let held = if request.is_final {
-            Held::default()
+            LeaseBalance::default()
         } else {
             request.held
         };
@@ -85,8 +85,8 @@ impl Ledger {
             number: request.number,
             held,
             used: request.used,
-            ends_at: Millis::ZERO,
-            quiet_at: Millis::NEVER,
+            ends_at: Timestamp::ZERO,
+            quiet_at: Timestamp::NEVER,
             ends_there_at: request.sent_at,
             longest_seat: request.longest_seat,
             row,
@@ -101,7 +101,7 @@ impl Ledger {
             // Versions of another life are not comparable.
             refuses_through: request
                 .parent
-                .filter(|life| *life == self.life)
+                .filter(|incarnation| *incarnation == self.incarnation)
                 .map_or(0, |_| request.refuses_through),
             terms: request.terms,
             terms_version,
@@ -122,11 +122,11 @@ impl Ledger {
     }
 
     /// A child that has just reported says that it will do nothing more.
-    pub(super) fn handle_goodbye(&mut self, request: &SyncRequest, now: Millis) {
+    pub(super) fn handle_goodbye(&mut self, request: &SyncRequest, now: Timestamp) {
         let node = request.child;
         if let Some(before) = self.children.get(&node) {
             let mut child = before.clone();
-            child.held = Held::default();
+            child.held = LeaseBalance::default();
             if let Some(upstream) = &mut self.upstream {
                 upstream.handle_use(before, &child, self.terms_version);
             }
@@ -149,7 +149,7 @@ impl Ledger {
     }
 
     /// Ends a lease: what was lent and not reported counts as used until it cannot be any more.
-    pub(super) fn give_up(&mut self, node: NodeId, now: Millis) {
+    pub(super) fn give_up(&mut self, node: NodeId, now: Timestamp) {
         let Some(child) = self.remove_child(node) else {
             return;
         };
@@ -176,7 +176,7 @@ impl Ledger {
         for (minute, count) in child.held.by_minute() {
             add_admissions(&mut admitted, minute, count);
         }
-        self.push_departed(Departed {
+        self.push_departed(DepartedChild {
             node,
             data_center: child.data_center,
             generation: child.generation,
@@ -213,7 +213,7 @@ impl Ledger {
     fn seats_of(&self, data_center: DataCenterId, row: &SeatRow) -> u32 {
         let members = self.sums.members(data_center).iter();
         let live = members.filter_map(|member| self.children.get(&member.node));
-        let here = |gone: &&Departed| gone.data_center == data_center;
+        let here = |gone: &&DepartedChild| gone.data_center == data_center;
         let departed = self.departed.iter().filter(here);
         let held = live.clone().map(|child| i64::from(child.held.seats));
         let untold = held.chain(departed.clone().map(|gone| gone.phantoms.into()));
@@ -222,7 +222,7 @@ impl Ledger {
         let rows = live.map(|child| &child.row);
         let rows = rows.chain(departed.map(|gone| &gone.row));
         let rows = rows.chain(settled).chain([row]);
-        let told: i64 = rows.map(|row| row.total_after(Millis::ZERO)).sum();
+        let told: i64 = rows.map(|row| row.total_after(Timestamp::ZERO)).sum();
         u32::try_from((told + untold).max(0)).unwrap_or(u32::MAX)
     }
 
@@ -233,7 +233,7 @@ impl Ledger {
     /// let one end before the move that another node made of it.
     pub(super) fn forget_departed(&mut self) {
         let running = self.agreed_now().minute();
-        let is_forgotten = |gone: &Departed| {
+        let is_forgotten = |gone: &DepartedChild| {
             let newest_minute = gone.admitted.iter().map(|(minute, _)| *minute).max();
             let is_past = newest_minute.is_none_or(|minute| minute < running);
             gone.ends_at <= self.closed_through(gone.data_center) && gone.row.is_empty() && is_past
@@ -266,7 +266,7 @@ impl Ledger {
     /// Children that have not spoken for a while: what they may have done counts as before, but
     /// nobody waits for them. Those who wait there ask elsewhere, or are served from what they
     /// have.
-    pub(super) fn hush(&mut self, now: Millis) {
+    pub(super) fn hush(&mut self, now: Timestamp) {
         if now < self.sums.next_quiet {
             return;
         }
@@ -277,8 +277,8 @@ impl Ledger {
         for (node, child) in quiet {
             self.leave_waiting(&child, now);
             let hushed = Child {
-                quiet_at: Millis::NEVER,
-                wants: Wants::default(),
+                quiet_at: Timestamp::NEVER,
+                wants: LeaseDemand::default(),
                 waiting: WaitingCounts::new(),
                 handed: WaitingCounts::new(),
                 ..child
@@ -286,7 +286,7 @@ impl Ledger {
             self.insert_child(node, hushed);
         }
         let next = self.children.values().map(|child| child.quiet_at).min();
-        self.sums.next_quiet = next.unwrap_or(Millis::NEVER);
+        self.sums.next_quiet = next.unwrap_or(Timestamp::NEVER);
     }
 
     /// Those who wait at a child that is new, or speaks again, are among those who were left
@@ -300,7 +300,7 @@ impl Ledger {
         self.add_left_waiting(&left, self.left_waiting.until);
     }
 
-    fn leave_waiting(&mut self, child: &Child, now: Millis) {
+    fn leave_waiting(&mut self, child: &Child, now: Timestamp) {
         if child.waiting.is_empty() {
             return;
         }
@@ -320,10 +320,10 @@ impl Ledger {
 
 /// How long a child may be silent while people wait at it. As long as a data center believes what
 /// the world said last; after that it goes by what it has itself.
-pub(super) const QUIET_AFTER: Span = Span(5_000);
+pub(super) const QUIET_AFTER: DurationMs = DurationMs(5_000);
 
 /// How long those who wait at a node that is gone may take until they have asked elsewhere.
-pub(super) const LATEST_ASK: Span = Span(2 * ASK_AFTER_LAST.0 + OVERDUE.0);
+pub(super) const LATEST_ASK: DurationMs = DurationMs(2 * ASK_AFTER_LAST.0 + OVERDUE.0);
 
 /// Counts admissions that were lent as used.
 pub(super) fn add_admissions(admitted: &mut Vec<(Minute, u32)>, minute: Minute, count: u32) {

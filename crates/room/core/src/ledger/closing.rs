@@ -9,15 +9,15 @@ use alloc::vec::Vec;
 use super::Ledger;
 use crate::id::DataCenterId;
 use crate::seats::SeatRow;
-use crate::time::{Millis, Span};
+use crate::time::{DurationMs, Timestamp};
 
 /// How far the clocks of two nodes may be apart: each within 500 ms of the truth. For so long a
 /// node elsewhere may take a seat for running that has ended at home.
-pub(super) const CLOCKS_APART: Span = Span(1_000);
+pub(super) const CLOCKS_APART: DurationMs = DurationMs(1_000);
 
 impl Ledger {
     /// The time that all clocks have reached, as far as they are known.
-    pub(super) fn agreed_now(&self) -> Millis {
+    pub(super) fn agreed_now(&self) -> Timestamp {
         self.heard_at - CLOCKS_APART
     }
 
@@ -44,9 +44,13 @@ impl Ledger {
 
     /// How far behind the children that speak a process may be that is silent, or drains, and still
     /// lets visitors pass by its own clock.
-    pub(super) fn silent_clocks(&self) -> Span {
+    pub(super) fn silent_clocks(&self) -> DurationMs {
         let may_pass = !self.is_known_to_all() && self.logouts.may_others_pass(self.agreed_now());
-        if may_pass { CLOCKS_APART } else { Span::ZERO }
+        if may_pass {
+            CLOCKS_APART
+        } else {
+            DurationMs::ZERO
+        }
     }
 
     /// Data centers with seats and without a live child.
@@ -65,14 +69,14 @@ impl Ledger {
     }
 
     /// At the root an interval that is over gives its seats back; below it the world says when.
-    fn close_at_root(&mut self, data_center: DataCenterId, closed: Millis) {
+    fn close_at_root(&mut self, data_center: DataCenterId, closed: Timestamp) {
         if self.upstream.is_none() {
             self.close_as_told(data_center, closed);
         }
     }
 
     /// Gives back the intervals of a data center that ended by then.
-    pub(super) fn close_as_told(&mut self, data_center: DataCenterId, closed: Millis) {
+    pub(super) fn close_as_told(&mut self, data_center: DataCenterId, closed: Timestamp) {
         if closed <= self.closed_through(data_center) {
             return;
         }
@@ -84,18 +88,18 @@ impl Ledger {
     }
 
     /// What all live children of a data center treat as over; `None` if it has none.
-    fn ready(&self, data_center: DataCenterId) -> Option<Millis> {
+    fn ready(&self, data_center: DataCenterId) -> Option<Timestamp> {
         let members = self.sums.members(data_center).iter();
         members.map(|member| member.closed_through).min()
     }
 
     /// Takes the intervals that have ended out of the rows and out of their sum. Row by row: where
     /// two cancel each other out, the sum does not show it.
-    fn end_intervals(&mut self, data_center: DataCenterId, closed: Millis) {
+    fn end_intervals(&mut self, data_center: DataCenterId, closed: Timestamp) {
         let members = self.sums.members(data_center).iter();
         let members: Vec<_> = members.map(|member| member.node).collect();
         let sum = &mut self.sums.row;
-        let mut next = Millis::NEVER;
+        let mut next = Timestamp::NEVER;
         let mut end = |row: &mut SeatRow| {
             if row.first_end() <= closed {
                 let ended = row.take_through(closed);
@@ -126,7 +130,7 @@ mod tests {
 
     #[test]
     fn a_seat_and_its_move_cancel_out_in_both_rows() {
-        let (end, later) = (START + Span(5_000), START + Span(9_000));
+        let (end, later) = (START + DurationMs(5_000), START + DurationMs(9_000));
         let mut giver = request(1, 1, 0);
         giver.row.add(end);
         let mut mover = request(2, 1, 0);

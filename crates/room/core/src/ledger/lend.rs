@@ -6,13 +6,13 @@
 
 use super::children::QUIET_AFTER;
 use super::sums::Unmet;
-use super::{Ledger, LendingTerms, Upstream};
-use crate::sync::{Held, Reply, SyncRequest, Wants};
-use crate::time::{Millis, Minute, Span};
+use super::{LeaseTerms, Ledger, Upstream};
+use crate::sync::{LeaseBalance, LeaseDemand, Reply, SyncRequest};
+use crate::time::{DurationMs, Minute, Timestamp};
 
 /// Admissions are lent so far ahead of an even pace: one sync period and the time until the next
 /// visitor asks.
-const PACE_AHEAD: Span = Span(500);
+const PACE_AHEAD: DurationMs = DurationMs(500);
 
 /// Most credits that are lent to one child at once: far more than it can use.
 const CREDITS_MAX: u32 = 100_000_000;
@@ -22,8 +22,8 @@ impl Ledger {
     pub(super) fn lend(
         &mut self,
         request: &SyncRequest,
-        lending: LendingTerms,
-        now: Millis,
+        lending: LeaseTerms,
+        now: Timestamp,
     ) -> Reply {
         let ttl = self.ttl(request, lending);
         let granted = self.grant(request);
@@ -54,16 +54,16 @@ impl Ledger {
         }
         let mut answer = self.answer(request, granted, ttl, now);
         answer.inherited = inherited;
-        Reply::Lent(answer)
+        Reply::Granted(answer)
     }
 
     /// The reply to a goodbye: nothing is lent.
-    pub(super) fn farewell(&self, request: &SyncRequest, now: Millis) -> Reply {
-        Reply::Lent(self.answer(request, Held::default(), Span::ZERO, now))
+    pub(super) fn farewell(&self, request: &SyncRequest, now: Timestamp) -> Reply {
+        Reply::Granted(self.answer(request, LeaseBalance::default(), DurationMs::ZERO, now))
     }
 
     /// How long a lease runs: never longer than the one under which it is lent.
-    fn ttl(&self, request: &SyncRequest, lending: LendingTerms) -> Span {
+    fn ttl(&self, request: &SyncRequest, lending: LeaseTerms) -> DurationMs {
         match &self.upstream {
             Some(upstream) => lending
                 .ttl
@@ -73,19 +73,21 @@ impl Ledger {
     }
 
     /// The longest seat that may be given under a lease of this ledger.
-    pub(super) fn longest_to_lend(&self) -> Span {
-        let longest = self.terms.map_or(Span::ZERO, |terms| terms.longest_seat);
+    pub(super) fn longest_to_lend(&self) -> DurationMs {
+        let longest = self
+            .terms
+            .map_or(DurationMs::ZERO, |terms| terms.longest_seat);
         match &self.upstream {
             Some(upstream) => longest.min(upstream.lease.longest_seat()),
             None => longest,
         }
     }
 
-    fn grant(&self, request: &SyncRequest) -> Held {
+    fn grant(&self, request: &SyncRequest) -> LeaseBalance {
         let minute = request.sent_at.minute();
-        let nothing = Held {
+        let nothing = LeaseBalance {
             minute,
-            ..Held::default()
+            ..LeaseBalance::default()
         };
         let Some(child) = self.children.get(&request.child) else {
             return nothing;
@@ -112,7 +114,7 @@ impl Ledger {
         let seats = part(self.seats_to_admit(), wanted(seats_held), others);
         let admissions = part(admissions_free, wanted(admissions_held), others);
         let pairs = (seats_held + seats).min(admissions_held + admissions);
-        let granted = Held {
+        let granted = LeaseBalance {
             seats: first + seats.min(pairs.saturating_sub(seats_held)),
             admissions: admissions.min(pairs.saturating_sub(admissions_held)),
             ahead: part(ahead_free, wanted_ahead, others),
@@ -133,9 +135,9 @@ impl Ledger {
 
     /// What the children would like to hold and do not.
     #[must_use]
-    pub fn unmet(&self) -> Wants {
+    pub fn unmet(&self) -> LeaseDemand {
         let unmet = self.sums.unmet();
-        Wants {
+        LeaseDemand {
             slots: saturating_u32(unmet.slots),
             first: saturating_u32(unmet.first),
             later: saturating_u32(unmet.later),
@@ -175,13 +177,14 @@ impl Ledger {
     pub(super) fn owes_elsewhere(&self) -> bool {
         let claims = self.sums.unmet().claims();
         self.upstream.as_deref().is_some_and(|upstream| {
-            upstream.is_outlook_fresh(self.as_of) && u64::from(upstream.outlook.seats_owed) > claims
+            upstream.is_snapshot_fresh(self.as_of)
+                && u64::from(upstream.snapshot.seats_owed) > claims
         })
     }
 
     /// Admissions of `minute` that may be lent at `at`.
     #[must_use]
-    pub fn admissions_free(&self, at: Millis, minute: Minute) -> u32 {
+    pub fn admissions_free(&self, at: Timestamp, minute: Minute) -> u32 {
         if let Some(upstream) = &self.upstream {
             return upstream.lease.held().admissions_of(minute);
         }
@@ -202,7 +205,7 @@ impl Ledger {
     /// Paced while people wait: the minute's share of the limit so far, rounded up so that a limit
     /// of one a minute is not spent waiting for the minute's end. Of a minute that is forgotten, or
     /// that no clock has reached, there are none.
-    pub(super) fn admissions_allowed(&self, at: Millis, minute: Minute) -> u64 {
+    pub(super) fn admissions_allowed(&self, at: Timestamp, minute: Minute) -> u64 {
         let Some(terms) = self.terms.filter(|_| self.reserve.is_none()) else {
             return 0;
         };

@@ -5,34 +5,36 @@ use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 
 use super::sums::Sums;
-use super::{Child, Departed, Group, Ledger, LeftWaiting, Logouts, Reserve, RevokedList, Upstream};
-use crate::id::{DataCenterId, Life, NodeId};
-use crate::sync::Terms;
-use crate::time::{Millis, Minute, Span};
+use super::{
+    Child, DepartedChild, Group, Ledger, Logouts, OrphanedWaiting, Reserve, RevokedList, Upstream,
+};
+use crate::id::{DataCenterId, Incarnation, NodeId};
+use crate::sync::RoomFacts;
+use crate::time::{DurationMs, Minute, Timestamp};
 
 /// The parts of a [`Ledger`], whose fields of the same names say what they are. Borrowed from a
 /// ledger that is written down, owned where one is read.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[expect(missing_docs, reason = "said by the fields of the ledger")]
 pub struct LedgerParts<'a> {
-    pub life: Life,
+    pub incarnation: Incarnation,
     pub upstream: Option<Cow<'a, Upstream>>,
     pub reserve: Option<Reserve>,
     pub has_reserved: bool,
-    pub terms: Option<Terms>,
+    pub terms: Option<RoomFacts>,
     pub terms_version: u32,
-    pub longest_seat: Span,
+    pub longest_seat: DurationMs,
     pub generation: u32,
     pub children: Cow<'a, BTreeMap<NodeId, Child>>,
-    pub departed: Cow<'a, [Departed]>,
+    pub departed: Cow<'a, [DepartedChild]>,
     pub groups: Cow<'a, BTreeMap<DataCenterId, Group>>,
     pub settled_minutes: Cow<'a, BTreeMap<Minute, u32>>,
     pub revoked: Cow<'a, RevokedList>,
     pub logouts: Cow<'a, Logouts>,
-    pub left_waiting: Cow<'a, LeftWaiting>,
-    pub heard_at: Millis,
-    pub began_at: Option<Millis>,
-    pub as_of: Millis,
+    pub left_waiting: Cow<'a, OrphanedWaiting>,
+    pub heard_at: Timestamp,
+    pub began_at: Option<Timestamp>,
+    pub as_of: Timestamp,
 }
 
 /// Why parts are no ledger: no sequence of transitions makes one like it.
@@ -48,7 +50,7 @@ impl Ledger {
     #[must_use]
     pub fn to_parts(&self) -> LedgerParts<'_> {
         LedgerParts {
-            life: self.life,
+            incarnation: self.incarnation,
             upstream: self.upstream.as_deref().map(Cow::Borrowed),
             reserve: self.reserve,
             has_reserved: self.has_reserved,
@@ -77,7 +79,7 @@ impl Ledger {
     pub fn from_parts(parts: LedgerParts<'_>) -> Result<Self, UnsoundLedger> {
         let upstream = parts.upstream.map(Cow::into_owned);
         let mut ledger = Self {
-            life: parts.life,
+            incarnation: parts.incarnation,
             upstream: upstream.map(Box::new),
             reserve: parts.reserve,
             has_reserved: parts.has_reserved,

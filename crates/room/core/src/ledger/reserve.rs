@@ -8,44 +8,44 @@
 use super::Ledger;
 use super::asking::LENT_AHEAD;
 use super::closing::CLOCKS_APART;
-use crate::id::Life;
+use crate::id::Incarnation;
 use crate::sync::SyncRequest;
-use crate::time::{Millis, Span};
+use crate::time::{DurationMs, Timestamp};
 
-use super::{FORGOTTEN_AFTER, LendingTerms, Logouts, RevokedList};
+use super::{FORGOTTEN_AFTER, LeaseTerms, Logouts, RevokedList};
 
 /// All that the limits allow counts as used while this lasts.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Reserve {
     /// When the loss was noticed, by the clocks that write tickets.
-    pub began_at: Millis,
+    pub began_at: Timestamp,
     /// Whether such a clock was heard since: in a request that names this life of the ledger, and
     /// was made after it began. Before that nothing ends, for what the record says of the time may
     /// be as old as the rest of it, and a message may be late.
     pub is_timed: bool,
     /// How long a lease given before may still run.
-    pub ttl: Span,
+    pub ttl: DurationMs,
     /// Whether anybody has seen what came before. Until then it may be a first start, and only
     /// the time in which a witness must have spoken is waited for.
     pub is_certain: bool,
     /// When it ends, if nothing longer is heard of.
-    pub ends_at: Millis,
+    pub ends_at: Timestamp,
 }
 
 impl Ledger {
     /// A ledger at the root whose record was not there, of a deployment that may be an old one.
     /// Whoever has lived before it has `lending.ttl` to say so; a first start costs that long.
     #[must_use]
-    pub fn found_empty(life: Life, lending: LendingTerms, now: Millis) -> Self {
+    pub fn found_empty(incarnation: Incarnation, lending: LeaseTerms, now: Timestamp) -> Self {
         let reserve = Reserve {
-            began_at: Millis::ZERO,
+            began_at: Timestamp::ZERO,
             is_timed: false,
             ttl: lending.ttl,
             is_certain: false,
-            ends_at: Millis::ZERO,
+            ends_at: Timestamp::ZERO,
         };
         Self {
-            life,
+            incarnation,
             as_of: now,
             reserve: Some(reserve),
             ..Self::new()
@@ -57,13 +57,13 @@ impl Ledger {
     /// That journal's clock is the one that writes tickets, so the reserve is timed at once. The
     /// lost ledger gave seats no longer than `longest_seat`.
     #[must_use]
-    pub fn lost_alone(longest_seat: Span, at: Millis) -> Self {
+    pub fn lost_alone(longest_seat: DurationMs, at: Timestamp) -> Self {
         let mut ledger = Self {
             longest_seat,
             as_of: at,
             ..Self::new()
         };
-        ledger.begin_reserve(LendingTerms::default().ttl, at);
+        ledger.begin_reserve(LeaseTerms::default().ttl, at);
         ledger.time_reserve(at, true);
         ledger
     }
@@ -71,7 +71,7 @@ impl Ledger {
     /// A ledger in the journal of one process that began anew `at`, and made all earlier tickets
     /// worthless. Nobody of before is inside; only the admissions of that minute still count.
     #[must_use]
-    pub fn begun_anew(at: Millis) -> Self {
+    pub fn begun_anew(at: Timestamp) -> Self {
         let reserve = Reserve {
             began_at: at,
             is_timed: true,
@@ -88,9 +88,9 @@ impl Ledger {
 
     /// Starts a new life at the root, because the store is another one than before: what it has may
     /// be old. Rules and logouts are kept; they do no harm.
-    pub fn begin_epoch(&mut self, life: Life, lending: LendingTerms, now: Millis) {
+    pub fn begin_epoch(&mut self, incarnation: Incarnation, lending: LeaseTerms, now: Timestamp) {
         let mut anew = Self {
-            life,
+            incarnation,
             terms: self.terms,
             longest_seat: self.longest_seat,
             heard_at: self.heard_at,
@@ -120,11 +120,11 @@ impl Ledger {
     }
 
     /// Takes note of a child that has seen another epoch than this one.
-    pub(super) fn handle_witness(&mut self, request: &SyncRequest, lending: LendingTerms) {
+    pub(super) fn handle_witness(&mut self, request: &SyncRequest, lending: LeaseTerms) {
         self.longest_seat = self.longest_seat.max(request.longest_known);
         let at = self.heard_at.max(request.sent_at);
-        let names_this_life = request.parent == Some(self.life);
-        self.time_reserve(at, names_this_life && request.is_read_under_parent);
+        let names_this_incarnation = request.parent == Some(self.incarnation);
+        self.time_reserve(at, names_this_incarnation && request.is_read_under_parent);
         let Some(epoch) = request.witnessed else {
             return;
         };
@@ -132,7 +132,7 @@ impl Ledger {
             upstream.handle_witness(epoch);
             return;
         }
-        if epoch == self.life.epoch() {
+        if epoch == self.incarnation.epoch() {
             return;
         }
         let is_certain = self.reserve.is_some_and(|reserve| reserve.is_certain);
@@ -143,7 +143,7 @@ impl Ledger {
 
     /// Fixes when the reserve began, by the first clock that certainly was heard in it, and
     /// lengthens it for the longest seat that is heard of.
-    fn time_reserve(&mut self, at: Millis, is_in_it: bool) {
+    fn time_reserve(&mut self, at: Timestamp, is_in_it: bool) {
         let longest = self.longest_seat;
         let Some(reserve) = &mut self.reserve else {
             return;
@@ -177,7 +177,7 @@ impl Ledger {
         }
     }
 
-    fn begin_reserve(&mut self, ttl: Span, at: Millis) {
+    fn begin_reserve(&mut self, ttl: DurationMs, at: Timestamp) {
         let began_at = self.heard_at.max(at);
         self.reserve = Some(Reserve {
             began_at,
@@ -191,7 +191,7 @@ impl Ledger {
 
 /// By then every lease has ended, every seat given under one, and the newest minute of which
 /// admissions were lent.
-fn end_of(began_at: Millis, ttl: Span, longest_seat: Span) -> Millis {
+fn end_of(began_at: Timestamp, ttl: DurationMs, longest_seat: DurationMs) -> Timestamp {
     let newest_minute = (began_at + LENT_AHEAD + CLOCKS_APART).minute();
     (began_at + ttl + longest_seat).max(newest_minute.next().starts_at())
 }

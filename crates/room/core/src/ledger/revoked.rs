@@ -5,9 +5,9 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
 use super::Ledger;
-use crate::id::{DataCenterId, Life, NodeId, VisitorId};
+use crate::id::{DataCenterId, Incarnation, NodeId, VisitorId};
 use crate::sync::{Revocation, SyncRequest};
-use crate::time::{Millis, Span};
+use crate::time::{DurationMs, Timestamp};
 
 /// Most sessions on the list; 10 000 logouts within one session length. When it is full a seat
 /// runs out by itself, and the visitor's cookie is deleted all the same.
@@ -100,7 +100,7 @@ impl RevokedList {
     }
 
     /// Forgets those of whom no ticket can run any more.
-    pub fn drop_through(&mut self, now: Millis) {
+    pub fn drop_through(&mut self, now: Timestamp) {
         if self.entries.is_empty() {
             return;
         }
@@ -118,44 +118,44 @@ impl RevokedList {
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Logouts {
     /// Not freed yet.
-    pub unfreed: Vec<Unfreed>,
+    pub unfreed: Vec<UnreleasedSeat>,
     /// Up to which version of the list all children refuse tickets.
     pub refused_through: u64,
     /// Until then somebody may pass tickets who said goodbye, or of whom a lost record knew.
-    pub heed_until: Millis,
+    pub heed_until: Timestamp,
     /// Processes that fell silent and may still pass tickets, and until when each is waited for.
-    pub missing: BTreeMap<NodeId, Millis>,
+    pub missing: BTreeMap<NodeId, Timestamp>,
 }
 
 /// A process that has been cut off for so long believes no ticket any more, and is waited for no
 /// longer. Longer than the longest seat there can be, which is a day and two intervals: whoever is
 /// inside when a process is cut off is never put out by it.
-pub const FORGOTTEN_AFTER: Span = Span::from_secs(48 * 3_600);
+pub const FORGOTTEN_AFTER: DurationMs = DurationMs::from_secs(48 * 3_600);
 
 /// Most processes that are waited for one by one. Beyond it all are waited for as long as the last.
 const MISSING_MAX: usize = 1_000;
 
 /// A seat whose session was ended.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Unfreed {
+pub struct UnreleasedSeat {
     /// Whose.
     pub visitor: VisitorId,
     /// Where it is counted.
     pub data_center: DataCenterId,
     /// Its end.
-    pub seat_ends_at: Millis,
+    pub seat_ends_at: Timestamp,
     /// The version of the root's list in which it is; `None` if the root does not know of it yet.
     pub listed_at: Option<u64>,
 }
 
 impl Logouts {
     /// A child said goodbye. Until it has answered its last visitor it may let some pass.
-    pub(super) fn note_goodbye(&mut self, drained_by: Millis) {
+    pub(super) fn note_goodbye(&mut self, drained_by: Timestamp) {
         self.heed_until = self.heed_until.max(drained_by);
     }
 
     /// A child fell silent whose lease ended at `ended_at` by its own clock.
-    pub(super) fn note_silence(&mut self, process: NodeId, ended_at: Millis) {
+    pub(super) fn note_silence(&mut self, process: NodeId, ended_at: Timestamp) {
         let until = ended_at + FORGOTTEN_AFTER;
         if self.missing.len() < MISSING_MAX || self.missing.contains_key(&process) {
             self.missing.insert(process, until);
@@ -176,7 +176,7 @@ impl Logouts {
     }
 
     /// Whether a process may pass tickets that does not say which ones it refuses.
-    pub(super) fn may_others_pass(&self, agreed: Millis) -> bool {
+    pub(super) fn may_others_pass(&self, agreed: Timestamp) -> bool {
         agreed < self.heed_until || self.missing.values().any(|until| *until > agreed)
     }
 
@@ -196,7 +196,7 @@ impl Ledger {
     /// Whether there is nobody but the node that told of a logout who could let a copy of its
     /// ticket pass.
     pub(super) fn is_known_to_all(&self) -> bool {
-        self.upstream.is_none() && self.life == Life::ALONE
+        self.upstream.is_none() && self.incarnation == Incarnation::ALONE
     }
 
     /// Learns up to which version of the list all children refuse tickets.
@@ -217,7 +217,7 @@ impl Ledger {
             return;
         }
         let refused = match &self.upstream {
-            Some(upstream) => upstream.outlook.refused_through,
+            Some(upstream) => upstream.snapshot.refused_through,
             None => self.logouts.refused_through,
         };
         let agreed = self.agreed_now();
@@ -254,7 +254,7 @@ impl Ledger {
                 if may_free {
                     self.free_seat(request.data_center, seat_ends_at);
                 } else if seat_ends_at > agreed {
-                    self.logouts.unfreed.push(Unfreed {
+                    self.logouts.unfreed.push(UnreleasedSeat {
                         visitor: entry.visitor,
                         data_center: request.data_center,
                         seat_ends_at,

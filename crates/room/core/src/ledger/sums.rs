@@ -6,11 +6,11 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::mem::swap;
 
-use super::{Child, Departed, Ledger};
+use super::{Child, DepartedChild, Ledger};
 use crate::id::{DataCenterId, NodeId};
 use crate::seats::SeatRow;
-use crate::sync::Held;
-use crate::time::{Millis, Minute};
+use crate::sync::LeaseBalance;
+use crate::time::{Minute, Timestamp};
 use crate::watermark::{WaitingCounts, compact};
 
 /// Sums over children, departed children and what is settled. Not written down;
@@ -35,9 +35,9 @@ pub(super) struct Sums {
     /// Data centers that have children.
     groups: BTreeMap<DataCenterId, Members>,
     /// No lease ends before this.
-    pub(super) next_end: Millis,
+    pub(super) next_end: Timestamp,
     /// No child that spoke before is quiet before this.
-    pub(super) next_quiet: Millis,
+    pub(super) next_quiet: Timestamp,
     /// Whether a child came, went or changed its terms since they were agreed on.
     pub(super) are_terms_old: bool,
 }
@@ -109,14 +109,14 @@ impl Unmet {
 struct Members {
     list: Vec<Member>,
     /// No interval in a row of this data center ends before this.
-    next_end: Millis,
+    next_end: Timestamp,
 }
 
 /// What is asked of all children of a data center with every answer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Member {
     pub(super) node: NodeId,
-    pub(super) closed_through: Millis,
+    pub(super) closed_through: Timestamp,
     pub(super) nodes: u32,
 }
 
@@ -131,7 +131,7 @@ impl Member {
 }
 
 /// The admissions in it, by minute, where there are any.
-fn lent_out(held: Held) -> impl Iterator<Item = (Minute, u64)> {
+fn lent_out(held: LeaseBalance) -> impl Iterator<Item = (Minute, u64)> {
     let by_minute = held.by_minute().into_iter();
     by_minute.filter_map(|(minute, count)| (count > 0).then_some((minute, count.into())))
 }
@@ -183,7 +183,7 @@ impl Sums {
         *known = new;
     }
 
-    fn add_held(&mut self, held: Held, unmet: Unmet) {
+    fn add_held(&mut self, held: LeaseBalance, unmet: Unmet) {
         self.seats_held += u64::from(held.seats);
         self.credits_held += u64::from(held.credits);
         self.unmet = self.unmet.with(unmet);
@@ -196,7 +196,7 @@ impl Sums {
         }
     }
 
-    fn remove_held(&mut self, held: Held, unmet: Unmet) {
+    fn remove_held(&mut self, held: LeaseBalance, unmet: Unmet) {
         self.seats_held -= u64::from(held.seats);
         self.credits_held -= u64::from(held.credits);
         self.unmet = self.unmet.without(unmet);
@@ -337,26 +337,26 @@ impl Sums {
     }
 
     /// Whether an interval in a row of this data center may end by then.
-    pub(super) fn may_end_by(&self, data_center: DataCenterId, closed: Millis) -> bool {
+    pub(super) fn may_end_by(&self, data_center: DataCenterId, closed: Timestamp) -> bool {
         let group = self.groups.get(&data_center);
         group.is_none_or(|group| group.next_end <= closed)
     }
 
     /// No interval in a row of this data center ends before this.
-    pub(super) fn next_end_in(&self, data_center: DataCenterId) -> Millis {
+    pub(super) fn next_end_in(&self, data_center: DataCenterId) -> Timestamp {
         let group = self.groups.get(&data_center);
-        group.map_or(Millis::NEVER, |group| group.next_end)
+        group.map_or(Timestamp::NEVER, |group| group.next_end)
     }
 
     /// The rows of this data center have been looked through: no interval ends before `next`.
-    pub(super) fn note_next_end(&mut self, data_center: DataCenterId, next: Millis) {
+    pub(super) fn note_next_end(&mut self, data_center: DataCenterId, next: Timestamp) {
         if let Some(group) = self.groups.get_mut(&data_center) {
             group.next_end = next;
         }
     }
 
     /// A row of this data center has a new interval.
-    fn note_end(&mut self, data_center: DataCenterId, end: Millis) {
+    fn note_end(&mut self, data_center: DataCenterId, end: Timestamp) {
         if let Some(group) = self.groups.get_mut(&data_center) {
             group.next_end = group.next_end.min(end);
         }
@@ -421,7 +421,7 @@ impl Ledger {
     }
 
     /// The earliest end in any row of a data center.
-    fn first_end_in(&self, data_center: DataCenterId) -> Millis {
+    fn first_end_in(&self, data_center: DataCenterId) -> Timestamp {
         let children = self.children.values();
         let children = children.filter(|child| child.data_center == data_center);
         let departed = self.departed.iter();
@@ -429,7 +429,9 @@ impl Ledger {
         let settled = self.groups.get(&data_center).map(|group| &group.settled);
         let rows = children.map(|child| &child.row);
         let rows = rows.chain(departed.map(|gone| &gone.row)).chain(settled);
-        rows.map(SeatRow::first_end).min().unwrap_or(Millis::NEVER)
+        rows.map(SeatRow::first_end)
+            .min()
+            .unwrap_or(Timestamp::NEVER)
     }
 
     /// Puts a child's record in place of the one there was.
@@ -479,7 +481,7 @@ impl Ledger {
         Some(child)
     }
 
-    pub(super) fn push_departed(&mut self, gone: Departed) {
+    pub(super) fn push_departed(&mut self, gone: DepartedChild) {
         self.sums.row.absorb(&gone.row);
         self.sums.add_admitted(&gone.admitted);
         self.departed.push(gone);
@@ -495,7 +497,7 @@ impl Ledger {
     }
 
     /// Frees a seat that a child reported.
-    pub(super) fn free_seat(&mut self, data_center: DataCenterId, end: Millis) {
+    pub(super) fn free_seat(&mut self, data_center: DataCenterId, end: Timestamp) {
         let group = self.groups.entry(data_center).or_default();
         if end > group.closed_through {
             group.settled.remove(end);
@@ -504,7 +506,7 @@ impl Ledger {
         }
     }
 
-    pub(super) fn add_left_waiting(&mut self, counts: &WaitingCounts, until: Millis) {
+    pub(super) fn add_left_waiting(&mut self, counts: &WaitingCounts, until: Timestamp) {
         self.sums.add_waiting(counts);
         self.left_waiting.counts.absorb(counts);
         self.left_waiting.until = self.left_waiting.until.max(until);

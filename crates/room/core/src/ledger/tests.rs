@@ -9,10 +9,10 @@ use alloc::vec;
 use super::*;
 use crate::id::VisitorId;
 use crate::rules::Limits;
-use crate::sync::{Answer, Revocation, Wants};
+use crate::sync::{Answer, LeaseDemand, Revocation};
 
-pub(super) const START: Millis = Millis(1_694_432_700_000);
-const LONGEST: Span = Span(310_000);
+pub(super) const START: Timestamp = Timestamp(1_694_432_700_000);
+const LONGEST: DurationMs = DurationMs(310_000);
 
 pub(super) fn request(child: u64, number: u64, generation: u32) -> SyncRequest {
     SyncRequest {
@@ -22,15 +22,15 @@ pub(super) fn request(child: u64, number: u64, generation: u32) -> SyncRequest {
         data_center: DataCenterId(1),
         sent_at: START,
         is_read_under_parent: true,
-        parent: (generation != 0).then_some(Life(0)),
+        parent: (generation != 0).then_some(Incarnation(0)),
         witnessed: None,
         number,
         answered: (number > 1).then_some(number - 1),
         generation: (generation != 0).then_some(generation),
         is_final: generation == 0,
-        held: Held::default(),
-        wants: Wants::default(),
-        used: Used::default(),
+        held: LeaseBalance::default(),
+        wants: LeaseDemand::default(),
+        used: LeaseUsage::default(),
         admitted: vec![],
         row: SeatRow::default(),
         closed_through: START,
@@ -41,7 +41,7 @@ pub(super) fn request(child: u64, number: u64, generation: u32) -> SyncRequest {
         revocations: vec![],
         revoked_version: 0,
         refuses_through: 0,
-        terms: Terms {
+        terms: RoomFacts {
             limits: Limits {
                 total_active_users: 10,
                 new_users_per_minute: 60,
@@ -54,13 +54,13 @@ pub(super) fn request(child: u64, number: u64, generation: u32) -> SyncRequest {
     }
 }
 
-pub(super) fn lent(ledger: Ledger, request: &SyncRequest, now: Millis) -> (Ledger, Answer) {
+pub(super) fn lent(ledger: Ledger, request: &SyncRequest, now: Timestamp) -> (Ledger, Answer) {
     let request = SyncRequest {
         sent_at: now,
         ..request.clone()
     };
-    match ledger.sync(&request, LendingTerms::default(), now) {
-        (ledger, Reply::Lent(answer)) => (ledger, answer),
+    match ledger.sync(&request, LeaseTerms::default(), now) {
+        (ledger, Reply::Granted(answer)) => (ledger, answer),
         (_, other) => panic!("expected a lease, got {other:?}"),
     }
 }
@@ -68,10 +68,10 @@ pub(super) fn lent(ledger: Ledger, request: &SyncRequest, now: Millis) -> (Ledge
 /// A ledger of which child 1 holds all ten slots and `credits`, having used none.
 fn ten_lent(credits: u32) -> Ledger {
     let mut first = request(1, 1, 0);
-    first.wants = Wants {
+    first.wants = LeaseDemand {
         slots: 10,
         credits,
-        ..Wants::default()
+        ..LeaseDemand::default()
     };
     let (ledger, answer) = lent(Ledger::new(), &first, START);
     assert_eq!(answer.granted.seats, 10);
@@ -85,7 +85,7 @@ fn what_is_lent_is_not_lent_again() {
     other.wants.slots = 5;
     let (ledger, answer) = lent(ten_lent(0), &other, START);
     assert_eq!(answer.granted.seats, 0);
-    assert!(answer.outlook.is_dry());
+    assert!(answer.snapshot.is_dry());
     assert_eq!(ledger.seats_lent(), 10);
 }
 
@@ -95,7 +95,7 @@ fn a_seat_for_a_visitor_inside_comes_before_all_others() {
     (movers.wants.first, movers.wants.later) = (2, 5);
     let (ledger, answer) = lent(Ledger::new(), &movers, START);
     assert_eq!((answer.granted.seats, answer.granted.admissions), (2, 0));
-    assert_eq!(answer.outlook.seats_free, 3, "for those who wait");
+    assert_eq!(answer.snapshot.seats_free, 3, "for those who wait");
     let mut waiting = request(2, 1, 0);
     waiting.wants.slots = 9;
     let (ledger, answer) = lent(ledger, &waiting, START);
@@ -134,19 +134,19 @@ fn a_lease_given_up_is_void_and_so_are_its_claims() {
     let late = START + LEASE_TTL;
     let mut claim = request(1, 2, 1);
     claim.held.seats = 10;
-    let (ledger, reply) = ledger.sync(&claim, LendingTerms::default(), late);
+    let (ledger, reply) = ledger.sync(&claim, LeaseTerms::default(), late);
     assert_eq!(
         reply,
         Reply::Void {
             child: NodeId(1),
             number: 2,
-            life: Life(0)
+            incarnation: Incarnation(0)
         }
     );
     assert_eq!(ledger.phantoms(), 10, "nothing was turned back");
     claim.number = 3;
     claim.is_final = true;
-    claim.row.add(late + Span(5_000));
+    claim.row.add(late + DurationMs(5_000));
     let (ledger, _) = lent(ledger, &claim, late);
     assert_eq!(
         ledger.phantoms(),
@@ -161,14 +161,14 @@ fn a_request_that_comes_twice_or_out_of_order_changes_nothing() {
     let ledger = ten_lent(0);
     let before = ledger.clone();
     let again = request(1, 1, 0);
-    let (ledger, reply) = ledger.sync(&again, LendingTerms::default(), START);
+    let (ledger, reply) = ledger.sync(&again, LeaseTerms::default(), START);
     assert_eq!(reply, Reply::Stale);
     assert_eq!(ledger, before);
 }
 
 #[test]
 fn an_interval_returns_its_seats_when_the_slowest_child_closed_it() {
-    let end = START + Span(5_000);
+    let end = START + DurationMs(5_000);
     let mut fast = request(1, 1, 0);
     fast.row.add(end);
     let (ledger, _) = lent(Ledger::new(), &fast, START);
@@ -187,7 +187,7 @@ fn an_interval_returns_its_seats_when_the_slowest_child_closed_it() {
     );
     let mut slow = request(2, 2, 2);
     slow.closed_through = end;
-    let (ledger, _) = lent(ledger, &slow, end + Span(300));
+    let (ledger, _) = lent(ledger, &slow, end + DurationMs(300));
     assert_eq!(ledger.inside(), 0);
 }
 
@@ -195,14 +195,14 @@ fn an_interval_returns_its_seats_when_the_slowest_child_closed_it() {
 fn a_goodbye_leaves_seats_but_no_phantoms() {
     let mut goodbye = request(1, 2, 1);
     goodbye.is_leaving = true;
-    goodbye.row.add(START + Span(100_000));
+    goodbye.row.add(START + DurationMs(100_000));
     goodbye.waiting.add(START, 7);
-    let (ledger, _) = lent(ten_lent(5), &goodbye, START + Span(1));
+    let (ledger, _) = lent(ten_lent(5), &goodbye, START + DurationMs(1));
     assert_eq!(
         (ledger.inside(), ledger.phantoms(), ledger.seats_lent()),
         (1, 0, 0)
     );
-    let (_, answer) = lent(ledger, &request(2, 1, 0), START + Span(2));
+    let (_, answer) = lent(ledger, &request(2, 1, 0), START + DurationMs(2));
     assert_eq!(
         answer.inherited,
         [(START, 7)].into(),
@@ -215,19 +215,19 @@ fn a_new_epoch_lends_nothing_until_everything_lent_before_has_ended() {
     let mut ledger = Ledger::new();
     let (old, _) = lent(ledger, &request(1, 1, 0), START);
     ledger = old;
-    ledger.begin_epoch(Life(7), LendingTerms::default(), START);
+    ledger.begin_epoch(Incarnation(7), LeaseTerms::default(), START);
     let reopens_at = START + LEASE_TTL + LONGEST;
     let mut first = request(2, 1, 0);
-    first.wants = Wants {
+    first.wants = LeaseDemand {
         slots: 5,
         credits: 3,
-        ..Wants::default()
+        ..LeaseDemand::default()
     };
     let (ledger, answer) = lent(ledger, &first, START);
     assert_eq!((answer.granted.seats, answer.granted.credits), (0, 3));
-    assert_eq!(answer.outlook.reopens_at, Some(reopens_at));
+    assert_eq!(answer.snapshot.reopens_at, Some(reopens_at));
     // A message that is late says nothing about when the loss was; one that names this life does.
-    first.parent = Some(Life(7));
+    first.parent = Some(Incarnation(7));
     first.generation = answer.generation;
     first.is_final = false;
     first.number = 2;
@@ -244,7 +244,7 @@ fn a_new_epoch_lends_nothing_until_everything_lent_before_has_ended() {
     first.closed_through = all_clocks;
     let (_, answer) = lent(ledger, &first, all_clocks);
     assert_eq!(answer.granted.seats, 5);
-    assert_eq!(answer.outlook.epoch, Epoch(7));
+    assert_eq!(answer.snapshot.epoch, Epoch(7));
 }
 
 #[test]
@@ -254,7 +254,7 @@ fn while_people_wait_a_minute_is_lent_at_an_even_pace() {
     first.terms.limits.total_active_users = 1_000;
     first.held.minute = START.minute();
     first.waiting.add(START, 500);
-    let (ledger, answer) = lent(Ledger::new(), &first, START + Span(10_000));
+    let (ledger, answer) = lent(Ledger::new(), &first, START + DurationMs(10_000));
     assert_eq!(
         answer.granted.admissions, 11,
         "10 s of 60, and half a second ahead"
@@ -264,13 +264,13 @@ fn while_people_wait_a_minute_is_lent_at_an_even_pace() {
     first.is_final = false;
     first.held = answer.granted;
     first.terms.pacing = false;
-    let (_, answer) = lent(ledger, &first, START + Span(10_000));
+    let (_, answer) = lent(ledger, &first, START + DurationMs(10_000));
     assert_eq!(answer.granted.admissions, 49);
 }
 
 #[test]
 fn a_revocation_frees_one_seat_once_whoever_reports_it() {
-    let end = START + Span(100_000);
+    let end = START + DurationMs(100_000);
     let revocation = Revocation {
         visitor: VisitorId([5; 16]),
         seat_ends_at: Some(end),
@@ -294,10 +294,10 @@ fn a_late_revocation_does_not_free_a_second_seat() {
     let late = START + LONGEST;
     let mut first = request(1, 1, 0);
     first.closed_through = late;
-    first.row.add(late + Span(5_000));
+    first.row.add(late + DurationMs(5_000));
     first.revocations = vec![Revocation {
         visitor: VisitorId([5; 16]),
-        seat_ends_at: Some(late + Span(5_000)),
+        seat_ends_at: Some(late + DurationMs(5_000)),
         until: late - closing::CLOCKS_APART,
     }];
     let (ledger, _) = lent(Ledger::new(), &first, late);
@@ -307,7 +307,7 @@ fn a_late_revocation_does_not_free_a_second_seat() {
 #[test]
 fn a_phantom_ends_no_sooner_than_its_seats_interval() {
     // A gives a seat and dies without a word; B, whose clock lags, prolongs it.
-    let (seat_end, moved_to) = (START + LONGEST, START + LONGEST + Span(100_000));
+    let (seat_end, moved_to) = (START + LONGEST, START + LONGEST + DurationMs(100_000));
     let mut a = request(1, 1, 0);
     a.wants.slots = 1;
     let (ledger, _) = lent(Ledger::new(), &a, START);
@@ -318,25 +318,25 @@ fn a_phantom_ends_no_sooner_than_its_seats_interval() {
     assert_eq!(ledger.inside() + ledger.phantoms(), 1);
     b.number = 2;
     b.is_final = true;
-    let (ledger, _) = lent(ledger, &b, dead + LONGEST + Span(1));
+    let (ledger, _) = lent(ledger, &b, dead + LONGEST + DurationMs(1));
     assert_eq!(ledger.inside() + ledger.phantoms(), 1, "not closed yet");
     b.number = 3;
     b.closed_through = dead + LONGEST;
     b.row.drop_through(b.closed_through);
-    let (ledger, _) = lent(ledger, &b, dead + LONGEST + Span(2));
+    let (ledger, _) = lent(ledger, &b, dead + LONGEST + DurationMs(2));
     assert_eq!(ledger.inside() + ledger.phantoms(), 1);
 }
 
 #[test]
 fn a_clock_that_is_an_hour_ahead_closes_nothing_before_its_time() {
     let mut ahead = request(1, 1, 0);
-    ahead.row.add(START + Span(100_000));
-    ahead.closed_through = START + Span(3_600_000);
+    ahead.row.add(START + DurationMs(100_000));
+    ahead.closed_through = START + DurationMs(3_600_000);
     ahead.sent_at = ahead.closed_through;
     // Whatever the store's clock says: the others' say that it is not so late.
-    for store_now in [START, START - Span(7_200_000)] {
+    for store_now in [START, START - DurationMs(7_200_000)] {
         let (ledger, _) = lent(Ledger::new(), &request(2, 1, 0), START);
-        let lending = LendingTerms::default();
+        let lending = LeaseTerms::default();
         let (ledger, _) = ledger.sync(&ahead, lending, store_now);
         assert_eq!(ledger.heard_at, START);
         assert_eq!(ledger.closed_through(DataCenterId(1)), START);
@@ -346,9 +346,9 @@ fn a_clock_that_is_an_hour_ahead_closes_nothing_before_its_time() {
 
 #[test]
 fn a_store_clock_stepped_back_extends_leases_by_one_length_at_most() {
-    let lending = LendingTerms::default();
+    let lending = LeaseTerms::default();
     let ledger = ten_lent(5);
-    let back = START - Span(3_600_000);
+    let back = START - DurationMs(3_600_000);
     let (ledger, _) = ledger.sync(&request(2, 1, 0), lending, back);
     assert_eq!(ledger.children.len(), 2);
     let mut other = request(2, 2, 1);
@@ -397,12 +397,12 @@ fn waiting_visitors_handed_over_with_a_lost_answer_are_handed_over_again() {
     next.waiting = answer.inherited;
     let (_, answer) = lent(ledger, &next, START);
     assert!(answer.inherited.is_empty());
-    assert_eq!(answer.outlook.waiting, 7);
+    assert_eq!(answer.snapshot.waiting, 7);
 }
 
 #[test]
 fn the_first_queued_count_as_users_of_a_dead_nodes_lease() {
-    let second = Span(1_000);
+    let second = DurationMs(1_000);
     let mut first = request(1, 1, 0);
     first.wants.slots = 4;
     first.terms.pacing = false;
@@ -422,7 +422,7 @@ fn a_lower_limit_lends_nothing_before_enough_have_left() {
         next.wants.slots = 5;
         next.terms.limits.total_active_users = 3;
         for _ in 0..4 {
-            next.row.add(START + Span(100_000));
+            next.row.add(START + DurationMs(100_000));
         }
         let (after, answer) = lent(ledger, &next, START);
         assert_eq!(answer.granted.seats, 0);

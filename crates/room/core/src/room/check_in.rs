@@ -6,7 +6,7 @@ use crate::lease::TakeError;
 use crate::newest::NewestSeat;
 use crate::rules::QueueingMethod;
 use crate::ticket::{Seat, Standing, Ticket};
-use crate::time::Millis;
+use crate::time::Timestamp;
 
 /// A request of somebody with an accepted ticket.
 #[derive(Clone, Copy, Debug)]
@@ -22,7 +22,7 @@ pub struct Return {
 
 impl Room {
     /// Decides about somebody with an accepted ticket.
-    pub fn handle_check_in(&mut self, visit: Return, now: Millis) -> CheckIn {
+    pub fn handle_check_in(&mut self, visit: Return, now: Timestamp) -> CheckIn {
         let mut visit = visit;
         visit.may_ask_parent &= !self.has_left;
         let ticket = visit.ticket;
@@ -31,13 +31,13 @@ impl Room {
         if is_forgotten || self.revoked.contains(ticket.visitor) {
             return CheckIn::Over;
         }
-        let closed_through = self.outlook.closed_through;
+        let closed_through = self.snapshot.closed_through;
         let standing = ticket.standing(now, closed_through, &self.rules);
         if !matches!(standing, Standing::Inside { .. }) {
             return CheckIn::Over;
         }
         if ticket.is_from_the_future(now) {
-            self.tally.future_tickets += 1;
+            self.counters.future_tickets += 1;
         }
         match self.own_seat(&ticket, now) {
             Some(seat) => self.check_in_own_seat(visit, seat, now),
@@ -51,14 +51,14 @@ impl Room {
 
     /// The seat that this data center may prolong: its own, not ended. One of an earlier epoch is
     /// covered by the reserve of this one, from which prolonging takes it over into the count.
-    fn own_seat(&mut self, ticket: &Ticket, now: Millis) -> Option<Seat> {
+    fn own_seat(&mut self, ticket: &Ticket, now: Timestamp) -> Option<Seat> {
         let seat = ticket.seats.of(self.identity.data_center)?;
         self.note_epoch(seat, now);
         let newest = self.newest_seat(ticket.visitor, now);
-        let newest = newest.map_or(Millis::ZERO, |seat| seat.ends_at);
+        let newest = newest.map_or(Timestamp::ZERO, |seat| seat.ends_at);
         let ends_at = seat.ends_at.max(newest);
-        let over = now.max(self.outlook.closed_through);
-        let epoch = self.outlook.epoch;
+        let over = now.max(self.snapshot.closed_through);
+        let epoch = self.snapshot.epoch;
         (ends_at > over).then_some(Seat {
             ends_at,
             epoch,
@@ -67,14 +67,14 @@ impl Room {
     }
 
     /// A seat that runs and was given in another epoch shows that a ledger has lost its memory.
-    fn note_epoch(&mut self, seat: Seat, now: Millis) {
-        let is_known = seat.epoch == self.outlook.epoch || seat.epoch == Epoch::ALONE;
+    fn note_epoch(&mut self, seat: Seat, now: Timestamp) {
+        let is_known = seat.epoch == self.snapshot.epoch || seat.epoch == Epoch::ALONE;
         if !is_known && self.has_heard_from_parent() && seat.ends_at > now {
             self.witnessed = Some(seat.epoch);
         }
     }
 
-    fn check_in_own_seat(&mut self, visit: Return, seat: Seat, now: Millis) -> CheckIn {
+    fn check_in_own_seat(&mut self, visit: Return, seat: Seat, now: Timestamp) -> CheckIn {
         let ticket = visit.ticket;
         let written = ticket.seats.of(seat.data_center).map(|s| s.ends_at);
         let is_older = written.is_some_and(|end| end < seat.ends_at);
@@ -91,14 +91,14 @@ impl Room {
             if !is_older {
                 return CheckIn::Pass;
             }
-            self.tally.older_tickets += 1;
+            self.counters.older_tickets += 1;
             return CheckIn::Renewed(current);
         };
         if self.take_credit(now).is_err() {
             // Its seat still runs, so it waits for nothing; the next request finds a credit.
             self.demand
                 .note_missing_credit(ticket.visitor, seat.ends_at);
-            self.tally.passed_unrenewed += 1;
+            self.counters.passed_unrenewed += 1;
             return if is_older {
                 CheckIn::Renewed(current)
             } else {
@@ -108,7 +108,7 @@ impl Room {
         self.demand.handle_renewed(ticket.visitor);
         self.row.shift(seat.ends_at, new_end);
         self.remember(&ticket, new_end, now);
-        self.tally.renewed += 1;
+        self.counters.renewed += 1;
         current.last_check_in_at = now;
         current.is_provisional = false;
         current.seats.put(Seat {
@@ -119,7 +119,12 @@ impl Room {
     }
 
     /// To which end the seat should be prolonged now, if it should.
-    fn target_end(&self, ticket: &Ticket, is_navigation: bool, now: Millis) -> Option<Millis> {
+    fn target_end(
+        &self,
+        ticket: &Ticket,
+        is_navigation: bool,
+        now: Timestamp,
+    ) -> Option<Timestamp> {
         if self.rules.session_renewal {
             self.is_due(ticket, is_navigation, now)
                 .then(|| self.seat_terms.renewable_end(now))
@@ -129,20 +134,20 @@ impl Room {
         }
     }
 
-    fn is_due(&self, ticket: &Ticket, is_navigation: bool, now: Millis) -> bool {
+    fn is_due(&self, ticket: &Ticket, is_navigation: bool, now: Timestamp) -> bool {
         ticket.is_check_in_due(now, self.seat_terms.grid, is_navigation)
     }
 
     /// When a seat was prolonged of which only the end is known: as early as may be, so that the
     /// next check-in is not late. Seats given before `session_duration` changed may be longer or
     /// shorter than those of now.
-    pub(super) fn assumed_check_in(&self, ends_at: Millis, now: Millis) -> Millis {
+    pub(super) fn assumed_check_in(&self, ends_at: Timestamp, now: Timestamp) -> Timestamp {
         now.min(ends_at - self.seat_terms.longest_seat())
     }
 
     /// A visitor with a seat elsewhere, or of another epoch: one here is taken only against a free
     /// one.
-    fn take_seat_here(&mut self, visit: Return, now: Millis) -> CheckIn {
+    fn take_seat_here(&mut self, visit: Return, now: Timestamp) -> CheckIn {
         if !self.rules.session_renewal {
             return CheckIn::Pass;
         }
@@ -152,9 +157,9 @@ impl Room {
             ticket.seats.put(Seat {
                 data_center: self.identity.data_center,
                 ends_at: newest.ends_at,
-                epoch: self.outlook.epoch,
+                epoch: self.snapshot.epoch,
             });
-            self.tally.older_tickets += 1;
+            self.counters.older_tickets += 1;
             return CheckIn::Renewed(ticket);
         }
         if self.take_seat(now).is_err() {
@@ -164,18 +169,18 @@ impl Room {
         let ends_at = self.seat_terms.renewable_end(now);
         self.row.add(ends_at);
         self.remember(&ticket, ends_at, now);
-        self.tally.renewed += 1;
+        self.counters.renewed += 1;
         ticket.last_check_in_at = now;
         ticket.is_provisional = false;
         ticket.seats.put(Seat {
             data_center: self.identity.data_center,
             ends_at,
-            epoch: self.outlook.epoch,
+            epoch: self.snapshot.epoch,
         });
         CheckIn::Renewed(ticket)
     }
 
-    fn remember(&mut self, ticket: &Ticket, ends_at: Millis, now: Millis) {
+    fn remember(&mut self, ticket: &Ticket, ends_at: Timestamp, now: Timestamp) {
         let seat = NewestSeat {
             ends_at,
             accepted_at: ticket.accepted_at.unwrap_or(now),
@@ -183,20 +188,20 @@ impl Room {
         self.newest.put(ticket.visitor, seat, now);
     }
 
-    fn take_seat(&mut self, now: Millis) -> Result<(), TakeError> {
+    fn take_seat(&mut self, now: Timestamp) -> Result<(), TakeError> {
         if self.rules.queueing_method == QueueingMethod::Passthrough {
             // Who is new goes in outside of the limits; who is inside is no worse off.
         } else if self.uses_leases() {
             self.lease.take_seat(now)?;
             self.used.seats += 1;
-        } else if !self.lease.is_live(now) || self.outlook.seats_free == 0 {
+        } else if !self.lease.is_live(now) || self.snapshot.seats_free == 0 {
             return Err(TakeError::Exhausted);
         }
         self.demand.note_renewal(now);
         Ok(())
     }
 
-    fn take_credit(&mut self, now: Millis) -> Result<(), TakeError> {
+    fn take_credit(&mut self, now: Timestamp) -> Result<(), TakeError> {
         if self.uses_leases() {
             self.lease.take_credit(now)?;
             self.used.credits += 1;
@@ -208,7 +213,7 @@ impl Room {
     }
 
     /// There is no seat here: the visitor is inside all the same, and comes before those who wait.
-    fn pass_without_seat(&mut self, visit: Return, now: Millis) -> CheckIn {
+    fn pass_without_seat(&mut self, visit: Return, now: Timestamp) -> CheckIn {
         let ticket = visit.ticket;
         let ends_at = ticket.seats.ends_at().unwrap_or_default();
         if !self.uses_leases() {
@@ -226,11 +231,11 @@ impl Room {
     }
 
     /// Passes without a seat here. While there is a parent to ask, one round trip may bring one.
-    fn pass(&mut self, visit: Return, now: Millis) -> CheckIn {
+    fn pass(&mut self, visit: Return, now: Timestamp) -> CheckIn {
         if visit.may_ask_parent && self.lease.is_live(now) {
             return CheckIn::AskParent;
         }
-        self.tally.passed_unrenewed += 1;
+        self.counters.passed_unrenewed += 1;
         CheckIn::Pass
     }
 }

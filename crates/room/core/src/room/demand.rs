@@ -5,8 +5,8 @@
 
 use super::syncing::SYNC_PERIOD;
 use crate::id::VisitorId;
-use crate::sync::Wants;
-use crate::time::Millis;
+use crate::sync::LeaseDemand;
+use crate::time::Timestamp;
 
 /// Fewest credits held while somebody is inside, and at most one for each of them. Nobody waits for
 /// a credit: whoever finds none passes, and its seat is prolonged with a later request. A crash
@@ -63,7 +63,7 @@ impl Missing {
 
     /// What is missing now or was a moment ago. Who was told to wait and did not come back within
     /// two periods is not waited for: on a busy evening those would be all slots that there are.
-    pub(super) fn begin_request(&mut self, now: Millis) -> u32 {
+    pub(super) fn begin_request(&mut self, now: Timestamp) -> u32 {
         self.told.note_many(core::mem::take(&mut self.untold), now);
         self.told()
     }
@@ -83,10 +83,10 @@ impl Missing {
 /// run: each finds one with its next page, which may take longer than a wish lasts. As many as
 /// there are credits at least; of more than those, some are renewed with a later page.
 #[derive(Clone, Copy, Debug, Default)]
-struct Unrenewed([Option<(VisitorId, Millis)>; CREDITS_MIN as usize]);
+struct Unrenewed([Option<(VisitorId, Timestamp)>; CREDITS_MIN as usize]);
 
 impl Unrenewed {
-    fn note(&mut self, visitor: VisitorId, seat_ends_at: Millis) {
+    fn note(&mut self, visitor: VisitorId, seat_ends_at: Timestamp) {
         self.forget(visitor);
         if let Some(free) = self.0.iter_mut().find(|entry| entry.is_none()) {
             *free = Some((visitor, seat_ends_at));
@@ -99,7 +99,7 @@ impl Unrenewed {
         }
     }
 
-    fn count(&mut self, now: Millis) -> u32 {
+    fn count(&mut self, now: Timestamp) -> u32 {
         for entry in &mut self.0 {
             *entry = entry.filter(|(_, seat_ends_at)| *seat_ends_at > now);
         }
@@ -118,7 +118,7 @@ struct Stretch {
 }
 
 impl Stretch {
-    fn note_many(&mut self, count: u32, now: Millis) {
+    fn note_many(&mut self, count: u32, now: Timestamp) {
         self.advance(now);
         self.count = self.count.saturating_add(count);
     }
@@ -135,12 +135,12 @@ impl Stretch {
 
     /// Events to be expected within a sync period: as many as in the busier one of the last two,
     /// and a quarter of the calmer one, for traffic is uneven.
-    fn expected(&mut self, now: Millis) -> u32 {
+    fn expected(&mut self, now: Timestamp) -> u32 {
         self.advance(now);
         self.count.max(self.before) + self.count.min(self.before) / 4
     }
 
-    fn advance(&mut self, now: Millis) {
+    fn advance(&mut self, now: Timestamp) {
         let index = now.0 / SYNC_PERIOD.0;
         if index > self.index {
             self.before = if index == self.index + 1 {
@@ -161,7 +161,7 @@ impl Demand {
     }
 
     /// A check-in was due and found no credit here. The visitor's seat runs until `seat_ends_at`.
-    pub(super) fn note_missing_credit(&mut self, visitor: VisitorId, seat_ends_at: Millis) {
+    pub(super) fn note_missing_credit(&mut self, visitor: VisitorId, seat_ends_at: Timestamp) {
         self.credits.note();
         self.unrenewed.note(visitor, seat_ends_at);
     }
@@ -177,7 +177,7 @@ impl Demand {
     }
 
     /// Somebody went in.
-    pub(super) fn note_admission(&mut self, now: Millis) {
+    pub(super) fn note_admission(&mut self, now: Timestamp) {
         self.admissions.note_many(1, now);
         self.slots.note_taken();
         self.admissions_untold = self.admissions_untold.saturating_add(1);
@@ -185,7 +185,7 @@ impl Demand {
     }
 
     /// A seat was prolonged.
-    pub(super) fn note_renewal(&mut self, now: Millis) {
+    pub(super) fn note_renewal(&mut self, now: Timestamp) {
         self.renewals.note_many(1, now);
         self.credits.note_taken();
         self.has_changed = true;
@@ -209,7 +209,12 @@ impl Demand {
 
     /// What to ask for; starts counting anew what is not told. Up to `plenty` slots more than
     /// needed may be had.
-    pub(super) fn begin_request(&mut self, inside: u32, plenty: u32, now: Millis) -> Wants {
+    pub(super) fn begin_request(
+        &mut self,
+        inside: u32,
+        plenty: u32,
+        now: Timestamp,
+    ) -> LeaseDemand {
         let slots = self.slots.begin_request(now);
         let slots = slots.saturating_add(self.admissions.expected(now));
         let slots = slots.saturating_add(allowance(slots).min(plenty));
@@ -218,12 +223,12 @@ impl Demand {
         let credits = credits.saturating_add(allowance(credits));
         self.begin_goodbye();
         self.has_wished = slots > 0;
-        Wants {
+        LeaseDemand {
             slots: slots.min(SLOTS_MAX),
             credits: credits
                 .max(CREDITS_MIN.min(inside))
                 .max(self.unrenewed.count(now)),
-            ..Wants::default()
+            ..LeaseDemand::default()
         }
     }
 
@@ -249,22 +254,22 @@ mod tests {
     fn what_happened_within_a_period_is_expected_again_however_often_one_asks() {
         let mut demand = Demand::default();
         for ms in 0..50 {
-            demand.note_admission(Millis(1_000 + ms));
-            let wants = demand.begin_request(0, 0, Millis(1_000 + ms));
+            demand.note_admission(Timestamp(1_000 + ms));
+            let wants = demand.begin_request(0, 0, Timestamp(1_000 + ms));
             assert_eq!(u64::from(wants.slots), ms + 1);
         }
-        assert_eq!(demand.begin_request(0, 0, Millis(1_250)).slots, 50);
-        assert_eq!(demand.begin_request(0, 0, Millis(1_500)).slots, 0);
+        assert_eq!(demand.begin_request(0, 0, Timestamp(1_250)).slots, 50);
+        assert_eq!(demand.begin_request(0, 0, Timestamp(1_500)).slots, 0);
     }
 
     #[test]
     fn what_was_waited_for_is_not_returned_before_use() {
         let mut demand = Demand::default();
         demand.note_missing_slot();
-        assert_eq!(demand.begin_request(0, 0, Millis(1_000)).slots, 1);
-        assert_eq!(demand.begin_request(0, 0, Millis(1_001)).slots, 1);
-        assert_eq!(demand.begin_request(0, 0, Millis(1_499)).slots, 1);
-        assert_eq!(demand.begin_request(0, 0, Millis(1_500)).slots, 0);
+        assert_eq!(demand.begin_request(0, 0, Timestamp(1_000)).slots, 1);
+        assert_eq!(demand.begin_request(0, 0, Timestamp(1_001)).slots, 1);
+        assert_eq!(demand.begin_request(0, 0, Timestamp(1_499)).slots, 1);
+        assert_eq!(demand.begin_request(0, 0, Timestamp(1_500)).slots, 0);
     }
 
     #[test]
@@ -274,7 +279,7 @@ mod tests {
             for _ in 0..10 {
                 demand.note_missing_slot();
             }
-            let wants = demand.begin_request(0, 0, Millis(1_000 + 250 * second));
+            let wants = demand.begin_request(0, 0, Timestamp(1_000 + 250 * second));
             assert!(wants.slots <= 20, "{wants:?}");
         }
     }
@@ -283,8 +288,8 @@ mod tests {
     fn where_there_is_plenty_chance_is_allowed_for() {
         let wanted = |arrivals, plenty| {
             let mut demand = Demand::default();
-            (0..arrivals).for_each(|_| demand.note_admission(Millis(1_000)));
-            demand.begin_request(0, plenty, Millis(1_000)).slots
+            (0..arrivals).for_each(|_| demand.note_admission(Timestamp(1_000)));
+            demand.begin_request(0, plenty, Timestamp(1_000)).slots
         };
         assert_eq!(wanted(0, 100), 0);
         assert_eq!(wanted(1, 100), 1 + 4 + 8);
@@ -297,10 +302,10 @@ mod tests {
     fn an_unused_credit_is_kept_until_its_visitor_or_seat_ends() {
         let mut demand = Demand::default();
         let visitor = |number| VisitorId([number; 16]);
-        let credits = |demand: &mut Demand, at| demand.begin_request(0, 0, Millis(at)).credits;
+        let credits = |demand: &mut Demand, at| demand.begin_request(0, 0, Timestamp(at)).credits;
         for _ in 0..3 {
-            demand.note_missing_credit(visitor(1), Millis(9_000));
-            demand.note_missing_credit(visitor(2), Millis(9_000));
+            demand.note_missing_credit(visitor(1), Timestamp(9_000));
+            demand.note_missing_credit(visitor(2), Timestamp(9_000));
         }
         // The wish for it is long over.
         credits(&mut demand, 1_000);
@@ -308,7 +313,7 @@ mod tests {
         demand.handle_renewed(visitor(2));
         assert_eq!(credits(&mut demand, 3_001), 1);
         assert_eq!(credits(&mut demand, 9_000), 0);
-        (0..100).for_each(|number| demand.note_missing_credit(visitor(number), Millis(20_000)));
+        (0..100).for_each(|number| demand.note_missing_credit(visitor(number), Timestamp(20_000)));
         credits(&mut demand, 10_000);
         assert_eq!(credits(&mut demand, 12_000), CREDITS_MIN);
     }
@@ -316,8 +321,11 @@ mod tests {
     #[test]
     fn a_few_credits_are_kept_while_somebody_is_inside() {
         let mut demand = Demand::default();
-        assert_eq!(demand.begin_request(0, 0, Millis(0)).credits, 0);
-        assert_eq!(demand.begin_request(1, 0, Millis(0)).credits, 1);
-        assert_eq!(demand.begin_request(900, 0, Millis(0)).credits, CREDITS_MIN);
+        assert_eq!(demand.begin_request(0, 0, Timestamp(0)).credits, 0);
+        assert_eq!(demand.begin_request(1, 0, Timestamp(0)).credits, 1);
+        assert_eq!(
+            demand.begin_request(900, 0, Timestamp(0)).credits,
+            CREDITS_MIN
+        );
     }
 }

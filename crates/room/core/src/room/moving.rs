@@ -8,19 +8,19 @@ use alloc::collections::BTreeMap;
 
 use super::demand::Missing;
 use crate::id::VisitorId;
-use crate::time::{Millis, Span};
+use crate::time::{DurationMs, Timestamp};
 
 /// Most visitors for whom a seat is kept on behalf of one node. Others ask again all the same, and
 /// find one if it happens to be free.
 const MOVING_MAX: usize = 1 << 16;
 /// Shortest time for which a seat is kept: the parent needs a moment to find one.
-const KEPT_AT_LEAST: Span = Span::from_secs(2);
+const KEPT_AT_LEAST: DurationMs = DurationMs::from_secs(2);
 
 /// Who lacks a seat here.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Moving {
     /// Until when each is waited for.
-    expected: BTreeMap<VisitorId, Millis>,
+    expected: BTreeMap<VisitorId, Timestamp>,
     /// Those who are asking at this moment.
     asking: Missing,
     /// Seats of the lease that are for them.
@@ -36,12 +36,12 @@ impl Moving {
     pub(super) fn note(
         &mut self,
         visitor: VisitorId,
-        (prolonged_at, ends_at): (Millis, Millis),
-        session: Span,
-        now: Millis,
+        (prolonged_at, ends_at): (Timestamp, Timestamp),
+        session: DurationMs,
+        now: Timestamp,
     ) {
         let away = now.since(prolonged_at).times(2);
-        let patience = away.min(Span(session.0 / 2)).max(KEPT_AT_LEAST);
+        let patience = away.min(DurationMs(session.0 / 2)).max(KEPT_AT_LEAST);
         let until = ends_at.min(now + patience);
         let has_room = self.expected.len() < MOVING_MAX;
         if has_room || self.expected.contains_key(&visitor) {
@@ -89,7 +89,7 @@ impl Moving {
     }
 
     /// For a request: how many ask now, and how many more are expected.
-    pub(super) fn begin_request(&mut self, now: Millis) -> (u32, u32) {
+    pub(super) fn begin_request(&mut self, now: Timestamp) -> (u32, u32) {
         self.expected.retain(|_, until| *until > now);
         self.asking.begin_request(now);
         let asking = self.asking.told().min(self.count());
@@ -101,18 +101,18 @@ impl Moving {
 mod tests {
     use super::*;
 
-    const SESSION: Span = Span::from_secs(60);
+    const SESSION: DurationMs = DurationMs::from_secs(60);
 
     #[test]
     fn whoever_asks_in_vain_is_expected_for_as_long_again_twice() {
         let mut moving = Moving::default();
-        let seat = (Millis(5_000), Millis(100_000));
-        moving.note(VisitorId([7; 16]), seat, SESSION, Millis(10_000));
+        let seat = (Timestamp(5_000), Timestamp(100_000));
+        moving.note(VisitorId([7; 16]), seat, SESSION, Timestamp(10_000));
         moving.note_asking();
-        assert_eq!(moving.begin_request(Millis(10_010)), (1, 0));
-        assert_eq!(moving.begin_request(Millis(12_000)), (0, 1));
-        assert_eq!(moving.begin_request(Millis(19_999)), (0, 1));
-        assert_eq!(moving.begin_request(Millis(20_000)), (0, 0));
+        assert_eq!(moving.begin_request(Timestamp(10_010)), (1, 0));
+        assert_eq!(moving.begin_request(Timestamp(12_000)), (0, 1));
+        assert_eq!(moving.begin_request(Timestamp(19_999)), (0, 1));
+        assert_eq!(moving.begin_request(Timestamp(20_000)), (0, 0));
     }
 
     #[test]
@@ -120,19 +120,19 @@ mod tests {
         let mut moving = Moving::default();
         moving.note(
             VisitorId([1; 16]),
-            (Millis(0), Millis(101_000)),
+            (Timestamp(0), Timestamp(101_000)),
             SESSION,
-            Millis(100_000),
+            Timestamp(100_000),
         );
         moving.note(
             VisitorId([2; 16]),
-            (Millis(0), Millis(900_000)),
+            (Timestamp(0), Timestamp(900_000)),
             SESSION,
-            Millis(100_000),
+            Timestamp(100_000),
         );
-        assert_eq!(moving.begin_request(Millis(100_000)), (0, 2));
-        assert_eq!(moving.begin_request(Millis(105_000)), (0, 1));
-        assert_eq!(moving.begin_request(Millis(130_000)), (0, 0));
+        assert_eq!(moving.begin_request(Timestamp(100_000)), (0, 2));
+        assert_eq!(moving.begin_request(Timestamp(105_000)), (0, 1));
+        assert_eq!(moving.begin_request(Timestamp(130_000)), (0, 0));
     }
 
     #[test]
@@ -156,15 +156,15 @@ mod tests {
         for _ in 0..2 {
             moving.note(
                 VisitorId([1; 16]),
-                (Millis(0), Millis(9_000)),
+                (Timestamp(0), Timestamp(9_000)),
                 SESSION,
-                Millis(1_000),
+                Timestamp(1_000),
             );
             moving.note_asking();
         }
-        assert_eq!(moving.begin_request(Millis(1_001)), (1, 0));
+        assert_eq!(moving.begin_request(Timestamp(1_001)), (1, 0));
         moving.handle_seated(VisitorId([1; 16]));
-        assert_eq!(moving.begin_request(Millis(1_002)), (0, 0));
+        assert_eq!(moving.begin_request(Timestamp(1_002)), (0, 0));
         assert!(moving.is_empty());
     }
 }

@@ -7,14 +7,14 @@
 use super::check_in::Return;
 use super::{CheckIn, Room, Verdict, Visit};
 use crate::allocation::CounterKey;
-use crate::decision::Place;
+use crate::decision::QueuePosition;
 use crate::id::VisitorId;
 use crate::ticket::{Standing, Ticket};
-use crate::time::Millis;
+use crate::time::Timestamp;
 
 /// What a request is, as far as a room cares.
 #[derive(Clone, Copy, Debug)]
-pub struct Arriving {
+pub struct ArrivalKind {
     /// Its ticket, authentic; the one that is worth most if there are several.
     pub ticket: Option<Ticket>,
     /// The id of its sender, if it is taken for somebody new.
@@ -46,7 +46,7 @@ pub enum Step {
         /// The visitor's ticket from now on.
         ticket: Ticket,
         /// Until when it is inside.
-        seat_ends_at: Millis,
+        seat_ends_at: Timestamp,
         /// Whether the ticket is a new one, to be handed out.
         is_new_ticket: bool,
         /// Whether the node lacks what it takes to extend seats: a sync should begin, for which
@@ -56,20 +56,20 @@ pub enum Step {
     /// Over: let in, with this ticket.
     Admit(Ticket),
     /// Over: wait, with this ticket (none where there is no queue).
-    Queue(Option<Ticket>, Place),
+    Queue(Option<Ticket>, QueuePosition),
     /// Over, for a look: it would be let in.
     MayCome,
     /// It is not inside. Make sure of what operators say, then go on.
     NotInside,
     /// Wait for the answer to a request to the parent that begins now, then go on.
     AskParent,
-    /// Take the next number of this counter, then go on with [`Passage::handle_number`].
+    /// Take the next number of this counter, then go on with [`RequestFlow::handle_number`].
     TakeNumber(CounterKey),
 }
 
 /// As whom a room meets the sender of a request.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum MetAs {
+pub enum VisitorState {
     /// With a ticket that was accepted and has not ended.
     Inside,
     /// With a waiting ticket.
@@ -80,8 +80,8 @@ pub enum MetAs {
 
 /// A request and how far it has come.
 #[derive(Clone, Debug)]
-pub struct Passage {
-    arriving: Arriving,
+pub struct RequestFlow {
+    arriving: ArrivalKind,
     may_ask_parent: bool,
     stage: Stage,
 }
@@ -94,10 +94,10 @@ enum Stage {
     Visiting(Visit),
 }
 
-impl Passage {
+impl RequestFlow {
     /// A request that has just come.
     #[must_use]
-    pub fn new(arriving: Arriving) -> Self {
+    pub fn new(arriving: ArrivalKind) -> Self {
         let accepted = arriving
             .ticket
             .filter(|ticket| ticket.accepted_at.is_some());
@@ -122,23 +122,23 @@ impl Passage {
     /// Whether somebody new only wants to know where it would stand.
     #[must_use]
     pub fn is_look(&self) -> bool {
-        self.arriving.intent == Intent::Look && self.met_as() == MetAs::New
+        self.arriving.intent == Intent::Look && self.met_as() == VisitorState::New
     }
 
     /// As whom the sender is met, as far as that is known.
     #[must_use]
-    pub fn met_as(&self) -> MetAs {
+    pub fn met_as(&self) -> VisitorState {
         match self.stage {
-            Stage::CheckIn(_) => MetAs::Inside,
-            Stage::Arrived(Some(_)) => MetAs::Waiting,
-            Stage::Arrived(None) => MetAs::New,
-            Stage::Visiting(visit) if visit.ticket.is_some() => MetAs::Waiting,
-            Stage::Visiting(_) => MetAs::New,
+            Stage::CheckIn(_) => VisitorState::Inside,
+            Stage::Arrived(Some(_)) => VisitorState::Waiting,
+            Stage::Arrived(None) => VisitorState::New,
+            Stage::Visiting(visit) if visit.ticket.is_some() => VisitorState::Waiting,
+            Stage::Visiting(_) => VisitorState::New,
         }
     }
 
     /// Decides as far as it can be decided at `now`.
-    pub fn decide(&mut self, room: &mut Room, now: Millis) -> Step {
+    pub fn decide(&mut self, room: &mut Room, now: Timestamp) -> Step {
         let step = match self.stage {
             Stage::CheckIn(ticket) => self.check_in(ticket, room, now),
             Stage::Arrived(ticket) => {
@@ -156,7 +156,7 @@ impl Passage {
         &mut self,
         number: (CounterKey, Option<u64>),
         room: &mut Room,
-        now: Millis,
+        now: Timestamp,
     ) -> Step {
         self.set_may_ask_parent(false);
         match self.stage {
@@ -169,7 +169,7 @@ impl Passage {
         }
     }
 
-    fn check_in(&mut self, ticket: Ticket, room: &mut Room, now: Millis) -> Step {
+    fn check_in(&mut self, ticket: Ticket, room: &mut Room, now: Timestamp) -> Step {
         let visit = Return {
             ticket,
             is_navigation: self.arriving.is_navigation,
@@ -181,7 +181,7 @@ impl Passage {
             CheckIn::Renewed(renewed) => (Some(renewed), true),
             CheckIn::Over => (None, false),
         };
-        let closed_through = room.outlook.closed_through;
+        let closed_through = room.snapshot.closed_through;
         let inside = ticket.and_then(|ticket| {
             match ticket.standing(now, closed_through, &room.rules) {
                 Standing::Inside { ends_at } => Some((ticket, ends_at)),
@@ -203,8 +203,8 @@ impl Passage {
         }
     }
 
-    fn begin_visit(&mut self, ticket: Option<Ticket>, room: &Room, now: Millis) {
-        let closed_through = room.outlook.closed_through;
+    fn begin_visit(&mut self, ticket: Option<Ticket>, room: &Room, now: Timestamp) {
+        let closed_through = room.snapshot.closed_through;
         let is_good = |ticket: &Ticket| {
             let standing = ticket.standing(now, closed_through, &room.rules);
             // A visitor who was told to leave begins anew, as somebody else.
@@ -220,7 +220,7 @@ impl Passage {
         });
     }
 
-    fn visit(&self, visit: Visit, room: &mut Room, now: Millis) -> Step {
+    fn visit(&self, visit: Visit, room: &mut Room, now: Timestamp) -> Step {
         if self.is_look() {
             return room.handle_look(visit, now).map_or(Step::MayCome, step_of);
         }

@@ -8,7 +8,7 @@ use crate::id::VisitorId;
 use crate::ledger::REVOKED_MAX;
 use crate::sync::Revocation;
 use crate::ticket::{Standing, Ticket};
-use crate::time::Millis;
+use crate::time::Timestamp;
 
 /// What this node knows of sessions that were ended.
 #[derive(Clone, Debug, Default)]
@@ -63,7 +63,7 @@ impl Revoked {
     }
 
     /// Forgets those of whom no ticket can run any more.
-    pub(super) fn drop_through(&mut self, now: Millis) {
+    pub(super) fn drop_through(&mut self, now: Timestamp) {
         self.visitors.drop_through(now);
         self.unconfirmed.retain(|entry| entry.until > now);
     }
@@ -92,8 +92,8 @@ impl Revoked {
 impl Room {
     /// Ends the session of a ticket. Returns whether that was news; if not, it was ended before,
     /// was over anyway, or the list is full and the seat runs out by itself.
-    pub fn handle_revoke(&mut self, ticket: Ticket, now: Millis) -> bool {
-        let closed_through = self.outlook.closed_through;
+    pub fn handle_revoke(&mut self, ticket: Ticket, now: Timestamp) -> bool {
+        let closed_through = self.snapshot.closed_through;
         let standing = ticket.standing(now, closed_through, &self.rules);
         let Standing::Inside { ends_at } = standing else {
             return false;
@@ -115,7 +115,7 @@ impl Room {
         });
         if is_new {
             self.newest.forget(ticket.visitor);
-            self.tally.revoked += 1;
+            self.counters.revoked += 1;
             self.demand.note_change();
         }
         self.assert_sound();

@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 
 use crate::id::VisitorId;
 use crate::sync::Revocation;
-use crate::time::Millis;
+use crate::time::Timestamp;
 
 /// How many buckets: the square root of [`REVOKED_MAX`](crate::ledger::REVOKED_MAX), rounded up to
 /// a power of two. With fewer of them a change copies more, with more of them a copy of the set
@@ -32,13 +32,13 @@ pub struct RevokedVisitors {
 struct Bucket {
     entries: Vec<Entry>,
     /// No entry ends before this.
-    first_until: Option<Millis>,
+    first_until: Option<Timestamp>,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 struct Entry {
     visitor: VisitorId,
-    until: Millis,
+    until: Timestamp,
     origin: Origin,
 }
 
@@ -98,7 +98,7 @@ impl RevokedVisitors {
     }
 
     /// Puts a visitor into the set, or replaces what is known of it.
-    pub(super) fn put(&mut self, visitor: VisitorId, until: Millis, origin: Origin) {
+    pub(super) fn put(&mut self, visitor: VisitorId, until: Timestamp, origin: Origin) {
         if self.buckets.is_empty() {
             self.buckets = vec![Arc::default(); BUCKETS];
         }
@@ -124,7 +124,7 @@ impl RevokedVisitors {
 
     /// Forgets those of whom no ticket can run any more. Buckets where that is nobody stay as they
     /// are.
-    pub(super) fn drop_through(&mut self, now: Millis) {
+    pub(super) fn drop_through(&mut self, now: Timestamp) {
         for bucket in &mut self.buckets {
             if bucket.first_until.is_none_or(|first| first > now) {
                 continue;
@@ -179,9 +179,9 @@ fn bucket_of(visitor: VisitorId) -> usize {
 mod tests {
     use super::*;
     use crate::ledger::REVOKED_MAX;
-    use crate::time::Span;
+    use crate::time::DurationMs;
 
-    const NOW: Millis = Millis(1_000);
+    const NOW: Timestamp = Timestamp(1_000);
 
     /// Ids as random as those of visitors.
     fn id(number: u64) -> VisitorId {
@@ -213,21 +213,21 @@ mod tests {
     fn whoever_is_over_leaves_the_set_and_nobody_else_is_touched() {
         let mut set = RevokedVisitors::default();
         for number in 0..1_000 {
-            set.put(id(number), NOW + Span(number), Origin::Parent);
+            set.put(id(number), NOW + DurationMs(number), Origin::Parent);
         }
         let view = set.clone();
-        set.drop_through(NOW - Span(1));
+        set.drop_through(NOW - DurationMs(1));
         let pairs = set.buckets.iter().zip(&view.buckets);
         assert!(
             pairs
                 .into_iter()
                 .all(|(own, shown)| Arc::ptr_eq(own, shown))
         );
-        set.drop_through(NOW + Span(600));
+        set.drop_through(NOW + DurationMs(600));
         assert_eq!((set.len(), set.confirmed()), (399, 399));
         assert!(!set.contains(id(600)) && set.contains(id(601)));
         assert!(view.contains(id(600)), "a copy stays as it was");
-        set.drop_through(NOW + Span(999));
+        set.drop_through(NOW + DurationMs(999));
         assert_eq!(set, RevokedVisitors::default());
     }
 

@@ -14,19 +14,19 @@ use super::check_in::Return;
 use super::*;
 use crate::decision::QueueReason;
 use crate::id::Epoch;
-use crate::ledger::{Ledger, LendingTerms};
+use crate::ledger::{LeaseTerms, Ledger};
 use crate::rules::{Limits, OnStoreFailure, SeatNeedsCookie};
 use crate::sync::Reply;
 use crate::ticket::{Seat, Seats};
-use crate::time::Span;
+use crate::time::DurationMs;
 
 /// 2023-09-11T11:45:00Z: the first millisecond of a minute.
-const START: Millis = Millis(1_694_432_700_000);
+const START: Timestamp = Timestamp(1_694_432_700_000);
 
 struct Pair {
     room: Room,
     ledger: Ledger,
-    now: Millis,
+    now: Timestamp,
     ids: u32,
 }
 
@@ -56,13 +56,13 @@ impl Pair {
     fn sync(&mut self) {
         let request = self.room.poll_sync(self.now);
         let ledger = core::mem::take(&mut self.ledger);
-        let (ledger, reply) = ledger.sync(&request, LendingTerms::default(), self.now);
+        let (ledger, reply) = ledger.sync(&request, LeaseTerms::default(), self.now);
         self.ledger = ledger;
         self.room.handle_reply(reply, self.now);
     }
 
     fn wait(&mut self, ms: u64) {
-        self.now = self.now + Span(ms);
+        self.now = self.now + DurationMs(ms);
     }
 
     fn visit(&mut self, ticket: Option<Ticket>) -> Verdict {
@@ -92,7 +92,7 @@ impl Pair {
         }
     }
 
-    fn queue(&mut self, ticket: Option<Ticket>) -> (Ticket, Place) {
+    fn queue(&mut self, ticket: Option<Ticket>) -> (Ticket, QueuePosition) {
         match self.visit(ticket) {
             Verdict::Queue(Some(ticket), place) => (ticket, place),
             other => panic!("expected to be queued, got {other:?}"),
@@ -161,7 +161,7 @@ fn the_minutes_limit_holds_and_the_next_minute_brings_new_slots() {
 fn who_waits_longest_goes_in_first_and_newcomers_after_all_who_wait() {
     let mut pair = Pair::new(Rules {
         session_renewal: false,
-        session_duration: Span(5_000),
+        session_duration: DurationMs(5_000),
         ..rules(1, 1_000)
     });
     pair.admit();
@@ -193,7 +193,7 @@ fn a_check_in_moves_the_seat_and_gives_the_whole_session_again() {
     pair.wait(200_000);
     let renewed = pair.renew(ticket);
     let end = renewed.seats.ends_at().unwrap();
-    assert!(end >= pair.now + Span(300_000));
+    assert!(end >= pair.now + DurationMs(300_000));
     pair.wait(250_000);
     pair.sync();
     assert_eq!(pair.ledger.inside(), 1);
@@ -207,7 +207,7 @@ fn a_time_of_opening_that_changes_forgets_nobody_who_waits_in_order() {
     let (ticket, _) = pair.queue(None);
     pair.queue(Some(ticket));
     pair.room.handle_rules(Rules {
-        opens_at: Some(START + Span(1)),
+        opens_at: Some(START + DurationMs(1)),
         ..rules(1, 100)
     });
     assert_eq!(pair.room.waiting.eligible_total(), 1);
@@ -239,7 +239,7 @@ fn without_renewal_the_seat_ends_a_session_after_acceptance() {
         ..rules(1, 100)
     });
     let ticket = pair.admit();
-    assert_eq!(ticket.seats.ends_at(), Some(START + Span(300_000)));
+    assert_eq!(ticket.seats.ends_at(), Some(START + DurationMs(300_000)));
     pair.wait(290_000);
     assert_eq!(pair.check_in(ticket), CheckIn::Pass);
     pair.wait(10_000);
@@ -263,7 +263,7 @@ fn holds_say_why() {
         },
         QueueReason::QueueAll,
     );
-    let opens_at = START + Span(1);
+    let opens_at = START + DurationMs(1);
     check(
         Rules {
             opens_at: Some(opens_at),
@@ -291,31 +291,31 @@ fn passthrough_lets_everybody_in_and_counts_them() {
     }
     pair.sync();
     assert_eq!(pair.ledger.inside(), 5);
-    assert_eq!(pair.room.tally().admitted_outside_limits, 5);
+    assert_eq!(pair.room.counters().admitted_outside_limits, 5);
 }
 
 #[test]
 fn everybody_asks_again_as_often_as_the_operator_says() {
     let mut pair = Pair::new(Rules {
-        ask_again: Some(Span(20_000)),
+        refresh_interval: Some(DurationMs(20_000)),
         ..rules(1, 100)
     });
     pair.admit();
     for _ in 0..20 {
         let (_, place) = pair.queue(None);
-        assert_eq!(place.ask_after.map(Span::secs_ceil), Some(20));
+        assert_eq!(place.ask_after.map(DurationMs::secs_ceil), Some(20));
     }
 }
 
 #[test]
 fn nobody_is_told_to_ask_later_than_its_place_is_kept() {
     let mut pair = Pair::new(Rules {
-        place_grace: Span(10_000),
-        opens_at: Some(START + Span(86_400_000)),
+        position_grace: DurationMs(10_000),
+        opens_at: Some(START + DurationMs(86_400_000)),
         ..rules(1, 100)
     });
     let (_, place) = pair.queue(None);
-    assert_eq!(place.ask_after, Some(Span(5_000)));
+    assert_eq!(place.ask_after, Some(DurationMs(5_000)));
 }
 
 #[test]
@@ -337,7 +337,7 @@ fn a_look_tells_a_place_and_lets_nobody_in() {
     pair.sync();
     let look = pair.room.handle_look(visit, pair.now);
     assert!(matches!(look, Some(Verdict::Queue(Some(_), _))), "{look:?}");
-    assert_eq!(pair.room.tally().admitted, 1);
+    assert_eq!(pair.room.counters().admitted, 1);
 }
 
 #[test]
@@ -355,7 +355,7 @@ fn a_page_load_keeps_its_turn_until_the_page_reloads() {
         };
         pair.room.handle_visit(visit, pair.now);
     }
-    let mut counted = |after: u64| pair.room.waiting.counts(START + Span(after)).total();
+    let mut counted = |after: u64| pair.room.waiting.counts(START + DurationMs(after)).total();
     assert_eq!(
         (counted(2_000), counted(30_000), counted(32_000)),
         (2, 1, 0)
@@ -371,13 +371,13 @@ fn a_random_room_tells_no_position() {
     pair.admit();
     let (_, place) = pair.queue(None);
     assert_eq!(place.people_ahead, None);
-    assert!(place.ask_after.unwrap() <= Span(10_000));
+    assert!(place.ask_after.unwrap() <= DurationMs(10_000));
 }
 
 #[test]
 fn a_draw_keeps_its_order_secret_until_the_start() {
     let rules = Rules {
-        opens_at: Some(START + Span(30_000)),
+        opens_at: Some(START + DurationMs(30_000)),
         draw: true,
         ..rules(1, 100)
     };
@@ -385,7 +385,7 @@ fn a_draw_keeps_its_order_secret_until_the_start() {
     let (ticket, place) = pair.queue(None);
     assert_eq!(place.people_ahead, None);
     assert!(
-        place.ask_after.unwrap() >= Span(30_000),
+        place.ask_after.unwrap() >= DurationMs(30_000),
         "ask when it opens"
     );
     pair.wait(31_500);

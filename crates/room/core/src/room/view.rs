@@ -6,7 +6,7 @@ use crate::id::{DataCenterId, Epoch, VisitorId};
 use crate::rules::Rules;
 use crate::seats::SeatTerms;
 use crate::ticket::{Standing, Ticket};
-use crate::time::Millis;
+use crate::time::Timestamp;
 
 /// A copy of what changes seldom, replaced as a whole after every change. Whoever holds one decides
 /// about most requests of visitors inside without a lock, a lookup or a round trip, whether the
@@ -15,11 +15,11 @@ use crate::time::Millis;
 pub struct View {
     rules: Rules,
     seat_terms: SeatTerms,
-    closed_through: Millis,
+    closed_through: Timestamp,
     data_center: DataCenterId,
     epoch: Epoch,
     revoked: RevokedVisitors,
-    believes_until: Millis,
+    believes_until: Timestamp,
 }
 
 impl View {
@@ -29,9 +29,9 @@ impl View {
         Self {
             rules: room.rules,
             seat_terms: room.seat_terms,
-            closed_through: room.outlook.closed_through,
+            closed_through: room.snapshot.closed_through,
             data_center: room.identity.data_center,
-            epoch: room.outlook.epoch,
+            epoch: room.snapshot.epoch,
             revoked: room.revoked(),
             believes_until: room.believes_until(),
         }
@@ -45,7 +45,7 @@ impl View {
 
     /// What a ticket is worth at `now`.
     #[must_use]
-    pub fn standing(&self, ticket: &Ticket, now: Millis) -> Standing {
+    pub fn standing(&self, ticket: &Ticket, now: Timestamp) -> Standing {
         ticket.standing(now, self.closed_through, &self.rules)
     }
 
@@ -55,8 +55,8 @@ impl View {
         &self,
         ticket: &Ticket,
         is_navigation: bool,
-        now: Millis,
-    ) -> Option<Millis> {
+        now: Timestamp,
+    ) -> Option<Timestamp> {
         let Standing::Inside { ends_at } = self.standing(ticket, now) else {
             return None;
         };

@@ -2,7 +2,7 @@
 
 use super::syncing::SYNC_PERIOD;
 use super::{Room, Verdict, Visit};
-use crate::allocation::{AnyTill, CounterKey, Take, Till, TillContext};
+use crate::allocation::{Allocator, AllocatorContext, AnyAllocator, CounterKey, Take};
 use crate::decision::QueueReason;
 use crate::newest::NewestSeat;
 use crate::order;
@@ -10,16 +10,16 @@ use crate::rules::{OnStoreFailure, QueueingMethod, SeatNeedsCookie};
 use crate::seats::SeatTerms;
 use crate::sync::MINUTES_KEPT;
 use crate::ticket::{Seat, Seats, Ticket};
-use crate::time::{Millis, Span};
+use crate::time::{DurationMs, Timestamp};
 use crate::watermark::Watermark;
 
 /// A first seat lasts at most this long until its ticket has been brought back. A page has loaded
 /// its second resource by then.
-const PROVISIONAL_SESSION: Span = Span::from_secs(60);
+const PROVISIONAL_SESSION: DurationMs = DurationMs::from_secs(60);
 
 impl Room {
     /// Decides about somebody who is not inside.
-    pub fn handle_visit(&mut self, mut visit: Visit, now: Millis) -> Verdict {
+    pub fn handle_visit(&mut self, mut visit: Visit, now: Timestamp) -> Verdict {
         visit.may_ask_parent &= !self.has_left;
         if let Some(reason) = self.hold(now) {
             return self.queue(visit, reason, now);
@@ -39,17 +39,17 @@ impl Room {
         }
         if !self.is_eligible(visit) {
             // Newcomers who have used up what was to spare ask whether there is more.
-            let is_open = self.outlook.watermark == Watermark::Open;
+            let is_open = self.snapshot.watermark == Watermark::Open;
             if visit.may_ask_parent && is_open {
                 self.demand.note_missing_slot();
                 return Verdict::AskParent;
             }
             // Others may have gone in meanwhile. Until that is known it wants no slot: it would
             // take one from those who are called.
-            if visit.may_ask_parent && !self.is_outlook_fresh(now) {
+            if visit.may_ask_parent && !self.is_snapshot_fresh(now) {
                 return Verdict::AskParent;
             }
-            let reason = match self.outlook.watermark {
+            let reason = match self.snapshot.watermark {
                 Watermark::Nobody => QueueReason::Full,
                 Watermark::UpTo(_) | Watermark::Open => QueueReason::NotYourTurn,
             };
@@ -59,15 +59,15 @@ impl Room {
         if self.uses_leases() && self.lease.held().seats <= self.moving.held() {
             return self.find_slot(visit, now);
         }
-        let snapshot = self.snapshot(now);
-        let mut context = TillContext {
+        let statistics = self.statistics(now);
+        let mut context = AllocatorContext {
             rules: &self.rules,
-            snapshot: &snapshot,
+            statistics: &statistics,
             data_center: self.identity.data_center,
             lease: &mut self.lease,
             now,
         };
-        match self.till.take(&mut context) {
+        match self.allocator.take(&mut context) {
             Take::Slot => {
                 self.used.seats += 1;
                 self.admit(visit, now)
@@ -81,7 +81,7 @@ impl Room {
     /// Decides about somebody who is not inside and may not go in now, whatever is free: it calls
     /// more often than it may. Its place is as good as anybody's, and the next time it asks it is
     /// decided about as all are.
-    pub fn handle_held(&mut self, visit: Visit, now: Millis) -> Verdict {
+    pub fn handle_held(&mut self, visit: Visit, now: Timestamp) -> Verdict {
         if let Some(reason) = self.hold(now) {
             return self.queue(visit, reason, now);
         }
@@ -92,7 +92,7 @@ impl Room {
     }
 
     /// There is no slot here: asks for one, if the parent may have one.
-    fn find_slot(&mut self, visit: Visit, now: Millis) -> Verdict {
+    fn find_slot(&mut self, visit: Visit, now: Timestamp) -> Verdict {
         self.demand.note_missing_slot();
         if visit.may_ask_parent && !self.is_parent_dry(now) {
             Verdict::AskParent
@@ -103,7 +103,7 @@ impl Room {
 
     /// Wishes for a slot for somebody new, if there is none here and one would be asked for: before
     /// it is known what becomes of it. Returns whether it did.
-    pub fn wish_for_slot(&mut self, now: Millis) -> bool {
+    pub fn wish_for_slot(&mut self, now: Timestamp) -> bool {
         let is_wish = self.uses_leases()
             && self.rules.queueing_method != QueueingMethod::Passthrough
             && self.hold(now).is_none()
@@ -117,7 +117,7 @@ impl Room {
 
     /// Tells a newcomer where it would stand, without letting it in. `None` if it would be let in:
     /// then it should come by the front door.
-    pub fn handle_look(&mut self, visit: Visit, now: Millis) -> Option<Verdict> {
+    pub fn handle_look(&mut self, visit: Visit, now: Timestamp) -> Option<Verdict> {
         if let Some(reason) = self.hold(now) {
             return Some(self.queue(visit, reason, now));
         }
@@ -139,11 +139,11 @@ impl Room {
         &mut self,
         visit: Visit,
         (key, number): (CounterKey, Option<u64>),
-        now: Millis,
+        now: Timestamp,
     ) -> Verdict {
-        let is_slot = match &mut self.till {
-            AnyTill::Counters(till) => till.handle_number(key, number),
-            AnyTill::Local(_) | AnyTill::Leases(_) => false,
+        let is_slot = match &mut self.allocator {
+            AnyAllocator::Counters(allocator) => allocator.handle_number(key, number),
+            AnyAllocator::Local(_) | AnyAllocator::Leases(_) => false,
         };
         // A number of a minute that is over admits nobody in this one.
         if is_slot && key.minute == now.minute() {
@@ -155,15 +155,15 @@ impl Room {
 
     /// The seat for which this waiting ticket has been exchanged already: by a parallel request, or
     /// by somebody who would like to exchange it for every seat there is.
-    fn admitted_before(&mut self, visit: Visit, now: Millis) -> Option<Ticket> {
+    fn admitted_before(&mut self, visit: Visit, now: Timestamp) -> Option<Ticket> {
         let ticket = visit.ticket?;
         let seat = self.newest_seat(ticket.visitor, now)?;
-        self.tally.older_tickets += 1;
+        self.counters.older_tickets += 1;
         let mut seats = Seats::default();
         seats.put(Seat {
             data_center: self.identity.data_center,
             ends_at: seat.ends_at,
-            epoch: self.outlook.epoch,
+            epoch: self.snapshot.epoch,
         });
         Some(Ticket {
             accepted_at: Some(seat.accepted_at),
@@ -173,7 +173,7 @@ impl Room {
         })
     }
 
-    fn handle_visit_without_lease(&mut self, visit: Visit, now: Millis) -> Verdict {
+    fn handle_visit_without_lease(&mut self, visit: Visit, now: Timestamp) -> Verdict {
         if visit.may_ask_parent {
             self.demand.note_missing_slot();
             return Verdict::AskParent;
@@ -186,7 +186,7 @@ impl Room {
 
     /// Whether it may take a slot, if there is one.
     pub fn is_eligible(&self, visit: Visit) -> bool {
-        let watermark = self.outlook.watermark;
+        let watermark = self.snapshot.watermark;
         match (visit.ticket, self.rules.queueing_method) {
             (None, _) => watermark == Watermark::Open && self.newcomer_slots > 0,
             (Some(_), QueueingMethod::Random) => {
@@ -197,25 +197,25 @@ impl Room {
         }
     }
 
-    fn is_parent_dry(&self, now: Millis) -> bool {
+    fn is_parent_dry(&self, now: Timestamp) -> bool {
         // A new minute brings new admissions, of which the outlook does not know yet.
-        let is_same_minute = self.outlook.as_of.minute() == now.minute();
-        self.outlook.is_dry() && is_same_minute && self.is_outlook_fresh(now)
+        let is_same_minute = self.snapshot.as_of.minute() == now.minute();
+        self.snapshot.is_dry() && is_same_minute && self.is_snapshot_fresh(now)
     }
 
     /// An outlook is worth a refusal only while a busy room would not have a newer one.
-    pub(super) fn is_outlook_fresh(&self, now: Millis) -> bool {
-        now.since(self.outlook.as_of) < SYNC_PERIOD.times(2)
+    pub(super) fn is_snapshot_fresh(&self, now: Timestamp) -> bool {
+        now.since(self.snapshot.as_of) < SYNC_PERIOD.times(2)
     }
 
     /// The arrival that stands in the ticket, or now.
-    pub(super) fn bucket(&self, visit: Visit, now: Millis) -> Millis {
+    pub(super) fn bucket(&self, visit: Visit, now: Timestamp) -> Timestamp {
         visit
             .ticket
             .map_or_else(|| order::bucket(now, &self.rules), |ticket| ticket.bucket)
     }
 
-    pub(super) fn rank(&self, visit: Visit, bucket: Millis) -> Millis {
+    pub(super) fn rank(&self, visit: Visit, bucket: Timestamp) -> Timestamp {
         order::rank(
             bucket,
             visit.visitor,
@@ -224,19 +224,19 @@ impl Room {
         )
     }
 
-    fn admit(&mut self, visit: Visit, now: Millis) -> Verdict {
-        self.tally.admitted += 1;
+    fn admit(&mut self, visit: Visit, now: Timestamp) -> Verdict {
+        self.counters.admitted += 1;
         Verdict::Admit(self.seat(visit, self.seat_terms, now))
     }
 
     /// What is outside of the limits is outside of the lease, too, and of the seats that it allows.
-    fn admit_outside_limits(&mut self, visit: Visit, now: Millis) -> Verdict {
-        self.tally.admitted_outside_limits += 1;
+    fn admit_outside_limits(&mut self, visit: Visit, now: Timestamp) -> Verdict {
+        self.counters.admitted_outside_limits += 1;
         Verdict::Admit(self.seat(visit, SeatTerms::of(&self.rules), now))
     }
 
     /// Records an admission and writes its ticket.
-    fn seat(&mut self, visit: Visit, full: SeatTerms, now: Millis) -> Ticket {
+    fn seat(&mut self, visit: Visit, full: SeatTerms, now: Timestamp) -> Ticket {
         let is_provisional = self.is_first_seat_short(visit);
         let terms = if is_provisional {
             full.at_most(PROVISIONAL_SESSION)
@@ -264,14 +264,14 @@ impl Room {
             self.waiting.handle_gone(visit.visitor, rank, now);
             if self.rules.queueing_method == QueueingMethod::Fifo {
                 let oldest = self.oldest_waiting(now).unwrap_or(rank);
-                self.tally.inversions.note(rank.since(oldest));
+                self.counters.inversions.note(rank.since(oldest));
             }
         }
         let mut seats = Seats::default();
         seats.put(Seat {
             data_center: self.identity.data_center,
             ends_at,
-            epoch: self.outlook.epoch,
+            epoch: self.snapshot.epoch,
         });
         Ticket {
             visitor: visit.visitor,
@@ -286,8 +286,8 @@ impl Room {
     /// Whoever has brought a waiting ticket back keeps cookies; about others we do not know yet.
     fn is_first_seat_short(&self, visit: Visit) -> bool {
         let limit = u64::from(self.rules.limits.total_active_users);
-        let taken = u64::from(self.outlook.inside)
-            + u64::from(self.outlook.phantoms)
+        let taken = u64::from(self.snapshot.inside)
+            + u64::from(self.snapshot.phantoms)
             + u64::from(self.demand.unreported_admissions());
         let is_needed = match self.rules.seat_needs_cookie {
             SeatNeedsCookie::Never => false,
@@ -297,7 +297,7 @@ impl Room {
         is_needed && visit.ticket.is_none() && self.seat_terms.session > PROVISIONAL_SESSION
     }
 
-    fn count_admission(&mut self, now: Millis) {
+    fn count_admission(&mut self, now: Timestamp) {
         let minute = now.minute();
         match self.admitted.last_mut() {
             Some((newest, count)) if *newest == minute => *count += 1,

@@ -2,35 +2,35 @@
 //!
 //! Whoever finds no slot at its node makes it sync; a crowd must not turn into a crowd of messages.
 
-use crate::time::{Millis, Span};
+use crate::time::{DurationMs, Timestamp};
 
 /// Between two syncs on average, of two messages each; a little less than the busiest period.
-const INTERVAL: Span = Span(225);
+const INTERVAL: DurationMs = DurationMs(225);
 /// Syncs at once, after a quiet time: as many as one visitor may wait for.
 const BURST: u64 = 4;
 
 /// A generic cell rate: each sync moves the time at which the allowance would be whole again.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pace {
-    interval: Span,
-    whole_at: Millis,
+    interval: DurationMs,
+    whole_at: Timestamp,
 }
 
 impl Pace {
-    pub(super) fn new(is_paced: bool, now: Millis) -> Self {
+    pub(super) fn new(is_paced: bool, now: Timestamp) -> Self {
         Self {
-            interval: if is_paced { INTERVAL } else { Span::ZERO },
+            interval: if is_paced { INTERVAL } else { DurationMs::ZERO },
             whole_at: now,
         }
     }
 
     /// A sync begins.
-    pub(super) fn note_round(&mut self, now: Millis) {
+    pub(super) fn note_round(&mut self, now: Timestamp) {
         self.whole_at = self.whole_at.max(now) + self.interval;
     }
 
     /// When the next one may begin.
-    pub(super) fn next_at(&self, now: Millis) -> Millis {
+    pub(super) fn next_at(&self, now: Timestamp) -> Timestamp {
         let ahead = self.interval.times(BURST);
         let owed = self.whole_at.since(now) + self.interval;
         now + owed.less(ahead)
@@ -41,10 +41,10 @@ impl Pace {
 mod tests {
     use super::*;
 
-    const START: Millis = Millis(1_000_000);
+    const START: Timestamp = Timestamp(1_000_000);
 
     /// Syncs that a crowd in a hurry gets within `time`.
-    fn syncs_within(pace: &mut Pace, time: Span) -> u32 {
+    fn syncs_within(pace: &mut Pace, time: DurationMs) -> u32 {
         let mut now = START;
         let mut syncs = 0;
         while now < START + time && syncs < 10_000 {
@@ -59,14 +59,14 @@ mod tests {
     fn a_crowd_gets_four_syncs_at_once_then_nine_in_two_seconds() {
         let mut pace = Pace::new(true, START);
         assert_eq!(pace.next_at(START), START);
-        assert_eq!(syncs_within(&mut pace, Span::from_secs(9)), 43);
+        assert_eq!(syncs_within(&mut pace, DurationMs::from_secs(9)), 43);
     }
 
     #[test]
     fn a_node_that_syncs_every_quarter_of_a_second_never_waits() {
         let mut pace = Pace::new(true, START);
         for round in 0..100 {
-            let now = START + Span(250 * round);
+            let now = START + DurationMs(250 * round);
             assert_eq!(pace.next_at(now), now);
             pace.note_round(now);
         }

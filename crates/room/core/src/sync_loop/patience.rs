@@ -1,10 +1,10 @@
 //! How long is a visitor who is not inside willing to wait for the parent's answer?
 
-use crate::time::{Millis, Span};
+use crate::time::{DurationMs, Timestamp};
 
 /// Longest wait of a visitor for the parent. Longer than a busy disk takes, shorter than anybody
 /// notices; after it the visitor is queued.
-pub const PATIENCE: Span = Span(250);
+pub const PATIENCE: DurationMs = DurationMs(250);
 
 /// How far a loop is, for those who wait for it.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -23,15 +23,15 @@ pub struct Round {
 /// data center comes with a later one; so it waits for as many answers as there are in that time,
 /// which the loop's pace bounds.
 #[derive(Clone, Copy, Debug)]
-pub struct Patience {
-    ends_at: Millis,
+pub struct WaitDeadline {
+    ends_at: Timestamp,
     has_waited: bool,
 }
 
-impl Patience {
+impl WaitDeadline {
     /// Of a visitor who comes now.
     #[must_use]
-    pub fn new(now: Millis) -> Self {
+    pub fn new(now: Timestamp) -> Self {
         Self {
             ends_at: now + PATIENCE,
             has_waited: false,
@@ -46,7 +46,7 @@ impl Patience {
 
     /// When it ends.
     #[must_use]
-    pub fn ends_at(&self) -> Millis {
+    pub fn ends_at(&self) -> Timestamp {
         self.ends_at
     }
 

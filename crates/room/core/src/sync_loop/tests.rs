@@ -6,7 +6,7 @@ use crate::id::{DataCenterId, NodeId};
 use crate::room::{Capacity, Predecessors, RoomIdentity};
 use crate::rules::Rules;
 
-const START: Millis = Millis(1_694_432_700_000);
+const START: Timestamp = Timestamp(1_694_432_700_000);
 
 fn room() -> Room {
     let identity = RoomIdentity {
@@ -23,7 +23,7 @@ fn room() -> Room {
 struct Node {
     room: Room,
     sync_loop: SyncLoop,
-    now: Millis,
+    now: Timestamp,
 }
 
 impl Node {
@@ -47,11 +47,11 @@ impl Node {
         }
     }
 
-    fn answer(&mut self, sync: &Sync, errand: Option<SyncRequest>) {
+    fn answer(&mut self, sync: &Sync, upstream_sync: Option<SyncRequest>) {
         let request = self.room.poll_sync(self.now);
         let exchange = Exchange {
             reply: Reply::Stale,
-            errand,
+            upstream_sync,
             others_back_after: None,
         };
         let both = (&request, &exchange);
@@ -61,7 +61,7 @@ impl Node {
         assert!(is_present);
     }
 
-    fn deadline(&self) -> Option<Span> {
+    fn deadline(&self) -> Option<DurationMs> {
         let at = self.sync_loop.next_deadline(false, self.now)?;
         Some(at.since(self.now))
     }
@@ -76,16 +76,16 @@ fn syncs_follow_the_rooms_period_and_sooner_in_a_hurry() {
     let period = node.room.sync_period();
     assert_eq!(node.deadline(), Some(period));
     node.sync_loop.hurry();
-    assert_eq!(node.deadline(), Some(Span::ZERO));
+    assert_eq!(node.deadline(), Some(DurationMs::ZERO));
     node.begin();
-    assert_eq!(node.deadline(), Some(TIME_OUT));
+    assert_eq!(node.deadline(), Some(TIMEOUT));
 }
 
 #[test]
 fn a_silent_store_is_asked_again_only_after_a_pause() {
     let mut node = Node::new();
     let lost = node.begin();
-    node.now = node.now + TIME_OUT;
+    node.now = node.now + TIMEOUT;
     node.sync_loop.hurry();
     assert_eq!(node.poll(), None);
     assert!(node.sync_loop.round().is_failing);
@@ -95,7 +95,7 @@ fn a_silent_store_is_asked_again_only_after_a_pause() {
     let request = node.room.poll_sync(node.now);
     let exchange = Exchange {
         reply: Reply::Stale,
-        errand: None,
+        upstream_sync: None,
         others_back_after: None,
     };
     let late = (&request, &exchange);
@@ -115,10 +115,10 @@ fn the_roots_reply_goes_to_the_parent_at_once_if_somebody_waits() {
         let sync = node.begin();
         let request = node.room.poll_sync(node.now);
         node.answer(&sync, Some(request));
-        let Some(Action::AskRoot { errand, .. }) = node.poll() else {
+        let Some(Action::AskRoot { upstream_sync, .. }) = node.poll() else {
             panic!("no errand");
         };
-        node.now = node.now + Span(80);
+        node.now = node.now + DurationMs(80);
         node.sync_loop.hurry();
         let before = node.sync_loop.next_deadline(is_awaited, node.now);
         assert!(
@@ -127,7 +127,7 @@ fn the_roots_reply_goes_to_the_parent_at_once_if_somebody_waits() {
         );
         let change = node
             .sync_loop
-            .handle_root_reply(errand, Reply::Stale, node.now);
+            .handle_root_reply(upstream_sync, Reply::Stale, node.now);
         assert_eq!(change, Change::None);
         let Some(Action::Sync(sync)) = node.sync_loop.poll_action(is_awaited, node.now) else {
             panic!("no sync although somebody is in a hurry");
@@ -144,14 +144,14 @@ fn a_hurry_waits_for_an_upstream_sync_at_most_a_period() {
     node.answer(&sync, Some(request));
     let sent_at = node.now;
     assert!(matches!(node.poll(), Some(Action::AskRoot { .. })));
-    node.now = node.now + Span(10);
+    node.now = node.now + DurationMs(10);
     node.sync_loop.hurry();
     let begins_at = loop {
         if let Some(action) = node.poll() {
             assert!(matches!(action, Action::Sync(_)));
             break node.now;
         }
-        node.now = node.now + Span(1);
+        node.now = node.now + DurationMs(1);
     };
     assert_eq!(begins_at.since(sent_at), SYNC_PERIOD);
 }
@@ -162,21 +162,21 @@ fn a_stopping_loop_delivers_what_it_carries_and_ends() {
     let sync = node.begin();
     let request = node.room.poll_sync(node.now);
     node.answer(&sync, Some(request.clone()));
-    let Some(Action::AskRoot { errand, .. }) = node.poll() else {
+    let Some(Action::AskRoot { upstream_sync, .. }) = node.poll() else {
         panic!("no errand");
     };
     node.sync_loop.stop();
     assert_eq!(node.poll(), None, "it carries a request");
-    node.sync_loop.handle_root_failure(errand, node.now);
+    node.sync_loop.handle_root_failure(upstream_sync, node.now);
     let Some(Action::Goodbye(goodbye)) = node.poll() else {
         panic!("no goodbye");
     };
     node.answer(&goodbye, Some(request));
-    let Some(Action::AskRoot { errand, .. }) = node.poll() else {
+    let Some(Action::AskRoot { upstream_sync, .. }) = node.poll() else {
         panic!("what a data center without nodes gives back is carried, too");
     };
     node.sync_loop
-        .handle_root_reply(errand, Reply::Stale, node.now);
+        .handle_root_reply(upstream_sync, Reply::Stale, node.now);
     assert_eq!(node.poll(), Some(Action::Deliver(Reply::Stale)));
     assert!(!node.sync_loop.is_finished());
     node.sync_loop.handle_delivered();
@@ -188,7 +188,7 @@ fn a_stopping_loop_delivers_what_it_carries_and_ends() {
 fn whoever_stops_while_the_store_does_not_answer_ends_without_a_goodbye() {
     let mut node = Node::new();
     node.begin();
-    node.now = node.now + TIME_OUT;
+    node.now = node.now + TIMEOUT;
     node.sync_loop.stop();
     assert_eq!(node.poll(), None);
     assert!(node.sync_loop.is_finished());

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-const NOW: Millis = Millis(1_800_000_000_000);
+const NOW: Timestamp = Timestamp(1_800_000_000_000);
 
 fn visitor(id: u8) -> VisitorId {
     VisitorId([id; 16])
@@ -17,8 +17,8 @@ fn network(text: &str) -> Network {
     Network::of(text.parse().unwrap())
 }
 
-fn secs(secs: u64) -> Millis {
-    NOW + Span::from_secs(secs)
+fn secs(secs: u64) -> Timestamp {
+    NOW + DurationMs::from_secs(secs)
 }
 
 #[test]
@@ -121,7 +121,7 @@ fn a_clock_that_is_stepped_back_forgets_nothing() {
     assert_eq!(TicketAddresses::new(0).sets.len(), 1);
     let mut table = TicketAddresses::new(0);
     assert_eq!(
-        table.see(visitor(1), network("::1"), 0, Millis::ZERO),
+        table.see(visitor(1), network("::1"), 0, Timestamp::ZERO),
         Seen::Within
     );
 }

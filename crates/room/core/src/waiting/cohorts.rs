@@ -4,11 +4,11 @@
 
 use alloc::collections::VecDeque;
 
-use crate::time::{Millis, Span};
+use crate::time::{DurationMs, Timestamp};
 use crate::watermark::WaitingCounts;
 
 /// Ends of membership are rounded up to this, which bounds the number of counters.
-const GRAIN: Span = Span(500);
+const GRAIN: DurationMs = DurationMs(500);
 
 /// Counts by rank, with ends.
 #[derive(Clone, Debug, Default)]
@@ -17,22 +17,22 @@ pub(super) struct Cohorts {
     /// Members by end, rising. Mostly one for each grain, so that a place follows from the end.
     ending: VecDeque<Ending>,
     /// The first end, or an earlier time: known here without a look at the list.
-    next_end: Millis,
+    next_end: Timestamp,
     total: u32,
 }
 
 /// Members that end together.
 #[derive(Clone, Debug)]
 struct Ending {
-    end: Millis,
+    end: Timestamp,
     /// Those of one rank stand here, the rest in a list: in most rooms there is no rest.
-    rank: Millis,
+    rank: Timestamp,
     count: u32,
     others: WaitingCounts,
 }
 
 impl Ending {
-    fn add(&mut self, rank: Millis) {
+    fn add(&mut self, rank: Timestamp) {
         if self.count == 0 || self.rank == rank {
             self.rank = rank;
             self.count += 1;
@@ -42,7 +42,7 @@ impl Ending {
     }
 
     /// Takes one member out. Returns whether it was there.
-    fn take(&mut self, rank: Millis) -> bool {
+    fn take(&mut self, rank: Timestamp) -> bool {
         if self.rank == rank && self.count > 0 {
             self.count -= 1;
             return true;
@@ -53,14 +53,14 @@ impl Ending {
 
 impl Cohorts {
     /// Adds one member of `rank` that counts until `until`.
-    pub(super) fn add(&mut self, rank: Millis, until: Millis) {
+    pub(super) fn add(&mut self, rank: Timestamp, until: Timestamp) {
         self.ending_at(until.ceil_to(GRAIN)).add(rank);
         self.counts.add(rank, 1);
         self.total += 1;
     }
 
     /// Removes a member that was added with the same figures, unless its time has run out.
-    pub(super) fn remove(&mut self, rank: Millis, until: Millis, now: Millis) {
+    pub(super) fn remove(&mut self, rank: Timestamp, until: Timestamp, now: Timestamp) {
         if self.take_ending(rank, until.ceil_to(GRAIN), now) {
             self.counts.take(rank, 1);
             self.total -= 1;
@@ -69,7 +69,13 @@ impl Cohorts {
 
     /// Has a member that was added with the first two figures count until `to`: the same as taking
     /// it out and adding it again, for half the work.
-    pub(super) fn prolong(&mut self, rank: Millis, until: Millis, to: Millis, now: Millis) {
+    pub(super) fn prolong(
+        &mut self,
+        rank: Timestamp,
+        until: Timestamp,
+        to: Timestamp,
+        now: Timestamp,
+    ) {
         let (until, to) = (until.ceil_to(GRAIN), to.ceil_to(GRAIN));
         if until == to && until > now {
             return;
@@ -82,7 +88,7 @@ impl Cohorts {
     }
 
     /// Drops the members whose time has run out.
-    pub(super) fn expire(&mut self, now: Millis) {
+    pub(super) fn expire(&mut self, now: Timestamp) {
         if now < self.next_end {
             return;
         }
@@ -91,7 +97,10 @@ impl Cohorts {
             self.counts.subtract(&over.others);
             self.total -= over.count + over.others.total();
         }
-        self.next_end = self.ending.front().map_or(Millis::NEVER, |next| next.end);
+        self.next_end = self
+            .ending
+            .front()
+            .map_or(Timestamp::NEVER, |next| next.end);
     }
 
     /// Members by rank.
@@ -105,7 +114,7 @@ impl Cohorts {
     }
 
     /// Takes a member out of those that end together. Returns whether it was there.
-    fn take_ending(&mut self, rank: Millis, end: Millis, now: Millis) -> bool {
+    fn take_ending(&mut self, rank: Timestamp, end: Timestamp, now: Timestamp) -> bool {
         if end <= now {
             return false;
         }
@@ -116,13 +125,13 @@ impl Cohorts {
     }
 
     /// Those who end together, on an edge of the grid.
-    fn ending_at(&mut self, end: Millis) -> &mut Ending {
+    fn ending_at(&mut self, end: Timestamp) -> &mut Ending {
         let at = match self.position(end) {
             Ok(at) => at,
             Err(at) => {
                 let ending = Ending {
                     end,
-                    rank: Millis::ZERO,
+                    rank: Timestamp::ZERO,
                     count: 0,
                     others: WaitingCounts::new(),
                 };
@@ -134,7 +143,7 @@ impl Cohorts {
         &mut self.ending[at]
     }
 
-    fn position(&self, end: Millis) -> Result<usize, usize> {
+    fn position(&self, end: Timestamp) -> Result<usize, usize> {
         let after_first = end.since(self.next_end).0 / GRAIN.0;
         let guess = usize::try_from(after_first).unwrap_or(usize::MAX);
         match self.ending.get(guess) {

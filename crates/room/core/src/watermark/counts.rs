@@ -5,7 +5,7 @@
 
 use alloc::vec::Vec;
 
-use crate::time::Millis;
+use crate::time::Timestamp;
 
 /// How many wait, by bucket.
 ///
@@ -16,7 +16,7 @@ use crate::time::Millis;
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct WaitingCounts {
     /// By bucket, rising; none of them zero, as far as this type put them there.
-    counts: Vec<(Millis, u32)>,
+    counts: Vec<(Timestamp, u32)>,
 }
 
 impl WaitingCounts {
@@ -39,7 +39,9 @@ impl WaitingCounts {
     }
 
     /// All of them, by bucket.
-    pub fn iter(&self) -> impl DoubleEndedIterator<Item = (Millis, u32)> + ExactSizeIterator + '_ {
+    pub fn iter(
+        &self,
+    ) -> impl DoubleEndedIterator<Item = (Timestamp, u32)> + ExactSizeIterator + '_ {
         self.counts.iter().copied()
     }
 
@@ -51,7 +53,7 @@ impl WaitingCounts {
     }
 
     /// Counts `count` more in a bucket.
-    pub fn add(&mut self, bucket: Millis, count: u32) {
+    pub fn add(&mut self, bucket: Timestamp, count: u32) {
         if count == 0 {
             return;
         }
@@ -62,7 +64,7 @@ impl WaitingCounts {
     }
 
     /// Counts `count` less in a bucket, as far as there are so many. Returns how many there were.
-    pub fn take(&mut self, bucket: Millis, count: u32) -> u32 {
+    pub fn take(&mut self, bucket: Timestamp, count: u32) -> u32 {
         let Ok(at) = self.position(bucket) else {
             return 0;
         };
@@ -93,7 +95,7 @@ impl WaitingCounts {
 
     /// The count of one bucket.
     #[must_use]
-    pub fn count_in(&self, bucket: Millis) -> u32 {
+    pub fn count_in(&self, bucket: Timestamp) -> u32 {
         self.position(bucket).map_or(0, |at| self.counts[at].1)
     }
 
@@ -125,7 +127,7 @@ impl WaitingCounts {
     fn insert_missing(&mut self, others: &Self, missing: usize) {
         let mut own = self.counts.len();
         let mut to = own + missing;
-        self.counts.resize(to, (Millis::ZERO, 0));
+        self.counts.resize(to, (Timestamp::ZERO, 0));
         for &(bucket, count) in others.counts.iter().rev().filter(|(_, count)| *count > 0) {
             while own > 0 && self.counts[own - 1].0 > bucket {
                 own -= 1;
@@ -140,7 +142,7 @@ impl WaitingCounts {
         }
     }
 
-    fn position(&self, bucket: Millis) -> Result<usize, usize> {
+    fn position(&self, bucket: Timestamp) -> Result<usize, usize> {
         // Most often it is the newest one, or newer.
         match self.counts.last() {
             Some((newest, _)) if *newest < bucket => Err(self.counts.len()),
@@ -153,7 +155,7 @@ impl WaitingCounts {
 
     /// The first place from `from` on whose bucket is not before this one. Callers that go through
     /// both lists find it near.
-    fn position_from(&self, from: usize, bucket: Millis) -> usize {
+    fn position_from(&self, from: usize, bucket: Timestamp) -> usize {
         let rest = &self.counts[from..];
         let mut reach = 1;
         while rest
@@ -167,9 +169,9 @@ impl WaitingCounts {
     }
 }
 
-impl FromIterator<(Millis, u32)> for WaitingCounts {
-    fn from_iter<I: IntoIterator<Item = (Millis, u32)>>(iter: I) -> Self {
-        let mut counts: Vec<(Millis, u32)> = Vec::from_iter(iter);
+impl FromIterator<(Timestamp, u32)> for WaitingCounts {
+    fn from_iter<I: IntoIterator<Item = (Timestamp, u32)>>(iter: I) -> Self {
+        let mut counts: Vec<(Timestamp, u32)> = Vec::from_iter(iter);
         if !counts.is_sorted_by(|a, b| a.0 < b.0) {
             counts.sort_by_key(|(bucket, _)| *bucket);
             counts.dedup_by(|later, kept| {
@@ -184,8 +186,8 @@ impl FromIterator<(Millis, u32)> for WaitingCounts {
     }
 }
 
-impl<const N: usize> From<[(Millis, u32); N]> for WaitingCounts {
-    fn from(counts: [(Millis, u32); N]) -> Self {
+impl<const N: usize> From<[(Timestamp, u32); N]> for WaitingCounts {
+    fn from(counts: [(Timestamp, u32); N]) -> Self {
         counts.into_iter().collect()
     }
 }
@@ -197,7 +199,7 @@ mod tests {
     use super::*;
 
     fn counts(of: &[(u64, u32)]) -> WaitingCounts {
-        of.iter().map(|&(b, n)| (Millis(b), n)).collect()
+        of.iter().map(|&(b, n)| (Timestamp(b), n)).collect()
     }
 
     #[test]
@@ -215,11 +217,11 @@ mod tests {
             (word >> 33) % below
         };
         let mut found = WaitingCounts::new();
-        let mut expected: BTreeMap<Millis, u32> = BTreeMap::new();
+        let mut expected: BTreeMap<Timestamp, u32> = BTreeMap::new();
         for _ in 0..2_000 {
             let length = draw(6);
             let others: WaitingCounts = (0..length)
-                .map(|_| (Millis(draw(40)), u32::try_from(draw(4)).unwrap()))
+                .map(|_| (Timestamp(draw(40)), u32::try_from(draw(4)).unwrap()))
                 .collect();
             if draw(2) == 0 {
                 found.absorb(&others);
@@ -233,7 +235,7 @@ mod tests {
                     *sum = sum.saturating_sub(count);
                 }
             }
-            let (bucket, count) = (Millis(draw(40)), u32::try_from(draw(3)).unwrap());
+            let (bucket, count) = (Timestamp(draw(40)), u32::try_from(draw(3)).unwrap());
             if draw(2) == 0 {
                 found.add(bucket, count);
                 *expected.entry(bucket).or_insert(0) += count;

@@ -36,7 +36,7 @@ const SPEAK_EVERY: Duration = Duration::from_secs(15);
 
 /// How long a stream lives. Then the page asks and listens anew, so that what was told about it
 /// once (its room, its ticket) does not grow old.
-const LIFE: Duration = Duration::from_secs(300);
+const INCARNATION: Duration = Duration::from_secs(300);
 
 /// Events that wait for a slow reader. It has missed its turn anyway when there are more.
 const WAITING_MAX: usize = 4;
@@ -151,7 +151,7 @@ impl<R: Turns> EventStreams<R> {
 impl<R> EventStream<R> {
     /// Says what is due; whether the stream goes on.
     fn speak(&mut self, is_turn: bool, now: Instant) -> bool {
-        if now.duration_since(self.since) >= LIFE {
+        if now.duration_since(self.since) >= INCARNATION {
             let _ = self.events.try_send(push::END);
             return false;
         }

@@ -4,7 +4,7 @@
 use anteroom_config::language::Language;
 use anteroom_node::Pass;
 use anteroom_room::origin::OriginOutcome as CoreOutcome;
-use anteroom_room::time::Span;
+use anteroom_room::time::DurationMs;
 use http::Response;
 use http::header::{CACHE_CONTROL, HeaderMap, HeaderName, HeaderValue, SET_COOKIE};
 
@@ -27,7 +27,7 @@ const COMMANDS: [HeaderName; 2] = [
 
 /// How long a browser keeps a ticket beyond its end. The end is written in the ticket; a browser
 /// whose clock is slow must not throw it away early.
-const COOKIE_SLACK: Span = Span::from_secs(60);
+const COOKIE_SLACK: DurationMs = DurationMs::from_secs(60);
 
 /// Tells the origin who comes. Copies that a client sent were removed when the request came in.
 pub(super) fn introduce(route: &RoomRoute, pass: &Pass, headers: &mut HeaderMap) {
@@ -85,7 +85,7 @@ fn set_ticket(
     route: &RoomRoute,
     headers: &mut HeaderMap,
     ticket: &str,
-    max_age: Span,
+    max_age: DurationMs,
     scheme: Scheme,
 ) {
     let attributes = Attributes::of(&route.config.cookie, is_https(scheme), max_age.secs_ceil());
@@ -118,7 +118,7 @@ pub(super) fn hand_out<R>(
 ) -> Response<R> {
     mark_waiting(response.headers_mut(), view.reason());
     if let Some(ticket) = ticket {
-        let max_age = view.place_grace;
+        let max_age = view.position_grace;
         set_ticket(route, response.headers_mut(), &ticket, max_age, scheme);
     }
     response

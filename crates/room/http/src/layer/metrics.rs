@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use anteroom_config::RoomName;
-use anteroom_proxy::upstream::RoomOriginFigures;
+use anteroom_proxy::upstream::RoomOriginStats;
 
 use super::WaitingRoomLayer;
 use super::counters::{CountsByRoom, SharedTicketCounts};
@@ -23,8 +23,8 @@ impl WaitingRoomLayer {
 
     /// What there is to see of each room's origins.
     #[must_use]
-    pub fn origin_figures(&self) -> BTreeMap<RoomName, RoomOriginFigures> {
-        self.gate.origins.figures()
+    pub fn origin_stats(&self) -> BTreeMap<RoomName, RoomOriginStats> {
+        self.gate.origins.stats()
     }
 
     /// What was noticed of tickets that many use, by room.

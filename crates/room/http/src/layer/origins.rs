@@ -10,7 +10,7 @@ use anteroom_proxy::upstream::{Limits, Origins, Plan};
 use anteroom_room::origin::{OriginOutcome as CoreOutcome, UNREACHABLE_IN_A_ROW};
 use arc_swap::ArcSwap;
 
-use super::route_table::{DoorsError, RoomProblem, RouteTable};
+use super::route_table::{RoomProblem, RouteTable, RouteTableError};
 use anteroom_proxy::body::Body;
 use anteroom_proxy::reverse_proxy::OriginOutcome;
 use anteroom_proxy::timeouts::wait_of;
@@ -22,7 +22,7 @@ const TELL_EVERY: Duration = Duration::from_secs(1);
 /// What connections to origins may cost.
 pub(super) fn limits(server: &ServerConfig) -> Limits {
     Limits {
-        connect: wait_of(server.time_outs.origin_connect),
+        connect: wait_of(server.timeouts.origin_connect),
         idle: wait_of(server.origins.idle),
         head_bytes: server.origins.head_bytes,
         headers: server.origins.headers,
@@ -30,7 +30,10 @@ pub(super) fn limits(server: &ServerConfig) -> Limits {
 }
 
 /// The origins of all rooms as they would be.
-pub(super) fn plan(origins: &Origins<Body>, config: &Config) -> Result<Plan<Body>, DoorsError> {
+pub(super) fn plan(
+    origins: &Origins<Body>,
+    config: &Config,
+) -> Result<Plan<Body>, RouteTableError> {
     origins.plan(&config.rooms).map_err(|errors| {
         let problems = errors.into_iter().map(|error| {
             let mut message = error.source.to_string();
@@ -45,7 +48,7 @@ pub(super) fn plan(origins: &Origins<Body>, config: &Config) -> Result<Plan<Body
                 message,
             }
         });
-        DoorsError {
+        RouteTableError {
             problems: problems.collect(),
         }
     })

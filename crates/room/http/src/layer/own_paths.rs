@@ -12,7 +12,7 @@ use super::event_streams::EventStreams;
 use super::headers;
 use super::route_table::{RoomRoute, RouteTable};
 use super::verdict::Verdict;
-use crate::waiting::{language_form, place_endpoint, push};
+use crate::waiting::{language_form, position_endpoint, push};
 use anteroom_proxy::body::Body;
 use anteroom_proxy::cookies;
 use anteroom_proxy::error_page;
@@ -25,7 +25,7 @@ use anteroom_proxy::status::Refusal;
 pub fn is_own_path(path: &str) -> bool {
     matches!(
         path,
-        place_endpoint::PATH | push::PATH | language_form::PATH
+        position_endpoint::PATH | push::PATH | language_form::PATH
     )
 }
 
@@ -46,7 +46,7 @@ async fn room_of<'a>(
     client: &Client,
     access: &mut AccessEntry<'_>,
 ) -> Found<'a> {
-    let Some(room) = place_endpoint::room_of(query) else {
+    let Some(room) = position_endpoint::room_of(query) else {
         return Found::Unnamed;
     };
     let Some(route) = table.by_name(&room, client.host()) else {
@@ -86,7 +86,7 @@ impl OwnPaths {
         access: &mut AccessEntry<'_>,
     ) -> Option<Response<Body>> {
         Some(match request.uri().path() {
-            place_endpoint::PATH => self.tell_place(table, request, client, access).await,
+            position_endpoint::PATH => self.tell_place(table, request, client, access).await,
             push::PATH => self.listen(table, request, client, access).await,
             language_form::PATH => remember_language(table, request, client, access),
             _ => return None,
@@ -102,36 +102,36 @@ impl OwnPaths {
         access: &mut AccessEntry<'_>,
     ) -> Response<Body> {
         if !is_look(request.method()) {
-            return place_endpoint::bad_question().map(Body::full);
+            return position_endpoint::bad_question().map(Body::full);
         }
         let query = request.uri().query().unwrap_or_default();
         let route = match room_of(table, query, client, access).await {
             Found::Room(route) => route,
-            Found::Open => return place_endpoint::not_waiting().map(Body::full),
-            Found::Unnamed => return place_endpoint::bad_question().map(Body::full),
+            Found::Open => return position_endpoint::not_waiting().map(Body::full),
+            Found::Unnamed => return position_endpoint::bad_question().map(Body::full),
         };
         // Whoever waits may come in by asking here. Whoever has no place only looks: an image on
         // another site must not take seats.
         match ask(route, request.headers(), false, Intent::Look).await {
             Outcome::MayCome => {
                 access.say(Verdict::Look);
-                place_endpoint::not_waiting().map(Body::full)
+                position_endpoint::not_waiting().map(Body::full)
             }
             Outcome::Pass(pass) => {
                 access.pass(&pass);
                 note_ticket(request, true);
-                let response = place_endpoint::not_waiting().map(Body::full);
+                let response = position_endpoint::not_waiting().map(Body::full);
                 headers::carry_ticket(route, &pass, client.scheme, response)
             }
             Outcome::Queue { ticket, place } => {
                 note_ticket(request, false);
-                let language = place_endpoint::language_of(query);
+                let language = position_endpoint::language_of(query);
                 let language = language.unwrap_or_else(|| route.language(request.headers()));
                 let holds = route.holds();
                 let view = holds.view(place, language);
                 access.queue(&view);
                 let push = push::is_near(&view) && self.streams.has_room();
-                let response = place_endpoint::still_waiting(&view, push).map(Body::full);
+                let response = position_endpoint::still_waiting(&view, push).map(Body::full);
                 headers::hand_out(route, response, ticket, client.scheme, &view)
             }
         }
@@ -146,13 +146,13 @@ impl OwnPaths {
         access: &mut AccessEntry<'_>,
     ) -> Response<Body> {
         if request.method() != Method::GET {
-            return place_endpoint::bad_question().map(Body::full);
+            return position_endpoint::bad_question().map(Body::full);
         };
         let query = request.uri().query().unwrap_or_default();
         let route = match room_of(table, query, client, access).await {
             Found::Room(route) => route,
             Found::Open => return push::nothing_to_say().map(Body::full),
-            Found::Unnamed => return place_endpoint::bad_question().map(Body::full),
+            Found::Unnamed => return position_endpoint::bad_question().map(Body::full),
         };
         let tickets = cookies::values(request.headers(), &route.cookie_name);
         let Some(ticket) = route.room.waiting_ticket(&tickets) else {
@@ -178,7 +178,7 @@ fn remember_language(
         return error_page::answer_to(request.headers(), Refusal::BadRequest);
     }
     let query = request.uri().query().unwrap_or_default();
-    let room = place_endpoint::room_of(query);
+    let room = position_endpoint::room_of(query);
     let route = room.and_then(|room| table.by_name(&room, client.host()));
     let choice = language_form::Choice::of(query, request.headers(), client.host());
     let (Some(route), Some(choice)) = (route, choice) else {
@@ -202,7 +202,7 @@ mod tests {
 
     #[test]
     fn only_whole_paths_are_our_own() {
-        for path in [place_endpoint::PATH, push::PATH, language_form::PATH] {
+        for path in [position_endpoint::PATH, push::PATH, language_form::PATH] {
             assert!(is_own_path(path), "{path}");
             for end in ["/x", "/", "/../../v1/orders", "/%2e%2e/%2e%2e/v1/orders"] {
                 assert!(!is_own_path(&format!("{path}{end}")), "{path}{end}");

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use crate::page::CustomPage;
 use anteroom_config::language::Language;
-use anteroom_config::orders::Orders;
+use anteroom_config::overrides::RoomOverrides;
 use anteroom_config::{Config, Host, PageTemplate, RoomConfig, RoomName};
 use anteroom_node::{Node, RoomHandle};
 use anteroom_proxy::upstream::Plan;
-use anteroom_room::decision::Place;
-use anteroom_room::time::Millis;
+use anteroom_room::decision::QueuePosition;
+use anteroom_room::time::Timestamp;
 use http::{HeaderMap, HeaderValue};
 
 use super::counters::{Counters, RoomCounters};
@@ -18,7 +18,7 @@ use crate::waiting::WaitingView;
 use anteroom_proxy::body::Body;
 use anteroom_proxy::language;
 use anteroom_proxy::path::{Decoding, Readings};
-use anteroom_proxy::request_context::{Speech, Upstream};
+use anteroom_proxy::request_context::{Upstream, VisitorLanguage};
 use anteroom_proxy::route::{AmbiguousPathError, Routes, bare_host};
 
 /// What is wrong with a room, beyond what the config file alone shows.
@@ -35,7 +35,7 @@ pub struct RoomProblem {
 /// Everything that is wrong with the rooms.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("{} rooms cannot be served as configured", problems.len())]
-pub struct DoorsError {
+pub struct RouteTableError {
     /// One by one.
     pub problems: Vec<RoomProblem>,
 }
@@ -80,7 +80,7 @@ struct RoomRouteDraft {
 
 impl RouteTableDraft {
     /// Everything about `config` that may be wrong is found out here.
-    pub(super) fn new(config: &Config, plan: &Plan<Body>) -> Result<Self, DoorsError> {
+    pub(super) fn new(config: &Config, plan: &Plan<Body>) -> Result<Self, RouteTableError> {
         let mut problems = Vec::new();
         let mut rooms = Vec::with_capacity(config.rooms.len());
         for room in &config.rooms {
@@ -95,7 +95,7 @@ impl RouteTableDraft {
                 decoding: Decoding::of(&config.server),
                 rooms,
             }),
-            _ => Err(DoorsError { problems }),
+            _ => Err(RouteTableError { problems }),
         }
     }
 }
@@ -115,7 +115,7 @@ impl RoomRouteDraft {
             bypass,
             upstream: Upstream {
                 group,
-                speech: Speech {
+                speech: VisitorLanguage {
                     chosen: None,
                     default: config.page.language,
                 },
@@ -139,7 +139,7 @@ impl RouteTable {
         node: &Node,
         draft: RouteTableDraft,
         counters: &Counters,
-    ) -> Result<Self, DoorsError> {
+    ) -> Result<Self, RouteTableError> {
         let mut problems = Vec::new();
         let mut rooms = Vec::with_capacity(draft.rooms.len());
         for room in draft.rooms {
@@ -160,11 +160,11 @@ impl RouteTable {
                 rooms,
             })
         } else {
-            Err(DoorsError { problems })
+            Err(RouteTableError { problems })
         }
     }
 
-    pub(super) fn check(config: &Config) -> Result<(), DoorsError> {
+    pub(super) fn check(config: &Config) -> Result<(), RouteTableError> {
         let mut problems = Vec::new();
         for room in &config.rooms {
             problems.extend(compile(room).err().into_iter().flatten());
@@ -174,7 +174,7 @@ impl RouteTable {
         if problems.is_empty() {
             Ok(())
         } else {
-            Err(DoorsError { problems })
+            Err(RouteTableError { problems })
         }
     }
 
@@ -240,10 +240,10 @@ impl RoomRoute {
     }
 
     /// What holds at this moment: operators change it while the room runs.
-    pub(super) fn holds(&self) -> Holds {
-        Holds {
+    pub(super) fn holds(&self) -> RoomInForce {
+        RoomInForce {
             config: self.room.config(),
-            orders: self.room.orders(),
+            overrides: self.room.overrides(),
             admitted_last_minute: self.room.admitted_last_minute(),
             now: self.room.wall_now(),
         }
@@ -251,23 +251,23 @@ impl RoomRoute {
 }
 
 /// What holds in a room at a moment.
-pub(super) struct Holds {
+pub(super) struct RoomInForce {
     pub(super) config: Arc<RoomConfig>,
-    orders: Arc<Orders>,
+    overrides: Arc<RoomOverrides>,
     admitted_last_minute: Option<u32>,
-    now: Millis,
+    now: Timestamp,
 }
 
-impl Holds {
+impl RoomInForce {
     /// What a visitor at `place` is told.
-    pub(super) fn view(&self, place: Place, language: Language) -> WaitingView<'_> {
+    pub(super) fn view(&self, place: QueuePosition, language: Language) -> WaitingView<'_> {
         let name = self.config.name.as_str();
         let view = WaitingView {
             language,
             admitted_last_minute: self.admitted_last_minute,
             ..WaitingView::new(name, &self.config.rules, place, self.now)
         };
-        view.with_orders(&self.orders)
+        view.with_overrides(&self.overrides)
     }
 }
 
@@ -343,7 +343,7 @@ mod tests {
                     total_active_users = 1\nnew_users_per_minute = 1\nbypass = []\n\
                     custom_page_file = \"page.html\"\n";
         let config = Config::parse("anteroom.toml", text).unwrap().config;
-        let DoorsError { problems } = RouteTable::check(&config).unwrap_err();
+        let RouteTableError { problems } = RouteTable::check(&config).unwrap_err();
         let expected = RoomProblem {
             room: "shop".to_owned(),
             line: 7,

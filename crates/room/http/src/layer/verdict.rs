@@ -43,15 +43,15 @@ impl Verdict {
 
     pub(super) const fn name(self) -> &'static str {
         match self {
-            Self::Refuse => "refuse",
+            Self::Refuse => "reject",
             Self::NoRoom => "no_room",
             Self::Suspended => "suspended",
             Self::Bypass => "bypass",
             Self::Admit => "admit",
             Self::Pass => "pass",
             Self::Queue => "queue",
-            Self::Look => "look",
-            Self::Listen => "listen",
+            Self::Look => "poll",
+            Self::Listen => "stream",
             Self::Language => "language",
         }
     }

@@ -12,7 +12,7 @@ use std::sync::LazyLock;
 
 use anteroom_config::language::Language;
 use anteroom_room::estimate::PAGE_RELOAD;
-use anteroom_room::time::Span;
+use anteroom_room::time::DurationMs;
 use ramhorns::encoding::Encoder;
 use ramhorns::{Content, Template};
 
@@ -125,7 +125,7 @@ fn escaped(text: &str) -> String {
 impl Values<'_> {
     fn safe(&self) -> String {
         let texts = Texts::of(self.view.language);
-        let grace = time_words::at_least(texts, self.view.place_grace, Case::Alone);
+        let grace = time_words::at_least(texts, self.view.position_grace, Case::Alone);
         filled(texts.safe, "{time}", &grace)
     }
 
@@ -218,8 +218,8 @@ pub(crate) fn reload_secs(view: &WaitingView<'_>, after_post: bool) -> Option<u6
     } else {
         RELOAD_SECS
     };
-    let most = (view.place_grace.0 / 2_000).max(RELOAD_SECS_MIN);
-    let asked = view.place.ask_after.map(Span::secs_ceil)?;
+    let most = (view.position_grace.0 / 2_000).max(RELOAD_SECS_MIN);
+    let asked = view.place.ask_after.map(DurationMs::secs_ceil)?;
     Some(asked.max(usual).min(most))
 }
 

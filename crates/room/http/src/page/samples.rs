@@ -1,14 +1,14 @@
 //! A visitor who waits, for tests here and of whoever answers with these pages.
 
-use anteroom_room::decision::{Place, QueueReason, WaitRange};
+use anteroom_room::decision::{QueuePosition, QueueReason, WaitRange};
 use anteroom_room::rules::{QueueingMethod, Rules};
-use anteroom_room::time::{Millis, Span};
+use anteroom_room::time::{DurationMs, Timestamp};
 
 use crate::page::html::Links;
 use crate::page::view::WaitingView;
 
 /// Saturday, 1 August 2026, 10:00 UTC.
-pub(crate) const OPENING: Millis = Millis(1_785_578_400_000);
+pub(crate) const OPENING: Timestamp = Timestamp(1_785_578_400_000);
 
 /// Every reason there is.
 pub(crate) const REASONS: [QueueReason; 8] = [
@@ -34,19 +34,19 @@ pub(crate) const LINKS: Links<'static> = Links {
 /// Somebody in the middle of a line of 1,204, a good 18 minutes before [`OPENING`].
 #[must_use]
 pub(crate) fn view(reason: QueueReason) -> WaitingView<'static> {
-    let now = OPENING - Span::from_secs(18 * 60 + 12);
+    let now = OPENING - DurationMs::from_secs(18 * 60 + 12);
     let is_rejected = reason == QueueReason::Rejecting;
-    let place = Place {
+    let place = QueuePosition {
         reason,
         people_ahead: Some(412),
         people_waiting: 1_204,
         wait: Some(WaitRange {
-            low: Span::from_secs(10 * 60),
-            middle: Span::from_secs(14 * 60),
-            high: Span::from_secs(20 * 60),
+            low: DurationMs::from_secs(10 * 60),
+            middle: DurationMs::from_secs(14 * 60),
+            high: DurationMs::from_secs(20 * 60),
         }),
-        ask_after: (!is_rejected).then_some(Span(12_300)),
-        arrived_at: now - Span::from_secs(95),
+        ask_after: (!is_rejected).then_some(DurationMs(12_300)),
+        arrived_at: now - DurationMs::from_secs(95),
     };
     let rules = Rules {
         queueing_method: if is_rejected {

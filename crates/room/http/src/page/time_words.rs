@@ -2,8 +2,7 @@
 //! longer wait and the shorter promise.
 
 use anteroom_room::decision::WaitRange;
-use anteroom_room::time::{Millis, Span};
-use jiff::Timestamp;
+use anteroom_room::time::{DurationMs, Timestamp};
 use jiff::civil::DateTime;
 use jiff::tz::Offset;
 
@@ -31,7 +30,7 @@ pub(crate) struct Moment {
 impl Moment {
     /// `2026-08-01 10:00 UTC`, with seconds where they are not zero. `None` beyond the year 9999,
     /// where no calendar reaches.
-    pub(crate) fn of_day(at: Millis) -> Option<Self> {
+    pub(crate) fn of_day(at: Timestamp) -> Option<Self> {
         let time = calendar(at)?;
         let (date, hour, minute, second) = (time.date(), time.hour(), time.minute(), time.second());
         let text = if at.0.is_multiple_of(MINUTE) {
@@ -43,7 +42,7 @@ impl Moment {
     }
 
     /// `10:00:05 UTC`, for what is near.
-    pub(crate) fn of_clock(at: Millis) -> Option<Self> {
+    pub(crate) fn of_clock(at: Timestamp) -> Option<Self> {
         let time = calendar(at)?;
         let mut text = String::with_capacity("10:00:05 UTC".len());
         push_clock(&mut text, time);
@@ -51,7 +50,7 @@ impl Moment {
         Some(Self::new(at, time, text))
     }
 
-    fn new(at: Millis, time: DateTime, text: String) -> Self {
+    fn new(at: Timestamp, time: DateTime, text: String) -> Self {
         let mut iso = String::with_capacity("2026-08-01T10:00:05Z".len());
         push_four(&mut iso, time.year());
         for part in [time.month(), time.day()] {
@@ -69,9 +68,9 @@ impl Moment {
     }
 }
 
-fn calendar(at: Millis) -> Option<DateTime> {
+fn calendar(at: Timestamp) -> Option<DateTime> {
     let at_ms = i64::try_from(at.0).ok()?;
-    let stamp = Timestamp::from_millisecond(at_ms).ok()?;
+    let stamp = jiff::Timestamp::from_millisecond(at_ms).ok()?;
     Some(Offset::UTC.to_datetime(stamp))
 }
 
@@ -109,7 +108,7 @@ pub(crate) enum Case {
 }
 
 /// How long something is promised to last: whole units, rounded down.
-pub(crate) fn at_least(texts: &Texts, span: Span, case: Case) -> String {
+pub(crate) fn at_least(texts: &Texts, span: DurationMs, case: Case) -> String {
     let grammar = &texts.grammar;
     let ms = span.0;
     let (n, unit) = if ms < 2 * MINUTE {
@@ -127,7 +126,7 @@ pub(crate) fn at_least(texts: &Texts, span: Span, case: Case) -> String {
 }
 
 /// How long until something that is fixed: whole units, rounded up.
-pub(crate) fn until(texts: &Texts, span: Span) -> String {
+pub(crate) fn until(texts: &Texts, span: DurationMs) -> String {
     let grammar = &texts.grammar;
     let ms = span.0;
     if ms < MINUTE {
@@ -191,9 +190,9 @@ mod tests {
     #[track_caller]
     fn check(language: Language, low: u64, high: u64, expected: &str) {
         let wait = WaitRange {
-            low: Span(low),
-            middle: Span(low),
-            high: Span(high),
+            low: DurationMs(low),
+            middle: DurationMs(low),
+            high: DurationMs(high),
         };
         assert_eq!(range(Texts::of(language), wait), expected);
     }
@@ -243,8 +242,8 @@ mod tests {
     #[test]
     fn promises_are_rounded_down_and_deadlines_up() {
         let english = Texts::of(Language::English);
-        let at_least = |seconds| at_least(english, Span::from_secs(seconds), Case::Alone);
-        let until = |seconds| until(english, Span::from_secs(seconds));
+        let at_least = |seconds| at_least(english, DurationMs::from_secs(seconds), Case::Alone);
+        let until = |seconds| until(english, DurationMs::from_secs(seconds));
         assert_eq!(at_least(10), "10 seconds");
         assert_eq!(at_least(119), "119 seconds");
         assert_eq!(at_least(359), "5 minutes");
@@ -258,11 +257,11 @@ mod tests {
 
     #[test]
     fn points_in_time_name_their_zone() {
-        let opening = Millis(1_785_578_400_000);
+        let opening = Timestamp(1_785_578_400_000);
         let moment = Moment::of_day(opening).unwrap();
         assert_eq!(moment.text, "2026-08-01 10:00 UTC");
         assert_eq!(moment.iso, "2026-08-01T10:00:00Z");
-        let later = Millis(opening.0 + 5_250);
+        let later = Timestamp(opening.0 + 5_250);
         assert_eq!(Moment::of_clock(later).unwrap().text, "10:00:05 UTC");
         let day = Moment::of_day(later).unwrap().text;
         assert_eq!(day, "2026-08-01 10:00:05 UTC");
@@ -270,7 +269,7 @@ mod tests {
 
     #[test]
     fn a_time_beyond_the_calendar_is_left_out() {
-        assert_eq!(Moment::of_day(Millis::NEVER), None);
-        assert_eq!(Moment::of_clock(Millis(i64::MAX as u64)), None);
+        assert_eq!(Moment::of_day(Timestamp::NEVER), None);
+        assert_eq!(Moment::of_clock(Timestamp(i64::MAX as u64)), None);
     }
 }

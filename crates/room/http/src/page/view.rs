@@ -1,11 +1,11 @@
 //! The facts that a waiting page is made from.
 
 use anteroom_config::language::Language;
-use anteroom_config::orders::Orders;
-use anteroom_room::decision::{Place, QueueReason, WaitRange};
+use anteroom_config::overrides::RoomOverrides;
+use anteroom_room::decision::{QueuePosition, QueueReason, WaitRange};
 use anteroom_room::rules::{QueueingMethod, Rules};
-use anteroom_room::time::{Millis, Span};
-use anteroom_store::wire::place::{PlaceBody, PlaceFacts, reason_name};
+use anteroom_room::time::{DurationMs, Timestamp};
+use anteroom_store::wire::place::{QueuePositionFacts, WaitingBody, reason_name};
 
 /// Everything that the answer to a waiting visitor is made from.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -13,7 +13,7 @@ pub struct WaitingView<'a> {
     /// The room's name, for the page and for the address that it asks.
     pub room: &'a str,
     /// Where the visitor stands, and why.
-    pub place: Place,
+    pub place: QueuePosition,
     /// In which order people go in.
     pub method: QueueingMethod,
     /// Whether the operator holds everybody.
@@ -23,9 +23,9 @@ pub struct WaitingView<'a> {
     /// Whether it is a pause that holds everybody.
     pub is_paused: bool,
     /// How long a place is kept after the last ask.
-    pub place_grace: Span,
+    pub position_grace: DurationMs,
     /// The time of the decision; room clock.
-    pub now: Millis,
+    pub now: Timestamp,
     /// In which language to say it.
     pub language: Language,
     /// How many were admitted during the last minute; `None` before a minute has been watched.
@@ -38,7 +38,7 @@ impl<'a> WaitingView<'a> {
     /// The view of somebody who was given `place` at `now` under the rules of `room`, in English,
     /// and nothing else known.
     #[must_use]
-    pub const fn new(room: &'a str, rules: &Rules, place: Place, now: Millis) -> Self {
+    pub const fn new(room: &'a str, rules: &Rules, place: QueuePosition, now: Timestamp) -> Self {
         Self {
             room,
             place,
@@ -46,7 +46,7 @@ impl<'a> WaitingView<'a> {
             queue_all: rules.queue_all,
             draw: rules.draw,
             is_paused: false,
-            place_grace: rules.place_grace,
+            position_grace: rules.position_grace,
             now,
             language: Language::English,
             admitted_last_minute: None,
@@ -56,9 +56,9 @@ impl<'a> WaitingView<'a> {
 
     /// The same with what operators said while the room runs.
     #[must_use]
-    pub(crate) fn with_orders(mut self, orders: &'a Orders) -> Self {
-        self.is_paused = orders.pause.is_some();
-        self.message = orders.message();
+    pub(crate) fn with_overrides(mut self, overrides: &'a RoomOverrides) -> Self {
+        self.is_paused = overrides.pause.is_some();
+        self.message = overrides.message();
         self
     }
 
@@ -70,9 +70,9 @@ impl<'a> WaitingView<'a> {
 
     /// What a program gets to read.
     #[must_use]
-    pub fn body(&self) -> PlaceBody {
-        PlaceBody::from(PlaceFacts {
-            place: Place {
+    pub fn body(&self) -> WaitingBody {
+        WaitingBody::from(QueuePositionFacts {
+            place: QueuePosition {
                 wait: self.wait(),
                 ..self.place
             },

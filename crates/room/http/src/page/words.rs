@@ -69,7 +69,7 @@ impl Words {
             message: view.message.map(str::to_owned),
             order: order(view, texts),
             kept: view.has_line().then(|| {
-                let time = time_words::at_least(texts, view.place_grace, Case::Bound);
+                let time = time_words::at_least(texts, view.position_grace, Case::Bound);
                 filled(texts.kept, "{time}", &time)
             }),
             ahead: ahead(view, texts),

@@ -76,7 +76,7 @@ mod tests {
     use crate::page::samples;
     use anteroom_room::decision::QueueReason;
 
-    use super::super::place_endpoint;
+    use super::super::position_endpoint;
     use super::*;
 
     #[test]
@@ -107,6 +107,6 @@ mod tests {
             assert_eq!(answer.headers()[CACHE_CONTROL], "no-store");
         }
         // What the page's script makes of the address that it asks.
-        assert_eq!(place_endpoint::PATH.replace("/place", "/events"), PATH);
+        assert_eq!(position_endpoint::PATH.replace("/place", "/events"), PATH);
     }
 }

@@ -18,7 +18,7 @@ use http::{HeaderName, Response, StatusCode};
 
 use super::json::{JSON, retry_after, to_json};
 use super::kind::RequestKind;
-use super::{language_form, place_endpoint};
+use super::{language_form, position_endpoint};
 
 /// The `Content-Security-Policy` of our page: its own style and script by digest, questions and its
 /// form to its own site, nothing else. Framing is left open: a guarded site may be embedded by its
@@ -121,7 +121,7 @@ pub fn respond(view: &WaitingView<'_>, answer: Answer, look: Look<'_>) -> Respon
 }
 
 fn page(view: &WaitingView<'_>, look: Look<'_>, is_after_post: bool) -> String {
-    let place = place_endpoint::url(view.room, view.language);
+    let place = position_endpoint::url(view.room, view.language);
     let mut back = language_form::way_back(look.target);
     if back.len() > NAMED_BYTES_MAX {
         back = "".into();

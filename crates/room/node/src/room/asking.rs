@@ -1,13 +1,13 @@
 //! Waiting for a sync with the parent, together with everybody else who does.
 //!
 //! Who waits for what, and for how long, is the core's business
-//! ([`anteroom_room::sync_loop::Patience`]).
+//! ([`anteroom_room::sync_loop::WaitDeadline`]).
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use anteroom_room::sync_loop::{PATIENCE, Patience, Round};
-use anteroom_room::time::Millis;
+use anteroom_room::sync_loop::{PATIENCE, Round, WaitDeadline};
+use anteroom_room::time::Timestamp;
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, timeout_at};
 
@@ -86,13 +86,13 @@ impl Rounds {
     }
 
     /// The clock of the loop: milliseconds since the room was opened, never stepped.
-    pub(super) fn now(&self) -> Millis {
+    pub(super) fn now(&self) -> Timestamp {
         let since = Instant::now().saturating_duration_since(self.began_at);
-        Millis(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+        Timestamp(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
     }
 
     /// A point in time of that clock, for timers.
-    pub(super) fn instant(&self, at: Millis) -> Instant {
+    pub(super) fn instant(&self, at: Timestamp) -> Instant {
         self.began_at + Duration::from_millis(at.0)
     }
 
@@ -122,7 +122,7 @@ impl Rounds {
     }
 
     /// Whether tickets are worth something here, or will be within a visitor's patience.
-    pub(super) async fn is_joined(&self, patience: Patience) -> bool {
+    pub(super) async fn is_joined(&self, patience: WaitDeadline) -> bool {
         if *self.standing.borrow() > Joined::No {
             return true;
         }
@@ -150,13 +150,13 @@ impl Rounds {
 
 impl RoomHandle {
     /// The patience of somebody who comes now.
-    pub(super) fn patience(&self) -> Patience {
-        Patience::new(self.rounds.now())
+    pub(super) fn patience(&self) -> WaitDeadline {
+        WaitDeadline::new(self.rounds.now())
     }
 
     /// Lets the parent know now, and waits for its answer, as long as patience lasts. Returns
     /// whether it is worth asking once more.
-    pub(super) async fn ask_parent(&self, patience: &mut Patience) -> bool {
+    pub(super) async fn ask_parent(&self, patience: &mut WaitDeadline) -> bool {
         let rounds = &self.rounds;
         let Some(wanted) = patience.begin(*rounds.round.borrow()) else {
             return false;

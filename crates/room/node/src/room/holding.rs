@@ -11,8 +11,10 @@ use std::time::Duration;
 
 use crate::held_file::HeldFile;
 use anteroom_config::Problems;
-use anteroom_config::orders::{Actor, Held, HeldStop, Order, Orders, Record as _, Stop};
-use anteroom_room::time::Millis;
+use anteroom_config::overrides::{
+    Actor, HeldStop, HeldStops, OperatorCommand, Record as _, RoomOverrides, Stop,
+};
+use anteroom_room::time::Timestamp;
 use anteroom_store::{ChangeError, StoreError, chain};
 use parking_lot::Mutex;
 use tokio::sync::{Notify, watch};
@@ -20,7 +22,7 @@ use tokio::task::spawn_blocking;
 use tokio::time::{sleep, timeout};
 
 use super::RoomHandle;
-use super::orders::ObeyError;
+use super::overrides::CommandError;
 
 /// A store that takes longer for a command does not answer. Below the 3 s that the admin address
 /// waits, so that its answer can say what holds.
@@ -32,7 +34,7 @@ const RETRY_EVERY: Duration = Duration::from_secs(1);
 
 /// What came of a command.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Obeyed {
+pub enum CommandOutcome {
     /// It is written down, and holds at all nodes within a second.
     Written,
     /// It holds at this node only, which writes it down when the store answers.
@@ -46,7 +48,7 @@ pub enum Obeyed {
 
 /// The stops, and where they are kept.
 pub(super) struct Holding {
-    held: Mutex<Held>,
+    held: Mutex<HeldStops>,
     file: Option<Arc<HeldFile>>,
     is_kept: AtomicBool,
     wake: Notify,
@@ -76,7 +78,7 @@ impl Holding {
     }
 
     /// What is held now.
-    pub(super) fn held(&self) -> Held {
+    pub(super) fn held(&self) -> HeldStops {
         self.held.lock().clone()
     }
 
@@ -86,11 +88,11 @@ impl Holding {
     }
 
     /// Lets go of what the record decides.
-    pub(super) fn settle(&self, room: &str, orders: &Orders) {
-        let settled = self.held.lock().settle(orders);
+    pub(super) fn settle(&self, room: &str, overrides: &RoomOverrides) {
+        let settled = self.held.lock().settle(overrides);
         for stop in &settled {
             let command = stop.stop.order().command();
-            let newest = orders.newest.as_ref().map(|newest| newest.what.as_str());
+            let newest = overrides.newest.as_ref().map(|newest| newest.what.as_str());
             if newest == Some(command.as_str()) {
                 continue;
             }
@@ -98,7 +100,7 @@ impl Holding {
                 room,
                 command,
                 newest,
-                version = orders.version,
+                version = overrides.version,
                 "held stop ended: a later command about the same was given elsewhere"
             );
         }
@@ -117,20 +119,24 @@ impl RoomHandle {
     ///
     /// # Errors
     ///
-    /// [`ObeyError`] if it is not allowed, and nothing is changed then; or if the store fails, and
-    /// it is nothing that one node can do by itself.
-    pub async fn obey(self: &Arc<Self>, order: &Order, who: &Actor) -> Result<Obeyed, ObeyError> {
+    /// [`CommandError`] if it is not allowed, and nothing is changed then; or if the store fails,
+    /// and it is nothing that one node can do by itself.
+    pub async fn obey(
+        self: &Arc<Self>,
+        order: &OperatorCommand,
+        who: &Actor,
+    ) -> Result<CommandOutcome, CommandError> {
         let at = self.moment();
         let stop = self.hold(order, who, at)?;
         if stop.is_none() && !self.holding.held.lock().has_any_about(order) {
             self.write(order, who, at).await?;
-            return Ok(Obeyed::Written);
+            return Ok(CommandOutcome::Written);
         }
         match (self.write_in_time(order, who, at).await, stop) {
-            (Ok(()), _) => Ok(Obeyed::Written),
-            (Err(ObeyError::Refused(problems)), stop) => {
+            (Ok(()), _) => Ok(CommandOutcome::Written),
+            (Err(CommandError::Refused(problems)), stop) => {
                 self.change_held(|held| stop.iter().for_each(|stop| held.remove(stop)));
-                Err(ObeyError::Refused(problems))
+                Err(CommandError::Refused(problems))
             }
             (Err(error), Some(_)) => {
                 tracing::warn!(
@@ -149,7 +155,7 @@ impl RoomHandle {
                     "operator command ended stops of this node only: store unavailable"
                 );
                 self.end(order).await;
-                Ok(Obeyed::Ended)
+                Ok(CommandOutcome::Ended)
             }
         }
     }
@@ -159,12 +165,12 @@ impl RoomHandle {
     ///
     /// # Errors
     ///
-    /// [`ObeyError`] if it is not allowed, or nothing that one node can do by itself.
+    /// [`CommandError`] if it is not allowed, or nothing that one node can do by itself.
     pub async fn obey_here(
         self: &Arc<Self>,
-        order: &Order,
+        order: &OperatorCommand,
         who: &Actor,
-    ) -> Result<Obeyed, ObeyError> {
+    ) -> Result<CommandOutcome, CommandError> {
         if self.hold(order, who, self.moment())?.is_some() {
             tracing::warn!(
                 room = %self.name,
@@ -177,7 +183,7 @@ impl RoomHandle {
             return Ok(self.keep().await);
         }
         if !self.holding.held.lock().has_any_about(order) {
-            return Err(ObeyError::NotHere);
+            return Err(CommandError::NotHere);
         }
         self.end(order).await;
         tracing::warn!(
@@ -188,24 +194,29 @@ impl RoomHandle {
             from = who.address,
             "operator command ended stops of this node"
         );
-        Ok(Obeyed::Ended)
+        Ok(CommandOutcome::Ended)
     }
 
     /// When a command is given: later than all that this node has heard of.
-    fn moment(&self) -> Millis {
+    fn moment(&self) -> Timestamp {
         let known = self.said();
         let newest = known.newest().map_or(0, |newest| newest.at + 1);
-        Millis(self.shared.clock.wall().0.max(newest))
+        Timestamp(self.shared.clock.wall().0.max(newest))
     }
 
     /// Lets a stop hold at once; `None` if `order` is none.
-    fn hold(&self, order: &Order, who: &Actor, at: Millis) -> Result<Option<HeldStop>, ObeyError> {
+    fn hold(
+        &self,
+        order: &OperatorCommand,
+        who: &Actor,
+        at: Timestamp,
+    ) -> Result<Option<HeldStop>, CommandError> {
         let Some(stop) = Stop::of(order) else {
             return Ok(None);
         };
         let settings = self.settings.load_full();
-        let allowed = settings.orders.after(order, &settings.file, who, at);
-        allowed.map_err(ObeyError::Refused)?;
+        let allowed = settings.overrides.after(order, &settings.file, who, at);
+        allowed.map_err(CommandError::Refused)?;
         let stop = HeldStop {
             stop,
             who: who.clone(),
@@ -216,7 +227,7 @@ impl RoomHandle {
     }
 
     /// Changes what is held, and lets what follows hold at once.
-    fn change_held(&self, change: impl FnOnce(&mut Held)) {
+    fn change_held(&self, change: impl FnOnce(&mut HeldStops)) {
         let turn = self.changing.lock();
         change(&mut self.holding.held.lock());
         let settings = self.settings.load_full();
@@ -224,7 +235,7 @@ impl RoomHandle {
         drop(turn);
     }
 
-    async fn end(self: &Arc<Self>, order: &Order) {
+    async fn end(self: &Arc<Self>, order: &OperatorCommand) {
         self.change_held(|held| held.end(order));
         self.keep().await;
     }
@@ -232,10 +243,10 @@ impl RoomHandle {
     /// Writes in a task of its own, for what the store takes too late is to hold here as well.
     async fn write_in_time(
         self: &Arc<Self>,
-        order: &Order,
+        order: &OperatorCommand,
         who: &Actor,
-        at: Millis,
-    ) -> Result<(), ObeyError> {
+        at: Timestamp,
+    ) -> Result<(), CommandError> {
         let (by, order, who) = (Arc::clone(self), order.clone(), who.clone());
         let writing = tokio::spawn(async move { by.write(&order, &who, at).await });
         let failed: Box<dyn Error + Send + Sync> = match timeout(WRITE_TIME_OUT, writing).await {
@@ -243,7 +254,7 @@ impl RoomHandle {
             Ok(Err(ended)) => Box::new(ended),
             Err(late) => Box::new(late),
         };
-        Err(ObeyError::Away(ChangeError::Store(
+        Err(CommandError::Away(ChangeError::Store(
             StoreError::Unavailable {
                 doing: "write within two seconds",
                 place: format!("the settings of room {}", self.name),
@@ -253,10 +264,10 @@ impl RoomHandle {
     }
 
     /// Sees to it that what is held outlasts this process, and is written down.
-    async fn keep(self: &Arc<Self>) -> Obeyed {
+    async fn keep(self: &Arc<Self>) -> CommandOutcome {
         let is_kept = self.save().await;
         self.holding.wake.notify_one();
-        Obeyed::Held { is_kept }
+        CommandOutcome::Held { is_kept }
     }
 
     async fn save(self: &Arc<Self>) -> bool {
@@ -324,11 +335,11 @@ impl RoomHandle {
     async fn write_one_held(&self, stop: &HeldStop) {
         let order = stop.stop.order();
         let file = Arc::clone(&self.settings.load().file);
-        let change = |said: &Orders| {
+        let change = |said: &RoomOverrides| {
             if stop.is_decided_by(said) {
                 return Err(DropError::Decided);
             }
-            let next = said.after(&order, &file, &stop.who, Millis(stop.at));
+            let next = said.after(&order, &file, &stop.who, Timestamp(stop.at));
             next.map_err(DropError::NotAllowed)
         };
         let changing = self.bulletin.hearing.change(self, change);
@@ -350,7 +361,7 @@ impl RoomHandle {
                     "held stop dropped"
                 );
                 // What holds instead, before this does not hold any more.
-                if let Err(error) = self.read_orders().await {
+                if let Err(error) = self.read_overrides().await {
                     tracing::debug!(room = %self.name, cause = chain(&error), "the settings were \
                         not read");
                 }

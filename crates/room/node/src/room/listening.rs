@@ -3,7 +3,7 @@
 
 use anteroom_room::room::{Room, Visit};
 use anteroom_room::ticket::{Standing, Ticket};
-use anteroom_room::time::Millis;
+use anteroom_room::time::Timestamp;
 
 use super::RoomHandle;
 
@@ -39,12 +39,12 @@ impl RoomHandle {
 
 /// Whether there seems to be a seat for anybody: one that is free, or lent and unused, here or at
 /// another node, which the ledger would have back.
-fn lets_in(room: &Room, now: Millis) -> bool {
+fn lets_in(room: &Room, now: Timestamp) -> bool {
     let rules = room.rules();
-    let outlook = room.outlook();
+    let snapshot = room.snapshot();
     !rules.queue_all
         && rules.opens_at.is_none_or(|opens_at| opens_at <= now)
         && room.has_live_lease(now)
         && room.degraded(now).is_none()
-        && (!outlook.is_dry() || outlook.lent > 0)
+        && (!snapshot.is_dry() || snapshot.lent > 0)
 }

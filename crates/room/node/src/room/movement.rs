@@ -3,33 +3,33 @@
 //! From what each answer of the ledger says more than the one before, by the time at which it was
 //! heard: all nodes' admissions, at most a sync old.
 
-use anteroom_room::sync::Outlook;
-use anteroom_room::time::{Millis, Minute, Span};
+use anteroom_room::sync::Snapshot;
+use anteroom_room::time::{DurationMs, Minute, Timestamp};
 
 use super::RoomHandle;
 
 /// Width of a slot of the history.
-const SLOT: Span = Span(5_000);
+const SLOT: DurationMs = DurationMs(5_000);
 /// Slots of a minute. The newest one is not over yet: rather a little less than a minute than more.
 const SLOTS: usize = 12;
 /// What has to be watched before anything is told.
-const MINUTE: Span = Span(60_000);
+const MINUTE: DurationMs = DurationMs(60_000);
 
 /// Recent admissions by the time at which they were heard of.
 #[derive(Debug, Default)]
 pub(super) struct Movement {
     slots: [(u64, u32); SLOTS],
     known: Vec<(Minute, u32)>,
-    since: Option<Millis>,
+    since: Option<Timestamp>,
 }
 
 impl Movement {
     /// Takes note of what a ledger's answer says.
-    pub(super) fn note(&mut self, outlook: &Outlook, now: Millis) {
-        self.note_admitted(&outlook.admitted, now);
+    pub(super) fn note(&mut self, snapshot: &Snapshot, now: Timestamp) {
+        self.note_admitted(&snapshot.admitted, now);
     }
 
-    fn note_admitted(&mut self, admitted: &[(Minute, u32)], now: Millis) {
+    fn note_admitted(&mut self, admitted: &[(Minute, u32)], now: Timestamp) {
         let known = |minute| {
             let found = self.known.iter().find(|(each, _)| *each == minute);
             found.map_or(0, |(_, count)| *count)
@@ -53,7 +53,7 @@ impl Movement {
     }
 
     /// How many went in; `None` before a minute has been watched.
-    fn last_minute(&self, now: Millis) -> Option<u32> {
+    fn last_minute(&self, now: Timestamp) -> Option<u32> {
         if now.since(self.since?) < MINUTE {
             return None;
         }
@@ -76,13 +76,13 @@ impl RoomHandle {
 mod tests {
     use super::*;
 
-    const START: Millis = Millis(1_694_432_700_000);
+    const START: Timestamp = Timestamp(1_694_432_700_000);
 
     #[test]
     fn a_measure_needs_a_minute_and_forgets_older_samples() {
         let mut movement = Movement::default();
         let minute = START.minute();
-        let at = |seconds: u64| START + Span::from_secs(seconds);
+        let at = |seconds: u64| START + DurationMs::from_secs(seconds);
         assert_eq!(movement.last_minute(at(0)), None);
         movement.note_admitted(&[(minute, 40)], at(1));
         movement.note_admitted(&[(minute, 47)], at(10));
@@ -104,7 +104,7 @@ mod tests {
         let mut movement = Movement::default();
         let minute = START.minute();
         movement.note_admitted(&[(minute, 9)], START);
-        movement.note_admitted(&[(minute, 5)], START + Span(1_000));
+        movement.note_admitted(&[(minute, 5)], START + DurationMs(1_000));
         assert_eq!(movement.last_minute(START + MINUTE), Some(0));
     }
 }

@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use anteroom_room::room::view::View;
 use anteroom_room::sync::{Reply, Revocation, SyncRequest};
-use anteroom_room::sync_loop::{Action, Change, ERRAND_TIME_OUT, Sync, SyncLoop, TIME_OUT};
-use anteroom_room::time::{Millis, Span};
+use anteroom_room::sync_loop::{Action, Change, Sync, SyncLoop, TIMEOUT, UPSTREAM_SYNC_TIME_OUT};
+use anteroom_room::time::{DurationMs, Timestamp};
 use anteroom_store::{BoxFuture, Exchange, StoreError, SyncError, chain};
 use tokio::sync::watch;
-use tokio::time::{sleep_until, timeout};
+use tokio::time::sleep_until;
 
 use super::RoomHandle;
 use super::wall_time::{self, in_room_time};
@@ -22,7 +22,7 @@ use super::wall_time::{self, in_room_time};
 #[derive(Default)]
 struct Messages<'a> {
     sync: Option<BoxFuture<'a, Answered>>,
-    errand: Option<BoxFuture<'a, (u64, Result<Reply, SyncError>)>>,
+    upstream_sync: Option<BoxFuture<'a, (u64, Result<Reply, SyncError>)>>,
     delivery: Option<BoxFuture<'a, ()>>,
 }
 
@@ -35,7 +35,7 @@ struct Answered {
 /// What happens next in the loop.
 enum Event {
     Synced(Box<Answered>),
-    Errand(u64, Box<Result<Reply, SyncError>>),
+    UpstreamSync(u64, Box<Result<Reply, SyncError>>),
     Delivered,
     Hurried,
     Stopped,
@@ -47,17 +47,19 @@ impl<'a> Messages<'a> {
     async fn next(&mut self) -> Event {
         let Self {
             sync,
-            errand,
+            upstream_sync,
             delivery,
         } = self;
         let event = tokio::select! {
             answered = ready(sync) => Event::Synced(Box::new(answered)),
-            (number, result) = ready(errand) => Event::Errand(number, Box::new(result)),
+            (number, result) = ready(upstream_sync) => {
+                Event::UpstreamSync(number, Box::new(result))
+            }
             () = ready(delivery) => Event::Delivered,
         };
         match &event {
             Event::Synced(_) => self.sync = None,
-            Event::Errand(..) => self.errand = None,
+            Event::UpstreamSync(..) => self.upstream_sync = None,
             _ => self.delivery = None,
         }
         event
@@ -96,8 +98,8 @@ impl RoomHandle {
             };
             match event {
                 Event::Synced(answered) => self.handle_answered(&mut sync_loop, *answered),
-                Event::Errand(number, result) => {
-                    self.handle_errand(&mut sync_loop, number, *result)
+                Event::UpstreamSync(number, result) => {
+                    self.handle_upstream_sync(&mut sync_loop, number, *result)
                 }
                 Event::Delivered => sync_loop.handle_delivered(),
                 Event::Hurried => sync_loop.hurry(),
@@ -127,9 +129,13 @@ impl RoomHandle {
                     messages.sync = Some(Box::pin(self.sync(sync, false)));
                 }
                 Action::Goodbye(sync) => messages.sync = Some(Box::pin(self.sync(sync, true))),
-                Action::AskRoot { errand, request } => {
+                Action::AskRoot {
+                    upstream_sync,
+                    request,
+                } => {
                     let carried = self.carry(request);
-                    messages.errand = Some(Box::pin(async move { (errand, carried.await) }));
+                    messages.upstream_sync =
+                        Some(Box::pin(async move { (upstream_sync, carried.await) }));
                 }
                 Action::Deliver(news) => messages.delivery = Some(Box::pin(self.deliver(news))),
             }
@@ -139,12 +145,12 @@ impl RoomHandle {
     /// One sync with the parent. Nobody is let in before it is known what operators said, and no
     /// goodbye is said by a process whose name still vouches for a successor.
     async fn sync(&self, sync: Sync, is_goodbye: bool) -> Answered {
-        let result = in_time(&self.name, TIME_OUT, async {
+        let result = in_time(&self.name, TIMEOUT, async {
             let request = if is_goodbye {
                 self.leave_folder()?;
                 self.locked(|room, now| room.poll_goodbye(now))
             } else {
-                self.learn_orders().await?;
+                self.learn_overrides().await?;
                 self.locked(|room, now| room.poll_sync(now))
             };
             let parent = &self.ledgers.parent;
@@ -175,16 +181,18 @@ impl RoomHandle {
 
     /// Takes a request to the world.
     async fn carry(&self, request: SyncRequest) -> Result<Reply, SyncError> {
-        match self.ledgers.world.as_ref() {
-            Some(world) => in_time(&self.name, ERRAND_TIME_OUT, world.sync(&request)).await,
-            // Only a ledger below a world's draws such requests.
+        match self.ledgers.global.as_ref() {
+            Some(global) => {
+                in_time(&self.name, UPSTREAM_SYNC_TIME_OUT, global.sync(&request)).await
+            }
+            // Only a ledger below a root's draws such requests.
             None => std::future::pending().await,
         }
     }
 
     async fn deliver(&self, news: Reply) {
         // Whoever comes later would find it out without this.
-        let _ = in_time(&self.name, TIME_OUT, self.ledgers.parent.deliver(&news)).await;
+        let _ = in_time(&self.name, TIMEOUT, self.ledgers.parent.deliver(&news)).await;
     }
 
     fn handle_answered(&self, sync_loop: &mut SyncLoop, answered: Answered) {
@@ -209,11 +217,11 @@ impl RoomHandle {
         }
         let joined = self.locked(|room, room_now| {
             room.handle_reply(exchange.reply.clone(), room_now);
-            let jittered = |period: Span| self.shared.random.jittered(period);
+            let jittered = |period: DurationMs| self.shared.random.jittered(period);
             let both = (&request, &exchange);
             sync_loop.handle_exchange(answered.round, both, room, jittered, now);
             self.view.store(Arc::new(View::of(room)));
-            self.movement.lock().note(room.outlook(), room_now);
+            self.movement.lock().note(room.snapshot(), room_now);
             let is_joined = room.has_heard_from_parent() && !request.is_leaving;
             is_joined.then(|| (room.in_touch_until(), room.revoked()))
         });
@@ -225,7 +233,7 @@ impl RoomHandle {
 
     /// The parent knows of this process, and with the next sync that it refuses these tickets: its
     /// name is worth something to a successor from now on.
-    fn note_joined(&self, in_touch_until: Millis, refused: &[Revocation]) {
+    fn note_joined(&self, in_touch_until: Timestamp, refused: &[Revocation]) {
         if let Some(process) = &self.shared.process
             && let Err(error) = process.note_joined(&self.name, in_touch_until, refused)
         {
@@ -239,7 +247,7 @@ impl RoomHandle {
         self.rounds.note_joined();
     }
 
-    fn handle_errand(
+    fn handle_upstream_sync(
         &self,
         sync_loop: &mut SyncLoop,
         number: u64,
@@ -248,22 +256,21 @@ impl RoomHandle {
         let now = self.rounds.now();
         match result {
             Ok(reply) => {
-                self.counts.world_syncs.fetch_add(1, Ordering::Relaxed);
+                self.counts.global_syncs.fetch_add(1, Ordering::Relaxed);
                 if sync_loop.handle_root_reply(number, reply, now) == Change::Recovered {
-                    tracing::info!(room = %self.name, "the world's store is back");
+                    tracing::info!(room = %self.name, "global store available again");
                 }
             }
             Err(error) => {
                 self.counts
-                    .failed_world_syncs
+                    .failed_global_syncs
                     .fetch_add(1, Ordering::Relaxed);
                 if sync_loop.handle_root_failure(number, now) == Change::Failed {
                     tracing::error!(
                         room = %self.name,
                         cause = chain(&error),
-                        "the world's store is away: what this data center was lent is used up, \
-                         then \
-                         nobody is admitted here; check [store] world"
+                        "global store unavailable: this data center admits from its lease and \
+                         then nobody; check [store] global"
                     );
                 }
             }
@@ -327,10 +334,11 @@ impl RoomHandle {
 
 async fn in_time<T>(
     room: &str,
-    time_out: Span,
+    timeout: DurationMs,
     work: impl Future<Output = Result<T, SyncError>>,
 ) -> Result<T, SyncError> {
-    match timeout(Duration::from_millis(time_out.0), work).await {
+    let within = Duration::from_millis(timeout.0);
+    match tokio::time::timeout(within, work).await {
         Ok(result) => result,
         Err(elapsed) => Err(late(room, elapsed)),
     }

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use anteroom_room::id::VisitorId;
 use anteroom_room::ticket::{Standing, Ticket};
-use anteroom_room::time::Millis;
+use anteroom_room::time::Timestamp;
 
 use super::RoomHandle;
 
@@ -26,7 +26,7 @@ impl RoomHandle {
 
     /// Of the cookie's values the ticket that is worth most: inside before waiting, the longest
     /// seat, the best place. Without one it is a new visitor.
-    pub(super) fn open(&self, values: &[&str], now: Millis) -> Option<Ticket> {
+    pub(super) fn open(&self, values: &[&str], now: Timestamp) -> Option<Ticket> {
         if values.is_empty() {
             return None;
         }
@@ -37,8 +37,8 @@ impl RoomHandle {
             .map(|value| ring.open(value, self.shared.birth, &settings.binding));
         let worth = |ticket: &Ticket| match self.standing(ticket, now) {
             Standing::Inside { ends_at } => (2, ends_at),
-            Standing::Waiting => (1, Millis(u64::MAX - ticket.bucket.0)),
-            Standing::Over => (0, Millis::ZERO),
+            Standing::Waiting => (1, Timestamp(u64::MAX - ticket.bucket.0)),
+            Standing::Over => (0, Timestamp::ZERO),
         };
         let found = opened.filter_map(Result::ok).max_by_key(worth);
         if found.is_none() {
@@ -47,7 +47,7 @@ impl RoomHandle {
         found
     }
 
-    pub(super) fn standing(&self, ticket: &Ticket, now: Millis) -> Standing {
+    pub(super) fn standing(&self, ticket: &Ticket, now: Timestamp) -> Standing {
         self.view.load().standing(ticket, now)
     }
 

@@ -3,16 +3,16 @@
 //!
 //! Nothing here decides; seats and leases know room time only.
 
-use anteroom_room::decision::{Place, QueueReason};
+use anteroom_room::decision::{QueuePosition, QueueReason};
 use anteroom_room::rules::Rules;
-use anteroom_room::time::{Millis, Span};
+use anteroom_room::time::{DurationMs, Timestamp};
 
 use crate::clock::NodeClock;
 
 /// How far the clocks may be apart before a time is converted. Below it a conversion would only
 /// make the time tremble: two clocks cannot be read at once, and 10:00:00 that is 09:59:59 a moment
 /// later is worse than a time that is a little off.
-pub(super) const TOLERANCE: Span = Span(500);
+pub(super) const TOLERANCE: DurationMs = DurationMs(500);
 
 /// An operator means the wall clock when writing down a time of opening.
 pub(super) fn in_room_time(rules: Rules, clock: &dyn NodeClock) -> Rules {
@@ -22,9 +22,9 @@ pub(super) fn in_room_time(rules: Rules, clock: &dyn NodeClock) -> Rules {
 }
 
 /// Points in time that people read are told by the wall clock.
-pub(super) fn in_wall_time(mut place: Place, clock: &dyn NodeClock) -> Place {
+pub(super) fn in_wall_time(mut place: QueuePosition, clock: &dyn NodeClock) -> QueuePosition {
     let (wall, room) = (clock.wall(), clock.now());
-    let convert = |at: &mut Millis| *at = converted(*at, room, wall);
+    let convert = |at: &mut Timestamp| *at = converted(*at, room, wall);
     convert(&mut place.arrived_at);
     match &mut place.reason {
         QueueReason::NotOpenYet { opens_at: at } | QueueReason::Recovering { reopens_at: at } => {
@@ -36,11 +36,11 @@ pub(super) fn in_wall_time(mut place: Place, clock: &dyn NodeClock) -> Place {
 }
 
 /// What one clock calls `at`, as another calls it; the clocks show `here` and `there` right now.
-fn converted(at: Millis, here: Millis, there: Millis) -> Millis {
+fn converted(at: Timestamp, here: Timestamp, there: Timestamp) -> Timestamp {
     if here.0.abs_diff(there.0) < TOLERANCE.0 {
         return at;
     }
-    Millis(at.0.saturating_add(there.0).saturating_sub(here.0))
+    Timestamp(at.0.saturating_add(there.0).saturating_sub(here.0))
 }
 
 #[cfg(test)]
@@ -49,8 +49,8 @@ mod tests {
 
     #[track_caller]
     fn check(at: u64, (here, there): (u64, u64), expected: u64) {
-        let found = converted(Millis(at), Millis(here), Millis(there));
-        assert_eq!(found, Millis(expected), "{at}, {here} there is {there}");
+        let found = converted(Timestamp(at), Timestamp(here), Timestamp(there));
+        assert_eq!(found, Timestamp(expected), "{at}, {here} there is {there}");
     }
 
     #[test]

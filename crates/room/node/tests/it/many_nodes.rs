@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod deployment;
-mod orders;
+mod overrides;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -85,7 +85,7 @@ async fn a_visitor_at_a_node_without_slots_gets_in_at_once() {
     let began = Instant::now();
     let outcome = ask(&deployment.room(1), None).await;
     assert!(matches!(outcome, Outcome::Pass(_)), "{outcome:?}");
-    // To the data center's store, to the world's and back.
+    // To the data center's store, to the root's and back.
     let took = began.elapsed();
     assert!(took <= Duration::from_millis(250), "{took:?}");
 }
@@ -97,7 +97,7 @@ async fn only_a_pass_that_waits_for_the_store_is_counted() {
     let Outcome::Pass(pass) = ask(&home, None).await else {
         panic!("there is room");
     };
-    let waited = |room: &RoomHandle| room.figures().waited_passes_total;
+    let waited = |room: &RoomHandle| room.stats().waited_passes_total;
     let again = ask(&home, pass.new_ticket.as_deref()).await;
     assert!(matches!(again, Outcome::Pass(_)), "{again:?}");
     let_pass(Duration::from_secs(2)).await;
@@ -166,8 +166,8 @@ async fn without_the_root_a_data_center_uses_what_it_has() {
         cookie = again.new_ticket.unwrap_or(cookie);
     }
     let room = deployment.room(0);
-    assert!(room.figures().failed_world_syncs_total > 0);
-    assert!(room.figures().has_live_lease);
+    assert!(room.stats().failed_upstream_syncs_total > 0);
+    assert!(room.stats().has_live_lease);
     deployment.world.set_away(false);
     let_pass(Duration::from_secs(5)).await;
     somebody_gets_in(&room).await;
@@ -247,8 +247,12 @@ async fn the_last_node_of_a_data_center_returns_its_lease() {
         let_pass(Duration::from_millis(300)).await;
     }
     let_pass(Duration::from_secs(2)).await;
-    let outlook = deployment.room(0).figures().outlook;
-    assert_eq!((outlook.inside, outlook.phantoms), (20, 0), "{outlook:?}");
+    let snapshot = deployment.room(0).stats().snapshot;
+    assert_eq!(
+        (snapshot.inside, snapshot.phantoms),
+        (20, 0),
+        "{snapshot:?}"
+    );
 }
 
 #[tokio::test(start_paused = true)]

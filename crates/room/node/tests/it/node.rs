@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use anteroom_config::orders::{Actor, Order};
+use anteroom_config::overrides::{Actor, OperatorCommand};
 use anteroom_config::{Config, RoomConfig};
 use anteroom_embedded::faults::Faults;
 use anteroom_embedded::{DataDir, Embedded};
@@ -12,11 +12,11 @@ use anteroom_node::{
 };
 use anteroom_room::decision::QueueReason;
 use anteroom_room::origin::OriginOutcome;
-use anteroom_room::time::{Millis, Span};
+use anteroom_room::time::{DurationMs, Timestamp};
 use anteroom_store::{Clock, Identity, Store};
 
 /// 2023-09-11T11:45:00Z: the first millisecond of a minute.
-const START: Millis = Millis(1_694_432_700_000);
+const START: Timestamp = Timestamp(1_694_432_700_000);
 
 struct Bench {
     _temp: tempfile::TempDir,
@@ -140,7 +140,7 @@ async fn somebody_inside_passes_with_its_ticket_and_garbage_is_somebody_new() {
         let outcome = ask(&room, Some(garbage)).await;
         assert!(matches!(outcome, Outcome::Queue { .. }), "{garbage}");
     }
-    assert_eq!(room.figures().strange_tickets_total, 4);
+    assert_eq!(room.stats().strange_tickets_total, 4);
     node.stop().await;
 }
 
@@ -179,17 +179,17 @@ async fn on_a_full_disk_nobody_is_admitted_after_the_lease() {
     let room = shop(&node);
     let ticket = admit(&room).await.new_ticket.unwrap();
     bench.faults.set_full(true);
-    bench.clock.advance(Span(10_000));
+    bench.clock.advance(DurationMs(10_000));
     assert_eq!(reason(&room).await, QueueReason::StoreAway);
     assert!(!node.is_healthy());
-    assert_eq!(room.figures().degraded, Some(QueueReason::StoreAway));
+    assert_eq!(room.stats().degraded, Some(QueueReason::StoreAway));
     assert!(matches!(ask(&room, Some(&ticket)).await, Outcome::Pass(_)));
     bench.faults.set_full(false);
     while !node.is_healthy() {
         tokio::task::yield_now().await;
     }
     admit(&room).await;
-    assert!(room.figures().failed_syncs_total > 0);
+    assert!(room.stats().failed_syncs_total > 0);
     node.stop().await;
 }
 
@@ -202,7 +202,7 @@ async fn on_store_failure_admit_lets_everybody_in_uncounted_by_the_limits() {
     for _ in 0..3 {
         admit(&room).await;
     }
-    assert_eq!(room.figures().tally.admitted_outside_limits, 3);
+    assert_eq!(room.stats().counters.admitted_outside_limits, 3);
     node.stop().await;
 }
 
@@ -217,7 +217,7 @@ async fn a_restart_after_a_goodbye_finds_everything_as_it_was() {
     assert!(matches!(ask(&room, Some(&ticket)).await, Outcome::Pass(_)));
     admit(&room).await;
     assert_eq!(reason(&room).await, QueueReason::Full);
-    assert_eq!(room.figures().outlook.phantoms, 0);
+    assert_eq!(room.stats().snapshot.phantoms, 0);
     node.stop().await;
 }
 
@@ -347,7 +347,7 @@ async fn a_listener_is_told_of_a_free_seat_and_takes_none() {
     assert_eq!(room.waiting_ticket(&["no ticket"]), None);
     let waiting = [room.waiting_ticket(&[&cookie]).unwrap()];
     for _ in 0..8 {
-        bench.clock.advance(Span(300));
+        bench.clock.advance(DurationMs(300));
         assert!(matches!(
             ask(&room, Some(&cookie)).await,
             Outcome::Queue { .. }
@@ -361,17 +361,17 @@ async fn a_listener_is_told_of_a_free_seat_and_takes_none() {
         // Nobody asks: the room's own loop hears of the seat.
         tokio::task::yield_now().await;
     }
-    assert_eq!(room.figures().tally.admitted, 1, "it takes no seat");
+    assert_eq!(room.stats().counters.admitted, 1, "it takes no seat");
     node.reload(configs(&room_of(1, 100, "queue_all = true")));
     assert_eq!(room.who_may_come(&waiting), [false], "held by the operator");
     node.reload(configs(&room_of(1, 100, "")));
     let say = async |order| room.obey(&order, &Actor::default()).await.unwrap();
-    say(Order::Pause { message: None }).await;
+    say(OperatorCommand::Pause { message: None }).await;
     for _ in 0..8 {
-        bench.clock.advance(Span(300));
+        bench.clock.advance(DurationMs(300));
         assert_eq!(room.who_may_come(&waiting), [false], "a pause");
     }
-    say(Order::Resume).await;
+    say(OperatorCommand::Resume).await;
     assert_eq!(room.who_may_come(&waiting), [true], "it is over");
     assert!(matches!(ask(&room, Some(&cookie)).await, Outcome::Pass(_)));
     node.stop().await;

@@ -4,15 +4,15 @@
 use std::collections::BTreeMap;
 
 use anteroom_room::hash::LotteryKey;
-use anteroom_room::id::{BirthId, DataCenterId};
-use anteroom_room::time::Millis;
+use anteroom_room::id::{DataCenterId, DeploymentId};
+use anteroom_room::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
 /// The facts of a deployment. Its `Debug` shows no secret.
 #[derive(Clone, Eq, PartialEq)]
 pub struct DeploymentFacts {
     /// Tickets of another birth are no tickets.
-    pub birth: BirthId,
+    pub birth: DeploymentId,
     /// The secret of its lotteries.
     pub lottery_key: LotteryKey,
     /// Keys of tickets, newest first; used unless the configuration has its own.
@@ -20,7 +20,7 @@ pub struct DeploymentFacts {
     /// Identity of the server that keeps this.
     pub keeper: u64,
     /// Since when that has been so, by its clock.
-    pub kept_since: Millis,
+    pub kept_since: Timestamp,
     /// Nothing was ever lent before that: the deployment was born on this server.
     pub is_first: bool,
 }
@@ -87,11 +87,11 @@ pub fn decode(bytes: &[u8]) -> Result<DeploymentFacts, DamagedDeployment> {
     let keys = record.ticket_keys.iter().map(|key| from_hex(key));
     let facts = || {
         Some(DeploymentFacts {
-            birth: BirthId(u64::from_be_bytes(from_hex(&record.birth)?)),
+            birth: DeploymentId(u64::from_be_bytes(from_hex(&record.birth)?)),
             lottery_key: LotteryKey(from_hex(&record.lottery_key)?),
             ticket_keys: keys.collect::<Option<_>>()?,
             keeper: u64::from_be_bytes(from_hex(&record.keeper)?),
-            kept_since: Millis(record.kept_since),
+            kept_since: Timestamp(record.kept_since),
             is_first: record.is_first,
         })
     };
@@ -152,11 +152,11 @@ mod tests {
 
     fn facts() -> DeploymentFacts {
         DeploymentFacts {
-            birth: BirthId(7),
+            birth: DeploymentId(7),
             lottery_key: LotteryKey([9; 16]),
             ticket_keys: vec![[1; 32], [2; 32]],
             keeper: u64::MAX,
-            kept_since: Millis(1_694_432_700_000),
+            kept_since: Timestamp(1_694_432_700_000),
             is_first: true,
         }
     }

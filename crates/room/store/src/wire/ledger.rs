@@ -8,18 +8,25 @@ mod parts;
 mod record;
 mod upstream;
 
-use anteroom_room::ledger::{Ledger, UnsoundLedger};
+use anteroom_room::ledger::{Ledger, LedgerParts, UnsoundLedger};
 
 use record::LedgerRecord;
 
 const VERSION: u8 = 7;
+
+/// The version before: without the byte at the end, which says whether a clock was read under the
+/// parent. Until it is known again a reserve lasts longer.
+const VERSION_BEFORE: u8 = 6;
 
 /// Why a record is no ledger.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LedgerRecordError {
     /// Written by a version of this program that is not known here.
-    #[error("ledger record of version {found}, this program reads version {VERSION}")]
+    #[error(
+        "ledger record of version {found}, this program reads versions {VERSION_BEFORE} and \
+         {VERSION}"
+    )]
     Version {
         /// The version byte, 0 if there is none.
         found: u8,
@@ -39,9 +46,7 @@ pub enum LedgerRecordError {
 /// Never: a ledger has no form that cannot be written into memory.
 #[must_use]
 pub fn encode(ledger: &Ledger) -> Vec<u8> {
-    let record = LedgerRecord::from(ledger.to_parts());
-    let start = vec![VERSION];
-    postcard::to_extend(&record, start).expect("writing into memory cannot fail")
+    write_down(ledger.to_parts())
 }
 
 /// Reads a ledger.
@@ -51,19 +56,36 @@ pub fn encode(ledger: &Ledger) -> Vec<u8> {
 /// [`LedgerRecordError`] if the bytes are no ledger of this version.
 pub fn decode(bytes: &[u8]) -> Result<Ledger, LedgerRecordError> {
     match bytes.split_first() {
-        Some((&VERSION, rest)) => {
+        Some((&version @ (VERSION | VERSION_BEFORE), rest)) => {
             let (record, left): (LedgerRecord, _) =
                 postcard::take_from_bytes(rest).map_err(|_| LedgerRecordError::Damaged)?;
-            if left.is_empty() {
-                Ledger::from_parts(record.into()).map_err(LedgerRecordError::Unsound)
-            } else {
-                Err(LedgerRecordError::Damaged)
+            let is_read_under_parent = match (version, left) {
+                (VERSION_BEFORE, []) | (VERSION, [0]) => false,
+                (VERSION, [1]) => true,
+                _ => return Err(LedgerRecordError::Damaged),
+            };
+            let mut parts = LedgerParts::from(record);
+            match &mut parts.upstream {
+                Some(upstream) => upstream.to_mut().is_read_under_parent = is_read_under_parent,
+                None if is_read_under_parent => return Err(LedgerRecordError::Damaged),
+                None => {}
             }
+            Ledger::from_parts(parts).map_err(LedgerRecordError::Unsound)
         }
         first => Err(LedgerRecordError::Version {
             found: first.map_or(0, |(&found, _)| found),
         }),
     }
+}
+
+fn write_down(parts: LedgerParts<'_>) -> Vec<u8> {
+    let upstream = parts.upstream.as_deref();
+    let is_read_under_parent = upstream.is_some_and(|upstream| upstream.is_read_under_parent);
+    let record = LedgerRecord::from(parts);
+    let start = vec![VERSION];
+    let mut bytes = postcard::to_extend(&record, start).expect("writing into memory cannot fail");
+    bytes.push(u8::from(is_read_under_parent));
+    bytes
 }
 
 #[cfg(test)]

@@ -3,9 +3,9 @@
 //!
 //! When it is sent, and with which status and headers, is the gateway's business.
 
-use anteroom_room::decision::{Place, QueueReason, WaitRange};
+use anteroom_room::decision::{QueuePosition, QueueReason, WaitRange};
 use anteroom_room::rules::QueueingMethod;
-use anteroom_room::time::{Millis, Span};
+use anteroom_room::time::{DurationMs, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use anteroom_config::time_text::{minutes, minutes_in_words, rfc3339_millis};
@@ -26,9 +26,9 @@ pub const fn reason_name(reason: QueueReason, is_paused: bool) -> &'static str {
 
 /// What is known about a visitor who waits, and about the room.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct PlaceFacts<'a> {
+pub struct QueuePositionFacts<'a> {
     /// Where the visitor stands.
-    pub place: Place,
+    pub place: QueuePosition,
     /// The room's method.
     pub queueing_method: QueueingMethod,
     /// Whether the operator holds everybody.
@@ -40,12 +40,12 @@ pub struct PlaceFacts<'a> {
     /// What the operator says.
     pub message: Option<&'a str>,
     /// Room clock.
-    pub now: Millis,
+    pub now: Timestamp,
 }
 
 /// The whole body.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
-pub struct PlaceBody {
+pub struct WaitingBody {
     /// Its only member.
     #[serde(rename = "cfWaitingRoom")]
     pub cf_waiting_room: CfWaitingRoom,
@@ -121,17 +121,17 @@ pub struct CfWaitingRoom {
     pub message: Option<String>,
 }
 
-impl From<PlaceFacts<'_>> for PlaceBody {
-    fn from(facts: PlaceFacts<'_>) -> Self {
+impl From<QueuePositionFacts<'_>> for WaitingBody {
+    fn from(facts: QueuePositionFacts<'_>) -> Self {
         Self {
             cf_waiting_room: facts.into(),
         }
     }
 }
 
-impl From<PlaceFacts<'_>> for CfWaitingRoom {
-    fn from(facts: PlaceFacts<'_>) -> Self {
-        let PlaceFacts { place, now, .. } = facts;
+impl From<QueuePositionFacts<'_>> for CfWaitingRoom {
+    fn from(facts: QueuePositionFacts<'_>) -> Self {
+        let QueuePositionFacts { place, now, .. } = facts;
         let method = facts.queueing_method;
         let wait = WaitTexts::new(place.wait, method);
         let until_start = match place.reason {
@@ -149,7 +149,7 @@ impl From<PlaceFacts<'_>> for CfWaitingRoom {
             queue_is_full: false,
             queue_all: facts.queue_all,
             last_updated: rfc3339_millis(now),
-            refresh_interval_seconds: place.ask_after.map_or(0, Span::secs_ceil),
+            refresh_interval_seconds: place.ask_after.map_or(0, DurationMs::secs_ceil),
             queueing_method: words::queueing_method(method).to_owned(),
             is_fifo_queue: method == QueueingMethod::Fifo,
             is_random_queue: method == QueueingMethod::Random,

@@ -8,11 +8,11 @@ use std::collections::BTreeMap;
 use anteroom_room::decision::QueueReason;
 use anteroom_room::id::Epoch;
 use anteroom_room::rules::Rules;
-use anteroom_room::time::{Millis, Minute, Span};
+use anteroom_room::time::{DurationMs, Minute, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use anteroom_config::RoomName;
-use anteroom_config::orders::{Shown, ShownHeld, ShownValue};
+use anteroom_config::overrides::{Shown, ShownHeld, ShownValue};
 use anteroom_config::time_text::{rfc3339_millis, rfc3339_secs};
 use anteroom_config::words;
 
@@ -46,13 +46,13 @@ pub struct StateFacts {
     /// Who may take a slot.
     pub watermark: Watermark,
     /// How old the facts are.
-    pub age: Span,
+    pub age: DurationMs,
     /// The ledger's epoch.
     pub epoch: Epoch,
     /// Seats that count as used because of children that fell silent.
     pub phantom_seats: u32,
     /// When the ledger lends again; `None` while it does. Room clock.
-    pub reopens_at: Option<Millis>,
+    pub reopens_at: Option<Timestamp>,
     /// Why the room admits less than its limits would allow; `None` = it does not.
     pub degraded: Option<QueueReason>,
     /// Whether the store that lends what the limits allow does not answer.
@@ -74,7 +74,7 @@ pub enum Watermark {
     /// Nobody may.
     Closed,
     /// Those who came by then; room clock.
-    ArrivedBy(Millis),
+    ArrivedBy(Timestamp),
     /// Everybody, also who comes now.
     Open,
 }
@@ -141,10 +141,10 @@ pub struct RoomState {
     pub overrides: BTreeMap<String, ShownValue>,
     /// How often an operator said something about the room.
     #[serde(default)]
-    pub settings_version: u64,
+    pub override_version: u64,
     /// Stops that hold at the answering node only, until its store answers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub held: Vec<ShownHeld>,
+    pub held_commands: Vec<ShownHeld>,
     /// Whether the answering node cannot reach the store that lends what the limits allow.
     #[serde(default, rename = "rootStoreUnavailable")]
     pub is_root_store_unavailable: bool,
@@ -168,7 +168,7 @@ pub struct OriginState {
     /// Milliseconds until the heads of answers, the mean of about the last 32; `null` before the
     /// first.
     #[serde(default)]
-    pub answer_time_ms: Option<u64>,
+    pub response_time_ms: Option<u64>,
     /// What went wrong last, whenever that was; `null` = nothing did.
     pub last_error: Option<String>,
 }
@@ -213,8 +213,8 @@ impl From<&StateFacts> for RoomState {
                 .overrides()
                 .map(|(key, value)| (key.clone(), value.clone()))
                 .collect(),
-            settings_version: shown.version,
-            held: shown.held.clone(),
+            override_version: shown.version,
+            held_commands: shown.held.clone(),
             is_root_store_unavailable: facts.is_root_store_unavailable,
             origins: Vec::new(),
         }
@@ -243,7 +243,7 @@ mod tests {
 
     fn facts() -> StateFacts {
         // The article's worked example, at 2023-09-11T11:45:54Z.
-        let now = Millis(1_694_432_754_000);
+        let now = Timestamp(1_694_432_754_000);
         StateFacts {
             room: RoomName::new("shop").unwrap(),
             rules: Rules::default(),
@@ -260,8 +260,8 @@ mod tests {
                     .map(|(name, admitted)| (name.to_owned(), admitted))
                     .into(),
             }],
-            watermark: Watermark::ArrivedBy(now - Span(1_500)),
-            age: Span(250),
+            watermark: Watermark::ArrivedBy(now - DurationMs(1_500)),
+            age: DurationMs(250),
             epoch: Epoch(2),
             phantom_seats: 4,
             reopens_at: None,
@@ -308,7 +308,7 @@ mod tests {
             "paused": false,
             "message": null,
             "overrides": {},
-            "settingsVersion": 0,
+            "overrideVersion": 0,
             "rootStoreUnavailable": false,
             "origins": [],
         });
@@ -331,7 +331,7 @@ mod tests {
     #[test]
     fn a_degraded_room_says_why_and_until_when() {
         let mut facts = facts();
-        let reopens_at = Millis(1_694_433_000_000);
+        let reopens_at = Timestamp(1_694_433_000_000);
         facts.reopens_at = Some(reopens_at);
         facts.degraded = Some(QueueReason::Recovering { reopens_at });
         let body = body(&facts);

@@ -6,7 +6,7 @@
 mod record;
 mod world;
 
-use anteroom_room::time::Span;
+use anteroom_room::time::DurationMs;
 use proptest::prelude::*;
 use world::{DATA_CENTERS, NODES, Step, World};
 
@@ -27,9 +27,9 @@ fn step() -> impl Strategy<Value = Step> {
         3 => (0usize..8, any::<bool>()).prop_map(|(at, stays)| Step::HearUp(at, stays)),
         3 => (0usize..8, any::<bool>()).prop_map(|(at, stays)| Step::AnswerUp(at, stays)),
         8 => dc.clone().prop_map(Step::Uplink),
-        8 => (1u64..2_000).prop_map(|ms| Step::TimePasses(Span(ms))),
-        2 => (2_000u64..30_000).prop_map(|ms| Step::TimePasses(Span(ms))),
-        1 => Just(Step::TimePasses(Span::from_secs(601))),
+        8 => (1u64..2_000).prop_map(|ms| Step::TimePasses(DurationMs(ms))),
+        2 => (2_000u64..30_000).prop_map(|ms| Step::TimePasses(DurationMs(ms))),
+        1 => Just(Step::TimePasses(DurationMs::from_secs(601))),
         1 => node.prop_map(Step::Die),
         1 => dc.clone().prop_map(Step::WipeLocal),
         1 => Just(Step::WipeWorld),
@@ -48,7 +48,7 @@ proptest! {
         session in prop_oneof![Just(1u64), Just(5), Just(60), Just(300)],
         steps in prop::collection::vec(step(), 1..250),
     ) {
-        let mut world = World::new(total, rate, Span::from_secs(session));
+        let mut world = World::new(total, rate, DurationMs::from_secs(session));
         for step in steps {
             world.perform(step);
             if let Some(problem) = world.problem.take() {
@@ -62,11 +62,11 @@ proptest! {
 /// must not take that for the present.
 #[test]
 fn a_time_of_long_ago_ends_no_reserve() {
-    let mut world = World::new(1, 1, Span::from_secs(5));
+    let mut world = World::new(1, 1, DurationMs::from_secs(5));
     let steps = [
         Step::Sync(0),
         Step::Uplink(0),
-        Step::TimePasses(Span::from_secs(608)),
+        Step::TimePasses(DurationMs::from_secs(608)),
         // The other data center uses the one admission of this minute.
         Step::Visit(2),
         Step::WipeWorld,

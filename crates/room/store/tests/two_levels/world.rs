@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 use anteroom_room::hash::LotteryKey;
-use anteroom_room::id::{DataCenterId, Life, NodeId, VisitorId};
-use anteroom_room::ledger::{Ledger, LendingTerms};
+use anteroom_room::id::{DataCenterId, Incarnation, NodeId, VisitorId};
+use anteroom_room::ledger::{LeaseTerms, Ledger};
 use anteroom_room::room::check_in::Return;
 use anteroom_room::room::{Capacity, CheckIn, Predecessors, Room, RoomIdentity, Verdict, Visit};
 use anteroom_room::rules::{Limits, Rules};
 use anteroom_room::sync::{Reply, SyncRequest};
 use anteroom_room::ticket::Ticket;
-use anteroom_room::time::{Millis, Minute, Span};
+use anteroom_room::time::{DurationMs, Minute, Timestamp};
 
 use super::record::read;
 
@@ -37,7 +37,7 @@ pub(crate) enum Step {
     AnswerUp(usize, bool),
     /// The same between a data center and the world.
     Uplink(usize),
-    TimePasses(Span),
+    TimePasses(DurationMs),
     Die(usize),
     WipeLocal(usize),
     WipeWorld,
@@ -51,7 +51,7 @@ pub(crate) struct World {
     owners: Vec<NodeId>,
     local: Vec<Ledger>,
     world: Ledger,
-    now: Millis,
+    now: Timestamp,
     local_steps: Vec<i64>,
     world_step: i64,
     lives: u64,
@@ -60,10 +60,10 @@ pub(crate) struct World {
     replies: Vec<(NodeId, Reply)>,
     requests_up: Vec<(usize, SyncRequest)>,
     /// To the life of the data center that asked.
-    replies_up: Vec<(usize, Life, Reply)>,
+    replies_up: Vec<(usize, Incarnation, Reply)>,
     waiting: Vec<Ticket>,
     accepted: Vec<Ticket>,
-    inside: BTreeMap<VisitorId, Millis>,
+    inside: BTreeMap<VisitorId, Timestamp>,
     admissions: BTreeMap<Minute, u32>,
     pub(crate) problem: Option<String>,
 }
@@ -73,7 +73,7 @@ fn data_center(index: usize) -> DataCenterId {
 }
 
 impl World {
-    pub(crate) fn new(total: u32, rate: u32, session: Span) -> Self {
+    pub(crate) fn new(total: u32, rate: u32, session: DurationMs) -> Self {
         let rules = Rules {
             limits: Limits {
                 total_active_users: total,
@@ -82,8 +82,8 @@ impl World {
             session_duration: session,
             ..Rules::default()
         };
-        let now = Millis(1_694_432_754_000);
-        let mut root = Ledger::found_empty(Life(1), LendingTerms::WORLD, now);
+        let now = Timestamp(1_694_432_754_000);
+        let mut root = Ledger::found_empty(Incarnation(1), LeaseTerms::ROOT, now);
         root.assume_empty();
         let mut world = Self {
             rules,
@@ -118,18 +118,18 @@ impl World {
         world
     }
 
-    fn new_life(&mut self) -> u64 {
+    fn new_incarnation(&mut self) -> u64 {
         self.lives += 1;
         // Spread over all bits, as random ones are: halves of them are compared, too.
         self.lives.wrapping_mul(0x9e37_79b9_7f4a_7c15)
     }
 
     fn empty_local(&mut self, index: usize) -> Ledger {
-        Ledger::below_world(Life(self.new_life()), data_center(index))
+        Ledger::below_root(Incarnation(self.new_incarnation()), data_center(index))
     }
 
     fn new_room(&mut self, node: usize) -> (Room, NodeId) {
-        let id = NodeId(self.new_life());
+        let id = NodeId(self.new_incarnation());
         let identity = RoomIdentity {
             node: id,
             process: id,
@@ -190,12 +190,13 @@ impl World {
             Step::HearUp(at, stays) => {
                 if let Some((dc, request)) = take(&mut self.requests_up, at, stays) {
                     let reply = self.tell_world(&request);
-                    self.replies_up.push((dc, Life(request.child.0), reply));
+                    self.replies_up
+                        .push((dc, Incarnation(request.child.0), reply));
                 }
             }
             Step::AnswerUp(at, stays) => {
-                if let Some((dc, life, reply)) = take(&mut self.replies_up, at, stays) {
-                    self.apply_up(dc, life, reply);
+                if let Some((dc, incarnation, reply)) = take(&mut self.replies_up, at, stays) {
+                    self.apply_up(dc, incarnation, reply);
                 }
             }
             Step::Uplink(dc) => self.uplink(dc),
@@ -213,14 +214,14 @@ impl World {
         self.check();
     }
 
-    /// The world's store comes back empty; somebody who knew it is in touch.
+    /// The global store comes back empty; somebody who knew it is in touch.
     fn wipe_world(&mut self) {
         let knows = |ledger: &Ledger| ledger.upstream().is_some_and(|up| up.answered.is_some());
         let Some(witness) = self.local.iter().position(knows) else {
             return;
         };
-        let life = Life(self.new_life());
-        self.world = Ledger::found_empty(life, LendingTerms::WORLD, self.world_now());
+        let incarnation = Incarnation(self.new_incarnation());
+        self.world = Ledger::found_empty(incarnation, LeaseTerms::ROOT, self.world_now());
         self.uplink(witness);
     }
 
@@ -237,8 +238,8 @@ impl World {
         for ledger in self.local.iter().chain([&self.world]) {
             let mut rebuilt = ledger.clone();
             rebuilt.rebuild_sums();
-            let figures = |l: &Ledger| (l.inside(), l.seats_lent(), l.waiting_total());
-            if figures(ledger) != figures(&rebuilt) {
+            let stats = |l: &Ledger| (l.inside(), l.seats_lent(), l.waiting_total());
+            if stats(ledger) != stats(&rebuilt) {
                 self.problem = Some("sums are not what they are made of".to_owned());
             }
         }
@@ -343,17 +344,17 @@ impl World {
         let dc = usize::try_from(request.data_center.0 - 1).expect("it is small");
         let now = self.local_now(dc);
         let mut ledger = read(&self.local[dc]);
-        let reply = ledger.handle_sync(request.clone(), LendingTerms::default(), now);
+        let reply = ledger.handle_sync(request.clone(), LeaseTerms::default(), now);
         self.local[dc] = read(&ledger);
         reply
     }
 
-    fn local_now(&self, dc: usize) -> Millis {
-        Millis(self.now.0.saturating_add_signed(self.local_steps[dc]))
+    fn local_now(&self, dc: usize) -> Timestamp {
+        Timestamp(self.now.0.saturating_add_signed(self.local_steps[dc]))
     }
 
-    fn world_now(&self) -> Millis {
-        Millis(self.now.0.saturating_add_signed(self.world_step))
+    fn world_now(&self) -> Timestamp {
+        Timestamp(self.now.0.saturating_add_signed(self.world_step))
     }
 
     /// Nothing before any node has spoken.
@@ -367,14 +368,14 @@ impl World {
     fn tell_world(&mut self, request: &SyncRequest) -> Reply {
         let now = self.world_now();
         let mut ledger = read(&self.world);
-        let reply = ledger.handle_sync(request.clone(), LendingTerms::WORLD, now);
+        let reply = ledger.handle_sync(request.clone(), LeaseTerms::ROOT, now);
         self.world = read(&ledger);
         reply
     }
 
-    fn apply_up(&mut self, dc: usize, life: Life, reply: Reply) {
+    fn apply_up(&mut self, dc: usize, incarnation: Incarnation, reply: Reply) {
         // Whoever carries the reply knows for which record it is.
-        if self.local[dc].life() == life {
+        if self.local[dc].incarnation() == incarnation {
             let now = self.local_now(dc);
             self.local[dc].handle_upstream(reply, now);
             self.local[dc] = read(&self.local[dc]);
@@ -388,7 +389,7 @@ impl World {
             };
             let reply = self.tell_world(&request);
             let is_void = matches!(reply, Reply::Void { .. });
-            self.apply_up(dc, Life(request.child.0), reply);
+            self.apply_up(dc, Incarnation(request.child.0), reply);
             if !is_void {
                 break;
             }

@@ -2,26 +2,26 @@
 
 use anteroom_room::id::{DataCenterId, Epoch, VisitorId};
 use anteroom_room::ticket::{SEATS_MAX, Seat, Seats};
-use anteroom_room::time::Millis;
+use anteroom_room::time::Timestamp;
 
 use super::*;
 
-const BIRTH: BirthId = BirthId(42);
+const BIRTH: DeploymentId = DeploymentId(42);
 
 fn ticket() -> Ticket {
     let mut seats = Seats::default();
     for n in 0..u32::try_from(SEATS_MAX).unwrap() {
         seats.put(Seat {
             data_center: DataCenterId(n),
-            ends_at: Millis(u64::MAX - u64::from(n)),
+            ends_at: Timestamp(u64::MAX - u64::from(n)),
             epoch: Epoch(u32::MAX),
         });
     }
     Ticket {
         visitor: VisitorId([0xff; 16]),
-        bucket: Millis(1_694_432_754_000),
-        last_check_in_at: Millis(1_694_432_755_000),
-        accepted_at: Some(Millis(1_694_432_756_000)),
+        bucket: Timestamp(1_694_432_754_000),
+        last_check_in_at: Timestamp(1_694_432_755_000),
+        accepted_at: Some(Timestamp(1_694_432_756_000)),
         is_provisional: true,
         seats,
     }
@@ -77,7 +77,7 @@ fn another_room_another_cookie_and_another_birth_are_strangers() {
         let opened = ring.open(&sealed, BIRTH, &Binding::new(cookie, room));
         assert_eq!(opened, Err(OpenError::Forged));
     }
-    let opened = ring.open(&sealed, BirthId(43), &binding());
+    let opened = ring.open(&sealed, DeploymentId(43), &binding());
     assert_eq!(opened, Err(OpenError::OtherBirth));
 }
 

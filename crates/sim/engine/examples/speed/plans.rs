@@ -3,9 +3,9 @@
 //!
 //! Nothing goes wrong in either: faults are the business of the seeds.
 
-use anteroom_room::ledger::LendingTerms;
+use anteroom_room::ledger::LeaseTerms;
 use anteroom_room::rules::{AllocationKind, Limits, Rules};
-use anteroom_room::time::{Millis, Span};
+use anteroom_room::time::{DurationMs, Timestamp};
 use anteroom_sim::scenario::model::{
     Arrivals, Behaviour, DataCenterPlan, Delay, RatePoint, RoomPlan, Scenario,
 };
@@ -24,18 +24,18 @@ pub(crate) struct Size {
 }
 
 /// In the middle of a calendar minute, so that minutes change early.
-const STARTS_AT: Millis = Millis(1_694_432_754_000);
+const STARTS_AT: Timestamp = Timestamp(1_694_432_754_000);
 
 /// Many visitors at many nodes, the same everywhere; somewhat more come than may. Each node has the
 /// same work however many there are, so that what differs is the cost of a large deployment.
 pub(crate) fn even(size: Size) -> Scenario {
-    let length = Span::from_secs(u64::from(size.minutes) * 60);
+    let length = DurationMs::from_secs(u64::from(size.minutes) * 60);
     let per_minute = (size.visitors / size.minutes).max(1);
     let per_second = f64::from(size.visitors) / f64::from(size.minutes) / 60.0;
     let point = |at| RatePoint { at, per_second };
     Scenario {
         name: "even".to_owned(),
-        sample_every: Span::from_secs(60),
+        sample_every: DurationMs::from_secs(60),
         length,
         rooms: vec![RoomPlan {
             name: "shop".to_owned(),
@@ -45,9 +45,9 @@ pub(crate) fn even(size: Size) -> Scenario {
             }),
             arrivals: vec![Arrivals {
                 data_center: None,
-                points: vec![point(Span::ZERO), point(length)],
+                points: vec![point(DurationMs::ZERO), point(length)],
             }],
-            behaviour: behaviour(5.0, Span::from_secs(600)),
+            behaviour: behaviour(5.0, DurationMs::from_secs(600)),
         }],
         data_centers: (0..size.data_centers)
             .map(|index| data_center(index, size.nodes, 1.0, far(20, 40)))
@@ -57,14 +57,14 @@ pub(crate) fn even(size: Size) -> Scenario {
 }
 
 /// A sale in the whole world. Few data centers are large and many are small (the first has 31 times
-/// the visitors of the three hundredth), near and far from the world's store. The room fills to
+/// the visitors of the three hundredth), near and far from the global store. The room fills to
 /// 94 %; then nearly twice as many come for a twelfth of the time, and up to a million wait (of 20
 /// million visitors in an hour); then few come, until the line is gone.
 pub(crate) fn world(size: Size) -> Scenario {
-    let length = Span::from_secs(u64::from(size.minutes) * 60);
+    let length = DurationMs::from_secs(u64::from(size.minutes) * 60);
     let mean = f64::from(size.visitors) / length.0 as f64 * 1e3;
     let point = |sixtieths: u64, times: f64| RatePoint {
-        at: Span(length.0 * sixtieths / 60),
+        at: DurationMs(length.0 * sixtieths / 60),
         per_second: mean * times,
     };
     // On average as many as the mean: 50 * 0.99 + 5 * 1.75 + 5 * 0.35 = 60.
@@ -82,7 +82,7 @@ pub(crate) fn world(size: Size) -> Scenario {
     Scenario {
         name: "world".to_owned(),
         // Often enough to see how many wait at most.
-        sample_every: Span::from_secs(10),
+        sample_every: DurationMs::from_secs(10),
         length,
         rooms: vec![RoomPlan {
             name: "shop".to_owned(),
@@ -97,7 +97,7 @@ pub(crate) fn world(size: Size) -> Scenario {
                 data_center: None,
                 points,
             }],
-            behaviour: behaviour(3.0, Span::from_secs(1_800)),
+            behaviour: behaviour(3.0, DurationMs::from_secs(1_800)),
         }],
         data_centers: (0..size.data_centers)
             .map(|index| {
@@ -117,9 +117,9 @@ fn nothing() -> Scenario {
         about: String::new(),
         seed: 1,
         starts_at: STARTS_AT,
-        length: Span::ZERO,
-        sample_every: Span::ZERO,
-        world_lease: LendingTerms::WORLD.ttl,
+        length: DurationMs::ZERO,
+        sample_every: DurationMs::ZERO,
+        global_lease: LeaseTerms::ROOT.ttl,
         compare: vec![AllocationKind::Leases],
         rooms: Vec::new(),
         data_centers: Vec::new(),
@@ -130,15 +130,15 @@ fn nothing() -> Scenario {
 fn rules(limits: Limits) -> Rules {
     Rules {
         limits,
-        session_duration: Span::from_secs(300),
+        session_duration: DurationMs::from_secs(300),
         ..Rules::default()
     }
 }
 
-fn behaviour(pages: f64, patience: Span) -> Behaviour {
+fn behaviour(pages: f64, patience: DurationMs) -> Behaviour {
     Behaviour {
         pages,
-        think_time: Span::from_secs(20),
+        think_time: DurationMs::from_secs(20),
         parallel_requests: 2,
         second_tab: 0.0,
         patience: Some(patience),
@@ -153,17 +153,17 @@ fn behaviour(pages: f64, patience: Span) -> Behaviour {
 
 const fn far(from_ms: u64, to_ms: u64) -> Delay {
     Delay {
-        from: Span(from_ms),
-        to: Span(to_ms),
+        from: DurationMs(from_ms),
+        to: DurationMs(to_ms),
     }
 }
 
-fn data_center(index: u32, nodes: u32, share: f64, to_world: Delay) -> DataCenterPlan {
+fn data_center(index: u32, nodes: u32, share: f64, to_global: Delay) -> DataCenterPlan {
     DataCenterPlan {
         name: format!("dc{index}"),
         nodes,
         share,
         to_store: far(1, 2),
-        to_world,
+        to_global,
     }
 }

@@ -26,7 +26,7 @@ pub(crate) struct Measured {
     /// The most who waited at the end of a sample.
     waiting_max: u32,
     /// Of the last run.
-    figures: Figures,
+    stats: Figures,
     /// Of all runs; a hundred of each at most.
     pub(crate) broken: Vec<Violation>,
 }
@@ -47,17 +47,17 @@ impl Measured {
             },
             peak_bytes: None,
             waiting_max: 0,
-            figures: Figures::default(),
+            stats: Figures::default(),
             broken: Vec::new(),
         }
     }
 
     pub(crate) fn add(&mut self, outcome: Outcome) {
         self.runs += 1;
-        self.events += outcome.figures.events;
+        self.events += outcome.stats.events;
         let waiting = outcome.samples.iter().map(|sample| sample.waiting).max();
         self.waiting_max = self.waiting_max.max(waiting.unwrap_or(0));
-        self.figures = outcome.figures;
+        self.stats = outcome.stats;
         self.broken.extend(outcome.violations);
     }
 
@@ -69,50 +69,50 @@ impl Measured {
 
 impl fmt::Display for Measured {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let figures = &self.figures;
+        let stats = &self.stats;
         let nodes = u64::from(self.data_centers) * u64::from(self.nodes_per_data_center);
         writeln!(
             f,
             "{} data centers, {nodes} nodes, {} visitors in {} minutes, {} run(s)",
-            self.data_centers, figures.visitors, self.minutes, self.runs
+            self.data_centers, stats.visitors, self.minutes, self.runs
         )?;
         writeln!(
             f,
             "inside at most {} of {} seats; above the limit by {}",
-            figures.inside_max, self.total_active_users, figures.above_seats
+            stats.inside_max, self.total_active_users, stats.above_seats
         )?;
         writeln!(
             f,
             "admitted in a minute at most {} of {}; above the limit by {}",
-            figures.admitted_in_a_minute_max, self.new_users_per_minute, figures.above_rate
+            stats.admitted_in_a_minute_max, self.new_users_per_minute, stats.above_rate
         )?;
         self.fmt_broken(f)?;
         writeln!(
             f,
             "waiting at most {}; {} admitted, {} left while they waited, {} thrown out",
-            self.waiting_max, figures.admitted, figures.abandoned, figures.thrown_out
+            self.waiting_max, stats.admitted, stats.abandoned, stats.thrown_out
         )?;
         writeln!(
             f,
             "fill while overloaded {}; utilization at the first queue {}; queued although free {}",
-            share(figures.fill_while_overloaded),
-            share(figures.utilization_at_first_queue),
-            share(Some(figures.queued_although_free)),
+            share(stats.fill_while_overloaded),
+            share(stats.utilization_at_first_queue),
+            share(Some(stats.queued_although_free)),
         )?;
         writeln!(
             f,
             "wait p50 {}, p90 {}, p99 {}, max {}; order inversion p99 {}",
-            secs(figures.wait_ms_p50),
-            secs(figures.wait_ms_p90),
-            secs(figures.wait_ms_p99),
-            secs(figures.wait_ms_max),
-            secs(figures.order_inversion_ms_p99),
+            secs(stats.wait_ms_p50),
+            secs(stats.wait_ms_p90),
+            secs(stats.wait_ms_p99),
+            secs(stats.wait_ms_max),
+            secs(stats.order_inversion_ms_p99),
         )?;
         writeln!(
             f,
             "store calls: {:.2} per node and second, {:.2} per data center and second to the \
              world's",
-            figures.local_calls_per_node_and_second, figures.world_calls_per_data_center_and_second
+            stats.local_calls_per_node_and_second, stats.global_calls_per_data_center_and_second
         )?;
         let cost = self.cost;
         writeln!(

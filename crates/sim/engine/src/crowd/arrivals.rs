@@ -1,14 +1,14 @@
 //! When does the next newcomer come? Independent arrivals at a rate that is linear between points.
 
-use anteroom_room::time::{Millis, Span};
+use anteroom_room::time::{DurationMs, Timestamp};
 
-use crate::dice::{Dice, Draw, Purpose, whole};
+use crate::rng::{Dice, Draw, Purpose, whole};
 use crate::scenario::model::{Arrivals, RatePoint};
 
 /// One stream of newcomers, in order of time.
 #[derive(Debug)]
 pub(crate) struct Stream {
-    dice: Dice,
+    rng: Dice,
     /// Index of the only data center that they come to.
     pub(crate) data_center: Option<usize>,
     points: Vec<RatePoint>,
@@ -21,7 +21,7 @@ pub(crate) struct Stream {
 impl Stream {
     pub(crate) fn new(arrivals: &Arrivals, seed: u64, number: u32) -> Self {
         Self {
-            dice: Dice::new(seed, Purpose::Arrivals(number)),
+            rng: Dice::new(seed, Purpose::Arrivals(number)),
             data_center: arrivals.data_center,
             points: arrivals.points.clone(),
             piece: 0,
@@ -33,14 +33,14 @@ impl Stream {
     ///
     /// By thinning: candidates come at the piece's highest rate, and each is real with the
     /// probability that its moment's rate has of the highest.
-    pub(crate) fn next(&mut self, starts_at: Millis) -> Option<Millis> {
+    pub(crate) fn next(&mut self, starts_at: Timestamp) -> Option<Timestamp> {
         loop {
             let from = *self.points.get(self.piece)?;
             let to = *self.points.get(self.piece + 1)?;
             let (start, end) = (from.at.0 as f64, to.at.0 as f64);
             let highest = from.per_second.max(to.per_second) / 1_000.0;
             let gap = if highest > 0.0 {
-                self.dice.exponential(1.0 / highest)
+                self.rng.exponential(1.0 / highest)
             } else {
                 f64::INFINITY
             };
@@ -52,16 +52,16 @@ impl Stream {
             self.at += gap;
             let slope = (to.per_second - from.per_second) / (end - start);
             let rate = (from.per_second + slope * (self.at - start)) / 1_000.0;
-            if from.per_second.total_cmp(&to.per_second).is_eq() || self.dice.chance(rate / highest)
+            if from.per_second.total_cmp(&to.per_second).is_eq() || self.rng.chance(rate / highest)
             {
-                return Some(starts_at + Span(whole(self.at)));
+                return Some(starts_at + DurationMs(whole(self.at)));
             }
         }
     }
 
     /// The stream of chances from which a newcomer's nature is drawn.
-    pub(crate) fn dice(&mut self) -> &mut Dice {
-        &mut self.dice
+    pub(crate) fn rng(&mut self) -> &mut Dice {
+        &mut self.rng
     }
 }
 
@@ -71,7 +71,7 @@ mod tests {
 
     fn count(points: &[(u64, f64)], range: std::ops::Range<u64>) -> usize {
         let points = points.iter().map(|&(secs, per_second)| RatePoint {
-            at: Span::from_secs(secs),
+            at: DurationMs::from_secs(secs),
             per_second,
         });
         let arrivals = Arrivals {
@@ -79,7 +79,7 @@ mod tests {
             points: points.collect(),
         };
         let mut stream = Stream::new(&arrivals, 1, 0);
-        let all = std::iter::from_fn(|| stream.next(Millis(0)));
+        let all = std::iter::from_fn(|| stream.next(Timestamp(0)));
         all.filter(|at| range.contains(&(at.0 / 1_000))).count()
     }
 

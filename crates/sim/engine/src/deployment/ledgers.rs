@@ -9,13 +9,14 @@ mod history;
 use std::collections::BTreeMap;
 
 use anteroom_room::allocation::CounterKey;
-use anteroom_room::id::{DataCenterId, Life};
-use anteroom_room::ledger::{Ledger, LendingTerms, UPSTREAM_PERIOD};
+use anteroom_room::id::{DataCenterId, Incarnation};
+use anteroom_room::ledger::{LeaseTerms, Ledger, UPSTREAM_PERIOD};
 use anteroom_room::ledger_call::{
-    Deed, Exchange, Expected, FirstStart, Identity, Kept, LedgerRole, Opening, RecordVersion, Seen,
+    Exchange, Expected, FirstStart, Identity, Kept, LedgerOperation, LedgerRole, Opening,
+    RecordVersion, Seen,
 };
 use anteroom_room::sync::{Reply, SyncRequest};
-use anteroom_room::time::{Millis, Span};
+use anteroom_room::time::{DurationMs, Timestamp};
 
 use crate::judge::idle::Uses;
 use crate::recording::{Found, Recorder, Recording};
@@ -24,14 +25,14 @@ use history::History;
 
 /// How long a free slot may go unnoticed: the quarter of a second that a visitor may wait, and the
 /// half during which a node believes that its parent is dry.
-const UNNOTICED: Span = Span(750);
+const UNNOTICED: DurationMs = DurationMs(750);
 /// The same where a data center believes for two periods of its own that the world is dry.
-const UNNOTICED_BELOW_WORLD: Span = Span(2_750);
+const UNNOTICED_BELOW_GLOBAL: DurationMs = DurationMs(2_750);
 
-/// All stores: one in each data center, and the world's behind them.
+/// All stores: one in each data center, and the root's behind them.
 #[derive(Debug)]
 pub(crate) struct Stores {
-    /// Empty where the only data center's store is the world's.
+    /// Empty where the only data center's store is the root's.
     locals: Vec<Store>,
     root: Store,
 }
@@ -49,9 +50,9 @@ pub(crate) struct Store {
     nothing: Ledger,
     counters: BTreeMap<CounterKey, u64>,
     clock_error_ms: i64,
-    down_until: Millis,
+    down_until: Timestamp,
     /// Since when, by true time, it has had a free seat and a free admission after every answer.
-    free_since: Option<Millis>,
+    free_since: Option<Timestamp>,
     history: Option<History>,
     /// For the judge: what it has handed on, and what it was asked for in vain.
     uses: Uses,
@@ -81,7 +82,7 @@ pub(crate) struct Loaded {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Draft {
     pub(crate) expected: Expected,
-    pub(crate) now: Millis,
+    pub(crate) now: Timestamp,
     pub(crate) opening: Opening,
 }
 
@@ -96,14 +97,14 @@ pub(crate) enum Outcome {
 impl Stores {
     pub(crate) fn new(scenario: &Scenario) -> Self {
         let is_one = match scenario.data_centers.as_slice() {
-            [only] => only.to_world.to == Span::ZERO,
+            [only] => only.to_global.to == DurationMs::ZERO,
             _ => false,
         };
         let lending = if is_one {
-            LendingTerms::default()
+            LeaseTerms::default()
         } else {
-            LendingTerms {
-                ttl: scenario.world_lease,
+            LeaseTerms {
+                ttl: scenario.global_lease,
             }
         };
         let count = if is_one {
@@ -129,7 +130,7 @@ impl Stores {
         Self { locals, root }
     }
 
-    /// Whether data centers have ledgers of their own below the world's.
+    /// Whether data centers have ledgers of their own below the root's.
     pub(crate) fn has_two_levels(&self) -> bool {
         !self.locals.is_empty()
     }
@@ -148,7 +149,7 @@ impl Stores {
     }
 
     /// The store whose ledger lends what the limits allow.
-    pub(crate) fn world(&mut self) -> &mut Store {
+    pub(crate) fn global(&mut self) -> &mut Store {
         &mut self.root
     }
 
@@ -179,7 +180,7 @@ impl Stores {
     pub(crate) fn at(&mut self, place: StorePlace) -> &mut Store {
         match place {
             StorePlace::Local(index) => self.local(u32::try_from(index).unwrap_or(u32::MAX)),
-            StorePlace::World => self.world(),
+            StorePlace::World => self.global(),
         }
     }
 
@@ -191,7 +192,7 @@ impl Stores {
         self.root.record(StorePlace::World);
     }
 
-    /// What was kept: of each store, the world's last.
+    /// What was kept: of each store, the root's last.
     pub(crate) fn into_recordings(self) -> Vec<Recording> {
         let stores = self.locals.into_iter().chain([self.root]);
         let recorders = stores.filter_map(|store| store.recorder);
@@ -199,21 +200,21 @@ impl Stores {
     }
 
     /// The longest time for which anything is lent.
-    pub(crate) fn longest_lease(&self) -> Span {
+    pub(crate) fn longest_lease(&self) -> DurationMs {
         self.root.role.lending().ttl
     }
 
     /// How long a free slot may go unnoticed.
-    pub(crate) fn unnoticed(&self) -> Span {
+    pub(crate) fn unnoticed(&self) -> DurationMs {
         if self.has_two_levels() {
-            UNNOTICED_BELOW_WORLD
+            UNNOTICED_BELOW_GLOBAL
         } else {
             UNNOTICED
         }
     }
 
     /// Whether the root has had a slot to lend since `since`, without a pause.
-    pub(crate) fn has_been_free_at_root_since(&self, since: Millis, now: Millis) -> bool {
+    pub(crate) fn has_been_free_at_root_since(&self, since: Timestamp, now: Timestamp) -> bool {
         self.root.has_been_free_since(since, now)
     }
 
@@ -221,8 +222,8 @@ impl Stores {
     pub(crate) fn has_been_free_nearby_since(
         &self,
         data_center: u32,
-        since: Millis,
-        now: Millis,
+        since: Timestamp,
+        now: Timestamp,
     ) -> bool {
         let local = self.locals.get(data_center as usize);
         local.is_some_and(|local| local.has_been_free_since(since, now))
@@ -240,13 +241,13 @@ impl Store {
             // A first start, of which everybody knows that it is the first.
             kept: Kept {
                 keeper: identity,
-                since: Millis::ZERO,
+                since: Timestamp::ZERO,
                 is_first: true,
             },
             nothing: Ledger::new(),
             counters: BTreeMap::new(),
             clock_error_ms: 0,
-            down_until: Millis::ZERO,
+            down_until: Timestamp::ZERO,
             free_since: None,
             kept_lately: None,
             history,
@@ -267,21 +268,21 @@ impl Store {
             .map_or(&self.nothing, |record| &record.ledger)
     }
 
-    fn is_down(&self, now: Millis) -> bool {
+    fn is_down(&self, now: Timestamp) -> bool {
         now < self.down_until
     }
 
-    fn clock(&self, now: Millis) -> Millis {
-        Millis(now.0.saturating_add_signed(self.clock_error_ms))
+    fn clock(&self, now: Timestamp) -> Timestamp {
+        Timestamp(now.0.saturating_add_signed(self.clock_error_ms))
     }
 
     fn record(&mut self, place: StorePlace) {
-        let recorder = Recorder::new(place, self.role, Life::ALONE);
+        let recorder = Recorder::new(place, self.role, Incarnation::ALONE);
         self.recorder = Some(Box::new(recorder));
     }
 
     /// What a caller is told who wants to decide. `None`: the store is down.
-    pub(crate) fn load(&mut self, now: Millis) -> Option<Loaded> {
+    pub(crate) fn load(&mut self, now: Timestamp) -> Option<Loaded> {
         if self.is_down(now) {
             return None;
         }
@@ -303,7 +304,7 @@ impl Store {
         })
     }
 
-    fn seen(&self, now: Millis) -> Seen {
+    fn seen(&self, now: Timestamp) -> Seen {
         let version = self.record.as_ref().map_or(0, |_| self.version);
         Seen {
             expected: Expected {
@@ -317,7 +318,12 @@ impl Store {
 
     /// Writes what follows from a deed, if the record is still the one that the caller saw.
     /// `None`: the store is down.
-    pub(crate) fn write(&mut self, draft: Draft, deed: &Deed, now: Millis) -> Option<Outcome> {
+    pub(crate) fn write(
+        &mut self,
+        draft: Draft,
+        deed: &LedgerOperation,
+        now: Timestamp,
+    ) -> Option<Outcome> {
         if self.is_down(now) {
             return None;
         }
@@ -343,9 +349,9 @@ impl Store {
         self.version += 1;
         let keeper = self.identity;
         self.record = Some(Record { ledger, keeper });
-        if let (Deed::Sync { request, .. }, Some(exchange)) = (deed, &exchange) {
+        if let (LedgerOperation::Sync { request, .. }, Some(exchange)) = (deed, &exchange) {
             self.note_sync(request, exchange, now);
-            if exchange.errand.is_some() {
+            if exchange.upstream_sync.is_some() {
                 self.kept_lately = self.kept_now(now);
             }
         }
@@ -362,27 +368,35 @@ impl Store {
             .map(|record| Box::new(record.ledger.clone()));
         match (opening, before) {
             (Opening::AsLeft | Opening::Alone, _) => {}
-            (Opening::Below(life, _) | Opening::Epoch(life, _), Some(record)) => {
-                recorder.note_damage(Found::Older { record, life });
+            (Opening::Below(incarnation, _) | Opening::Epoch(incarnation, _), Some(record)) => {
+                recorder.note_damage(Found::Older {
+                    record,
+                    incarnation,
+                });
             }
-            (Opening::First(life) | Opening::Below(life, _), None) if self.version == 0 => {
-                recorder.note_first_life(life);
+            (Opening::First(incarnation) | Opening::Below(incarnation, _), None)
+                if self.version == 0 =>
+            {
+                recorder.note_first_incarnation(incarnation);
             }
             (
-                Opening::First(life)
-                | Opening::Below(life, _)
-                | Opening::FoundEmpty(life, _)
-                | Opening::Epoch(life, _),
+                Opening::First(incarnation)
+                | Opening::Below(incarnation, _)
+                | Opening::FoundEmpty(incarnation, _)
+                | Opening::Epoch(incarnation, _),
                 _,
             ) => {
                 let is_first = matches!(opening, Opening::First(_));
-                recorder.note_damage(Found::Nothing { life, is_first });
+                recorder.note_damage(Found::Nothing {
+                    incarnation,
+                    is_first,
+                });
             }
         }
     }
 
-    fn note_sync(&mut self, request: &SyncRequest, exchange: &Exchange, now: Millis) {
-        if let Reply::Lent(answer) = &exchange.reply {
+    fn note_sync(&mut self, request: &SyncRequest, exchange: &Exchange, now: Timestamp) {
+        if let Reply::Granted(answer) = &exchange.reply {
             let asked = request.wants.slots.saturating_sub(request.held.seats);
             // Where somebody asks, it may fetch half as many more, and two.
             let ahead = asked / 2 + 2 * u32::from(asked > 0);
@@ -401,23 +415,23 @@ impl Store {
         self.kept_lately.take()
     }
 
-    fn kept_now(&mut self, now: Millis) -> Option<(u32, u32)> {
+    fn kept_now(&mut self, now: Timestamp) -> Option<(u32, u32)> {
         let used = self.uses.tell(now);
         let ledger = self.ledger();
         let upstream = ledger.upstream()?;
-        let world = &upstream.outlook;
-        let is_scarce = world.waiting > 0 || world.seats_free.min(world.admissions_free) == 0;
+        let global = &upstream.snapshot;
+        let is_scarce = global.waiting > 0 || global.seats_free.min(global.admissions_free) == 0;
         let wants = ledger.unmet();
         let kept = upstream.lease.held().seats;
         let kept = kept.saturating_sub(wants.first.saturating_add(wants.later));
         // Far from the root, slots of those who are called lie ready for them.
-        let called = world.watermark.count(ledger.waiting());
+        let called = global.watermark.count(ledger.waiting());
         let kept = kept.saturating_sub(called);
         is_scarce.then_some((kept, used))
     }
 
     /// The next number of a counter; `None`: the store is down.
-    pub(crate) fn take_number(&mut self, key: CounterKey, now: Millis) -> Option<u64> {
+    pub(crate) fn take_number(&mut self, key: CounterKey, now: Timestamp) -> Option<u64> {
         if self.is_down(now) {
             return None;
         }
@@ -427,12 +441,12 @@ impl Store {
         Some(number)
     }
 
-    pub(crate) fn take_down(&mut self, until: Millis) {
+    pub(crate) fn take_down(&mut self, until: Timestamp) {
         self.down_until = self.down_until.max(until);
     }
 
     /// The store comes back empty, as another server. A node puts the deployment's record back.
-    pub(crate) fn wipe(&mut self, now: Millis) {
+    pub(crate) fn wipe(&mut self, now: Timestamp) {
         self.become_another();
         self.record = None;
         self.version += 1;
@@ -445,7 +459,7 @@ impl Store {
     }
 
     /// A replica takes over that has not got the last writes.
-    pub(crate) fn lose_writes(&mut self, last: Span, now: Millis) {
+    pub(crate) fn lose_writes(&mut self, last: DurationMs, now: Timestamp) {
         let old = self.history.as_mut().and_then(|h| h.before(now - last));
         if let (Some(ledger), Some(record)) = (old, &mut self.record) {
             record.ledger = ledger;
@@ -463,13 +477,13 @@ impl Store {
         self.clock_error_ms = self.clock_error_ms.saturating_add(by_ms);
     }
 
-    fn has_been_free_since(&self, since: Millis, now: Millis) -> bool {
+    fn has_been_free_since(&self, since: Timestamp, now: Timestamp) -> bool {
         let has_been = self.free_since.is_some_and(|at| at <= since);
         has_been && !self.is_down(now) && self.is_free(now)
     }
 
     /// Whether it has a seat and an admission to lend, at a time by the clocks that write tickets.
-    fn is_free(&self, at: Millis) -> bool {
+    fn is_free(&self, at: Timestamp) -> bool {
         let ledger = self.ledger();
         let upstream = ledger.upstream();
         upstream.is_none_or(|upstream| upstream.lease.is_live(at))

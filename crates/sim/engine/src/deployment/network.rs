@@ -1,28 +1,28 @@
 //! How long does a message travel, and does it arrive at all, or twice?
 
-use anteroom_room::time::{Millis, Span};
+use anteroom_room::time::{DurationMs, Timestamp};
 
-use crate::dice::{Dice, Draw, Purpose};
+use crate::rng::{Dice, Draw, Purpose};
 use crate::scenario::model::{Delay, Scenario};
 
 /// The network between nodes and stores.
 #[derive(Debug)]
 pub(crate) struct Network {
-    dice: Dice,
+    rng: Dice,
     bad: Option<Bad>,
-    bad_until: Millis,
-    world_cuts: Vec<Cuts>,
+    bad_until: Timestamp,
+    global_cuts: Vec<Cuts>,
 }
 
 /// Until when a link is cut.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Cuts {
-    all: Millis,
-    answers: Millis,
+    all: Timestamp,
+    answers: Timestamp,
 }
 
 impl Cuts {
-    pub(crate) fn cut(&mut self, answers_only: bool, until: Millis) {
+    pub(crate) fn cut(&mut self, answers_only: bool, until: Timestamp) {
         let end = if answers_only {
             &mut self.answers
         } else {
@@ -32,7 +32,7 @@ impl Cuts {
     }
 
     /// Whether a message passes; `is_answer` of one that says what was written.
-    pub(crate) fn passes(self, is_answer: bool, now: Millis) -> bool {
+    pub(crate) fn passes(self, is_answer: bool, now: Timestamp) -> bool {
         now >= self.all && !(is_answer && now < self.answers)
     }
 }
@@ -42,61 +42,61 @@ impl Cuts {
 pub(crate) struct Bad {
     pub(crate) lost: f64,
     pub(crate) doubled: f64,
-    pub(crate) delayed: Span,
+    pub(crate) delayed: DurationMs,
 }
 
 /// When the copies of one message arrive, counted from now.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Copies {
-    pub(crate) first: Option<Span>,
-    pub(crate) second: Option<Span>,
+    pub(crate) first: Option<DurationMs>,
+    pub(crate) second: Option<DurationMs>,
 }
 
 impl Network {
     pub(crate) fn new(scenario: &Scenario) -> Self {
         Self {
-            dice: Dice::new(scenario.seed, Purpose::Network),
+            rng: Dice::new(scenario.seed, Purpose::Network),
             bad: None,
-            bad_until: Millis::ZERO,
-            world_cuts: vec![Cuts::default(); scenario.data_centers.len()],
+            bad_until: Timestamp::ZERO,
+            global_cuts: vec![Cuts::default(); scenario.data_centers.len()],
         }
     }
 
-    pub(crate) fn make_bad(&mut self, bad: Bad, until: Millis) {
+    pub(crate) fn make_bad(&mut self, bad: Bad, until: Timestamp) {
         self.bad = Some(bad);
         self.bad_until = until;
     }
 
-    pub(crate) fn cut_world(&mut self, data_center: usize, answers_only: bool, until: Millis) {
-        if let Some(cuts) = self.world_cuts.get_mut(data_center) {
+    pub(crate) fn cut_global(&mut self, data_center: usize, answers_only: bool, until: Timestamp) {
+        if let Some(cuts) = self.global_cuts.get_mut(data_center) {
             cuts.cut(answers_only, until);
         }
     }
 
-    /// The link between a data center and the world's store.
-    pub(crate) fn world_cuts(&self, data_center: u32) -> Cuts {
-        self.world_cuts[data_center as usize]
+    /// The link between a data center and the global store.
+    pub(crate) fn global_cuts(&self, data_center: u32) -> Cuts {
+        self.global_cuts[data_center as usize]
     }
 
     /// Sends a message over a link that is not cut.
-    pub(crate) fn send(&mut self, delay: Delay, now: Millis) -> Copies {
+    pub(crate) fn send(&mut self, delay: Delay, now: Timestamp) -> Copies {
         let Some(bad) = self.bad.filter(|_| now < self.bad_until) else {
             return Copies {
-                first: Some(self.dice.between(delay.from, delay.to)),
+                first: Some(self.rng.between(delay.from, delay.to)),
                 second: None,
             };
         };
-        let is_doubled = self.dice.chance(bad.doubled);
+        let is_doubled = self.rng.chance(bad.doubled);
         Copies {
             first: self.one(delay, bad),
             second: is_doubled.then(|| self.one(delay, bad)).flatten(),
         }
     }
 
-    fn one(&mut self, delay: Delay, bad: Bad) -> Option<Span> {
-        let travel = self.dice.between(delay.from, delay.to);
-        let extra = self.dice.between(Span::ZERO, bad.delayed);
-        (!self.dice.chance(bad.lost)).then_some(travel + extra)
+    fn one(&mut self, delay: Delay, bad: Bad) -> Option<DurationMs> {
+        let travel = self.rng.between(delay.from, delay.to);
+        let extra = self.rng.between(DurationMs::ZERO, bad.delayed);
+        (!self.rng.chance(bad.lost)).then_some(travel + extra)
     }
 }
 

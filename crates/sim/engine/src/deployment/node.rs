@@ -4,19 +4,19 @@
 //! What is asked, in which order and when, is the core's; here it is only driven.
 
 use anteroom_room::allocation::CounterKey;
-use anteroom_room::decision::Place;
+use anteroom_room::decision::QueuePosition;
 use anteroom_room::id::{NodeId, VisitorId};
-pub(crate) use anteroom_room::room::passage::MetAs;
-use anteroom_room::room::passage::{Arriving, Intent, Passage, Step};
+pub(crate) use anteroom_room::room::passage::VisitorState;
+use anteroom_room::room::passage::{ArrivalKind, Intent, RequestFlow, Step};
 use anteroom_room::room::revoked_visitors::RevokedVisitors;
 use anteroom_room::room::syncing::SYNC_PERIOD;
 use anteroom_room::room::view::View;
 use anteroom_room::room::{Capacity, Predecessors, Room, RoomIdentity};
 use anteroom_room::rules::Rules;
 use anteroom_room::sync::Revocation;
-use anteroom_room::sync_loop::{Patience, SyncLoop};
+use anteroom_room::sync_loop::{SyncLoop, WaitDeadline};
 use anteroom_room::ticket::Ticket;
-use anteroom_room::time::Millis;
+use anteroom_room::time::Timestamp;
 
 use crate::deployment::network::Cuts;
 use crate::judge::idle::Uses;
@@ -32,17 +32,17 @@ pub(crate) struct Node {
     pub(crate) rules: Rules,
     pub(crate) data_center: u32,
     /// Rises with every start; what was meant for a former life is dropped.
-    pub(crate) life: u32,
+    pub(crate) incarnation: u32,
     pub(crate) state: NodeState,
     /// It stands still until then.
-    pub(crate) paused_until: Millis,
+    pub(crate) paused_until: Timestamp,
     /// The link between it and its store.
     pub(crate) cuts: Cuts,
     pub(crate) clock: Clock,
     /// Requests that wait for the end of a sync, by its number.
     pub(crate) waiting: Vec<(Key, u64)>,
     /// When its loop is to be looked at next, as far as that is planned.
-    pub(crate) looked_at: Option<Millis>,
+    pub(crate) looked_at: Option<Timestamp>,
     folder: Folder,
     is_paced: bool,
     process: NodeId,
@@ -66,11 +66,11 @@ pub(crate) enum NodeState {
 struct Folder {
     dead: Vec<NodeId>,
     /// Until when one of them was in touch that the ledger still counts.
-    in_touch_until: Option<Millis>,
+    in_touch_until: Option<Timestamp>,
     /// Which tickets they refused.
     revoked: Vec<Revocation>,
     /// The same of the process that runs now.
-    own_in_touch_until: Option<Millis>,
+    own_in_touch_until: Option<Timestamp>,
     /// Which tickets that one refuses.
     own_revoked: RevokedVisitors,
 }
@@ -81,20 +81,20 @@ pub(crate) struct Clock {
     error_ms: i64,
     /// How much faster than true time it runs, in parts per million, and since when.
     drifts_ppm: i64,
-    drifts_since: Millis,
-    newest: Millis,
+    drifts_since: Timestamp,
+    newest: Timestamp,
 }
 
 impl Clock {
-    pub(crate) fn read(&mut self, now: Millis) -> Millis {
+    pub(crate) fn read(&mut self, now: Timestamp) -> Timestamp {
         let drifting_for = i64::try_from(now.since(self.drifts_since).0).unwrap_or(i64::MAX);
         let drifted = drifting_for.saturating_mul(self.drifts_ppm) / 1_000_000;
-        let shown = Millis(now.0.saturating_add_signed(self.error_ms + drifted));
+        let shown = Timestamp(now.0.saturating_add_signed(self.error_ms + drifted));
         self.newest = self.newest.max(shown);
         self.newest
     }
 
-    pub(crate) fn set_error(&mut self, by_ms: i64, drifts_ppm: i32, now: Millis) {
+    pub(crate) fn set_error(&mut self, by_ms: i64, drifts_ppm: i32, now: Timestamp) {
         self.error_ms = by_ms;
         self.drifts_ppm = i64::from(drifts_ppm);
         self.drifts_since = now;
@@ -102,7 +102,7 @@ impl Clock {
 
     /// A new life reads the clock as it is.
     pub(crate) fn restart(&mut self) {
-        self.newest = Millis::ZERO;
+        self.newest = Timestamp::ZERO;
     }
 }
 
@@ -114,13 +114,13 @@ pub(crate) struct Request {
     pub(crate) owner: Key,
     pub(crate) node: u32,
     /// The life of the node that it reached.
-    pub(crate) life: u32,
-    pub(crate) arrived_at: Millis,
+    pub(crate) incarnation: u32,
+    pub(crate) arrived_at: Timestamp,
     pub(crate) ticket: Option<Ticket>,
     /// How far it has come.
-    pub(crate) passage: Passage,
+    pub(crate) passage: RequestFlow,
     /// How long it waits for its node's parent, and how often.
-    pub(crate) patience: Patience,
+    pub(crate) patience: WaitDeadline,
     pub(crate) asked: u8,
     /// A number that it waits for or has taken.
     pub(crate) number: Option<(CounterKey, Option<u64>)>,
@@ -138,8 +138,8 @@ pub(crate) struct Sent {
 
 impl Request {
     /// A request that reaches a node now.
-    pub(crate) fn new(sent: Sent, (node, met): (u32, &Node), now: Millis) -> Self {
-        let passage = Passage::new(Arriving {
+    pub(crate) fn new(sent: Sent, (node, met): (u32, &Node), now: Timestamp) -> Self {
+        let passage = RequestFlow::new(ArrivalKind {
             ticket: sent.ticket,
             fresh: sent.fresh,
             is_navigation: sent.role != Role::Part,
@@ -153,7 +153,7 @@ impl Request {
             role: sent.role,
             owner: sent.owner,
             node,
-            life: met.life,
+            incarnation: met.incarnation,
             arrived_at: now,
             ticket: sent.ticket,
             passage,
@@ -179,11 +179,11 @@ pub(crate) enum Role {
 
 /// What a node says.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Said {
+pub(crate) enum NodeReply {
     Pass,
     Renewed(Ticket),
     Admit(Ticket),
-    Queue(Option<Ticket>, Place),
+    Queue(Option<Ticket>, QueuePosition),
     AskParent,
     TakeNumber(CounterKey),
 }
@@ -194,7 +194,7 @@ impl Node {
         data_center: u32,
         rules: Rules,
         is_paced: bool,
-        now: Millis,
+        now: Timestamp,
     ) -> Self {
         let before = Predecessors::default();
         let room = Room::new(identity, before, rules, Capacity::default(), now);
@@ -204,9 +204,9 @@ impl Node {
             sync_loop: SyncLoop::new(is_paced, now),
             rules,
             data_center,
-            life: 0,
+            incarnation: 0,
             state: NodeState::Running,
-            paused_until: Millis::ZERO,
+            paused_until: Timestamp::ZERO,
             cuts: Cuts::default(),
             clock: Clock::default(),
             waiting: Vec::new(),
@@ -219,7 +219,7 @@ impl Node {
     }
 
     /// Starts a new life, which knows nothing of the last one but its name.
-    pub(crate) fn start(&mut self, identity: RoomIdentity, now: Millis) {
+    pub(crate) fn start(&mut self, identity: RoomIdentity, now: Timestamp) {
         self.clock.restart();
         let before = Predecessors {
             dead: self.folder.dead.clone(),
@@ -238,7 +238,7 @@ impl Node {
     /// Ends this life. Who waited for an answer gets none.
     pub(crate) fn stop(&mut self) {
         self.state = NodeState::Stopped;
-        self.life += 1;
+        self.incarnation += 1;
         self.looked_at = None;
         self.waiting.clear();
         self.folder.dead.push(self.process);
@@ -288,9 +288,9 @@ impl Node {
     pub(crate) fn ask(
         &mut self,
         request: &mut Request,
-        now: Millis,
-        started_at: Millis,
-    ) -> (Said, MetAs) {
+        now: Timestamp,
+        started_at: Timestamp,
+    ) -> (NodeReply, VisitorState) {
         let accepted = request.ticket.filter(|ticket| ticket.accepted_at.is_some());
         let is_navigation = request.role != Role::Part;
         if let Some(ticket) = accepted.filter(|_| request.asked == 0)
@@ -299,7 +299,7 @@ impl Node {
                 .pass_at_once(&ticket, is_navigation, now)
                 .is_some()
         {
-            return (Said::Pass, MetAs::Inside);
+            return (NodeReply::Pass, VisitorState::Inside);
         }
         let mut met_as = request.passage.met_as();
         let mut step = match request.number.take() {
@@ -310,7 +310,7 @@ impl Node {
             request.patience = self.patience(started_at);
             step = request.passage.decide(&mut self.room, now);
         }
-        if met_as != MetAs::Inside || !matches!(step, Step::Pass { .. } | Step::AskParent) {
+        if met_as != VisitorState::Inside || !matches!(step, Step::Pass { .. } | Step::AskParent) {
             met_as = request.passage.met_as();
         }
         let said = match step {
@@ -324,22 +324,22 @@ impl Node {
                     self.sync_loop.hurry();
                 }
                 if is_new_ticket {
-                    Said::Renewed(ticket)
+                    NodeReply::Renewed(ticket)
                 } else {
-                    Said::Pass
+                    NodeReply::Pass
                 }
             }
-            Step::Admit(ticket) => Said::Admit(ticket),
-            Step::Queue(ticket, place) => Said::Queue(ticket, place),
-            Step::AskParent => Said::AskParent,
-            Step::TakeNumber(key) => Said::TakeNumber(key),
+            Step::Admit(ticket) => NodeReply::Admit(ticket),
+            Step::Queue(ticket, place) => NodeReply::Queue(ticket, place),
+            Step::AskParent => NodeReply::AskParent,
+            Step::TakeNumber(key) => NodeReply::TakeNumber(key),
             Step::MayCome | Step::NotInside => unreachable!("nobody looks, and everybody goes on"),
         };
         (said, met_as)
     }
 
     /// How long somebody waits who comes now.
-    pub(crate) fn patience(&self, now: Millis) -> Patience {
-        Patience::new(now)
+    pub(crate) fn patience(&self, now: Timestamp) -> WaitDeadline {
+        WaitDeadline::new(now)
     }
 }

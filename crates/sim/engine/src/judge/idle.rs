@@ -4,9 +4,9 @@
 //! In use is what was taken or asked for lately; a child that speaks to its parent may keep that
 //! much.
 
-use anteroom_room::time::{Millis, Span};
+use anteroom_room::time::{DurationMs, Timestamp};
 
-use super::Judge;
+use super::Checkers;
 use crate::outcome::Promise;
 
 /// Stretches that are looked back at. A child counts by two periods of its own clock, which overlap
@@ -16,7 +16,7 @@ const LOOKED_AT: usize = 4;
 /// What a child took, handed on or was asked for, by periods.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Uses {
-    period: Span,
+    period: DurationMs,
     /// Since it spoke last. It asks for what these lacked when it speaks.
     untold: u32,
     newest: u64,
@@ -25,7 +25,7 @@ pub(crate) struct Uses {
 }
 
 impl Uses {
-    pub(crate) fn new(period: Span) -> Self {
+    pub(crate) fn new(period: DurationMs) -> Self {
         Self {
             period,
             untold: 0,
@@ -39,7 +39,7 @@ impl Uses {
     }
 
     /// It speaks: how many there were lately, as far as two periods go back, or a little further.
-    pub(crate) fn tell(&mut self, now: Millis) -> u32 {
+    pub(crate) fn tell(&mut self, now: Timestamp) -> u32 {
         let index = now.0 / self.period.0;
         let steps = usize::try_from(index.saturating_sub(self.newest)).unwrap_or(usize::MAX);
         let steps = steps.min(LOOKED_AT);
@@ -53,9 +53,9 @@ impl Uses {
     }
 }
 
-impl Judge {
+impl Checkers {
     /// A child has told its parent what it keeps, and had use for no more than `used` of it.
-    pub(crate) fn check_kept(&mut self, kept: u32, used: u32, now: Millis) {
+    pub(crate) fn check_kept(&mut self, kept: u32, used: u32, now: Timestamp) {
         if kept > used && self.has_promised_limits && self.is_calm(now) {
             self.report(Promise::NoWaste, now, || {
                 format!("{kept} slots are kept where {used} were in use for two periods")
@@ -70,14 +70,14 @@ mod tests {
 
     #[test]
     fn what_was_in_use_counts_until_a_fourth_period_begins() {
-        let mut uses = Uses::new(Span(250));
+        let mut uses = Uses::new(DurationMs(250));
         uses.note(3);
-        assert_eq!(uses.tell(Millis(1_000)), 3);
+        assert_eq!(uses.tell(Timestamp(1_000)), 3);
         uses.note(1);
-        assert_eq!(uses.tell(Millis(1_249)), 4);
-        assert_eq!(uses.tell(Millis(1_999)), 4);
-        assert_eq!(uses.tell(Millis(2_249)), 0);
+        assert_eq!(uses.tell(Timestamp(1_249)), 4);
+        assert_eq!(uses.tell(Timestamp(1_999)), 4);
+        assert_eq!(uses.tell(Timestamp(2_249)), 0);
         uses.note(1);
-        assert_eq!(uses.tell(Millis(9_000)), 1);
+        assert_eq!(uses.tell(Timestamp(9_000)), 1);
     }
 }

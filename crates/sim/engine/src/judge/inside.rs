@@ -1,30 +1,30 @@
 //! Promise 3: whoever has a valid ticket is never refused, and keeps it while it keeps coming.
 
 use anteroom_room::ticket::Ticket;
-use anteroom_room::time::{Millis, Span};
+use anteroom_room::time::{DurationMs, Timestamp};
 
-use super::{Judge, Watched};
+use super::{Checkers, Watched};
 use crate::outcome::Promise;
 
 /// How long others may still be let in after somebody has come from another data center: two
 /// periods of each level, the trips between them, and the slots that are out by then.
-const HEARD_OF_WITHIN: Span = Span::from_secs(5);
+const HEARD_OF_WITHIN: DurationMs = DurationMs::from_secs(5);
 /// Whoever comes again after that long keeps coming, however soon it came before.
-const SOON: Span = Span::from_secs(2);
+const SOON: DurationMs = DurationMs::from_secs(2);
 
 /// Somebody is where it has no seat.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Away {
     data_center: u32,
     /// Since it was due for a seat there.
-    since: Millis,
+    since: Timestamp,
     /// Others were let in although it was known by then that somebody inside lacks a seat.
     is_passed_over: bool,
 }
 
 /// What is known of a node that a visitor met.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Meeting {
+pub(crate) struct NodeKnowledge {
     /// The node's lease ran.
     pub(crate) is_in_touch: bool,
     /// Where it is, if the visitor's ticket has no seat there.
@@ -32,19 +32,19 @@ pub(crate) struct Meeting {
     /// It should get a newer ticket.
     pub(crate) is_due: bool,
     /// How long a session is that is given there.
-    pub(crate) session: Span,
+    pub(crate) session: DurationMs,
     /// A check-in prolongs the session there.
     pub(crate) is_renewed: bool,
 }
 
-impl Judge {
+impl Checkers {
     /// Somebody comes with an accepted ticket; nothing is decided yet.
     pub(crate) fn note_meeting(
         &self,
         watched: &mut Watched,
         ticket: &Ticket,
-        meeting: Meeting,
-        now: Millis,
+        meeting: NodeKnowledge,
+        now: Timestamp,
     ) {
         if watched.id != Some(ticket.visitor) {
             return;
@@ -102,7 +102,7 @@ impl Judge {
     }
 
     /// Somebody with a ticket that is good where it is shown has to wait for a store.
-    pub(crate) fn check_made_to_wait(&mut self, now: Millis) {
+    pub(crate) fn check_made_to_wait(&mut self, now: Timestamp) {
         self.report(Promise::Inside, now, || {
             "a visitor with a valid ticket waits for a store".to_owned()
         });
@@ -115,8 +115,8 @@ impl Judge {
         watched: &Watched,
         ticket: &Ticket,
         is_page: bool,
-        node_now: Millis,
-        now: Millis,
+        node_now: Timestamp,
+        now: Timestamp,
     ) {
         let is_ours = watched.id == Some(ticket.visitor);
         if is_ours && watched.is_logged_out || self.is_logged_out(ticket.visitor) {

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use anteroom_room::time::{Millis, Minute};
+use anteroom_room::time::{Minute, Timestamp};
 
 /// Admissions by minute, against the highest limit that any node had in it.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ impl Rate {
         }
     }
 
-    pub(super) fn handle_limit(&mut self, limit: u32, now: Millis) {
+    pub(super) fn handle_limit(&mut self, limit: u32, now: Timestamp) {
         let before = std::mem::replace(&mut self.limit, limit);
         let highest = limit.max(before);
         let counted = self.entry(now.minute());
@@ -81,9 +81,9 @@ mod tests {
     #[test]
     fn a_minute_has_the_highest_limit_that_was_in_force_in_it() {
         let mut rate = Rate::new(2);
-        let minute = Millis(60_000).minute();
+        let minute = Timestamp(60_000).minute();
         assert_eq!(rate.count(minute), (1, 2));
-        rate.handle_limit(1, Millis(61_000));
+        rate.handle_limit(1, Timestamp(61_000));
         assert_eq!(rate.count(minute), (2, 2));
         assert_eq!(rate.count(minute), (3, 2));
         assert_eq!(rate.count(minute.next()), (1, 1));

@@ -2,26 +2,26 @@
 
 use anteroom_room::id::DataCenterId;
 use anteroom_room::ledger::Ledger;
-use anteroom_room::time::{Millis, Span};
+use anteroom_room::time::{DurationMs, Timestamp};
 
-use super::Judge;
+use super::Checkers;
 use crate::outcome::Promise;
 
 /// How long nobody may be let in although somebody waits and there is room. Those far back ask
 /// once a minute, and a room of one admission a minute gives it at the minute's end.
-const STUCK: Span = Span::from_secs(150);
+const STUCK: DurationMs = DurationMs::from_secs(150);
 
 /// How long free slots may go unnoticed by those who are asked for one: two periods of each level,
 /// and the time until those who are called ask.
-const SPARE: Span = Span::from_secs(6);
+const SPARE: DurationMs = DurationMs::from_secs(6);
 
 /// How long free slots may be kept for those at the front of the line if none of them takes one:
 /// they ask every second or two, and whoever does not come then has left.
-const HELD_BACK: Span = Span::from_secs(8);
+const HELD_BACK: DurationMs = DurationMs::from_secs(8);
 
 /// What is seen once a second.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Glance<'a> {
+pub(crate) struct Sample<'a> {
     /// The ledger that lends and borrows nothing.
     pub(crate) root: &'a Ledger,
     /// Seats that data centers keep for visitors who are inside and lack one where they are now.
@@ -31,17 +31,17 @@ pub(crate) struct Glance<'a> {
     /// The rules let somebody in at all at present.
     pub(crate) is_open: bool,
     /// How long a seat that has ended may still be counted.
-    pub(crate) given_back_within: Span,
+    pub(crate) given_back_within: DurationMs,
     /// No ticket is counted twice in this scenario: by visits to several data centers, copies of
     /// waiting tickets and the like.
     pub(crate) is_simple: bool,
 }
 
-impl Glance<'_> {
+impl Sample<'_> {
     /// Whether more slots are free than there are people who ask for one.
-    fn has_spare_slots(self, now: Millis) -> bool {
-        let outlook = self.root.outlook(DataCenterId(1), now);
-        let slots = outlook.seats_free.min(outlook.admissions_free);
+    fn has_spare_slots(self, now: Timestamp) -> bool {
+        let snapshot = self.root.snapshot(DataCenterId(1), now);
+        let slots = snapshot.seats_free.min(snapshot.admissions_free);
         // One or two may be counted who have just gone in, or left.
         slots > self.asking.saturating_add(2)
     }
@@ -50,17 +50,17 @@ impl Glance<'_> {
 /// How long nothing has gone on.
 #[derive(Debug, Default)]
 pub(super) struct Recovery {
-    idle_since: Option<Millis>,
+    idle_since: Option<Timestamp>,
     /// Since when more slots have been free than there are people who ask.
-    spare_since: Option<Millis>,
+    spare_since: Option<Timestamp>,
     /// Since when there has been a slot to lend and nobody was let in.
-    unused_since: Option<Millis>,
+    unused_since: Option<Timestamp>,
     has_complained: bool,
-    admitted_at: Option<Millis>,
+    admitted_at: Option<Timestamp>,
 }
 
 impl Recovery {
-    pub(super) fn handle_admission(&mut self, now: Millis) {
+    pub(super) fn handle_admission(&mut self, now: Timestamp) {
         self.admitted_at = Some(now);
         self.idle_since = None;
         self.unused_since = None;
@@ -68,14 +68,14 @@ impl Recovery {
     }
 }
 
-impl Judge {
+impl Checkers {
     /// When somebody was let in last.
-    pub(crate) fn newest_admission(&self) -> Option<Millis> {
+    pub(crate) fn newest_admission(&self) -> Option<Timestamp> {
         self.recovery.admitted_at
     }
 
     /// Looks whether admissions go on, once a second.
-    pub(crate) fn check_progress(&mut self, glance: Glance<'_>, now: Millis) {
+    pub(crate) fn check_progress(&mut self, glance: Sample<'_>, now: Timestamp) {
         self.check_drift(glance, now);
         self.watch_spare_slots(glance, now);
         self.watch_unused_slots(glance, now);
@@ -96,7 +96,7 @@ impl Judge {
         }
     }
 
-    fn has_room(&self, glance: Glance<'_>, now: Millis) -> bool {
+    fn has_room(&self, glance: Sample<'_>, now: Timestamp) -> bool {
         let root = glance.root;
         let taken = root.inside().saturating_add(root.phantoms());
         // Seats that visitors who are inside lack where they are now come first, and some are with
@@ -115,7 +115,7 @@ impl Judge {
     }
 
     /// Compares the ledger with what is really inside, when a run is over and calm.
-    pub(crate) fn check_counts(&mut self, glance: Glance<'_>, now: Millis) {
+    pub(crate) fn check_counts(&mut self, glance: Sample<'_>, now: Timestamp) {
         if !self.has_promised_limits || !self.is_calm(now) {
             return;
         }
@@ -130,7 +130,7 @@ impl Judge {
 
     /// Compares what the root counts with who is inside: at every step, for a seat that it does not
     /// count it will grant to somebody else.
-    pub(crate) fn check_root(&mut self, root: &Ledger, now: Millis) {
+    pub(crate) fn check_root(&mut self, root: &Ledger, now: Timestamp) {
         if !self.has_promised_limits || root.reserve().is_some() || root.terms().is_none() {
             return;
         }
@@ -145,7 +145,7 @@ impl Judge {
 
     /// Compares what the ledger counts with who is inside, once a second: never for long is a seat
     /// counted twice.
-    fn check_drift(&mut self, glance: Glance<'_>, now: Millis) {
+    fn check_drift(&mut self, glance: Sample<'_>, now: Timestamp) {
         if !(glance.is_simple && self.has_promised_limits && self.is_calm(now)) {
             return;
         }
@@ -160,7 +160,7 @@ impl Judge {
     }
 
     /// Whether more slots have been free for a while than there are people who ask for one.
-    fn watch_spare_slots(&mut self, glance: Glance<'_>, now: Millis) {
+    fn watch_spare_slots(&mut self, glance: Sample<'_>, now: Timestamp) {
         if glance.has_spare_slots(now) && glance.is_simple && self.is_calm(now) {
             self.recovery.spare_since.get_or_insert(now);
         } else {
@@ -168,7 +168,7 @@ impl Judge {
         }
     }
 
-    fn watch_unused_slots(&mut self, glance: Glance<'_>, now: Millis) {
+    fn watch_unused_slots(&mut self, glance: Sample<'_>, now: Timestamp) {
         let root = glance.root;
         let at = root.heard_at();
         let has_slot = root.seats_to_admit() > 0 && root.admissions_free(at, at.minute()) > 0;
@@ -188,7 +188,7 @@ impl Judge {
     }
 
     /// Somebody who waits was told that others are to go first.
-    pub(crate) fn check_held_back(&mut self, now: Millis) {
+    pub(crate) fn check_held_back(&mut self, now: Timestamp) {
         let since = self.recovery.unused_since;
         if since.is_some_and(|since| now.since(since) >= HELD_BACK + self.slack())
             && self.has_promised_limits
@@ -200,7 +200,7 @@ impl Judge {
     }
 
     /// A newcomer was told that others are to go first.
-    pub(crate) fn check_turned_away(&mut self, glance: Glance<'_>, now: Millis) {
+    pub(crate) fn check_turned_away(&mut self, glance: Sample<'_>, now: Timestamp) {
         // Others may have taken them since it was looked at last.
         let since = self.recovery.spare_since;
         let since = since.filter(|_| glance.has_spare_slots(now));

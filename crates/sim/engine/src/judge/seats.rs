@@ -4,31 +4,31 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use anteroom_room::time::{Millis, Span};
+use anteroom_room::time::{DurationMs, Timestamp};
 
 /// How long it is remembered who has left.
-const LATELY: Span = Span::from_secs(60);
+const LATELY: DurationMs = DurationMs::from_secs(60);
 
 /// Who is inside, by the end of their newest ticket.
 #[derive(Debug)]
 pub(crate) struct Seats {
-    ends: BTreeMap<Millis, u32>,
+    ends: BTreeMap<Timestamp, u32>,
     inside: u32,
     /// Who has left lately: when and how many.
-    left: VecDeque<(Millis, u32)>,
+    left: VecDeque<(Timestamp, u32)>,
     /// Those who are outside by a fast clock and may be inside by a slow one.
-    doubtful: BTreeMap<Millis, u32>,
+    doubtful: BTreeMap<Timestamp, u32>,
     limit: u32,
     /// What may not be exceeded: the limit, or what was inside when it was lowered.
     most: u32,
-    lowered_at: Millis,
-    tolerance: Span,
+    lowered_at: Timestamp,
+    tolerance: DurationMs,
     inside_max: u32,
     above_max: u32,
 }
 
 impl Seats {
-    pub(super) fn new(limit: u32, tolerance: Span) -> Self {
+    pub(super) fn new(limit: u32, tolerance: DurationMs) -> Self {
         Self {
             ends: BTreeMap::new(),
             inside: 0,
@@ -36,14 +36,14 @@ impl Seats {
             doubtful: BTreeMap::new(),
             limit,
             most: limit,
-            lowered_at: Millis::ZERO,
+            lowered_at: Timestamp::ZERO,
             tolerance,
             inside_max: 0,
             above_max: 0,
         }
     }
 
-    pub(super) fn handle_limit(&mut self, limit: u32, now: Millis) {
+    pub(super) fn handle_limit(&mut self, limit: u32, now: Timestamp) {
         let inside = self.inside(now);
         if limit < self.limit {
             self.lowered_at = now;
@@ -55,7 +55,12 @@ impl Seats {
 
     /// A ticket's end moved; `before` is zero for somebody who had none. Returns how many are
     /// inside now and how many may be.
-    pub(super) fn handle_move(&mut self, before: Millis, after: Millis, now: Millis) -> (u32, u32) {
+    pub(super) fn handle_move(
+        &mut self,
+        before: Timestamp,
+        after: Timestamp,
+        now: Timestamp,
+    ) -> (u32, u32) {
         self.remove(before, now);
         if after > now + self.tolerance {
             *self.ends.entry(after).or_insert(0) += 1;
@@ -70,14 +75,14 @@ impl Seats {
     }
 
     /// Somebody left before its end.
-    pub(super) fn handle_leave(&mut self, ends_at: Millis, now: Millis) {
+    pub(super) fn handle_leave(&mut self, ends_at: Timestamp, now: Timestamp) {
         self.remove(ends_at, now);
         self.left.push_back((now, 1));
         self.note_fall();
     }
 
     /// How many are inside or have left within the last `lately`, which is at most [`LATELY`].
-    pub(crate) fn inside_lately(&mut self, lately: Span, now: Millis) -> u32 {
+    pub(crate) fn inside_lately(&mut self, lately: DurationMs, now: Timestamp) -> u32 {
         let inside = self.inside(now);
         let since = now - lately;
         let left = self.left.iter().filter(|(at, _)| *at > since);
@@ -85,13 +90,13 @@ impl Seats {
     }
 
     /// How many are inside.
-    pub(crate) fn inside(&mut self, now: Millis) -> u32 {
+    pub(crate) fn inside(&mut self, now: Timestamp) -> u32 {
         self.expire(now);
         self.inside
     }
 
     /// When the limit was lowered last.
-    pub(super) fn lowered_at(&self) -> Millis {
+    pub(super) fn lowered_at(&self) -> Timestamp {
         self.lowered_at
     }
 
@@ -109,7 +114,7 @@ impl Seats {
         (self.inside_max, self.above_max)
     }
 
-    fn remove(&mut self, end: Millis, now: Millis) {
+    fn remove(&mut self, end: Timestamp, now: Timestamp) {
         self.expire(now);
         let Some(count) = self.ends.get_mut(&end) else {
             return;
@@ -121,7 +126,7 @@ impl Seats {
         }
     }
 
-    fn expire(&mut self, now: Millis) {
+    fn expire(&mut self, now: Timestamp) {
         let over = now + self.tolerance;
         let surely = now - self.tolerance;
         while let Some(first) = self.ends.first_entry().filter(|first| *first.key() <= over) {
@@ -156,8 +161,8 @@ mod tests {
 
     #[test]
     fn seats_end_by_themselves_move_and_leave() {
-        let mut seats = Seats::new(2, Span(0));
-        let at = |ms| Millis(ms);
+        let mut seats = Seats::new(2, DurationMs(0));
+        let at = |ms| Timestamp(ms);
         assert_eq!(seats.handle_move(at(0), at(100), at(1)), (1, 2));
         assert_eq!(seats.handle_move(at(0), at(200), at(2)), (2, 2));
         assert_eq!(seats.handle_move(at(100), at(300), at(3)), (2, 2));
@@ -171,18 +176,18 @@ mod tests {
 
     #[test]
     fn after_a_lowering_nobody_enters_until_there_is_room() {
-        let mut seats = Seats::new(5, Span(0));
+        let mut seats = Seats::new(5, DurationMs(0));
         for end in 1..=5 {
-            seats.handle_move(Millis(0), Millis(end * 100), Millis(1));
+            seats.handle_move(Timestamp(0), Timestamp(end * 100), Timestamp(1));
         }
-        seats.handle_limit(3, Millis(2));
+        seats.handle_limit(3, Timestamp(2));
         assert_eq!(
-            seats.handle_move(Millis(500), Millis(600), Millis(3)),
+            seats.handle_move(Timestamp(500), Timestamp(600), Timestamp(3)),
             (5, 5)
         );
-        assert_eq!(seats.inside(Millis(100)), 4);
+        assert_eq!(seats.inside(Timestamp(100)), 4);
         assert_eq!(
-            seats.handle_move(Millis(0), Millis(900), Millis(101)),
+            seats.handle_move(Timestamp(0), Timestamp(900), Timestamp(101)),
             (5, 4)
         );
     }

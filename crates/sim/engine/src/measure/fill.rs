@@ -3,15 +3,15 @@
 //! By calendar minutes, because admissions are counted by them: of each minute in which somebody
 //! waited all the time, the fuller of seats and admissions.
 
-use anteroom_room::time::{Millis, Minute, Span};
+use anteroom_room::time::{DurationMs, Minute, Timestamp};
 
 /// The line needs a moment to form; it is not counted.
-const FIRST: Span = Span::from_secs(60);
+const FIRST: DurationMs = DurationMs::from_secs(60);
 
 /// Fill of the minutes in which somebody waited.
 #[derive(Debug, Default)]
 pub(super) struct Fill {
-    first_queue_at: Option<Millis>,
+    first_queue_at: Option<Timestamp>,
     minute: Minute,
     seconds: u32,
     seconds_waited: u32,
@@ -23,7 +23,7 @@ pub(super) struct Fill {
 
 impl Fill {
     /// Somebody had to wait.
-    pub(super) fn note_queue(&mut self, now: Millis) {
+    pub(super) fn note_queue(&mut self, now: Timestamp) {
         self.first_queue_at.get_or_insert(now);
     }
 
@@ -33,9 +33,9 @@ impl Fill {
         is_waited_for: bool,
         seats: f64,
         admissions: f64,
-        now: Millis,
+        now: Timestamp,
     ) {
-        let minute = (now - Span(1)).minute();
+        let minute = (now - DurationMs(1)).minute();
         if minute != self.minute {
             self.end_minute();
             self.minute = minute;
@@ -71,9 +71,9 @@ mod tests {
 
     fn check(waited: impl Fn(u64) -> bool, seats: f64, admissions: f64, expected: Option<f64>) {
         let mut fill = Fill::default();
-        fill.note_queue(Millis(0));
+        fill.note_queue(Timestamp(0));
         for second in 1..=240 {
-            fill.note_second(waited(second), seats, admissions, Millis(second * 1_000));
+            fill.note_second(waited(second), seats, admissions, Timestamp(second * 1_000));
         }
         let found = fill.mean();
         let is_near = match (found, expected) {

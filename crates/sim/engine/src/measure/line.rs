@@ -1,14 +1,14 @@
 //! Who in line has been there longest?
 
-use anteroom_room::time::{Millis, Span};
+use anteroom_room::time::{DurationMs, Timestamp};
 
 /// Width of a cohort: what a ticket tells of an arrival.
-const COHORT: Span = Span(1_000);
+const COHORT: DurationMs = DurationMs(1_000);
 
 /// How many are in line, by the second of their arrival.
 #[derive(Debug)]
 pub(super) struct Line {
-    starts_at: Millis,
+    starts_at: Timestamp,
     cohorts: Vec<u32>,
     /// No cohort before this one has anybody in it.
     oldest: usize,
@@ -16,7 +16,7 @@ pub(super) struct Line {
 }
 
 impl Line {
-    pub(super) fn new(starts_at: Millis) -> Self {
+    pub(super) fn new(starts_at: Timestamp) -> Self {
         Self {
             starts_at,
             cohorts: Vec::new(),
@@ -25,7 +25,7 @@ impl Line {
         }
     }
 
-    pub(super) fn join(&mut self, arrived_at: Millis) {
+    pub(super) fn join(&mut self, arrived_at: Timestamp) {
         let at = self.cohort(arrived_at);
         if at >= self.cohorts.len() {
             self.cohorts.resize(at + 1, 0);
@@ -39,7 +39,7 @@ impl Line {
         self.len += 1;
     }
 
-    pub(super) fn part(&mut self, arrived_at: Millis) {
+    pub(super) fn part(&mut self, arrived_at: Timestamp) {
         let at = self.cohort(arrived_at);
         self.cohorts[at] -= 1;
         self.len -= 1;
@@ -49,7 +49,7 @@ impl Line {
     }
 
     /// When those came who have been there longest.
-    pub(super) fn oldest(&self) -> Option<Millis> {
+    pub(super) fn oldest(&self) -> Option<Timestamp> {
         (self.len > 0).then(|| self.starts_at + COHORT.times(self.oldest as u64))
     }
 
@@ -57,7 +57,7 @@ impl Line {
         self.len
     }
 
-    fn cohort(&self, arrived_at: Millis) -> usize {
+    fn cohort(&self, arrived_at: Timestamp) -> usize {
         usize::try_from(arrived_at.since(self.starts_at).0 / COHORT.0).unwrap_or(usize::MAX)
     }
 }
@@ -68,18 +68,18 @@ mod tests {
 
     #[test]
     fn the_oldest_is_whoever_came_first_and_has_not_left() {
-        let mut line = Line::new(Millis(1_000));
+        let mut line = Line::new(Timestamp(1_000));
         assert_eq!(line.oldest(), None);
         for at in [5_500, 3_200, 9_000, 3_900] {
-            line.join(Millis(at));
+            line.join(Timestamp(at));
         }
-        assert_eq!(line.oldest(), Some(Millis(3_000)));
-        line.part(Millis(3_200));
-        assert_eq!(line.oldest(), Some(Millis(3_000)));
-        line.part(Millis(3_900));
-        assert_eq!(line.oldest(), Some(Millis(5_000)));
-        line.part(Millis(5_500));
-        line.part(Millis(9_000));
+        assert_eq!(line.oldest(), Some(Timestamp(3_000)));
+        line.part(Timestamp(3_200));
+        assert_eq!(line.oldest(), Some(Timestamp(3_000)));
+        line.part(Timestamp(3_900));
+        assert_eq!(line.oldest(), Some(Timestamp(5_000)));
+        line.part(Timestamp(5_500));
+        line.part(Timestamp(9_000));
         assert_eq!((line.oldest(), line.len()), (None, 0));
     }
 }

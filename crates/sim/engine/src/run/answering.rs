@@ -1,34 +1,34 @@
 //! A node has decided: the judge looks at it, and the visitor goes on.
 
-use anteroom_room::decision::Place;
+use anteroom_room::decision::QueuePosition;
 use anteroom_room::ticket::Ticket;
-use anteroom_room::time::{Millis, Span};
+use anteroom_room::time::{DurationMs, Timestamp};
 
 use super::Simulation;
 use super::event::Event;
 use super::slab::Key;
 use super::visiting::code_of;
 use crate::crowd::{CopyUse, Phase, TicketCopy};
-use crate::deployment::node::{MetAs, Request, Role, Said, Sent};
-use crate::dice::Draw;
+use crate::deployment::node::{NodeReply, Request, Role, Sent, VisitorState};
 use crate::measure::Entry;
+use crate::rng::Draw;
 
 /// How late a question comes after the interval that it was told: the network and a busy phone.
-const LATE_FROM: Span = Span(20);
-const LATE_TO: Span = Span(120);
+const LATE_FROM: DurationMs = DurationMs(20);
+const LATE_TO: DurationMs = DurationMs(120);
 /// A second tab is opened so long after the first answer.
-const TAB_FROM: Span = Span(200);
-const TAB_TO: Span = Span(3_000);
+const TAB_FROM: DurationMs = DurationMs(200);
+const TAB_TO: DurationMs = DurationMs(3_000);
 /// Where no wait is told, those who will not be there leave within this.
-const NO_SHOW_WITHIN: Span = Span::from_secs(60);
+const NO_SHOW_WITHIN: DurationMs = DurationMs::from_secs(60);
 
 impl Simulation {
     pub(super) fn answer(
         &mut self,
         request: &Request,
-        said: Said,
-        met_as: MetAs,
-        node_now: Millis,
+        said: NodeReply,
+        met_as: VisitorState,
+        node_now: Timestamp,
     ) {
         self.digest.add(self.now.0);
         let end = ticket_of(&said).and_then(|ticket| ticket.seats.ends_at());
@@ -49,7 +49,7 @@ impl Simulation {
     }
 
     /// A browser's answer to something that is not its main page.
-    fn take_ticket(&mut self, owner: Key, said: &Said) {
+    fn take_ticket(&mut self, owner: Key, said: &NodeReply) {
         let now = self.now;
         if let (Some(ticket), Some(visitor)) = (ticket_of(said), self.crowd.visitors.get_mut(owner))
         {
@@ -57,28 +57,32 @@ impl Simulation {
         }
     }
 
-    fn follow_page(&mut self, request: &Request, said: Said) {
+    fn follow_page(&mut self, request: &Request, said: NodeReply) {
         let Some(visitor) = self.crowd.visitors.get_mut(request.owner) else {
             return;
         };
-        if visitor.phase == Phase::Arriving {
+        if visitor.phase == Phase::ArrivalKind {
             self.measure
                 .handle_first_answer(self.now.since(request.arrived_at));
-            if matches!(said, Said::Queue(..)) {
+            if matches!(said, NodeReply::Queue(..)) {
                 self.measure
                     .handle_queued_newcomer(&mut self.judge, self.rules.pacing, self.now);
             }
         }
         match said {
-            Said::Queue(Some(ticket), place) => self.wait(request.owner, ticket, &place),
-            Said::Queue(None, _) => self.part(request.owner),
-            Said::Admit(ticket) | Said::Renewed(ticket) => self.look(request, Some(ticket)),
-            Said::Pass | Said::AskParent | Said::TakeNumber(_) => self.look(request, None),
+            NodeReply::Queue(Some(ticket), place) => self.wait(request.owner, ticket, &place),
+            NodeReply::Queue(None, _) => self.part(request.owner),
+            NodeReply::Admit(ticket) | NodeReply::Renewed(ticket) => {
+                self.look(request, Some(ticket))
+            }
+            NodeReply::Pass | NodeReply::AskParent | NodeReply::TakeNumber(_) => {
+                self.look(request, None)
+            }
         }
     }
 
     /// A visitor is told to wait.
-    fn wait(&mut self, key: Key, ticket: Ticket, place: &Place) {
+    fn wait(&mut self, key: Key, ticket: Ticket, place: &QueuePosition) {
         let now = self.now;
         let Some(visitor) = self.crowd.visitors.get_mut(key) else {
             return;
@@ -95,7 +99,7 @@ impl Simulation {
                 .handle_join(data_center, visitor.arrived_at, is_followed);
             if visitor.is_no_show {
                 let told = place.wait.map_or(NO_SHOW_WITHIN, |wait| wait.middle);
-                visitor.stops_at = now + visitor.lot.between(Span::ZERO, told);
+                visitor.stops_at = now + visitor.lot.between(DurationMs::ZERO, told);
             }
         }
         let is_first = visitor.ticket.is_none();
@@ -219,7 +223,7 @@ impl Simulation {
         let Some(visitor) = self.crowd.visitors.get_mut(owner) else {
             return;
         };
-        let half = Span(self.rules.session_duration.0 / 2);
+        let half = DurationMs(self.rules.session_duration.0 / 2);
         let at = self.now + visitor.lot.exponential_span(half);
         let home = self.deployment.nodes[node as usize].data_center;
         let plan = &self.deployment.data_centers[home as usize];
@@ -255,7 +259,7 @@ impl Simulation {
         }
     }
 
-    fn trace_answer(&mut self, request: &Request, said: &Said, met_as: MetAs) {
+    fn trace_answer(&mut self, request: &Request, said: &NodeReply, met_as: VisitorState) {
         if self.trace.is_none() {
             return;
         }
@@ -268,9 +272,9 @@ impl Simulation {
             end.since(starts_at)
         };
         let what = match said {
-            Said::Admit(t) => format!("admits visitor {visitor} until {}", until(t)),
-            Said::Renewed(t) => format!("prolongs visitor {visitor} until {}", until(t)),
-            Said::Queue(_, place) => {
+            NodeReply::Admit(t) => format!("admits visitor {visitor} until {}", until(t)),
+            NodeReply::Renewed(t) => format!("prolongs visitor {visitor} until {}", until(t)),
+            NodeReply::Queue(_, place) => {
                 let since = place.arrived_at.since(starts_at);
                 let after = place.ask_after.unwrap_or_default();
                 let reason = place.reason.name();
@@ -287,9 +291,11 @@ impl Simulation {
     }
 }
 
-pub(super) fn ticket_of(said: &Said) -> Option<&Ticket> {
+pub(super) fn ticket_of(said: &NodeReply) -> Option<&Ticket> {
     match said {
-        Said::Admit(ticket) | Said::Renewed(ticket) | Said::Queue(Some(ticket), _) => Some(ticket),
+        NodeReply::Admit(ticket)
+        | NodeReply::Renewed(ticket)
+        | NodeReply::Queue(Some(ticket), _) => Some(ticket),
         _ => None,
     }
 }

@@ -1,6 +1,6 @@
 //! What may happen at a moment.
 
-use anteroom_room::time::Millis;
+use anteroom_room::time::Timestamp;
 
 use super::slab::Key;
 
@@ -18,7 +18,7 @@ pub(super) enum Event {
     /// Nobody waits longer than this for an answer from above.
     PatienceEnds { request: Key },
     /// A node's loop is to be looked at.
-    LoopDue { node: u32, at: Millis },
+    LoopDue { node: u32, at: Timestamp },
     /// A message between a node and a store comes to the end of a leg.
     Message { message: Key },
     /// A request for a number is at its counter.
@@ -28,7 +28,7 @@ pub(super) enum Event {
     /// A fault of the scenario happens, by its place in the list.
     Fault { index: u32 },
     /// A node that has said goodbye stops.
-    Stops { node: u32, life: u32 },
+    Stops { node: u32, incarnation: u32 },
     /// A node starts.
     Starts { node: u32 },
     /// A node gets the rules of a fault.

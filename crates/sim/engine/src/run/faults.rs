@@ -2,7 +2,7 @@
 
 use anteroom_room::ledger::LEASE_TTL;
 use anteroom_room::rules::Rules;
-use anteroom_room::time::{Millis, Span};
+use anteroom_room::time::{DurationMs, Timestamp};
 
 use super::Simulation;
 use super::event::Event;
@@ -11,12 +11,12 @@ use crate::deployment::node::NodeState;
 use crate::scenario::model::{FaultKind, LinkPlace, NodePlace, StorePlace};
 
 /// How long a node goes on answering after its goodbye.
-const DRAIN_MAX: Span = Span::from_secs(2);
+const DRAIN_MAX: DurationMs = DurationMs::from_secs(2);
 /// A process that is not ready to end is looked at again after that.
-const LOOK_AGAIN: Span = Span(100);
+const LOOK_AGAIN: DurationMs = DurationMs(100);
 /// Messages that were on their way when a fault ended have arrived by then, and those who were
 /// refused meanwhile have asked again.
-const MARGIN: Span = Span::from_secs(5);
+const MARGIN: DurationMs = DurationMs::from_secs(5);
 
 impl Simulation {
     pub(super) fn handle_fault(&mut self, index: u32) {
@@ -80,7 +80,7 @@ impl Simulation {
         let lasts = match kind {
             // The reserve lasts to the end of a minute at least, by a clock that may be wrong.
             FaultKind::StoreWiped { .. } | FaultKind::StoreLosesWrites { .. } => {
-                Span::from_secs(90)
+                DurationMs::from_secs(90)
             }
             // What the checkers tolerate of it, they tolerate all the time.
             FaultKind::NodeClockIsOff { .. } => return,
@@ -112,7 +112,7 @@ impl Simulation {
 
     /// The longest seat that rules have asked for until now: a later change of the session is no
     /// excuse for what a fault does before it.
-    fn longest_seat(&self) -> Span {
+    fn longest_seat(&self) -> DurationMs {
         let elapsed = self.now.since(self.scenario.starts_at);
         let until_now = self.scenario.faults.iter();
         let until_now = until_now.filter(|fault| fault.at <= elapsed);
@@ -129,7 +129,7 @@ impl Simulation {
             .unwrap_or_default()
     }
 
-    fn crash(&mut self, place: NodePlace, after: Span) {
+    fn crash(&mut self, place: NodePlace, after: DurationMs) {
         let Some(index) = self.deployment.node_at(place) else {
             return;
         };
@@ -137,7 +137,7 @@ impl Simulation {
         self.plan(self.now + after, Event::Starts { node: index });
     }
 
-    fn restart(&mut self, place: NodePlace, after: Span) {
+    fn restart(&mut self, place: NodePlace, after: DurationMs) {
         let Some(index) = self.deployment.node_at(place) else {
             return;
         };
@@ -147,24 +147,36 @@ impl Simulation {
         }
         node.state = NodeState::Draining;
         node.sync_loop.stop();
-        let life = node.life;
+        let incarnation = node.incarnation;
         self.drive(index);
-        let drained_after = Span(after.0 / 2).min(DRAIN_MAX);
-        self.plan(self.now + drained_after, Event::Stops { node: index, life });
+        let drained_after = DurationMs(after.0 / 2).min(DRAIN_MAX);
+        self.plan(
+            self.now + drained_after,
+            Event::Stops {
+                node: index,
+                incarnation,
+            },
+        );
         self.plan(self.now + after, Event::Starts { node: index });
     }
 
     /// A node that was told to stop has answered the last of its visitors. It ends when all is
     /// said.
-    pub(super) fn handle_stop(&mut self, index: u32, life: u32) {
+    pub(super) fn handle_stop(&mut self, index: u32, incarnation: u32) {
         let node = &mut self.deployment.nodes[index as usize];
-        if !node.is_alive() || node.life != life {
+        if !node.is_alive() || node.incarnation != incarnation {
             return;
         }
         if node.sync_loop.is_finished() {
             node.stop();
         } else {
-            self.plan(self.now + LOOK_AGAIN, Event::Stops { node: index, life });
+            self.plan(
+                self.now + LOOK_AGAIN,
+                Event::Stops {
+                    node: index,
+                    incarnation,
+                },
+            );
         }
     }
 
@@ -179,13 +191,13 @@ impl Simulation {
             }
             NodeState::Stopped => {}
         }
-        let identity = self.deployment.new_life(data_center);
+        let identity = self.deployment.new_incarnation(data_center);
         self.deployment.nodes[index as usize].start(identity, self.now);
         self.note(|deployment| format!("{} starts", deployment.name_of(index)));
         self.drive(index);
     }
 
-    fn cut(&mut self, link: LinkPlace, answers_only: bool, until: Millis) {
+    fn cut(&mut self, link: LinkPlace, answers_only: bool, until: Timestamp) {
         match link {
             LinkPlace::NodeToStore(place) => {
                 if let Some(node) = self.deployment.node_at(place) {
@@ -195,7 +207,7 @@ impl Simulation {
             }
             LinkPlace::ToWorld(data_center) => {
                 let network = &mut self.deployment.network;
-                network.cut_world(data_center, answers_only, until);
+                network.cut_global(data_center, answers_only, until);
             }
         }
     }
@@ -213,10 +225,10 @@ impl Simulation {
     }
 
     /// The nodes get new rules one after the other.
-    fn spread_rules(&mut self, fault: u32, within: Span) {
+    fn spread_rules(&mut self, fault: u32, within: DurationMs) {
         let count = u64::from(self.deployment.node_count());
         for node in 0..self.deployment.node_count() {
-            let after = Span(within.0 * u64::from(node) / count.saturating_sub(1).max(1));
+            let after = DurationMs(within.0 * u64::from(node) / count.saturating_sub(1).max(1));
             self.plan(self.now + after, Event::NewRules { node, fault });
         }
     }

@@ -4,16 +4,16 @@ use anteroom_room::decision::QueueReason;
 use anteroom_room::order;
 use anteroom_room::rules::{AllocationKind, QueueingMethod};
 use anteroom_room::ticket::Ticket;
-use anteroom_room::time::{Millis, Span};
+use anteroom_room::time::{DurationMs, Timestamp};
 use anteroom_room::watermark::Watermark;
 
 use super::Simulation;
 use super::answering::ticket_of;
 use super::visiting::PATIENCE;
 use crate::crowd::Visitor;
-use crate::deployment::node::{MetAs, Node, Request, Role, Said};
-use crate::judge::inside::Meeting;
-use crate::judge::{Admission, Refusal, Watched};
+use crate::deployment::node::{Node, NodeReply, Request, Role, VisitorState};
+use crate::judge::inside::NodeKnowledge;
+use crate::judge::{Admission, InvalidValue, Watched};
 
 impl Simulation {
     /// A visitor is about to bring an accepted ticket to a node.
@@ -32,9 +32,9 @@ impl Simulation {
         let end = ticket.seats.ends_at().unwrap_or_default();
         let own = end.since(ticket.last_check_in_at).0 / 61;
         let session = node.room.rules().session_duration.0 / 60;
-        let interval = Span(session.min(own).max(1_000));
+        let interval = DurationMs(session.min(own).max(1_000));
         let check_in_age = node_now.since(ticket.last_check_in_at);
-        let meeting = Meeting {
+        let meeting = NodeKnowledge {
             is_in_touch: node.room.has_live_lease(node_now),
             away_in: (!is_at_home).then_some(node.data_center),
             is_due: request.role == Role::Page && check_in_age > interval,
@@ -59,7 +59,7 @@ impl Simulation {
     /// lease.
     pub(super) fn judge_wait(&mut self, request: &Request) {
         let accepted = request.ticket.filter(|ticket| ticket.accepted_at.is_some());
-        let (Some(ticket), MetAs::Inside) = (accepted, request.passage.met_as()) else {
+        let (Some(ticket), VisitorState::Inside) = (accepted, request.passage.met_as()) else {
             return;
         };
         let node = &mut self.deployment.nodes[request.node as usize];
@@ -75,14 +75,14 @@ impl Simulation {
     pub(super) fn judge_answer(
         &mut self,
         request: &Request,
-        said: &Said,
-        met_as: MetAs,
-        node_now: Millis,
+        said: &NodeReply,
+        met_as: VisitorState,
+        node_now: Timestamp,
     ) {
         let now = self.now;
         let node = &self.deployment.nodes[request.node as usize];
         let rules = *node.room.rules();
-        let watermark = node.room.outlook().watermark;
+        let watermark = node.room.snapshot().watermark;
         let is_outside_limits = rules.queueing_method == QueueingMethod::Passthrough
             || !node.room.has_live_lease(node_now);
         let has_order = rules.allocation == AllocationKind::Leases
@@ -94,7 +94,7 @@ impl Simulation {
         let rank_of =
             |ticket: Ticket| order::rank(ticket.bucket, ticket.visitor, &rules, lottery_key);
         let mut nobody = Watched::default();
-        if met_as != MetAs::Inside
+        if met_as != VisitorState::Inside
             && let Some(ticket) = request.ticket.filter(|ticket| ticket.accepted_at.is_some())
         {
             // Of a visitor who has gone meanwhile nobody knows whether it logged out.
@@ -104,7 +104,7 @@ impl Simulation {
                     .check_refused_ticket(&owner.watched, &ticket, is_page, node_now, now);
             }
         }
-        if met_as == MetAs::Inside
+        if met_as == VisitorState::Inside
             && let Some(owner) = self.crowd.visitors.get_mut(request.owner)
             && let Some(ticket) = request.ticket
             && owner.watched.is_gone(ticket.visitor)
@@ -117,12 +117,10 @@ impl Simulation {
         let is_stray = own.is_none();
         let watched = own.unwrap_or(&mut nobody);
         match said {
-            Said::Admit(ticket) => {
-                if !self
-                    .judge
-                    .is_admission(watched, ticket, request.node, node_now)
-                {
-                    self.judge.handle_ticket(watched, ticket, now);
+            NodeReply::Admit(ticket) => {
+                let judge = &mut self.judge;
+                if !judge.is_admission(watched, ticket, request.node, node_now) {
+                    judge.handle_ticket(watched, ticket, now);
                     return;
                 }
                 let by = (request.node, is_outside_limits);
@@ -131,20 +129,22 @@ impl Simulation {
                     self.judge.note_stray(ticket, now);
                 }
                 if has_order {
-                    let rank = (met_as == MetAs::Waiting).then(|| rank_of(*ticket));
+                    let rank = (met_as == VisitorState::Waiting).then(|| rank_of(*ticket));
                     self.judge.check_order(Admission { rank, watermark }, now);
                 }
                 self.check_root();
             }
-            Said::Renewed(ticket) => {
+            NodeReply::Renewed(ticket) => {
                 self.judge.handle_ticket(watched, ticket, now);
                 if is_seated_anew {
                     self.judge.handle_seated(data_center, now);
                 }
                 self.check_root();
             }
-            Said::Queue(ticket, place) if has_order => {
-                let rank = ticket.filter(|_| met_as == MetAs::Waiting).map(rank_of);
+            NodeReply::Queue(ticket, place) if has_order => {
+                let rank = ticket
+                    .filter(|_| met_as == VisitorState::Waiting)
+                    .map(rank_of);
                 self.judge_refusal(request, place.reason, rank, watermark);
             }
             _ => {}
@@ -156,7 +156,7 @@ impl Simulation {
         &mut self,
         request: &Request,
         reason: QueueReason,
-        rank: Option<Millis>,
+        rank: Option<Timestamp>,
         watermark: Watermark,
     ) {
         let now = self.now;
@@ -176,7 +176,7 @@ impl Simulation {
             return;
         }
         let stores = &self.deployment.stores;
-        let refusal = Refusal {
+        let refusal = InvalidValue {
             arrived_at: request.arrived_at,
             unnoticed: stores.unnoticed() + self.judge.slack(),
         };
@@ -205,7 +205,7 @@ impl Simulation {
 }
 
 /// Whether the ticket of a request has a seat in the data center of the node that it met.
-fn has_seat(node: &Node, request: &Request, node_now: Millis) -> bool {
+fn has_seat(node: &Node, request: &Request, node_now: Timestamp) -> bool {
     let seat = request
         .ticket
         .and_then(|ticket| ticket.seats.of(node.room.data_center()));
@@ -217,7 +217,7 @@ fn has_seat(node: &Node, request: &Request, node_now: Millis) -> bool {
 fn watched_for<'a>(
     visitor: &'a mut Visitor,
     request: &Request,
-    said: &Said,
+    said: &NodeReply,
 ) -> Option<&'a mut Watched> {
     let ticket = ticket_of(said)?;
     let is_own = visitor

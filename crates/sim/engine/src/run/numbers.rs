@@ -16,7 +16,7 @@ impl Simulation {
         let node = request.node;
         match key.scope {
             CounterScope::DataCenter(_) => self.measure.local_calls += 1,
-            CounterScope::Anywhere => self.measure.world_calls += 1,
+            CounterScope::Anywhere => self.measure.global_calls += 1,
         }
         let sent = self.send_to_counter(node, key);
         let request = self.parked.insert(request);
@@ -79,7 +79,7 @@ impl Simulation {
         let plan = &self.deployment.data_centers[data_center as usize].plan;
         let is_far = key.scope == CounterScope::Anywhere;
         let delay: Delay = if is_far {
-            joined(plan.to_store, plan.to_world)
+            joined(plan.to_store, plan.to_global)
         } else {
             plan.to_store
         };

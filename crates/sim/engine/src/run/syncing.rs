@@ -5,13 +5,13 @@
 //! same, and a copy of one goes on by itself, with tries of its own.
 
 use crate::scenario::model::Delay;
-use anteroom_room::id::Life;
+use anteroom_room::id::Incarnation;
 use anteroom_room::ledger_call::{
-    Deed, Exchange, LedgerRole, Next, Opening, STEP_ASIDE_MAX, Tries, Written,
+    Exchange, LedgerOperation, LedgerRole, Next, Opening, STEP_ASIDE_MAX, Tries, Written,
 };
 use anteroom_room::sync::Reply;
 use anteroom_room::sync_loop::{Action, Sync};
-use anteroom_room::time::{Millis, Span};
+use anteroom_room::time::{DurationMs, Timestamp};
 
 use super::Simulation;
 use super::event::Event;
@@ -19,7 +19,7 @@ use super::slab::Key;
 use crate::deployment::ledgers::{Draft, Loaded, Outcome, Store};
 use crate::deployment::network::joined;
 use crate::deployment::node::Request;
-use crate::dice::Draw;
+use crate::rng::Draw;
 
 /// A node may hold more than was in use: all nodes together at most one in so many of the slots
 /// that are left over when everybody who waits has got one.
@@ -29,12 +29,12 @@ const KEPT_FOR_CHANCE: u32 = 8;
 #[derive(Clone, Debug)]
 pub(super) struct Message {
     node: u32,
-    life: u32,
+    incarnation: u32,
     purpose: Purpose,
-    deed: Deed,
+    deed: LedgerOperation,
     tries: Tries,
     /// When this leg and the one that it answers began.
-    sent_at: Millis,
+    sent_at: Timestamp,
     leg: Leg,
 }
 
@@ -44,7 +44,7 @@ enum Purpose {
     /// A sync with its parent.
     Sync { round: u64 },
     /// A request of its data center's ledger to the root's.
-    AskRoot { errand: u64 },
+    AskRoot { upstream_sync: u64 },
     /// An answer of the root, for its data center's ledger; `is_last` of its loop.
     Deliver { is_last: bool },
 }
@@ -107,7 +107,7 @@ impl Simulation {
         self.look_again(index, self.now);
     }
 
-    pub(super) fn handle_loop_due(&mut self, index: u32, at: Millis) {
+    pub(super) fn handle_loop_due(&mut self, index: u32, at: Timestamp) {
         let node = &mut self.deployment.nodes[index as usize];
         if node.is_alive() && node.looked_at == Some(at) {
             node.looked_at = None;
@@ -140,11 +140,14 @@ impl Simulation {
         let node = &self.deployment.nodes[index as usize];
         let is_awaited = !node.waiting.is_empty();
         if let Some(at) = node.sync_loop.next_deadline(is_awaited, self.now) {
-            self.look_again(index, at.max(self.now + Span(u64::from(at <= self.now))));
+            self.look_again(
+                index,
+                at.max(self.now + DurationMs(u64::from(at <= self.now))),
+            );
         }
     }
 
-    fn look_again(&mut self, index: u32, at: Millis) {
+    fn look_again(&mut self, index: u32, at: Timestamp) {
         let node = &mut self.deployment.nodes[index as usize];
         if node.looked_at.is_none_or(|planned| at < planned) {
             node.looked_at = Some(at);
@@ -181,38 +184,44 @@ impl Simulation {
                 let request = node.room.poll_goodbye(node.clock.read(self.now));
                 let purpose = Purpose::Sync { round: sync.round };
                 let (news, is_wanted) = (sync.news, sync.is_wanted);
-                let deed = Deed::Sync {
+                let deed = LedgerOperation::Sync {
                     request: Box::new(request),
                     news,
                     is_wanted,
                 };
                 (purpose, deed)
             }
-            Action::AskRoot { errand, request } => {
-                let deed = Deed::Sync {
+            Action::AskRoot {
+                upstream_sync,
+                request,
+            } => {
+                let deed = LedgerOperation::Sync {
                     request: Box::new(request),
                     news: None,
                     is_wanted: false,
                 };
                 self.trace_deed(index, "asks the root", &deed);
-                (Purpose::AskRoot { errand }, deed)
+                (Purpose::AskRoot { upstream_sync }, deed)
             }
-            Action::Deliver(news) => (Purpose::Deliver { is_last: true }, Deed::Deliver(news)),
+            Action::Deliver(news) => (
+                Purpose::Deliver { is_last: true },
+                LedgerOperation::Deliver(news),
+            ),
         };
         self.begin_message(index, purpose, deed);
     }
 
-    fn sync(&mut self, index: u32, sync: Sync) -> Deed {
+    fn sync(&mut self, index: u32, sync: Sync) -> LedgerOperation {
         let now = self.now;
         let node = &mut self.deployment.nodes[index as usize];
         let node_now = node.clock.read(now);
         let request = node.room.poll_sync(node_now);
         let used = node.uses.tell(now);
-        let outlook = node.room.outlook();
-        let for_chance = outlook.slots_to_spare / (KEPT_FOR_CHANCE * outlook.nodes.max(1));
+        let snapshot = node.room.snapshot();
+        let for_chance = snapshot.slots_to_spare / (KEPT_FOR_CHANCE * snapshot.nodes.max(1));
         let kept = request.held.seats.saturating_sub(for_chance);
         self.judge.check_kept(kept, used, now);
-        let deed = Deed::Sync {
+        let deed = LedgerOperation::Sync {
             request: Box::new(request),
             news: sync.news,
             is_wanted: sync.is_wanted,
@@ -221,34 +230,34 @@ impl Simulation {
         deed
     }
 
-    fn begin_message(&mut self, index: u32, purpose: Purpose, deed: Deed) {
+    fn begin_message(&mut self, index: u32, purpose: Purpose, deed: LedgerOperation) {
         let message = Message {
             node: index,
-            life: self.deployment.nodes[index as usize].life,
+            incarnation: self.deployment.nodes[index as usize].incarnation,
             purpose,
             deed,
             tries: Tries::default(),
             sent_at: self.now,
             leg: Leg::Load,
         };
-        self.send(message, Span::ZERO);
+        self.send(message, DurationMs::ZERO);
     }
 
     /// Sends a message on its next leg, after a pause.
-    fn send(&mut self, message: Message, pause: Span) {
+    fn send(&mut self, message: Message, pause: DurationMs) {
         let now = self.now;
         let node = &self.deployment.nodes[message.node as usize];
         let data_center = node.data_center;
         let plan = &self.deployment.data_centers[data_center as usize].plan;
         let is_far = matches!(message.purpose, Purpose::AskRoot { .. });
         let delay: Delay = if is_far {
-            joined(plan.to_store, plan.to_world)
+            joined(plan.to_store, plan.to_global)
         } else {
             plan.to_store
         };
         if message.leg.is_for_store() {
             if is_far {
-                self.measure.world_calls += 1;
+                self.measure.global_calls += 1;
             } else {
                 self.measure.local_calls += 1;
             }
@@ -277,14 +286,14 @@ impl Simulation {
             return;
         }
         let node = &self.deployment.nodes[message.node as usize];
-        let is_for_this_life = node.is_alive() && node.life == message.life;
-        if is_for_this_life && node.paused_until > self.now {
+        let is_for_this_incarnation = node.is_alive() && node.incarnation == message.incarnation;
+        if is_for_this_incarnation && node.paused_until > self.now {
             let at = node.paused_until;
             self.plan(at, Event::Message { message: key });
             return;
         }
         let message = self.messages.remove(key);
-        if let Some(message) = message.filter(|_| is_for_this_life) {
+        if let Some(message) = message.filter(|_| is_for_this_incarnation) {
             self.handle_at_node(message);
         }
     }
@@ -293,7 +302,7 @@ impl Simulation {
         let data_center = self.deployment.nodes[message.node as usize].data_center;
         let stores = &mut self.deployment.stores;
         match message.purpose {
-            Purpose::AskRoot { .. } => stores.world(),
+            Purpose::AskRoot { .. } => stores.global(),
             Purpose::Sync { .. } | Purpose::Deliver { .. } => stores.local(data_center),
         }
     }
@@ -313,7 +322,7 @@ impl Simulation {
         }
         // A store that is down answers nobody.
         if let Some(leg) = leg {
-            self.send(Message { leg, ..message }, Span::ZERO);
+            self.send(Message { leg, ..message }, DurationMs::ZERO);
         }
     }
 
@@ -337,15 +346,18 @@ impl Simulation {
             (Next::Done, _) => self.handle_done(message, exchange),
             (Next::Decide, Some(loaded)) => {
                 message.leg = Leg::Write(self.draft(&message, loaded));
-                self.send(message, Span::ZERO);
+                self.send(message, DurationMs::ZERO);
             }
             (Next::Decide | Next::Load, _) => {
                 message.leg = Leg::Load;
-                self.send(message, Span::ZERO);
+                self.send(message, DurationMs::ZERO);
             }
             (Next::StepAside, _) => {
                 message.leg = Leg::Load;
-                let pause = self.deployment.lives().between(Span::ZERO, STEP_ASIDE_MAX);
+                let pause = self
+                    .deployment
+                    .lives()
+                    .between(DurationMs::ZERO, STEP_ASIDE_MAX);
                 self.send(message, pause);
             }
             (Next::GiveUp, _) => self.handle_given_up(&message),
@@ -355,15 +367,15 @@ impl Simulation {
     fn draft(&mut self, message: &Message, loaded: Loaded) -> Draft {
         let role: LedgerRole = self.store_of(message).role();
         let seen = loaded.seen;
-        let life = if seen.keeper == Some(seen.expected.identity) {
-            Life::ALONE
+        let incarnation = if seen.keeper == Some(seen.expected.identity) {
+            Incarnation::ALONE
         } else {
-            Life(self.deployment.lives().word())
+            Incarnation(self.deployment.lives().word())
         };
         Draft {
             expected: seen.expected,
             now: seen.now,
-            opening: Opening::of(role, seen, life, loaded.is_first_start),
+            opening: Opening::of(role, seen, incarnation, loaded.is_first_start),
         }
     }
 
@@ -374,16 +386,16 @@ impl Simulation {
             (Purpose::Sync { round }, Some(exchange)) => {
                 self.handle_exchange(index, round, &message.deed, &exchange);
             }
-            (Purpose::AskRoot { errand }, Some(exchange)) => {
+            (Purpose::AskRoot { upstream_sync }, Some(exchange)) => {
                 let reply = exchange.reply;
                 self.note_reply(index, "hears from the root", &reply);
                 let node_loop = &mut self.deployment.nodes[index as usize].sync_loop;
-                if node_loop.is_out(errand) {
-                    node_loop.handle_root_reply(errand, reply, now);
+                if node_loop.is_out(upstream_sync) {
+                    node_loop.handle_root_reply(upstream_sync, reply, now);
                 } else {
                     // Worse than reality: what nobody waits for any more is brought all the same.
                     let purpose = Purpose::Deliver { is_last: false };
-                    self.begin_message(index, purpose, Deed::Deliver(reply));
+                    self.begin_message(index, purpose, LedgerOperation::Deliver(reply));
                 }
             }
             (Purpose::Deliver { is_last: true }, _) => {
@@ -395,8 +407,14 @@ impl Simulation {
         self.drive(index);
     }
 
-    fn handle_exchange(&mut self, index: u32, round: u64, deed: &Deed, exchange: &Exchange) {
-        let Deed::Sync { request, .. } = deed else {
+    fn handle_exchange(
+        &mut self,
+        index: u32,
+        round: u64,
+        deed: &LedgerOperation,
+        exchange: &Exchange,
+    ) {
+        let LedgerOperation::Sync { request, .. } = deed else {
             return;
         };
         self.note_reply(index, "hears", &exchange.reply);
@@ -410,13 +428,13 @@ impl Simulation {
         if !request.is_leaving {
             node.note_joined();
         }
-        let jittered = |period: Span| jittered(period, drawn);
+        let jittered = |period: DurationMs| jittered(period, drawn);
         let both = (&**request, exchange);
         let is_present = node
             .sync_loop
             .handle_exchange(round, both, &node.room, jittered, now);
         let data_center = node.data_center;
-        if is_present && exchange.errand.is_some() {
+        if is_present && exchange.upstream_sync.is_some() {
             let store = self.deployment.stores.local(data_center);
             if let Some((kept, used)) = store.take_kept() {
                 self.judge.check_kept(kept, used, now);
@@ -432,8 +450,8 @@ impl Simulation {
             Purpose::Sync { round } => {
                 node.sync_loop.handle_failure(round, now);
             }
-            Purpose::AskRoot { errand } => {
-                node.sync_loop.handle_root_failure(errand, now);
+            Purpose::AskRoot { upstream_sync } => {
+                node.sync_loop.handle_root_failure(upstream_sync, now);
             }
             Purpose::Deliver { is_last: true } => node.sync_loop.handle_delivered(),
             Purpose::Deliver { is_last: false } => {}
@@ -448,8 +466,8 @@ impl Simulation {
         }
     }
 
-    fn trace_deed(&mut self, index: u32, how: &str, deed: &Deed) {
-        let Deed::Sync { request, .. } = deed else {
+    fn trace_deed(&mut self, index: u32, how: &str, deed: &LedgerOperation) {
+        let LedgerOperation::Sync { request, .. } = deed else {
             return;
         };
         self.note(|deployment| {
@@ -466,9 +484,9 @@ impl Simulation {
 }
 
 /// A sixteenth shorter or longer, as in the gateway.
-fn jittered(period: Span, drawn: f64) -> Span {
+fn jittered(period: DurationMs, drawn: f64) -> DurationMs {
     let eighth = period.0 as f64 / 8.0;
-    Span(period.0 - period.0 / 16 + crate::dice::whole(eighth * drawn))
+    DurationMs(period.0 - period.0 / 16 + crate::rng::whole(eighth * drawn))
 }
 
 /// A reply in a line for the trace.
@@ -476,21 +494,21 @@ pub(super) fn tell(reply: &Reply) -> String {
     match reply {
         Reply::Stale => "stale".to_owned(),
         Reply::Void { .. } => "void".to_owned(),
-        Reply::Lent(answer) => {
-            let (granted, outlook) = (answer.granted, &answer.outlook);
+        Reply::Granted(answer) => {
+            let (granted, snapshot) = (answer.granted, &answer.snapshot);
             format!(
                 "{} seats, {} admissions, {} credits; inside {}, phantoms {}, lent {}, free {} and \
                  {}, waiting {}, {:?}",
                 granted.seats,
                 granted.admissions,
                 granted.credits,
-                outlook.inside,
-                outlook.phantoms,
-                outlook.lent,
-                outlook.seats_free,
-                outlook.admissions_free,
-                outlook.waiting,
-                outlook.watermark,
+                snapshot.inside,
+                snapshot.phantoms,
+                snapshot.lent,
+                snapshot.seats_free,
+                snapshot.admissions_free,
+                snapshot.waiting,
+                snapshot.watermark,
             )
         }
     }

@@ -1,7 +1,7 @@
 //! Small scenarios, judged.
 
 use anteroom_room::rules::{AllocationKind, Limits, Rules};
-use anteroom_room::time::{Millis, Span};
+use anteroom_room::time::{DurationMs, Timestamp};
 
 use super::*;
 use crate::outcome::Promise;
@@ -18,34 +18,34 @@ const FIRST: NodePlace = NodePlace {
 /// Two data centers with three nodes and two; twice as many come as may; five minutes.
 pub(crate) fn scenario() -> Scenario {
     let ms = |from, to| Delay {
-        from: Span(from),
-        to: Span(to),
+        from: DurationMs(from),
+        to: DurationMs(to),
     };
     let data_center = |name: &str, nodes, share| DataCenterPlan {
         name: name.to_owned(),
         nodes,
         share,
         to_store: ms(1, 3),
-        to_world: ms(20, 40),
+        to_global: ms(20, 40),
     };
     let point = |secs, per_second| RatePoint {
-        at: Span::from_secs(secs),
+        at: DurationMs::from_secs(secs),
         per_second,
     };
     Scenario {
         name: "small".to_owned(),
         about: String::new(),
         seed: 1,
-        starts_at: Millis(1_694_432_754_000),
-        length: Span::from_secs(300),
-        sample_every: Span::from_secs(10),
-        world_lease: anteroom_room::ledger::LendingTerms::WORLD.ttl,
+        starts_at: Timestamp(1_694_432_754_000),
+        length: DurationMs::from_secs(300),
+        sample_every: DurationMs::from_secs(10),
+        global_lease: anteroom_room::ledger::LeaseTerms::ROOT.ttl,
         compare: vec![AllocationKind::Leases],
         rooms: vec![RoomPlan {
             name: "shop".to_owned(),
             rules: Rules {
                 limits: limits(60, 120),
-                session_duration: Span::from_secs(60),
+                session_duration: DurationMs::from_secs(60),
                 ..Rules::default()
             },
             arrivals: vec![Arrivals {
@@ -59,7 +59,7 @@ pub(crate) fn scenario() -> Scenario {
             }],
             behaviour: Behaviour {
                 pages: 4.0,
-                think_time: Span::from_secs(8),
+                think_time: DurationMs::from_secs(8),
                 parallel_requests: 2,
                 second_tab: 0.0,
                 patience: None,
@@ -86,7 +86,7 @@ fn limits(total_active_users: u32, new_users_per_minute: u32) -> Limits {
 fn unruly() -> Behaviour {
     Behaviour {
         second_tab: 0.2,
-        patience: Some(Span::from_secs(120)),
+        patience: Some(DurationMs::from_secs(120)),
         no_shows: 0.05,
         changes_node: 0.2,
         changes_data_center: 0.02,
@@ -106,20 +106,20 @@ fn judged(scenario: &Scenario) -> Outcome {
 fn with_fault(kind: FaultKind) -> Scenario {
     let mut scenario = scenario();
     scenario.faults.push(FaultPlan {
-        at: Span::from_secs(100),
+        at: DurationMs::from_secs(100),
         kind,
     });
     scenario.rooms[0].behaviour = unruly();
     scenario
 }
 
-/// The scenario with one data center, whose store is the world's.
+/// The scenario with one data center, whose store is the root's.
 fn alone(scenario: &Scenario) -> Scenario {
     let mut alone = scenario.clone();
     alone.data_centers.truncate(1);
-    alone.data_centers[0].to_world = Delay {
-        from: Span::ZERO,
-        to: Span::ZERO,
+    alone.data_centers[0].to_global = Delay {
+        from: DurationMs::ZERO,
+        to: DurationMs::ZERO,
     };
     alone
 }
@@ -136,25 +136,25 @@ fn check_fault(kind: FaultKind) {
 #[test]
 fn an_overloaded_room_is_full_and_never_over_its_limits() {
     let outcome = judged(&scenario());
-    let figures = &outcome.figures;
-    assert!((900..1_050).contains(&figures.visitors), "{figures:?}");
-    assert_eq!(figures.inside_max, 60);
-    assert_eq!((figures.above_seats, figures.above_rate), (0, 0));
-    assert!(figures.fill_while_overloaded > Some(0.9), "{figures:?}");
-    assert!(figures.wait_ms_p50 > Some(1_000), "{figures:?}");
+    let stats = &outcome.stats;
+    assert!((900..1_050).contains(&stats.visitors), "{stats:?}");
+    assert_eq!(stats.inside_max, 60);
+    assert_eq!((stats.above_seats, stats.above_rate), (0, 0));
+    assert!(stats.fill_while_overloaded > Some(0.9), "{stats:?}");
+    assert!(stats.wait_ms_p50 > Some(1_000), "{stats:?}");
     assert_eq!(outcome.samples.len(), 30);
     let last = outcome.samples.last().unwrap();
-    assert_eq!(u64::from(last.waiting), figures.visitors - figures.admitted);
+    assert_eq!(u64::from(last.waiting), stats.visitors - stats.admitted);
 }
 
 #[test]
 fn an_empty_room_lets_nearly_everybody_in_at_once() {
     let mut scenario = scenario();
     scenario.rooms[0].rules.limits = limits(100_000, 100_000);
-    let figures = judged(&scenario).figures;
-    assert_eq!(figures.admitted, figures.visitors);
+    let stats = judged(&scenario).stats;
+    assert_eq!(stats.admitted, stats.visitors);
     // Two trips to a far root, one after the other, do not fit into what a visitor waits.
-    assert!(figures.queued * 200 <= figures.visitors, "{figures:?}");
+    assert!(stats.queued * 200 <= stats.visitors, "{stats:?}");
 }
 
 #[test]
@@ -163,8 +163,8 @@ fn unruly_visitors_break_no_promise() {
         let mut scenario = scenario();
         scenario.seed = seed;
         scenario.rooms[0].behaviour = unruly();
-        let figures = judged(&scenario).figures;
-        assert!(figures.abandoned > 0);
+        let stats = judged(&scenario).stats;
+        assert!(stats.abandoned > 0);
     }
 }
 
@@ -174,12 +174,12 @@ fn the_same_seed_gives_the_same_run_and_another_one_does_not() {
         let mut scenario = with_fault(FaultKind::BadNetwork {
             lost: 0.1,
             doubled: 0.1,
-            delayed: Span(500),
-            lasts: Span::from_secs(60),
+            delayed: DurationMs(500),
+            lasts: DurationMs::from_secs(60),
         });
         scenario.seed = seed;
         let mut simulation = Simulation::new(&scenario, 0, AllocationKind::Leases);
-        simulation.run_until(Span::from_secs(200));
+        simulation.run_until(DurationMs::from_secs(200));
         simulation.digest()
     };
     assert_eq!(digest(1), digest(1));
@@ -193,8 +193,8 @@ fn each_allocation_meets_the_same_crowd() {
         let others = outcome.violations.iter().map(|v| v.promise);
         let limits = [Promise::Seats, Promise::Rate];
         assert_eq!(others.filter(|p| limits.contains(p)).count(), 0);
-        assert!(outcome.figures.admitted > 0);
-        outcome.figures.visitors
+        assert!(outcome.stats.admitted > 0);
+        outcome.stats.visitors
     };
     let leases = visitors(AllocationKind::Leases);
     for other in [
@@ -208,7 +208,7 @@ fn each_allocation_meets_the_same_crowd() {
 
 #[test]
 fn a_crash_a_restart_and_a_pause_break_no_promise() {
-    let after = Span::from_secs(20);
+    let after = DurationMs::from_secs(20);
     check_fault(FaultKind::Crash { node: FIRST, after });
     check_fault(FaultKind::Restart { node: FIRST, after });
     check_fault(FaultKind::Pause {
@@ -219,11 +219,11 @@ fn a_crash_a_restart_and_a_pause_break_no_promise() {
 
 #[test]
 fn a_bad_network_and_a_store_that_is_away_break_no_promise() {
-    let lasts = Span::from_secs(30);
+    let lasts = DurationMs::from_secs(30);
     check_fault(FaultKind::BadNetwork {
         lost: 0.2,
         doubled: 0.2,
-        delayed: Span(3_000),
+        delayed: DurationMs(3_000),
         lasts,
     });
     check_fault(FaultKind::StoreDown {
@@ -238,7 +238,7 @@ fn a_store_that_forgets_breaks_no_promise() {
     check_fault(FaultKind::StoreWiped { store });
     check_fault(FaultKind::StoreLosesWrites {
         store,
-        last: Span(800),
+        last: DurationMs(800),
     });
     check_fault(FaultKind::StoreClockSteps {
         store,
@@ -259,12 +259,12 @@ fn clocks_that_are_a_little_off_break_no_promise() {
 
 #[test]
 fn changed_limits_hold_while_they_spread() {
-    let within = Span::from_secs(10);
+    let within = DurationMs::from_secs(10);
     for limits in [limits(20, 30), limits(100, 300)] {
         check_fault(FaultKind::Limits { limits, within });
     }
     for secs in [20, 180] {
-        let session = Span::from_secs(secs);
+        let session = DurationMs::from_secs(secs);
         check_fault(FaultKind::SessionDuration { session, within });
     }
 }
@@ -272,7 +272,7 @@ fn changed_limits_hold_while_they_spread() {
 #[test]
 fn a_trace_tells_what_happened() {
     let mut simulation = Simulation::new(&scenario(), 0, AllocationKind::Leases).with_trace(50);
-    simulation.run_until(Span::from_secs(120));
+    simulation.run_until(DurationMs::from_secs(120));
     let trace = simulation.trace().unwrap();
     assert!(trace.lines().any(|line| line.contains("queues visitor")));
     assert_eq!(trace.lines().count(), 50);

@@ -2,20 +2,20 @@
 
 use anteroom_room::decision::QueueReason;
 use anteroom_room::sync_loop::PATIENCE as PATIENCE_OF_ALL;
-use anteroom_room::time::{Millis, Span};
+use anteroom_room::time::{DurationMs, Timestamp};
 
 use super::Simulation;
 use super::event::Event;
 use super::slab::Key;
 use crate::crowd::{CopyUse, Phase, TicketCopy};
-use crate::deployment::node::{MetAs, Request, Role, Said, Sent};
-use crate::dice::Draw;
+use crate::deployment::node::{NodeReply, Request, Role, Sent, VisitorState};
+use crate::rng::Draw;
 
 /// Longest wait of a visitor for an answer from above, as in the gateway.
-pub(super) const PATIENCE: Span = PATIENCE_OF_ALL;
+pub(super) const PATIENCE: DurationMs = PATIENCE_OF_ALL;
 /// Whoever finds nobody, or whose node dies, tries again about now.
-const RETRY_FROM: Span = Span(1_000);
-const RETRY_TO: Span = Span(2_000);
+const RETRY_FROM: DurationMs = DurationMs(1_000);
+const RETRY_TO: DurationMs = DurationMs(2_000);
 
 impl Simulation {
     pub(super) fn plan_arrival(&mut self, stream: usize) {
@@ -184,8 +184,8 @@ impl Simulation {
         // Somebody may have passed for want of a credit, and is in no hurry itself.
         let wants_sync = node.sync_loop.is_hurried();
         match said {
-            Said::AskParent => self.park(request),
-            Said::TakeNumber(key) => self.take_number(request, key),
+            NodeReply::AskParent => self.park(request),
+            NodeReply::TakeNumber(key) => self.take_number(request, key),
             said => self.answer(&request, said, met_as, now),
         }
         if wants_sync {
@@ -213,7 +213,7 @@ impl Simulation {
     /// Goes on with a request that has waited.
     pub(super) fn resume(&mut self, request: Request) {
         let node = &self.deployment.nodes[request.node as usize];
-        if node.life == request.life {
+        if node.incarnation == request.incarnation {
             self.decide(request);
         } else {
             self.give_up_request(&request);
@@ -264,7 +264,7 @@ impl Simulation {
     }
 
     /// Plans that a copy of this ticket is sent.
-    pub(super) fn plan_copy(&mut self, copy: TicketCopy, at: Millis) {
+    pub(super) fn plan_copy(&mut self, copy: TicketCopy, at: Timestamp) {
         if let Some(visitor) = self.crowd.visitors.get_mut(copy.owner) {
             visitor.copies = visitor.copies.saturating_add(1);
             let copy = self.crowd.copies.insert(copy);
@@ -298,32 +298,32 @@ impl Simulation {
 }
 
 /// Whether a slot was taken, or asked for in vain.
-fn is_use(request: &Request, said: &Said) -> bool {
+fn is_use(request: &Request, said: &NodeReply) -> bool {
     match said {
-        Said::Admit(_) | Said::AskParent => true,
+        NodeReply::Admit(_) | NodeReply::AskParent => true,
         // It may have come from elsewhere and got its first seat here.
-        Said::Renewed(renewed) => request
+        NodeReply::Renewed(renewed) => request
             .ticket
             .is_none_or(|ticket| ticket.seats.iter().count() < renewed.seats.iter().count()),
-        Said::Queue(_, place) => place.reason == QueueReason::Full,
-        Said::Pass | Said::TakeNumber(_) => false,
+        NodeReply::Queue(_, place) => place.reason == QueueReason::Full,
+        NodeReply::Pass | NodeReply::TakeNumber(_) => false,
     }
 }
 
 /// How somebody was met, in a word for the digest.
-pub(super) fn code_of(said: &Said, met_as: MetAs) -> u64 {
+pub(super) fn code_of(said: &NodeReply, met_as: VisitorState) -> u64 {
     let said = match said {
-        Said::Pass => 0,
-        Said::Renewed(_) => 1,
-        Said::Admit(_) => 2,
-        Said::Queue(..) => 3,
-        Said::AskParent => 4,
-        Said::TakeNumber(_) => 5,
+        NodeReply::Pass => 0,
+        NodeReply::Renewed(_) => 1,
+        NodeReply::Admit(_) => 2,
+        NodeReply::Queue(..) => 3,
+        NodeReply::AskParent => 4,
+        NodeReply::TakeNumber(_) => 5,
     };
     let met_as = match met_as {
-        MetAs::Inside => 0,
-        MetAs::Waiting => 1,
-        MetAs::New => 2,
+        VisitorState::Inside => 0,
+        VisitorState::Waiting => 1,
+        VisitorState::New => 2,
     };
     said * 4 + met_as
 }

@@ -8,12 +8,12 @@
 use std::path::Path;
 
 use anteroom_config::toml_file::{
-    Choice, Document, Duration, Key, Moment, Placed, Refusal, Table, Text, Whole, nearest,
+    Choice, Document, Duration, InvalidValue, Key, Located, Moment, Table, Text, Whole, nearest,
 };
 use anteroom_config::words::ALLOCATIONS;
 use anteroom_config::{Finding, Problems};
 use anteroom_room::rules::AllocationKind;
-use anteroom_room::time::{Millis, Span};
+use anteroom_room::time::{DurationMs, Timestamp};
 
 use super::model::{Arrivals, DataCenterPlan, RoomPlan, Scenario};
 use super::settings::Setting;
@@ -33,7 +33,7 @@ pub use curve::fuzz as fuzz_csv;
 pub const FILE_BYTES_MAX: usize = 1 << 20;
 
 /// Longest rehearsal: a month.
-const LENGTH_MAX: Span = Span::from_secs(31 * 86_400);
+const LENGTH_MAX: DurationMs = DurationMs::from_secs(31 * 86_400);
 /// Most visitors of a rehearsal, on average: five hours of the largest crowd that we know of.
 const VISITORS_MAX: f64 = 100_000_000.0;
 /// Most samples, those of each data center included: they are kept in memory, some 20 bytes each.
@@ -55,7 +55,7 @@ const ABOUT: Key<Text<String>> = Key {
         allowed: "a text of at most 4000 characters",
         read: |text| {
             if text.chars().count() > 4_000 {
-                return Err(Refusal::PLAIN);
+                return Err(InvalidValue::PLAIN);
             }
             Ok(text.split_whitespace().collect::<Vec<_>>().join(" "))
         },
@@ -79,7 +79,7 @@ const STARTS_AT: Key<Moment> = Key {
 const LENGTH: Key<Duration> = Key {
     name: "length",
     kind: Duration {
-        min: Span::from_secs(1),
+        min: DurationMs::from_secs(1),
         max: LENGTH_MAX,
         bare_unit: "m",
     },
@@ -88,8 +88,8 @@ const LENGTH: Key<Duration> = Key {
 const SAMPLE_EVERY: Key<Duration> = Key {
     name: "sample_every",
     kind: Duration {
-        min: Span::from_secs(1),
-        max: Span::from_secs(86_400),
+        min: DurationMs::from_secs(1),
+        max: DurationMs::from_secs(86_400),
         bare_unit: "s",
     },
     default: None,
@@ -115,8 +115,8 @@ pub struct ScenarioText<'a> {
 
 /// What one part of the file has to know of the others.
 struct Frame<'a> {
-    starts_at: Millis,
-    length: Span,
+    starts_at: Timestamp,
+    length: DurationMs,
     folder: Option<&'a Path>,
     /// `None` after a mistake in them: a name that is not found may then be no mistake.
     data_centers: Option<&'a [DataCenterPlan]>,
@@ -148,8 +148,8 @@ impl ScenarioText<'_> {
                 let found = Finding::Value(format!("a file of {} bytes", self.text.len()));
                 let allowed = format!("at most {FILE_BYTES_MAX} bytes");
                 let hint = "put long curves into a CSV file".to_owned();
-                let spot = table.spot("");
-                table.notes.refuse(&spot, found, allowed, Some(hint));
+                let location = table.location("");
+                table.notes.refuse(&location, found, allowed, Some(hint));
                 None
             });
         }
@@ -169,7 +169,7 @@ impl ScenarioText<'_> {
         let sample_every = table.optional(&SAMPLE_EVERY);
         let compare = read_compare(&mut table);
         let data_centers = data_center::read(&mut table);
-        let world_lease = leases::read(&mut table);
+        let global_lease = leases::read(&mut table);
         let frame = Frame {
             starts_at,
             length,
@@ -189,7 +189,7 @@ impl ScenarioText<'_> {
             starts_at,
             length,
             sample_every,
-            world_lease,
+            global_lease,
             compare,
             rooms,
             data_centers: data_centers?,
@@ -198,12 +198,12 @@ impl ScenarioText<'_> {
     }
 }
 
-fn one_line(text: &str, chars_max: usize) -> Result<String, Refusal> {
+fn one_line(text: &str, chars_max: usize) -> Result<String, InvalidValue> {
     let is_plain = text.trim() == text && !text.chars().any(char::is_control);
     if is_plain && (1..=chars_max).contains(&text.chars().count()) {
         Ok(text.to_owned())
     } else {
-        Err(Refusal::PLAIN)
+        Err(InvalidValue::PLAIN)
     }
 }
 
@@ -214,14 +214,14 @@ fn read_compare(table: &mut Table<'_>) -> Vec<AllocationKind> {
         return ALLOCATIONS.iter().map(|(_, kind)| *kind).collect();
     };
     if typed.is_empty() && table.notes.count() == mistakes {
-        let spot = table.spot(COMPARE.name);
+        let location = table.location(COMPARE.name);
         let found = Finding::Value("an empty list".to_owned());
-        table.notes.refuse(&spot, found, "at least one", None);
+        table.notes.refuse(&location, found, "at least one", None);
     }
-    for Placed { value, spot } in typed {
+    for Located { value, location } in typed {
         if compare.contains(&value) {
             let finding = Finding::Remark("the same allocation again".to_owned());
-            table.notes.refuse(&spot, finding, "", None);
+            table.notes.refuse(&location, finding, "", None);
         }
         compare.push(value);
     }
@@ -229,7 +229,7 @@ fn read_compare(table: &mut Table<'_>) -> Vec<AllocationKind> {
 }
 
 /// Visitors that come on average until the end.
-fn visitors(arrivals: &Arrivals, length: Span) -> f64 {
+fn visitors(arrivals: &Arrivals, length: DurationMs) -> f64 {
     let pairs = arrivals.points.windows(2);
     let counts = pairs.map(|pair| {
         let (from, to) = (pair[0], pair[1]);
@@ -246,31 +246,31 @@ fn visitors(arrivals: &Arrivals, length: Span) -> f64 {
 }
 
 /// A span in seconds; a month has few enough milliseconds to be exact.
-fn seconds(span: Span) -> f64 {
+fn seconds(span: DurationMs) -> f64 {
     let millis = u32::try_from(span.0 % 1_000).unwrap_or(0);
     let whole = u32::try_from(span.0 / 1_000).unwrap_or(u32::MAX);
     f64::from(whole) + f64::from(millis) / 1_000.0
 }
 
-fn check_visitors(table: &mut Table<'_>, rooms: &[RoomPlan], length: Span) {
+fn check_visitors(table: &mut Table<'_>, rooms: &[RoomPlan], length: DurationMs) {
     let arrivals = rooms.iter().flat_map(|room| &room.arrivals);
     let expected: f64 = arrivals.map(|arrivals| visitors(arrivals, length)).sum();
     if expected > VISITORS_MAX {
-        let spot = table.spot("room");
+        let location = table.location("room");
         let found = Finding::Value(format!("arrivals of about {expected:.0} visitors"));
         let allowed = format!("at most {VISITORS_MAX} in all rooms");
         let hint = "rehearse less time, or a part of the site".to_owned();
-        table.notes.refuse(&spot, found, allowed, Some(hint));
+        table.notes.refuse(&location, found, allowed, Some(hint));
     }
 }
 
 /// The time between samples, or one that suits a chart.
 fn check_samples(
     table: &mut Table<'_>,
-    typed: Option<Span>,
-    length: Span,
+    typed: Option<DurationMs>,
+    length: DurationMs,
     data_centers: usize,
-) -> Span {
+) -> DurationMs {
     const NICE: [u64; 13] = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1_800, 3_600];
     let rows = u64::try_from(data_centers)
         .unwrap_or(u64::MAX)
@@ -279,15 +279,15 @@ fn check_samples(
     let suits = |every: &u64| length.0 / (every * 1_000) <= wanted;
     let nice = NICE.into_iter().find(suits).unwrap_or(NICE[12]);
     let Some(every) = typed else {
-        return Span::from_secs(nice);
+        return DurationMs::from_secs(nice);
     };
     let samples = (length.0 / every.0.max(1)).saturating_mul(rows);
     if samples > SAMPLES_MAX {
-        let spot = table.spot(SAMPLE_EVERY.name);
+        let location = table.location(SAMPLE_EVERY.name);
         let found = Finding::Value(format!("{samples} samples of {rows} curves"));
         let hint = format!("\"{nice}s\" would do");
         let allowed = format!("at most {SAMPLES_MAX}");
-        table.notes.refuse(&spot, found, allowed, Some(hint));
+        table.notes.refuse(&location, found, allowed, Some(hint));
     }
     every
 }

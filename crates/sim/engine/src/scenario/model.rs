@@ -1,7 +1,7 @@
 //! The meaning of a scenario: checked values only.
 
 use anteroom_room::rules::{AllocationKind, Limits, Rules};
-use anteroom_room::time::{Millis, Span};
+use anteroom_room::time::{DurationMs, Timestamp};
 
 /// What is rehearsed.
 #[derive(Clone, Debug, PartialEq)]
@@ -13,14 +13,14 @@ pub struct Scenario {
     /// The same seed gives the same run.
     pub seed: u64,
     /// Wall clock at the start; minutes and the axis of charts follow it.
-    pub starts_at: Millis,
+    pub starts_at: Timestamp,
     /// How long to run; at least a second.
-    pub length: Span,
+    pub length: DurationMs,
     /// Time between two samples of the charts; at least a second.
-    pub sample_every: Span,
+    pub sample_every: DurationMs,
     /// How long the world lends to a data center; a second to an hour. Means nothing where there is
     /// one data center without a way to the world.
-    pub world_lease: Span,
+    pub global_lease: DurationMs,
     /// Allocations to compare, in the order of the table.
     pub compare: Vec<AllocationKind>,
     /// At least one.
@@ -56,17 +56,17 @@ pub struct DataCenterPlan {
     pub share: f64,
     /// From a node to the store of its data center, one way.
     pub to_store: Delay,
-    /// From that store to the world's, one way.
-    pub to_world: Delay,
+    /// From that store to the root's, one way.
+    pub to_global: Delay,
 }
 
 /// How long a message travels: uniform between the two.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Delay {
     /// At least.
-    pub from: Span,
+    pub from: DurationMs,
     /// At most; not less than `from`.
-    pub to: Span,
+    pub to: DurationMs,
 }
 
 /// A stream of newcomers: a rate that is linear between points, and 0 outside them.
@@ -82,7 +82,7 @@ pub struct Arrivals {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RatePoint {
     /// Since the start.
-    pub at: Span,
+    pub at: DurationMs,
     /// Newcomers per second on average (they come independently of each other); not negative.
     pub per_second: f64,
 }
@@ -93,13 +93,13 @@ pub struct Behaviour {
     /// Pages that a visitor looks at on average (geometric); at least 1.
     pub pages: f64,
     /// Time between two pages on average (exponential).
-    pub think_time: Span,
+    pub think_time: DurationMs,
     /// What a page loads beside itself, at the same moment, with the same cookie.
     pub parallel_requests: u32,
     /// Share of visitors who open a second tab a moment later, with the cookie they then have.
     pub second_tab: f64,
     /// How long those who wait do so on average (exponential) before they leave; `None`: they stay.
-    pub patience: Option<Span>,
+    pub patience: Option<DurationMs>,
     /// Share of those who wait who are away when their turn comes: they stop asking.
     pub no_shows: f64,
     /// Share of requests that reach another node of the data center than the one before.
@@ -118,7 +118,7 @@ pub struct Behaviour {
 #[derive(Clone, Debug, PartialEq)]
 pub struct FaultPlan {
     /// Since the start.
-    pub at: Span,
+    pub at: DurationMs,
     /// What.
     pub kind: FaultKind,
 }
@@ -137,7 +137,7 @@ pub struct NodePlace {
 pub enum StorePlace {
     /// The store of the data center with this index.
     Local(usize),
-    /// The world's.
+    /// The root's.
     World,
 }
 
@@ -146,7 +146,7 @@ pub enum StorePlace {
 pub enum LinkPlace {
     /// Between a node and the store of its data center.
     NodeToStore(NodePlace),
-    /// Between a data center's nodes and the world's store.
+    /// Between a data center's nodes and the global store.
     ToWorld(usize),
 }
 
@@ -158,21 +158,21 @@ pub enum FaultKind {
         /// Which.
         node: NodePlace,
         /// Until it runs again.
-        after: Span,
+        after: DurationMs,
     },
     /// The node says goodbye, stops, and starts again `after` that.
     Restart {
         /// Which.
         node: NodePlace,
         /// Until it runs again.
-        after: Span,
+        after: DurationMs,
     },
     /// The node stands still (a stopped process) and goes on as if nothing had been.
     Pause {
         /// Which.
         node: NodePlace,
         /// For how long.
-        lasts: Span,
+        lasts: DurationMs,
     },
     /// No message passes.
     Cut {
@@ -181,7 +181,7 @@ pub enum FaultKind {
         /// Requests arrive and are carried out; only the answer that says so is lost.
         answers_only: bool,
         /// For how long.
-        lasts: Span,
+        lasts: DurationMs,
     },
     /// Messages are lost, doubled and delayed (and so reordered) on all links.
     BadNetwork {
@@ -190,16 +190,16 @@ pub enum FaultKind {
         /// Share of messages that arrive twice.
         doubled: f64,
         /// Added delay, at most.
-        delayed: Span,
+        delayed: DurationMs,
         /// For how long.
-        lasts: Span,
+        lasts: DurationMs,
     },
     /// The store does not answer; it keeps what it has.
     StoreDown {
         /// Which.
         store: StorePlace,
         /// For how long.
-        lasts: Span,
+        lasts: DurationMs,
     },
     /// The store comes back empty, as another server.
     StoreWiped {
@@ -211,7 +211,7 @@ pub enum FaultKind {
         /// Which.
         store: StorePlace,
         /// How much is lost.
-        last: Span,
+        last: DurationMs,
     },
     /// The store's clock jumps.
     StoreClockSteps {
@@ -234,21 +234,21 @@ pub enum FaultKind {
         /// The new ones.
         limits: Limits,
         /// Time until the last node has them.
-        within: Span,
+        within: DurationMs,
     },
     /// The operator turns pacing on or off at all nodes, one after the other.
     Pacing {
         /// Whether a minute's admissions are spread over it from then on.
         pacing: bool,
         /// Time until the last node has it.
-        within: Span,
+        within: DurationMs,
     },
     /// The operator changes the session's length at all nodes, one after the other.
     SessionDuration {
         /// The new one.
-        session: Span,
+        session: DurationMs,
         /// Time until the last node has it.
-        within: Span,
+        within: DurationMs,
     },
 }
 
@@ -263,7 +263,8 @@ impl Scenario {
                 FaultKind::StoreWiped { .. } | FaultKind::StoreLosesWrites { .. }
             )
         };
-        let is_one = |only: &DataCenterPlan| only.nodes == 1 && only.to_world.to == Span::ZERO;
+        let is_one =
+            |only: &DataCenterPlan| only.nodes == 1 && only.to_global.to == DurationMs::ZERO;
         matches!(self.data_centers.as_slice(), [only] if is_one(only))
             && !self.faults.iter().any(is_lost)
     }
@@ -272,7 +273,7 @@ impl Scenario {
 impl FaultKind {
     /// How long it goes on, its effects not counted. What changes once and stays lasts no time.
     #[must_use]
-    pub fn lasts(&self) -> Span {
+    pub fn lasts(&self) -> DurationMs {
         match self {
             Self::Crash { after, .. } | Self::Restart { after, .. } => *after,
             Self::Pause { lasts, .. }
@@ -285,7 +286,7 @@ impl FaultKind {
             Self::StoreWiped { .. }
             | Self::StoreLosesWrites { .. }
             | Self::StoreClockSteps { .. }
-            | Self::NodeClockIsOff { .. } => Span::ZERO,
+            | Self::NodeClockIsOff { .. } => DurationMs::ZERO,
         }
     }
 }

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::scenario::model::{FaultKind, FaultPlan, LinkPlace, Scenario, StorePlace};
-use anteroom_room::time::Span;
+use anteroom_room::time::DurationMs;
 
 /// A fault that is over at once still has messages under way for so long.
-const AFTERMATH: Span = Span::from_secs(5);
+const AFTERMATH: DurationMs = DurationMs::from_secs(5);
 
 /// How many seeds met what.
 #[derive(Clone, Debug, Default)]
@@ -19,7 +19,7 @@ pub struct Coverage {
 
 impl Coverage {
     /// Counts what happened in the first `elapsed` of a scenario.
-    pub fn note(&mut self, scenario: &Scenario, elapsed: Span) {
+    pub fn note(&mut self, scenario: &Scenario, elapsed: DurationMs) {
         let faults = scenario.faults.iter();
         let faults: Vec<_> = faults.filter(|fault| fault.at < elapsed).collect();
         let names: BTreeSet<_> = faults.iter().map(|fault| name_of(&fault.kind)).collect();
@@ -80,7 +80,7 @@ pub const fn name_of(fault: &FaultKind) -> &'static str {
 pub const NAMES: usize = 16;
 
 /// When a fault is over, from the start of the run.
-fn over_at(fault: &FaultPlan) -> Span {
+fn over_at(fault: &FaultPlan) -> DurationMs {
     let lasts = match fault.kind {
         FaultKind::Crash { after, .. } | FaultKind::Restart { after, .. } => after,
         FaultKind::Pause { lasts, .. }
@@ -91,7 +91,7 @@ fn over_at(fault: &FaultPlan) -> Span {
         | FaultKind::StoreLosesWrites { .. }
         | FaultKind::StoreClockSteps { .. } => AFTERMATH,
         // Until the end.
-        FaultKind::NodeClockIsOff { .. } => return Span(u64::MAX),
+        FaultKind::NodeClockIsOff { .. } => return DurationMs(u64::MAX),
         FaultKind::Limits { within, .. }
         | FaultKind::Pacing { within, .. }
         | FaultKind::SessionDuration { within, .. } => within,
@@ -107,23 +107,23 @@ mod tests {
     #[test]
     fn faults_are_at_once_where_their_times_overlap() {
         let down = |at, lasts| FaultPlan {
-            at: Span(at),
+            at: DurationMs(at),
             kind: FaultKind::StoreDown {
                 store: StorePlace::World,
-                lasts: Span(lasts),
+                lasts: DurationMs(lasts),
             },
         };
         let pacing = |at| FaultPlan {
-            at: Span(at),
+            at: DurationMs(at),
             kind: FaultKind::Pacing {
                 pacing: true,
-                within: Span(10),
+                within: DurationMs(10),
             },
         };
         let mut scenario = seeds::scenario(0);
         scenario.faults = vec![down(100, 50), pacing(140), pacing(900)];
         let mut coverage = Coverage::default();
-        coverage.note(&scenario, Span(800));
+        coverage.note(&scenario, DurationMs(800));
         assert_eq!(coverage.seeds["store down"], 1);
         assert_eq!(coverage.at_once[&("pacing changes", "store down")], 1);
         // Two of a kind, one of them beyond the end of the run.

@@ -2,23 +2,25 @@
 
 use std::collections::BTreeMap;
 
-use anteroom_room::allocation::counters::CounterTill;
-use anteroom_room::allocation::{AnyTill, CounterKey, Take, Till, TillContext, curve, even};
+use anteroom_room::allocation::counters::CounterAllocator;
+use anteroom_room::allocation::{
+    Allocator, AllocatorContext, AnyAllocator, CounterKey, Take, curve, even,
+};
 use anteroom_room::id::{DataCenterId, NodeId};
 use anteroom_room::lease::Lease;
-use anteroom_room::ledger::{Ledger, LendingTerms};
+use anteroom_room::ledger::{LeaseTerms, Ledger};
 use anteroom_room::rules::{AllocationKind, CurveFactor, Limits, Rules};
 use anteroom_room::seats::SeatRow;
-use anteroom_room::snapshot::{Budget, Snapshot, Utilization};
-use anteroom_room::sync::{Reply, SyncRequest, Terms, Used, Wants};
-use anteroom_room::time::{Millis, Span};
+use anteroom_room::statistics::{Budget, RoomStatistics, Utilization};
+use anteroom_room::sync::{LeaseDemand, LeaseUsage, Reply, RoomFacts, SyncRequest};
+use anteroom_room::time::{DurationMs, Timestamp};
 use anteroom_room::watermark::WaitingCounts;
 
 const SAN_JOSE: DataCenterId = DataCenterId(1);
 const LONDON: DataCenterId = DataCenterId(2);
 const DELHI: DataCenterId = DataCenterId(3);
 /// 2023-09-11T11:45:54Z.
-const NOW: Millis = Millis(1_694_432_754_000);
+const NOW: Timestamp = Timestamp(1_694_432_754_000);
 
 fn rules(total: u32, rate: u32) -> Rules {
     Rules {
@@ -31,11 +33,11 @@ fn rules(total: u32, rate: u32) -> Rules {
 }
 
 /// The article's state: limits 200/200, 50 inside, 20 came in San Jose and 30 in London.
-fn article() -> Snapshot {
-    Snapshot {
+fn article() -> RoomStatistics {
+    RoomStatistics {
         as_of: NOW,
         active_users: 50,
-        nodes_in_world: 10,
+        nodes_total: 10,
         nodes_here: 3,
         admitted_this_minute: 0,
         last_minute: vec![(SAN_JOSE, 20), (LONDON, 30)],
@@ -43,11 +45,11 @@ fn article() -> Snapshot {
 }
 
 /// A minute with `slots` slots, all of them Anywhere.
-fn anywhere(slots: u32, nodes: u32) -> Snapshot {
-    Snapshot {
+fn anywhere(slots: u32, nodes: u32) -> RoomStatistics {
+    RoomStatistics {
         as_of: NOW,
         active_users: 100 - slots,
-        nodes_in_world: nodes,
+        nodes_total: nodes,
         nodes_here: nodes,
         admitted_this_minute: 0,
         last_minute: vec![],
@@ -56,8 +58,8 @@ fn anywhere(slots: u32, nodes: u32) -> Snapshot {
 
 /// Lets `arrivals` ask one till; counters count in `counters`. Returns how many got a slot.
 fn admitted(
-    till: &mut AnyTill,
-    (rules, snapshot, data_center): (&Rules, &Snapshot, DataCenterId),
+    till: &mut AnyAllocator,
+    (rules, statistics, data_center): (&Rules, &RoomStatistics, DataCenterId),
     arrivals: u32,
     counters: &mut BTreeMap<CounterKey, u64>,
 ) -> u32 {
@@ -65,9 +67,9 @@ fn admitted(
     let mut got = 0;
     for _ in 0..arrivals {
         loop {
-            let mut context = TillContext {
+            let mut context = AllocatorContext {
                 rules,
-                snapshot,
+                statistics,
                 data_center,
                 lease: &mut lease,
                 now: NOW,
@@ -78,7 +80,7 @@ fn admitted(
                     let next = counters.entry(key).or_insert(0);
                     let number = *next;
                     *next += 1;
-                    let AnyTill::Counters(till) = till else {
+                    let AnyAllocator::Counters(till) = till else {
                         unreachable!("only counters take numbers")
                     };
                     if !till.handle_number(key, Some(number)) {
@@ -94,11 +96,16 @@ fn admitted(
     got
 }
 
-fn alone(kind: AllocationKind, rules: &Rules, snapshot: &Snapshot, dc: DataCenterId) -> u32 {
-    let mut till = AnyTill::new(kind);
+fn alone(
+    kind: AllocationKind,
+    rules: &Rules,
+    statistics: &RoomStatistics,
+    dc: DataCenterId,
+) -> u32 {
+    let mut till = AnyAllocator::new(kind);
     admitted(
         &mut till,
-        (rules, snapshot, dc),
+        (rules, statistics, dc),
         1_000,
         &mut BTreeMap::new(),
     )
@@ -132,13 +139,13 @@ fn rounding_each_share_half_up_would_invent_a_slot() {
 
 #[test]
 fn shares_that_sum_to_more_than_one_are_scaled_down() {
-    let mut snapshot = article();
-    snapshot.last_minute = vec![(SAN_JOSE, 300), (LONDON, 100)];
-    let budget = Budget::of(&snapshot, rules(200, 200).limits);
+    let mut statistics = article();
+    statistics.last_minute = vec![(SAN_JOSE, 300), (LONDON, 100)];
+    let budget = Budget::of(&statistics, rules(200, 200).limits);
     assert_eq!(budget.share_of(SAN_JOSE) + budget.share_of(LONDON), 150);
     assert_eq!(budget.anywhere, 0);
-    snapshot.active_users = 300;
-    assert_eq!(Budget::of(&snapshot, rules(200, 200).limits).slots, 0);
+    statistics.active_users = 300;
+    assert_eq!(Budget::of(&statistics, rules(200, 200).limits).slots, 0);
 }
 
 #[test]
@@ -177,14 +184,19 @@ fn the_curve_gives_more_when_empty_and_never_all() {
 fn two_nodes(
     kind: AllocationKind,
     rules: &Rules,
-    snapshot: &Snapshot,
+    statistics: &RoomStatistics,
     arrivals: [u32; 2],
 ) -> [u32; 2] {
     let mut counters = BTreeMap::new();
-    let mut tills = [AnyTill::new(kind), AnyTill::new(kind)];
+    let mut tills = [AnyAllocator::new(kind), AnyAllocator::new(kind)];
     let mut got = [0; 2];
     for (at, till) in tills.iter_mut().enumerate() {
-        got[at] = admitted(till, (rules, snapshot, DELHI), arrivals[at], &mut counters);
+        got[at] = admitted(
+            till,
+            (rules, statistics, DELHI),
+            arrivals[at],
+            &mut counters,
+        );
     }
     got
 }
@@ -225,12 +237,12 @@ fn two_nodes_share_ten_slots() {
 #[test]
 fn a_number_is_received_and_then_compared() {
     let rules = rules(100, 100);
-    let snapshot = anywhere(10, 1);
-    let mut till = CounterTill::default();
+    let statistics = anywhere(10, 1);
+    let mut till = CounterAllocator::default();
     let mut lease = Lease::default();
-    let mut context = TillContext {
+    let mut context = AllocatorContext {
         rules: &rules,
-        snapshot: &snapshot,
+        statistics: &statistics,
         data_center: DELHI,
         lease: &mut lease,
         now: NOW,
@@ -246,7 +258,7 @@ fn a_number_is_received_and_then_compared() {
 fn counters_let_one_node_use_the_data_centers_and_the_anywhere_slots() {
     let rules = rules(200, 200);
     for (arrivals, expected) in [(128, 128), (129, 128)] {
-        let mut till = AnyTill::new(AllocationKind::Counters);
+        let mut till = AnyAllocator::new(AllocationKind::Counters);
         let mut counters = BTreeMap::new();
         let got = admitted(
             &mut till,
@@ -273,24 +285,24 @@ fn lease_request(child: u64, lease: &mut Lease, slots: u32) -> SyncRequest {
         generation: lease.generation(),
         is_final: !lease.is_live(NOW),
         held: lease.held(),
-        wants: Wants {
+        wants: LeaseDemand {
             slots,
-            ..Wants::default()
+            ..LeaseDemand::default()
         },
-        used: Used::default(),
+        used: LeaseUsage::default(),
         admitted: vec![],
         row: SeatRow::default(),
         closed_through: NOW,
-        longest_seat: Span(310_000),
-        longest_known: Span(310_000),
+        longest_seat: DurationMs(310_000),
+        longest_known: DurationMs(310_000),
         nodes: 1,
         waiting: WaitingCounts::new(),
         revocations: vec![],
         revoked_version: 0,
         refuses_through: 0,
-        terms: Terms {
+        terms: RoomFacts {
             limits: rules(10, 100).limits,
-            longest_seat: Span(310_000),
+            longest_seat: DurationMs(310_000),
             pacing: true,
             needs_traffic: false,
         },
@@ -306,13 +318,13 @@ fn leases_admit_ten_of_fifteen_at_two_nodes() {
         let lease = &mut leases[child - 1];
         loop {
             let request = lease_request(child as u64, lease, wants);
-            let (next, reply) = ledger.sync(&request, LendingTerms::default(), NOW);
+            let (next, reply) = ledger.sync(&request, LeaseTerms::default(), NOW);
             ledger = next;
-            let Reply::Lent(answer) = reply else {
+            let Reply::Granted(answer) = reply else {
                 panic!("every request is answered")
             };
             lease.handle_answer(&answer);
-            if lease.held().seats >= wants || answer.outlook.is_dry() {
+            if lease.held().seats >= wants || answer.snapshot.is_dry() {
                 break;
             }
         }

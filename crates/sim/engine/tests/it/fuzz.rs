@@ -54,7 +54,7 @@ const LANGUAGE: Language<'_> = Language {
         b"[\"0s\", \"60s\"]",
         b"\"sjc/2\"",
         b"\"*\"",
-        b"\"world\"",
+        b"\"global\"",
         b"\"zipf\"",
         b"kind",
         b"name",

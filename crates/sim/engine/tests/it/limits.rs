@@ -6,7 +6,7 @@
 mod world;
 
 use anteroom_room::rules::{QueueingMethod, SeatNeedsCookie};
-use anteroom_room::time::Span;
+use anteroom_room::time::DurationMs;
 use proptest::prelude::*;
 use world::{Setup, Step, World};
 
@@ -19,15 +19,15 @@ fn step() -> impl Strategy<Value = Step> {
         2 => (0usize..64).prop_map(Step::OldTicketReturns),
         1 => (0usize..64).prop_map(Step::Logout),
         1 => (0usize..64).prop_map(Step::LogoutReplayed),
-        6 => (1u64..3_000).prop_map(|ms| Step::TimePasses(Span(ms))),
-        1 => (5_000u64..90_000).prop_map(|ms| Step::TimePasses(Span(ms))),
+        6 => (1u64..3_000).prop_map(|ms| Step::TimePasses(DurationMs(ms))),
+        1 => (5_000u64..90_000).prop_map(|ms| Step::TimePasses(DurationMs(ms))),
         8 => Just(Step::Sync),
         1 => Just(Step::SyncAnswerLost),
         1 => Just(Step::SyncRequestLost),
         1 => Just(Step::Crash),
         1 => Just(Step::Goodbye),
         1 => (1u32..12, 1u32..40).prop_map(|(total, rate)| Step::Limits(total, rate)),
-        1 => (1u64..60).prop_map(|secs| Step::SessionDuration(Span::from_secs(secs))),
+        1 => (1u64..60).prop_map(|secs| Step::SessionDuration(DurationMs::from_secs(secs))),
     ]
 }
 
@@ -47,7 +47,7 @@ fn setup() -> impl Strategy<Value = Setup> {
         .prop_map(|(total, rate, secs, renewal, method, cookie)| Setup {
             total,
             rate,
-            session: Span::from_secs(secs),
+            session: DurationMs::from_secs(secs),
             renewal,
             method,
             cookie,

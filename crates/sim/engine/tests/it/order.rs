@@ -13,7 +13,7 @@ data_centers.count = 2
 data_centers.nodes = 3
 data_centers.share = "even"
 data_centers.to_store = ["1ms", "2ms"]
-data_centers.to_world = ["30ms", "40ms"]
+data_centers.to_global = ["30ms", "40ms"]
 "#;
 
 const CROWD: &str = r#"
@@ -70,13 +70,13 @@ log_out = 0.1
 #[test]
 fn whoever_has_waited_long_comes_when_a_wave_of_sessions_ends() {
     let outcome = run(WAVES);
-    let figures = &outcome.figures;
+    let stats = &outcome.stats;
     println!(
         "{} admitted; fill {:?}; wait p50 {:?} ms, max {:?} ms",
-        figures.admitted, figures.fill_while_overloaded, figures.wait_ms_p50, figures.wait_ms_max
+        stats.admitted, stats.fill_while_overloaded, stats.wait_ms_p50, stats.wait_ms_max
     );
     assert!(outcome.violations.is_empty(), "{:?}", outcome.violations);
-    assert!(figures.fill_while_overloaded >= Some(0.97));
+    assert!(stats.fill_while_overloaded >= Some(0.97));
 }
 
 fn run(crowd: &str) -> Outcome {
@@ -94,19 +94,19 @@ fn run(crowd: &str) -> Outcome {
 fn a_hundred_thousand_enter_nearly_in_arrival_order() {
     let outcome = run(CROWD);
     let waiting = outcome.samples.iter().map(|sample| sample.waiting).max();
-    let figures = &outcome.figures;
+    let stats = &outcome.stats;
     println!(
         "{} admitted while up to {} waited; order inversion in ms: p50 {:?}, p99 {:?}, max {:?}",
-        figures.admitted,
+        stats.admitted,
         waiting.unwrap_or(0),
-        figures.order_inversion_ms_p50,
-        figures.order_inversion_ms_p99,
-        figures.order_inversion_ms_max,
+        stats.order_inversion_ms_p50,
+        stats.order_inversion_ms_p99,
+        stats.order_inversion_ms_max,
     );
     assert!(waiting >= Some(100_000), "{waiting:?} waited");
     assert!(outcome.violations.is_empty(), "{:?}", outcome.violations);
     // Among those of one second whoever asks first goes first; beyond that the line keeps its order
     // where it moves as fast as people were told.
-    assert!(figures.order_inversion_ms_p99 <= Some(4_500));
-    assert!(figures.order_inversion_ms_max <= Some(10_000));
+    assert!(stats.order_inversion_ms_p99 <= Some(4_500));
+    assert!(stats.order_inversion_ms_max <= Some(10_000));
 }

@@ -3,7 +3,7 @@
 //! The seeds reach the same faults by chance. Here each has a name, and the figures it must keep.
 
 use anteroom_room::rules::{AllocationKind, Limits, Rules};
-use anteroom_room::time::{Millis, Span};
+use anteroom_room::time::{DurationMs, Timestamp};
 use anteroom_sim::outcome::Outcome;
 use anteroom_sim::run;
 use anteroom_sim::scenario::model::{
@@ -11,13 +11,13 @@ use anteroom_sim::scenario::model::{
     RatePoint, RoomPlan, Scenario, StorePlace,
 };
 
-const MINUTE: Span = Span::from_secs(60);
+const MINUTE: DurationMs = DurationMs::from_secs(60);
 
 /// Visitors who keep coming for as long as they may.
 fn steady() -> Behaviour {
     Behaviour {
         pages: 100_000.0,
-        think_time: Span::from_secs(10),
+        think_time: DurationMs::from_secs(10),
         parallel_requests: 0,
         second_tab: 0.0,
         patience: None,
@@ -31,7 +31,7 @@ fn steady() -> Behaviour {
 }
 
 /// Two data centers of three nodes, a hundred seats and twice as many visitors.
-fn full_room(session: Span, length: Span) -> Scenario {
+fn full_room(session: DurationMs, length: DurationMs) -> Scenario {
     let rules = Rules {
         limits: Limits {
             total_active_users: 100,
@@ -45,12 +45,12 @@ fn full_room(session: Span, length: Span) -> Scenario {
         nodes: 3,
         share: 1.0,
         to_store: Delay {
-            from: Span(0),
-            to: Span(2),
+            from: DurationMs(0),
+            to: DurationMs(2),
         },
-        to_world: Delay {
-            from: Span(30),
-            to: Span(40),
+        to_global: Delay {
+            from: DurationMs(30),
+            to: DurationMs(40),
         },
     };
     let point = |at| RatePoint {
@@ -61,17 +61,17 @@ fn full_room(session: Span, length: Span) -> Scenario {
         name: "full room".to_owned(),
         about: String::new(),
         seed: 17,
-        starts_at: Millis(1_694_432_730_000),
+        starts_at: Timestamp(1_694_432_730_000),
         length,
         sample_every: MINUTE,
-        world_lease: Span::from_secs(20),
+        global_lease: DurationMs::from_secs(20),
         compare: Vec::new(),
         rooms: vec![RoomPlan {
             name: "room".to_owned(),
             rules,
             arrivals: vec![Arrivals {
                 data_center: None,
-                points: vec![point(Span::ZERO), point(MINUTE)],
+                points: vec![point(DurationMs::ZERO), point(MINUTE)],
             }],
             behaviour: steady(),
         }],
@@ -86,11 +86,11 @@ fn outcome_of(scenario: &Scenario) -> Outcome {
 
 #[test]
 fn a_node_cut_off_with_its_data_center_issues_seats_within_leases() {
-    let mut scenario = full_room(Span::from_secs(300), Span::from_secs(900));
-    scenario.world_lease = Span::from_secs(200);
+    let mut scenario = full_room(DurationMs::from_secs(300), DurationMs::from_secs(900));
+    scenario.global_lease = DurationMs::from_secs(200);
     // All who are inside are in the data center that is cut off; others come elsewhere much later.
     let points = |from, to| {
-        let at = [from, to].map(Span::from_secs);
+        let at = [from, to].map(DurationMs::from_secs);
         at.map(|at| RatePoint {
             at,
             per_second: 4.0,
@@ -104,11 +104,11 @@ fn a_node_cut_off_with_its_data_center_issues_seats_within_leases() {
         .to_vec();
     let mut plan = |at, kind| {
         scenario.faults.push(FaultPlan {
-            at: Span::from_secs(at),
+            at: DurationMs::from_secs(at),
             kind,
         });
     };
-    let lasts = Span::from_secs(700);
+    let lasts = DurationMs::from_secs(700);
     let link = LinkPlace::ToWorld(1);
     let answers_only = false;
     plan(
@@ -119,15 +119,15 @@ fn a_node_cut_off_with_its_data_center_issues_seats_within_leases() {
             lasts,
         },
     );
-    let session = Span::from_secs(3_600);
-    let within = Span::ZERO;
+    let session = DurationMs::from_secs(3_600);
+    let within = DurationMs::ZERO;
     plan(121, FaultKind::SessionDuration { session, within });
     for (number, at) in (0..3).zip([122, 125, 128]) {
         let node = NodePlace {
             data_center: 1,
             node: number,
         };
-        let after = Span(500);
+        let after = DurationMs(500);
         plan(at, FaultKind::Restart { node, after });
     }
     let outcome = outcome_of(&scenario);
@@ -137,20 +137,20 @@ fn a_node_cut_off_with_its_data_center_issues_seats_within_leases() {
 #[test]
 fn a_session_that_is_made_longer_or_shorter_throws_nobody_out() {
     for (before, after) in [(60, 3_600), (60, 7_200), (3_600, 60), (300, 30)] {
-        let mut scenario = full_room(Span::from_secs(before), Span::from_secs(600));
-        let session = Span::from_secs(after);
+        let mut scenario = full_room(DurationMs::from_secs(before), DurationMs::from_secs(600));
+        let session = DurationMs::from_secs(after);
         scenario.faults.push(FaultPlan {
-            at: Span::from_secs(200),
+            at: DurationMs::from_secs(200),
             kind: FaultKind::SessionDuration {
                 session,
-                within: Span::from_secs(5),
+                within: DurationMs::from_secs(5),
             },
         });
         // Shorter ones are for visitors who come often enough.
-        scenario.rooms[0].behaviour.think_time = Span::from_secs(2);
+        scenario.rooms[0].behaviour.think_time = DurationMs::from_secs(2);
         println!("{before} s to {after} s");
         let outcome = outcome_of(&scenario);
-        assert_eq!(outcome.figures.admitted, 100, "{before} s to {after} s");
+        assert_eq!(outcome.stats.admitted, 100, "{before} s to {after} s");
         assert_eq!(outcome.violations, []);
     }
 }
@@ -161,19 +161,19 @@ fn a_session_that_is_made_longer_or_shorter_throws_nobody_out() {
 fn whoever_keeps_coming_is_renewed_while_the_root_counts_anew() {
     for changes_node in [0.0, 1.0] {
         // At each node one, so that nobody finds the credit that somebody else wished for.
-        let mut scenario = full_room(Span::from_secs(12), Span::from_secs(150));
+        let mut scenario = full_room(DurationMs::from_secs(12), DurationMs::from_secs(150));
         scenario.rooms[0].rules.limits.total_active_users = 6;
-        scenario.rooms[0].behaviour.think_time = Span::from_secs(1);
+        scenario.rooms[0].behaviour.think_time = DurationMs::from_secs(1);
         scenario.rooms[0].behaviour.changes_node = changes_node;
         scenario.faults.push(FaultPlan {
-            at: Span::from_secs(60),
+            at: DurationMs::from_secs(60),
             kind: FaultKind::StoreLosesWrites {
                 store: StorePlace::World,
-                last: Span::from_secs(4),
+                last: DurationMs::from_secs(4),
             },
         });
         let outcome = outcome_of(&scenario);
-        assert_eq!(outcome.figures.admitted, 6, "{changes_node}");
+        assert_eq!(outcome.stats.admitted, 6, "{changes_node}");
         assert_eq!(outcome.violations, []);
     }
 }

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 use anteroom_room::rules::AllocationKind;
-use anteroom_room::time::Span;
+use anteroom_room::time::DurationMs;
 use anteroom_sim::run;
 use anteroom_sim::scenario::model::Scenario;
 use anteroom_sim::scenario::shipped::Shipped;
@@ -85,7 +85,7 @@ fn the_same_scenario_gives_the_same_outcome_to_the_last_byte() {
     for scenario in &scenarios {
         let told = || {
             let outcome = run(scenario, 0, AllocationKind::Leases, &mut |_| {});
-            assert!(outcome.figures.admitted > 0, "{}", scenario.name);
+            assert!(outcome.stats.admitted > 0, "{}", scenario.name);
             format!("{outcome:#?}")
         };
         assert_eq!(told(), told(), "{}", scenario.name);
@@ -118,7 +118,7 @@ fn the_seeds_reach_every_kind_of_fault_and_both_levels() {
     let rare = reached.iter().filter(|(_, seeds)| **seeds * 50 < 300);
     assert_eq!(rare.count(), 0, "{reached:?}");
 
-    let is_far = |scenario: &Scenario| scenario.data_centers[0].to_world.to > Span::ZERO;
+    let is_far = |scenario: &Scenario| scenario.data_centers[0].to_global.to > DurationMs::ZERO;
     let has_many = |scenario: &Scenario| scenario.data_centers.len() > 1;
     let far = scenarios.iter().filter(|one| is_far(one)).count();
     let many = scenarios.iter().filter(|one| has_many(one)).count();

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use anteroom_config::time_text::rfc3339_secs;
-use anteroom_room::time::{Millis, Span};
+use anteroom_room::time::{DurationMs, Timestamp};
 use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
 
 use crate::chart::number::{grouped, rounded};
@@ -105,7 +105,7 @@ impl Axis {
     }
 
     /// Wall-clock time (UTC) over a run; values are milliseconds since its start.
-    pub fn time(starts_at: Millis, length_ms: u64) -> Self {
+    pub fn time(starts_at: Timestamp, length_ms: u64) -> Self {
         let length = length_ms.max(SECOND);
         let has_days = length > DAY;
         let lines_max = if has_days { 5 } else { 7 };
@@ -113,12 +113,12 @@ impl Axis {
             .into_iter()
             .find(|step| length / step <= lines_max)
             .unwrap_or_else(|| (length / lines_max).max(1).next_multiple_of(DAY));
-        let first = starts_at.ceil_to(Span(step)).0;
+        let first = starts_at.ceil_to(DurationMs(step)).0;
         let ticks = (0..=lines_max + 1)
             .map(|at| first.saturating_add(step.saturating_mul(at)))
             .take_while(|at| at - starts_at.0 <= length)
             .map(|at| {
-                let label = time_label(Millis(at), step, has_days);
+                let label = time_label(Timestamp(at), step, has_days);
                 (as_f64(at - starts_at.0), label)
             })
             .collect();
@@ -161,7 +161,7 @@ fn round_step(least: f64) -> f64 {
 }
 
 /// `11:45`, `11:45:30`, `11 Sep 12:00` or `11 Sep`.
-fn time_label(at: Millis, step: u64, has_days: bool) -> String {
+fn time_label(at: Timestamp, step: u64, has_days: bool) -> String {
     let text = rfc3339_secs(at);
     let part = |range: Range<usize>| text.get(range).unwrap_or_default();
     let month: usize = part(5..7).parse().unwrap_or(1);
@@ -253,7 +253,7 @@ mod tests {
 
     #[test]
     fn times_are_those_of_the_clock_on_the_wall() {
-        let start = Millis(1_694_432_754_000); // 2023-09-11T11:45:54Z
+        let start = Timestamp(1_694_432_754_000); // 2023-09-11T11:45:54Z
         let check = |length, expected: &[&str]| {
             assert_eq!(labels(&Axis::time(start, length)), expected);
         };
@@ -274,7 +274,7 @@ mod tests {
             ],
         );
         check(30 * DAY, &["14 Sep", "21 Sep", "28 Sep", "5 Oct"]);
-        assert!(labels(&Axis::time(Millis(u64::MAX - 5), u64::MAX)).len() < 9);
+        assert!(labels(&Axis::time(Timestamp(u64::MAX - 5), u64::MAX)).len() < 9);
     }
 
     #[test]

@@ -80,7 +80,7 @@ impl BarChart {
         let lanes = i32::try_from(self.marks.len()).unwrap_or(1);
         let mut y = top + ROW / 2 - (lanes - 1) * LANE / 2;
         for ((_, look), value) in self.marks.iter().zip(&row.marks) {
-            draw_tally(area, *look, (self.x(*value), y))?;
+            draw_counters(area, *look, (self.x(*value), y))?;
             y += LANE;
         }
         Ok(())
@@ -99,7 +99,7 @@ impl BarChart {
             if x + wide > i32::try_from(WIDTH).unwrap_or(i32::MAX) - 20 {
                 (x, y) = (20, y + 44);
             }
-            draw_tally(area, *look, (x + 8, y))?;
+            draw_counters(area, *look, (x + 8, y))?;
             text::write(area, name, (x + 28, y), Stand::RightOf)?;
             x += wide;
         }
@@ -119,7 +119,7 @@ impl BarChart {
 }
 
 /// A mark that is there even for looks without one: an upright stroke.
-fn draw_tally(area: &Area<'_>, look: Look, (x, y): (i32, i32)) -> Drawn {
+fn draw_counters(area: &Area<'_>, look: Look, (x, y): (i32, i32)) -> Drawn {
     match look.mark {
         Mark::None => {
             let line = vec![(x, y - 9), (x, y + 9)];

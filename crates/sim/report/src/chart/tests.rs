@@ -1,7 +1,7 @@
 //! Charts as text: escaped, signed, the same every time, and without labels that run into each
 //! other.
 
-use anteroom_room::time::Millis;
+use anteroom_room::time::Timestamp;
 
 use super::axis::Axis;
 use super::heat::HeatChart;
@@ -39,7 +39,7 @@ fn four_lines(title: &str) -> Chart {
     });
     LineChart {
         caption: caption(title),
-        across: Axis::time(Millis(1_694_432_754_000), 50_000),
+        across: Axis::time(Timestamp(1_694_432_754_000), 50_000),
         across_is: "time".to_owned(),
         up: Axis::count(50.0),
         up_is: "visitors".to_owned(),
@@ -88,7 +88,7 @@ fn long_names_take_more_rows_and_not_each_others_place() {
 fn the_darkest_shade_is_for_the_most_and_the_lightest_for_nothing() {
     let chart = HeatChart {
         caption: caption("Waiting"),
-        across: Axis::time(Millis(0), 60_000),
+        across: Axis::time(Timestamp(0), 60_000),
         across_is: "time".to_owned(),
         shaded_is: "visitors:".to_owned(),
         rows: vec![
@@ -111,7 +111,7 @@ fn the_darkest_shade_is_for_the_most_and_the_lightest_for_nothing() {
 fn nothing_to_draw_is_drawn_too() {
     let empty = LineChart {
         caption: caption("Nothing"),
-        across: Axis::time(Millis(0), 0),
+        across: Axis::time(Timestamp(0), 0),
         across_is: String::new(),
         up: Axis::count(0.0),
         up_is: String::new(),

@@ -7,7 +7,7 @@ use anteroom_limit::policy::Policy;
 use anteroom_limit::rate::Rate;
 use anteroom_limit::registry::{self, AlgorithmKind};
 use anteroom_limit::settings::{self, Setting, SettingsError};
-use anteroom_limit::time::MicroSpan;
+use anteroom_limit::time::DurationUs;
 
 /// What limits have, of all algorithms that are compared.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -65,7 +65,7 @@ pub fn all() -> Vec<AlgorithmKind> {
 
 /// How much a limit of a hundred calls a minute admits in some window.
 fn admitted(kind: AlgorithmKind) -> u64 {
-    let rate = Rate::new(100, MicroSpan::from_secs(60));
+    let rate = Rate::new(100, DurationUs::from_secs(60));
     let policy = rate.and_then(|rate| kind.build(rate, &settings::Settings::default()));
     policy.map_or(0, |policy| policy.most_in_any_window(1))
 }
@@ -84,13 +84,13 @@ pub(crate) fn raised(policy: &Policy) -> Option<Policy> {
 mod tests {
     use anteroom_limit::cost::Cost;
     use anteroom_limit::policy::State;
-    use anteroom_limit::time::Micros;
+    use anteroom_limit::time::TimestampUs;
 
     use super::*;
 
     fn settings(calls: u32) -> Settings {
         Settings {
-            rate: Rate::new(calls, MicroSpan::from_secs(60)).unwrap(),
+            rate: Rate::new(calls, DurationUs::from_secs(60)).unwrap(),
             sub_windows: 4,
             burst: None,
             queue: 0,
@@ -125,7 +125,7 @@ mod tests {
                 continue;
             };
             let mut state = State::default();
-            let now = Micros(1_000_000);
+            let now = TimestampUs(1_000_000);
             assert!(policy.step(&mut state, now, Cost::ONE).is_admitted());
             for _ in 0..3 {
                 assert!(raised.step(&mut state, now, Cost::ONE).is_admitted());

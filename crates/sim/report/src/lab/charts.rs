@@ -9,8 +9,8 @@ use anteroom_config::time_text::rfc3339_secs;
 use anteroom_limit::policy::Policy;
 use anteroom_limit::rate::Rate;
 use anteroom_limit::settings::Setting;
-use anteroom_limit::time::{MicroSpan, Micros};
-use anteroom_room::time::Millis;
+use anteroom_limit::time::{DurationUs, TimestampUs};
+use anteroom_room::time::Timestamp;
 
 use crate::lab::estimate::{Counted, admitted, counted};
 use crate::lab::outcome::Outcome;
@@ -59,7 +59,7 @@ pub(crate) struct Name {
 impl Name {
     pub(crate) fn of(word: &str, policy: &Policy) -> Self {
         let of_parts = |parts: u32| {
-            let part = MicroSpan(policy.rate().window().0 / u64::from(parts));
+            let part = DurationUs(policy.rate().window().0 / u64::from(parts));
             (format!(" ({parts} of {part})"), format!("-{parts}"))
         };
         let of = |what, calls: u32| (format!(" ({what} {calls})"), format!("-{what}-{calls}"));
@@ -188,7 +188,7 @@ impl Figure {
                 title: self.title,
                 description: self.description,
             },
-            across: Axis::time(Millis(begin.0 / 1_000), length),
+            across: Axis::time(Timestamp(begin.0 / 1_000), length),
             across_is: "time of day (UTC)".to_owned(),
             up: Axis::count(as_f64(most).max(limit) * 1.05),
             up_is: self.up_is,
@@ -213,8 +213,8 @@ fn describe(counted: &[Counted], rate: Rate, word: &str) -> String {
     let high = counted
         .iter()
         .max_by_key(|one| one.estimate.saturating_sub(one.truth));
-    let clock = |at: Micros| {
-        let text = rfc3339_secs(Millis(at.0 / 1_000));
+    let clock = |at: TimestampUs| {
+        let text = rfc3339_secs(Timestamp(at.0 / 1_000));
         text.get(11..19).unwrap_or_default().to_owned()
     };
     let off = |one: Option<&Counted>, how: &str| match one {
@@ -233,6 +233,6 @@ fn describe(counted: &[Counted], rate: Rate, word: &str) -> String {
     )
 }
 
-fn ms(begin: Micros, at: Micros) -> f64 {
+fn ms(begin: TimestampUs, at: TimestampUs) -> f64 {
     as_f64(at.since(begin).0) / 1_000.0
 }

@@ -8,7 +8,7 @@ use anteroom_limit::algorithm::Algorithm as _;
 use anteroom_limit::policy::Policy;
 use anteroom_limit::rate::Rate;
 use anteroom_limit::registry::AlgorithmKind;
-use anteroom_limit::time::MicroSpan;
+use anteroom_limit::time::DurationUs;
 use anyhow::Context as _;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
@@ -66,7 +66,7 @@ pub struct LimitsOptions {
     rate: Option<RateText>,
     /// For how long, for random and bursty [default: ten windows]
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
-    length: Option<MicroSpan>,
+    length: Option<DurationUs>,
     /// How many clients, for random and bursty [default: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     clients: Option<u32>,
@@ -87,11 +87,11 @@ pub struct LimitsOptions {
     store: Vec<String>,
     /// How long a message takes, one way; some take half as long
     #[arg(long, value_name = "DURATION", default_value = "2ms", value_parser = parse_duration)]
-    delay: MicroSpan,
+    delay: DurationUs,
     /// For how long nodes gather what they tell each other, for gossip and kafka; 0ms tells each
     /// call at once
     #[arg(long, value_name = "DURATION", default_value = "100ms", value_parser = parse_duration)]
-    interval: MicroSpan,
+    interval: DurationUs,
     /// How many events a second are counted, for kafka: one for each client, node and interval
     #[arg(long, value_name = "N", default_value_t = 10_000,
         value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
@@ -290,7 +290,7 @@ fn make_traffic(
 }
 
 /// How long it may take until a call is decided, over the slowest of the stores.
-fn longest_way(options: &LimitsOptions) -> MicroSpan {
+fn longest_way(options: &LimitsOptions) -> DurationUs {
     let stores = options.store.iter();
     let stores = stores.filter_map(|word| StoreKind::of_word(word));
     options
@@ -313,10 +313,10 @@ fn a_tenth_more(rate: Rate) -> anyhow::Result<Rate> {
     Rate::new(calls, rate.window()).context("--limit")
 }
 
-fn parse_duration(text: &str) -> Result<MicroSpan, String> {
+fn parse_duration(text: &str) -> Result<DurationUs, String> {
     let span = duration::parse(text);
     let span = span.ok_or("write whole numbers with units, such as 250ms, 90s or 1h30m")?;
-    Ok(MicroSpan(span.0.saturating_mul(1_000)))
+    Ok(DurationUs(span.0.saturating_mul(1_000)))
 }
 
 #[cfg(test)]

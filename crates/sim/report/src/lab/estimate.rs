@@ -5,7 +5,7 @@ use anteroom_limit::algorithm::Algorithm as _;
 use anteroom_limit::cost::Cost;
 use anteroom_limit::policy::{Policy, State};
 use anteroom_limit::rate::Rate;
-use anteroom_limit::time::{MicroSpan, Micros};
+use anteroom_limit::time::{DurationUs, TimestampUs};
 
 use crate::lab::algorithm::raised;
 use crate::lab::outcome::{Decision, Fate};
@@ -18,7 +18,7 @@ const MOMENTS: u64 = 600;
 /// Counts at one moment.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Counted {
-    pub(crate) at: Micros,
+    pub(crate) at: TimestampUs,
     /// How many calls there were in the window before.
     pub(crate) truth: u64,
     /// How many the algorithm says there were, rounded up.
@@ -54,8 +54,8 @@ pub(crate) fn admitted(
     rate: Rate,
     decisions: &[Decision],
     client: u32,
-    span: (Micros, Micros),
-) -> Vec<(Micros, u64)> {
+    span: (TimestampUs, TimestampUs),
+) -> Vec<(TimestampUs, u64)> {
     let is_ours = |one: &&Decision| one.client == client && one.fate == Fate::Admitted;
     let mut ours = decisions.iter().filter(is_ours).peekable();
     let mut sliding = Sliding::default();
@@ -71,9 +71,9 @@ pub(crate) fn admitted(
     counted.collect()
 }
 
-fn moments((from, to): (Micros, Micros)) -> impl Iterator<Item = Micros> {
+fn moments((from, to): (TimestampUs, TimestampUs)) -> impl Iterator<Item = TimestampUs> {
     let length = to.since(from).0;
-    (0..=MOMENTS).map(move |at| from + MicroSpan(length / MOMENTS * at))
+    (0..=MOMENTS).map(move |at| from + DurationUs(length / MOMENTS * at))
 }
 
 #[cfg(test)]
@@ -86,7 +86,7 @@ mod tests {
 
     fn minute_of_100() -> Settings {
         Settings {
-            rate: Rate::new(100, MicroSpan::from_secs(60)).unwrap(),
+            rate: Rate::new(100, DurationUs::from_secs(60)).unwrap(),
             sub_windows: 4,
             burst: None,
             queue: 0,
@@ -96,7 +96,7 @@ mod tests {
     /// A call every second of two minutes.
     fn steady() -> Traffic {
         let calls = (0..=120).map(|secs| Call {
-            at: Micros(secs * 1_000_000),
+            at: TimestampUs(secs * 1_000_000),
             client: 0,
         });
         Traffic::new(String::new(), calls.collect())
@@ -131,17 +131,17 @@ mod tests {
 
     #[test]
     fn no_peak_is_lost_between_two_moments() {
-        let rate = Rate::new(100, MicroSpan::from_secs(1)).unwrap();
+        let rate = Rate::new(100, DurationUs::from_secs(1)).unwrap();
         let decision = |at| Decision {
-            at: Micros(at),
+            at: TimestampUs(at),
             client: 0,
             fate: Fate::Admitted,
         };
         let decisions = [decision(0), decision(1), decision(2)];
-        let span = (Micros(0), Micros(6_000_000_000));
+        let span = (TimestampUs(0), TimestampUs(6_000_000_000));
         let admitted = admitted(rate, &decisions, 0, span);
-        assert_eq!(admitted[0], (Micros(0), 1));
-        assert_eq!(admitted[1], (Micros(10_000_000), 3));
-        assert_eq!(admitted[2], (Micros(20_000_000), 0));
+        assert_eq!(admitted[0], (TimestampUs(0), 1));
+        assert_eq!(admitted[1], (TimestampUs(10_000_000), 3));
+        assert_eq!(admitted[2], (TimestampUs(20_000_000), 0));
     }
 }

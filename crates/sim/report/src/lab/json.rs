@@ -4,7 +4,8 @@ use serde_json::{Map, Value, json};
 
 use crate::lab::command::{Comparison, LeftOut, Run};
 
-/// Everything that was asked, and what came out. What each field says stands in `docs/limits.md`.
+/// Everything that was asked, and what came out. What each field says stands in
+/// `docs/reference/commands-simulate.md`.
 pub(crate) fn json(comparison: &Comparison) -> String {
     let mut fields: Map<String, Value> = comparison.asked.values().collect();
     let runs = comparison.runs.iter().map(run).collect();
@@ -26,22 +27,22 @@ fn left_out(left_out: &LeftOut) -> Value {
 }
 
 fn run(run: &Run) -> Value {
-    let figures = run.outcome.figures;
+    let stats = run.outcome.stats;
     json!({
         "algorithm": run.algorithm.name(),
         "store": run.store.word(),
-        "calls": figures.calls,
-        "admitted": figures.admitted,
-        "refused": figures.refused,
-        "undecided": figures.undecided,
-        "wrongly_admitted": figures.wrongly_admitted,
-        "wrongly_refused": figures.wrongly_refused,
-        "highest_in_any_window": figures.highest,
+        "calls": stats.calls,
+        "admitted": stats.admitted,
+        "refused": stats.refused,
+        "undecided": stats.undecided,
+        "wrongly_admitted": stats.wrongly_admitted,
+        "wrongly_refused": stats.wrongly_refused,
+        "highest_in_any_window": stats.highest,
         "most_in_any_window": run.most,
-        "stranded": figures.stranded,
-        "messages": figures.messages,
-        "lag_ms": figures.lag.0 / 1_000,
-        "writes": figures.writes,
-        "writes_lost": figures.writes_lost,
+        "stranded": stats.stranded,
+        "messages": stats.messages,
+        "lag_ms": stats.lag.0 / 1_000,
+        "writes": stats.writes,
+        "writes_lost": stats.writes_lost,
     })
 }

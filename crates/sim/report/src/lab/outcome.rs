@@ -1,6 +1,6 @@
 //! What came out of a run: each call's fate, and the figures that people compare.
 
-use anteroom_limit::time::{MicroSpan, Micros};
+use anteroom_limit::time::{DurationUs, TimestampUs};
 
 /// What became of a call.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -17,7 +17,7 @@ pub enum Fate {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Decision {
     /// When it counts: when it went on, or was refused. Where a store decides, by its clock.
-    pub at: Micros,
+    pub at: TimestampUs,
     /// Whose call.
     pub client: u32,
     /// What became of it.
@@ -47,7 +47,7 @@ pub struct Figures {
     pub messages: u64,
     /// How late news of a call were at most, where nodes hear of calls from others; nothing where
     /// they do not.
-    pub lag: MicroSpan,
+    pub lag: DurationUs,
     /// Writes that came to nothing because somebody else had written first.
     pub writes_lost: u64,
     /// Writes that were tried.
@@ -58,7 +58,7 @@ pub struct Figures {
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Outcome {
     /// The figures.
-    pub figures: Figures,
+    pub stats: Figures,
     /// Every decision, in the order of time.
     pub decisions: Vec<Decision>,
 }

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use anteroom_limit::rate::Rate;
-use anteroom_limit::time::Micros;
+use anteroom_limit::time::TimestampUs;
 
 use crate::lab::outcome::{Decision, Fate, Figures};
 
@@ -17,42 +17,42 @@ pub(crate) fn judge(rate: Rate, decisions: &mut [Decision]) -> Figures {
     decisions.sort_by_key(|decision| decision.at);
     let limit = u64::from(rate.calls());
     let mut clients: BTreeMap<u32, Sliding> = BTreeMap::new();
-    let mut figures = Figures::default();
+    let mut stats = Figures::default();
     for decision in decisions.iter() {
         let sliding = clients.entry(decision.client).or_default();
         let before = sliding.count(rate, decision.at);
-        figures.calls += 1;
+        stats.calls += 1;
         match decision.fate {
             Fate::Admitted => {
-                figures.admitted += 1;
-                figures.wrongly_admitted += u64::from(before >= limit);
+                stats.admitted += 1;
+                stats.wrongly_admitted += u64::from(before >= limit);
                 sliding.add(decision.at);
-                figures.highest = figures.highest.max(before + 1);
+                stats.highest = stats.highest.max(before + 1);
             }
             Fate::Refused | Fate::Undecided => {
-                figures.refused += 1;
-                figures.undecided += u64::from(decision.fate == Fate::Undecided);
-                figures.wrongly_refused += u64::from(before < limit);
+                stats.refused += 1;
+                stats.undecided += u64::from(decision.fate == Fate::Undecided);
+                stats.wrongly_refused += u64::from(before < limit);
             }
         }
     }
-    figures
+    stats
 }
 
 /// The exact count of the last window.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sliding {
-    inside: VecDeque<Micros>,
+    inside: VecDeque<TimestampUs>,
 }
 
 impl Sliding {
-    pub(crate) fn add(&mut self, at: Micros) {
+    pub(crate) fn add(&mut self, at: TimestampUs) {
         self.inside.push_back(at);
     }
 
     /// How many there were in the window that ends now; what is as old as the window is over.
-    pub(crate) fn count(&mut self, rate: Rate, now: Micros) -> u64 {
-        let is_over = |at: &&Micros| now.since(**at) >= rate.window();
+    pub(crate) fn count(&mut self, rate: Rate, now: TimestampUs) -> u64 {
+        let is_over = |at: &&TimestampUs| now.since(**at) >= rate.window();
         while self.inside.front().filter(is_over).is_some() {
             self.inside.pop_front();
         }
@@ -62,17 +62,17 @@ impl Sliding {
 
 #[cfg(test)]
 mod tests {
-    use anteroom_limit::time::MicroSpan;
+    use anteroom_limit::time::DurationUs;
 
     use super::*;
 
     fn two_in_ten() -> Rate {
-        Rate::new(2, MicroSpan::from_secs(10)).unwrap()
+        Rate::new(2, DurationUs::from_secs(10)).unwrap()
     }
 
     fn at(secs: u64, fate: Fate) -> Decision {
         Decision {
-            at: Micros(secs * 1_000_000),
+            at: TimestampUs(secs * 1_000_000),
             client: 0,
             fate,
         }
@@ -83,9 +83,9 @@ mod tests {
         use Fate::{Admitted, Refused, Undecided};
         let check = |decisions: &[Decision], wrong: (u64, u64), highest| {
             let mut decisions = decisions.to_vec();
-            let figures = judge(two_in_ten(), &mut decisions);
-            let found = (figures.wrongly_admitted, figures.wrongly_refused);
-            assert_eq!((found, figures.highest), (wrong, highest), "{decisions:?}");
+            let stats = judge(two_in_ten(), &mut decisions);
+            let found = (stats.wrongly_admitted, stats.wrongly_refused);
+            assert_eq!((found, stats.highest), (wrong, highest), "{decisions:?}");
         };
         check(
             &[at(0, Admitted), at(1, Admitted), at(2, Refused)],
@@ -135,7 +135,7 @@ mod tests {
                 ..at(u64::from(client), Fate::Admitted)
             })
             .collect();
-        let figures = judge(two_in_ten(), &mut decisions);
-        assert_eq!((figures.wrongly_admitted, figures.highest), (0, 2));
+        let stats = judge(two_in_ten(), &mut decisions);
+        assert_eq!((stats.wrongly_admitted, stats.highest), (0, 2));
     }
 }

@@ -1,8 +1,8 @@
 //! To which node does each call go?
 
-use anteroom_limit::time::Micros;
+use anteroom_limit::time::TimestampUs;
 
-use crate::lab::dice::{Dice, Purpose, mixed};
+use crate::lab::rng::{Dice, Purpose, mixed};
 use crate::lab::traffic::Call;
 
 /// How calls are spread over nodes.
@@ -39,7 +39,7 @@ impl Routing {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Grown {
     /// From when on.
-    pub at: Micros,
+    pub at: TimestampUs,
     /// How many there are then.
     pub nodes: u32,
 }
@@ -52,8 +52,8 @@ pub(crate) fn route(routing: &Routing, nodes: u32, seed: u64, calls: &[Call]) ->
     };
     match routing {
         Routing::Spread(_) => {
-            let mut dice = Dice::new(seed, Purpose::Routing);
-            let node_of = |call: &Call| dice.below(nodes_at(call.at));
+            let mut rng = Dice::new(seed, Purpose::Routing);
+            let node_of = |call: &Call| rng.below(nodes_at(call.at));
             calls.iter().map(node_of).collect()
         }
         Routing::Turn => (0..nodes.max(1)).cycle().take(calls.len()).collect(),
@@ -91,12 +91,12 @@ mod tests {
     #[test]
     fn sticky_calls_move_only_when_nodes_come() {
         let call = |secs: u64| Call {
-            at: Micros(secs * 1_000_000),
+            at: TimestampUs(secs * 1_000_000),
             client: 7,
         };
         let calls: Vec<Call> = (0..60).map(call).collect();
         let grown = Grown {
-            at: Micros(30_000_000),
+            at: TimestampUs(30_000_000),
             nodes: 64,
         };
         let nodes = route(&Routing::Sticky(vec![grown]), 1, 1, &calls);
@@ -111,12 +111,12 @@ mod tests {
     #[test]
     fn homeless_calls_go_to_new_nodes_from_their_arrival() {
         let call = |secs: u64| Call {
-            at: Micros(secs * 1_000_000),
+            at: TimestampUs(secs * 1_000_000),
             client: 7,
         };
         let calls: Vec<Call> = (0..60).map(call).collect();
         let grown = [(0, 1), (30, 3)].map(|(secs, nodes)| Grown {
-            at: Micros(secs * 1_000_000),
+            at: TimestampUs(secs * 1_000_000),
             nodes,
         });
         let nodes = route(&Routing::Spread(grown.to_vec()), 3, 1, &calls);
@@ -128,7 +128,7 @@ mod tests {
     fn a_client_that_sticks_meets_one_node_more_whenever_nodes_come() {
         let grown = |count| {
             let grown = (0..count).map(|at| Grown {
-                at: Micros(at),
+                at: TimestampUs(at),
                 nodes: 2 + 2 * u32::try_from(at).unwrap(),
             });
             grown.collect()

@@ -1,9 +1,9 @@
 //! One algorithm, over one way of sharing counts, on one traffic: what comes out?
 
 use anteroom_limit::algorithm::Algorithm as _;
-use anteroom_limit::lending::widened::LendingError;
+use anteroom_limit::lending::widened::NotLeasableError;
 use anteroom_limit::policy::Policy;
-use anteroom_limit::time::MicroSpan;
+use anteroom_limit::time::DurationUs;
 
 use crate::lab::outcome::Outcome;
 use crate::lab::referee;
@@ -18,7 +18,7 @@ use crate::lab::traffic::Traffic;
 pub const NODES_MAX: u32 = 1_000;
 
 /// For how long nodes gather news, if nobody says otherwise: as long as those of the gateway do.
-pub const INTERVAL: MicroSpan = MicroSpan(100_000);
+pub const INTERVAL: DurationUs = DurationUs(100_000);
 
 /// How nodes share what they know of clients.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -101,7 +101,7 @@ impl StoreKind {
             Self::Local | Self::Valkey | Self::Memcached => Ok(()),
             Self::Leases => Leases::lending(policy)
                 .map(drop)
-                .map_err(UnfitError::Lending),
+                .map_err(UnfitError::LeasedLimit),
             Self::Gossip | Self::Kafka if policy.counters().is_some() => Ok(()),
             Self::Gossip | Self::Kafka => Err(UnfitError::NoCounts),
         }
@@ -117,7 +117,7 @@ pub enum UnfitError {
     NoCounts,
     /// It cannot be lent.
     #[error(transparent)]
-    Lending(LendingError),
+    LeasedLimit(NotLeasableError),
 }
 
 /// What surrounds an algorithm.
@@ -133,9 +133,9 @@ pub struct Plan {
     /// To which of them calls go.
     pub routing: Routing,
     /// A message takes between half as long and this long.
-    pub delay: MicroSpan,
+    pub delay: DurationUs,
     /// For how long nodes gather what they tell each other. Zero: they tell each call at once.
-    pub interval: MicroSpan,
+    pub interval: DurationUs,
     /// So many events a second are counted, where counting is somebody's work.
     pub events_per_second: u32,
     /// Another throw of the dice.
@@ -153,7 +153,7 @@ pub fn run(plan: &Plan, traffic: &Traffic) -> Result<Outcome, UnfitError> {
         StoreKind::Local => run_on(Local::new(plan), plan, traffic),
         StoreKind::Valkey => run_on(OneStore::new(plan), plan, traffic),
         StoreKind::Leases => {
-            let lending = Leases::lending(&plan.policy).map_err(UnfitError::Lending)?;
+            let lending = Leases::lending(&plan.policy).map_err(UnfitError::LeasedLimit)?;
             run_on(Leases::new(plan, lending), plan, traffic)
         }
         StoreKind::Memcached => match plan.policy.counters() {
@@ -191,11 +191,11 @@ fn run_on<S: Store>(mut store: S, plan: &Plan, traffic: &Traffic) -> Outcome {
     let mut desk = Desk::new(plan.seed, plan.delay);
     desk::serve(&mut store, &mut desk, &traffic.calls, &nodes);
     let (mut decisions, costs) = desk.close();
-    let mut figures = referee::judge(plan.policy.rate(), &mut decisions);
-    figures.messages = costs.messages;
-    figures.stranded = store.stranded();
-    figures.lag = costs.lag;
-    figures.writes = costs.writes;
-    figures.writes_lost = costs.writes_lost;
-    Outcome { figures, decisions }
+    let mut stats = referee::judge(plan.policy.rate(), &mut decisions);
+    stats.messages = costs.messages;
+    stats.stranded = store.stranded();
+    stats.lag = costs.lag;
+    stats.writes = costs.writes;
+    stats.writes_lost = costs.writes_lost;
+    Outcome { stats, decisions }
 }

@@ -12,17 +12,17 @@ pub(crate) mod sticky;
 use anteroom_limit::policy::Policy;
 use anteroom_limit::rate::Rate;
 use anteroom_limit::sub_windows::SubWindows;
-use anteroom_limit::time::MicroSpan;
+use anteroom_limit::time::DurationUs;
 
 use crate::lab::routing::Routing;
 use crate::lab::run::{INTERVAL, Plan, StoreKind};
 use crate::lab::traffic::{Demand, Traffic, bursty};
 
-pub(crate) const MINUTE: MicroSpan = MicroSpan::from_secs(60);
+pub(crate) const MINUTE: DurationUs = DurationUs::from_secs(60);
 /// The seed of all runs of the story.
 pub(crate) const SEED: u64 = 1;
 /// Nodes and stores of one data center, one way.
-pub(crate) const NEAR: MicroSpan = MicroSpan(1_000);
+pub(crate) const NEAR: DurationUs = DurationUs(1_000);
 
 /// So many calls a minute.
 pub(crate) fn a_minute(calls: u32) -> Rate {

@@ -23,21 +23,21 @@ const ALWAYS: fn(&Figures) -> bool = |_| true;
 const COLUMNS: [Column; 13] = [
     Column::new("algorithm", |run| run.algorithm.name().to_owned(), ""),
     Column::new("store", |run| run.store.word().to_owned(), ""),
-    Column::new("calls", |run| grouped(run.outcome.figures.calls), ""),
-    Column::new("admitted", |run| grouped(run.outcome.figures.admitted), ""),
+    Column::new("calls", |run| grouped(run.outcome.stats.calls), ""),
+    Column::new("admitted", |run| grouped(run.outcome.stats.admitted), ""),
     Column::new(
         "wrongly admitted",
-        |run| grouped(run.outcome.figures.wrongly_admitted),
+        |run| grouped(run.outcome.stats.wrongly_admitted),
         "although as many as the limit says had been admitted in the window before",
     ),
     Column::new(
         "wrongly refused",
-        |run| grouped(run.outcome.figures.wrongly_refused),
+        |run| grouped(run.outcome.stats.wrongly_refused),
         "although fewer had",
     ),
     Column::new(
         "highest",
-        |run| grouped(run.outcome.figures.highest),
+        |run| grouped(run.outcome.stats.highest),
         "the most of one client in any window",
     ),
     Column::new(
@@ -47,30 +47,30 @@ const COLUMNS: [Column; 13] = [
     ),
     Column::new(
         "stranded",
-        |run| grouped(run.outcome.figures.stranded),
+        |run| grouped(run.outcome.stats.stranded),
         "lent to nodes and never used",
     ),
-    Column::new("messages", |run| grouped(run.outcome.figures.messages), ""),
+    Column::new("messages", |run| grouped(run.outcome.stats.messages), ""),
     Column {
         head: "undecided",
-        cell: |run| grouped(run.outcome.figures.undecided),
-        is_needed: |figures| figures.undecided > 0,
+        cell: |run| grouped(run.outcome.stats.undecided),
+        is_needed: |stats| stats.undecided > 0,
         legend: "refused because nobody could say in time",
     },
     Column {
         head: "latest news",
-        cell: |run| format!("{} ms", grouped(run.outcome.figures.lag.0.div_ceil(1_000))),
-        is_needed: |figures| figures.lag.0 > 0,
+        cell: |run| format!("{} ms", grouped(run.outcome.stats.lag.0.div_ceil(1_000))),
+        is_needed: |stats| stats.lag.0 > 0,
         legend: "how long after a call a node heard of it, at most",
     },
     Column {
         head: "writes lost",
         cell: |run| {
-            let figures = run.outcome.figures;
-            let [lost, all] = [figures.writes_lost, figures.writes].map(grouped);
+            let stats = run.outcome.stats;
+            let [lost, all] = [stats.writes_lost, stats.writes].map(grouped);
             format!("{lost} of {all}")
         },
-        is_needed: |figures| figures.writes > 0,
+        is_needed: |stats| stats.writes > 0,
         legend: "came to nothing because somebody else had written first",
     },
 ];
@@ -94,7 +94,7 @@ pub(crate) fn table(comparison: &Comparison) -> String {
     let Comparison { runs, traffic, .. } = comparison;
     let is_needed = |column: &&Column| {
         let mut runs = runs.iter();
-        runs.any(|run| (column.is_needed)(&run.outcome.figures))
+        runs.any(|run| (column.is_needed)(&run.outcome.stats))
     };
     let columns: Vec<&Column> = COLUMNS.iter().filter(is_needed).collect();
     let heads = columns.iter().map(|column| column.head.to_owned());

@@ -13,7 +13,7 @@ pub(crate) use recorded::read;
 
 use anteroom_config::RateText;
 use anteroom_limit::rate::Rate;
-use anteroom_limit::time::{MicroSpan, Micros};
+use anteroom_limit::time::{DurationUs, TimestampUs};
 
 /// More calls than that take more memory than a comparison is worth: some 100 MB for each
 /// algorithm.
@@ -21,13 +21,13 @@ pub const CALLS_MAX: usize = 2_000_000;
 
 /// Made-up traffic begins at 07:00 UTC on 24 February 2022, the day of the article, where minutes
 /// and hours begin, too.
-pub const BEGIN: Micros = Micros(1_645_686_000_000_000);
+pub const BEGIN: TimestampUs = TimestampUs(1_645_686_000_000_000);
 
 /// A call.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Call {
     /// When it comes.
-    pub at: Micros,
+    pub at: TimestampUs,
     /// Whose it is: a number from 0.
     pub client: u32,
 }
@@ -40,7 +40,7 @@ pub struct Traffic {
     /// The calls.
     pub calls: Vec<Call>,
     /// From when to when it goes: the first and the last call, if nobody says more.
-    pub span: (Micros, Micros),
+    pub span: (TimestampUs, TimestampUs),
     /// Names of clients, by their number; made-up ones have none.
     pub names: Vec<String>,
 }
@@ -51,7 +51,7 @@ pub struct Demand {
     /// So many calls of each client in how long, on average.
     pub rate: Rate,
     /// For how long.
-    pub length: MicroSpan,
+    pub length: DurationUs,
     /// How many clients, each with as many calls.
     pub clients: u32,
     /// Another throw of the dice.
@@ -82,7 +82,7 @@ impl Demand {
         Ok(())
     }
 
-    fn end(&self) -> Micros {
+    fn end(&self) -> TimestampUs {
         BEGIN + self.length
     }
 
@@ -143,8 +143,8 @@ mod tests {
 
     pub(super) fn demand(calls: u32, seed: u64) -> Demand {
         Demand {
-            rate: Rate::new(calls, MicroSpan::from_secs(60)).unwrap(),
-            length: MicroSpan::from_secs(600),
+            rate: Rate::new(calls, DurationUs::from_secs(60)).unwrap(),
+            length: DurationUs::from_secs(600),
             clients: 2,
             seed,
         }

@@ -5,8 +5,8 @@
 use anteroom_room::allocation::{curve, even};
 use anteroom_room::id::DataCenterId;
 use anteroom_room::rules::{AllocationKind, CurveFactor, Limits, Rules};
-use anteroom_room::snapshot::{Budget, Snapshot, Utilization};
-use anteroom_room::time::Millis;
+use anteroom_room::statistics::{Budget, RoomStatistics, Utilization};
+use anteroom_room::time::Timestamp;
 
 use super::crowd::{TwoNodes, ask_counter, at_one_node};
 
@@ -17,7 +17,7 @@ pub(super) const LONDON: DataCenterId = DataCenterId(2);
 /// Delhi, where nobody did.
 pub(super) const DELHI: DataCenterId = DataCenterId(3);
 /// 2023-09-11T11:45:54Z.
-pub(super) const AT: Millis = Millis(1_694_432_754_000);
+pub(super) const AT: Timestamp = Timestamp(1_694_432_754_000);
 /// The article's limits.
 pub(super) const LIMITS: Limits = Limits {
     total_active_users: 200,
@@ -58,11 +58,11 @@ pub(super) struct Facts {
 }
 
 /// The article's state of the room, as seen in San Jose.
-pub(super) fn snapshot() -> Snapshot {
-    Snapshot {
+pub(super) fn statistics() -> RoomStatistics {
+    RoomStatistics {
         as_of: AT,
         active_users: 50,
-        nodes_in_world: NODES[0],
+        nodes_total: NODES[0],
         nodes_here: NODES[1],
         admitted_this_minute: 0,
         last_minute: vec![(SAN_JOSE, 20), (LONDON, 30)],
@@ -90,8 +90,8 @@ pub(super) fn exponent_millionths() -> u32 {
 
 /// Computes everything.
 pub(super) fn facts() -> Facts {
-    let (snapshot, rules) = (snapshot(), rules(1_000_000));
-    let budget = Budget::of(&snapshot, LIMITS);
+    let (statistics, rules) = (statistics(), rules(1_000_000));
+    let budget = Budget::of(&statistics, LIMITS);
     let used = budget.utilization;
     let utilization = f64::from(used.used) / f64::from(used.limit);
     let rate = f64::from(LIMITS.new_users_per_minute);
@@ -102,10 +102,10 @@ pub(super) fn facts() -> Facts {
     };
     let bent = self::rules(exponent_millionths());
     let percent = |used| Utilization { used, limit: 100 };
-    let article_at = |data_center| (&rules, &snapshot, data_center);
-    let delhi = Snapshot {
+    let article_at = |data_center| (&rules, &statistics, data_center);
+    let delhi = RoomStatistics {
         nodes_here: NODES[2],
-        ..snapshot.clone()
+        ..statistics.clone()
     };
     Facts {
         utilization,

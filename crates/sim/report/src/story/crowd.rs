@@ -2,23 +2,23 @@
 
 use std::collections::BTreeMap;
 
-use anteroom_room::allocation::counters::CounterTill;
-use anteroom_room::allocation::{AnyTill, CounterKey, Take, Till as _, TillContext};
+use anteroom_room::allocation::counters::CounterAllocator;
+use anteroom_room::allocation::{Allocator as _, AllocatorContext, AnyAllocator, CounterKey, Take};
 use anteroom_room::hash::LotteryKey;
 use anteroom_room::id::{DataCenterId, NodeId, VisitorId};
 use anteroom_room::lease::Lease;
-use anteroom_room::ledger::{Ledger, LendingTerms};
+use anteroom_room::ledger::{LeaseTerms, Ledger};
 use anteroom_room::room::{Capacity, Predecessors, Room, RoomIdentity, Verdict, Visit};
 use anteroom_room::rules::{AllocationKind, Limits, Rules};
-use anteroom_room::snapshot::Snapshot;
-use anteroom_room::time::{Millis, Span};
+use anteroom_room::statistics::RoomStatistics;
+use anteroom_room::time::{DurationMs, Timestamp};
 
 use super::article::{DELHI, exponent_millionths, rules};
 
 /// A minute begins; nobody has come in yet.
-const START: Millis = Millis(1_694_432_760_000);
+const START: Timestamp = Timestamp(1_694_432_760_000);
 /// Time between two arrivals in [`Nodes`].
-const BETWEEN: Span = Span(50);
+const BETWEEN: DurationMs = DurationMs(50);
 
 /// Ten slots or so, two nodes, and who came where.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -84,8 +84,8 @@ pub(super) fn admitted_before_the_first_waits(
 /// Two nodes of one data center, each with what it needs for its kind of allocation.
 struct Nodes {
     rules: Rules,
-    snapshot: Snapshot,
-    tills: [AnyTill; 2],
+    statistics: RoomStatistics,
+    tills: [AnyAllocator; 2],
     counters: BTreeMap<CounterKey, u64>,
     leases: Option<Lessees>,
 }
@@ -104,18 +104,18 @@ impl Nodes {
             pacing: false,
             ..rules(exponent_millionths())
         };
-        let snapshot = Snapshot {
+        let statistics = RoomStatistics {
             as_of: START,
             active_users: slots,
-            nodes_in_world: 2,
+            nodes_total: 2,
             nodes_here: 2,
             admitted_this_minute: 0,
             last_minute: vec![],
         };
         Self {
             rules,
-            snapshot,
-            tills: [AnyTill::new(kind), AnyTill::new(kind)],
+            statistics,
+            tills: [AnyAllocator::new(kind), AnyAllocator::new(kind)],
             counters: BTreeMap::new(),
             leases: (kind == AllocationKind::Leases).then(|| Lessees::new(slots)),
         }
@@ -125,25 +125,25 @@ impl Nodes {
         if let Some(leases) = &mut self.leases {
             return leases.admits(node);
         }
-        let minute = (&self.rules, &self.snapshot, DELHI);
+        let minute = (&self.rules, &self.statistics, DELHI);
         takes_slot(&mut self.tills[node], minute, &mut self.counters)
     }
 }
 
 /// Asks a till once, and counters on its behalf.
 fn takes_slot(
-    till: &mut AnyTill,
-    (rules, snapshot, data_center): (&Rules, &Snapshot, DataCenterId),
+    till: &mut AnyAllocator,
+    (rules, statistics, data_center): (&Rules, &RoomStatistics, DataCenterId),
     counters: &mut BTreeMap<CounterKey, u64>,
 ) -> bool {
     let mut lease = Lease::default();
     loop {
-        let mut context = TillContext {
+        let mut context = AllocatorContext {
             rules,
-            snapshot,
+            statistics,
             data_center,
             lease: &mut lease,
-            now: snapshot.as_of,
+            now: statistics.as_of,
         };
         let key = match till.take(&mut context) {
             Take::Slot => return true,
@@ -153,7 +153,7 @@ fn takes_slot(
         let next = counters.entry(key).or_insert(0);
         let number = *next;
         *next += 1;
-        let AnyTill::Counters(till) = till else {
+        let AnyAllocator::Counters(till) = till else {
             return false;
         };
         if till.handle_number(key, Some(number)) {
@@ -165,10 +165,10 @@ fn takes_slot(
 /// How many of the arrivals at one node get in.
 pub(super) fn at_one_node(
     kind: AllocationKind,
-    minute: (&Rules, &Snapshot, DataCenterId),
+    minute: (&Rules, &RoomStatistics, DataCenterId),
     arrivals: u32,
 ) -> u32 {
-    let (mut till, mut counters) = (AnyTill::new(kind), BTreeMap::new());
+    let (mut till, mut counters) = (AnyAllocator::new(kind), BTreeMap::new());
     let admitted = (0..arrivals).filter(|_| takes_slot(&mut till, minute, &mut counters));
     u32::try_from(admitted.count()).unwrap_or(u32::MAX)
 }
@@ -176,11 +176,11 @@ pub(super) fn at_one_node(
 /// Whether a number from a counter lets somebody in where there are so many slots.
 pub(super) fn ask_counter(slots: u32, number: u64) -> bool {
     let nodes = Nodes::new(AllocationKind::Counters, slots);
-    let mut till = CounterTill::default();
+    let mut till = CounterAllocator::default();
     let mut lease = Lease::default();
-    let mut context = TillContext {
+    let mut context = AllocatorContext {
         rules: &nodes.rules,
-        snapshot: &nodes.snapshot,
+        statistics: &nodes.statistics,
         data_center: DELHI,
         lease: &mut lease,
         now: START,
@@ -195,8 +195,8 @@ pub(super) fn ask_counter(slots: u32, number: u64) -> bool {
 struct Lessees {
     rooms: [Room; 2],
     ledger: Ledger,
-    synced_at: [Millis; 2],
-    now: Millis,
+    synced_at: [Timestamp; 2],
+    now: Timestamp,
     visitors: u128,
 }
 
@@ -213,10 +213,10 @@ impl Lessees {
             pacing: false,
             ..Rules::default()
         };
-        let room = |life| {
+        let room = |incarnation| {
             let identity = RoomIdentity {
-                node: NodeId(life),
-                process: NodeId(life),
+                node: NodeId(incarnation),
+                process: NodeId(incarnation),
                 is_alone: true,
                 data_center: DELHI,
                 lottery_key: LotteryKey([1; 16]),
@@ -226,14 +226,14 @@ impl Lessees {
                 Predecessors::default(),
                 rules,
                 Capacity::default(),
-                Millis::ZERO,
+                Timestamp::ZERO,
             )
         };
         Self {
             rooms: [room(1), room(2)],
             ledger: Ledger::new(),
-            synced_at: [Millis::ZERO; 2],
-            now: START + Span::from_secs(1),
+            synced_at: [Timestamp::ZERO; 2],
+            now: START + DurationMs::from_secs(1),
             visitors: 0,
         }
     }
@@ -278,7 +278,7 @@ impl Lessees {
         self.synced_at[node] = self.now;
         let request = self.rooms[node].poll_sync(self.now);
         let ledger = std::mem::take(&mut self.ledger);
-        let (ledger, reply) = ledger.sync(&request, LendingTerms::default(), self.now);
+        let (ledger, reply) = ledger.sync(&request, LeaseTerms::default(), self.now);
         self.ledger = ledger;
         self.rooms[node].handle_reply(reply, self.now);
     }

@@ -7,7 +7,7 @@ use crate::chart::{Caption, Chart};
 use anteroom_config::words;
 use anteroom_room::allocation::{curve, even};
 use anteroom_room::rules::{AllocationKind, Rules};
-use anteroom_room::snapshot::Utilization;
+use anteroom_room::statistics::Utilization;
 
 use super::article::{exponent_millionths, rules};
 use super::crowd::admitted_before_the_first_waits;

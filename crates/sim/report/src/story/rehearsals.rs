@@ -4,7 +4,7 @@ use crate::chart::Chart;
 use crate::chart::number::{duration, grouped, percent};
 use anteroom_config::words;
 use anteroom_room::rules::{AllocationKind, Limits, Rules};
-use anteroom_room::time::{Millis, Span};
+use anteroom_room::time::{DurationMs, Timestamp};
 use anteroom_sim::outcome::Outcome;
 use anteroom_sim::run::run;
 use anteroom_sim::scenario::model::{
@@ -28,12 +28,12 @@ const LIMITS: Limits = Limits {
     total_active_users: 2_000,
     new_users_per_minute: 1_000,
 };
-const SESSION: Span = Span::from_secs(60);
-const LENGTH: Span = Span::from_secs(420);
+const SESSION: DurationMs = DurationMs::from_secs(60);
+const LENGTH: DurationMs = DurationMs::from_secs(420);
 /// Nobody comes before: a gateway is not installed while people stand at the door.
-const OPENS_AT: Span = Span::from_secs(20);
+const OPENS_AT: DurationMs = DurationMs::from_secs(20);
 /// In the middle of a minute, when everybody believes the room to be empty.
-const SPIKE_AT: Span = Span::from_secs(200);
+const SPIKE_AT: DurationMs = DurationMs::from_secs(200);
 /// Visitors a second: 60 % of the admissions.
 const CALM: f64 = 10.0;
 /// A little more than a tenth of them.
@@ -41,7 +41,7 @@ const QUIET: f64 = 2.0;
 /// More than three times as many as may come in.
 const RUSH: f64 = 60.0;
 /// 2023-09-11T11:45:00Z.
-const START: Millis = Millis(1_694_432_700_000);
+const START: Timestamp = Timestamp(1_694_432_700_000);
 
 /// What was run, and what came of it.
 pub(super) struct Rehearsals {
@@ -63,7 +63,7 @@ enum Spread {
 
 /// Runs all of it.
 pub(super) fn rehearse() -> Rehearsals {
-    let at = |at: Span, per_second: f64| RatePoint { at, per_second };
+    let at = |at: DurationMs, per_second: f64| RatePoint { at, per_second };
     let steady = vec![at(OPENS_AT, CALM), at(LENGTH, CALM)];
     let spike = vec![
         at(OPENS_AT, QUIET),
@@ -102,8 +102,8 @@ fn drawn(outcomes: &[Outcome], prefix: &str, slugs: &[&str]) -> Vec<Chart> {
 
 fn scenario(name: &str, spread: Spread, points: Vec<RatePoint>) -> Scenario {
     let ms = |from, to| Delay {
-        from: Span(from),
-        to: Span(to),
+        from: DurationMs(from),
+        to: DurationMs(to),
     };
     let data_center = |at: u32| DataCenterPlan {
         name: format!("dc{at}"),
@@ -113,7 +113,7 @@ fn scenario(name: &str, spread: Spread, points: Vec<RatePoint>) -> Scenario {
             Spread::Uniform => 1.0,
         },
         to_store: ms(1, 3),
-        to_world: ms(20, 90),
+        to_global: ms(20, 90),
     };
     Scenario {
         name: name.to_owned(),
@@ -121,8 +121,8 @@ fn scenario(name: &str, spread: Spread, points: Vec<RatePoint>) -> Scenario {
         seed: 1,
         starts_at: START,
         length: LENGTH,
-        sample_every: Span::from_secs(2),
-        world_lease: anteroom_room::ledger::LendingTerms::WORLD.ttl,
+        sample_every: DurationMs::from_secs(2),
+        global_lease: anteroom_room::ledger::LeaseTerms::ROOT.ttl,
         compare: KINDS.to_vec(),
         rooms: vec![RoomPlan {
             name: "shop".to_owned(),
@@ -148,7 +148,7 @@ fn scenario(name: &str, spread: Spread, points: Vec<RatePoint>) -> Scenario {
 fn behaviour() -> Behaviour {
     Behaviour {
         pages: 4.0,
-        think_time: Span::from_secs(20),
+        think_time: DurationMs::from_secs(20),
         parallel_requests: 0,
         second_tab: 0.0,
         patience: None,
@@ -276,22 +276,22 @@ fn push_table(text: &mut String, outcomes: &[Outcome]) {
          | --- | ---: | ---: | ---: | ---: | ---: | ---: |\n",
     );
     for outcome in outcomes {
-        let figures = &outcome.figures;
+        let stats = &outcome.stats;
         let limits = outcome.limits;
         push(
             text,
             format_args!(
                 "| `{}` | {} | {} | {} | {} | {} | {}, {} |\n",
                 words::allocation(outcome.allocation),
-                above(figures.above_seats, limits.total_active_users),
-                above(figures.above_rate, limits.new_users_per_minute),
-                percent(figures.queued_although_free),
-                figures
+                above(stats.above_seats, limits.total_active_users),
+                above(stats.above_rate, limits.new_users_per_minute),
+                percent(stats.queued_although_free),
+                stats
                     .fill_while_overloaded
                     .map_or_else(|| "-".to_owned(), percent),
-                figures.wait_ms_p50.map_or_else(|| "-".to_owned(), duration),
-                duration(figures.added_latency_ms_p50),
-                duration(figures.added_latency_ms_p99),
+                stats.wait_ms_p50.map_or_else(|| "-".to_owned(), duration),
+                duration(stats.added_latency_ms_p50),
+                duration(stats.added_latency_ms_p99),
             ),
         );
     }

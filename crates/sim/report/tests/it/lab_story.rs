@@ -157,7 +157,8 @@ fn check_nodes(nodes: &[Vec<u64>]) {
 /// What was measured stands on both pages.
 fn check_measured(markdown: &str) {
     let measured = "2.4 to 6.6 %";
-    let benchmarks = fs::read_to_string(docs().join("benchmarks.md")).expect("it is there");
+    let benchmarks =
+        fs::read_to_string(docs().join("explanation/benchmarks-limits.md")).expect("it is there");
     let row = benchmarks
         .lines()
         .find(|line| line.starts_with("| 16 | 1,600 |"));

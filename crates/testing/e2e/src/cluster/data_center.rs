@@ -6,7 +6,7 @@ use std::path::Path;
 use anteroom_testkit::relay::{Delays, Relay};
 
 use super::Setup;
-use crate::judge::{JudgingOrigin, ROOM};
+use crate::judge::{CheckingOrigin, ROOM};
 use crate::node::Node;
 use crate::stepped::Shim;
 use crate::stores::{Store, StoreKind};
@@ -22,7 +22,7 @@ pub(super) struct DataCenter {
     pub(super) local: Store,
     /// None in front of a store that tells addresses itself.
     pub(super) local_link: Option<Relay>,
-    pub(super) world_link: Option<Relay>,
+    pub(super) global_link: Option<Relay>,
     /// Between each node and the link to the world, if the setup says so.
     pub(super) taps: Vec<Switch>,
 }
@@ -31,8 +31,8 @@ pub(super) struct DataCenter {
 pub(super) struct Surroundings<'a> {
     pub(super) binary: &'a Path,
     pub(super) folder: &'a Path,
-    pub(super) origin: &'a JudgingOrigin,
-    pub(super) world: Option<&'a Store>,
+    pub(super) origin: &'a CheckingOrigin,
+    pub(super) global: Option<&'a Store>,
     pub(super) shim: &'a Shim,
 }
 
@@ -41,15 +41,15 @@ impl DataCenter {
     pub(super) async fn start(setup: &Setup, name: &str, around: &Surroundings<'_>) -> Self {
         let local = Store::start(setup.local, around.shim).await;
         let local_link = link(&local, Delays::default()).await;
-        let world_link = match around.world {
-            Some(world) => link(world, setup.world_delays).await,
+        let global_link = match around.global {
+            Some(global) => link(global, setup.global_delays).await,
             None => None,
         };
         let mut data_center = Self {
             nodes: Vec::new(),
             local,
             local_link,
-            world_link,
+            global_link,
             taps: Vec::new(),
         };
         for number in 0..setup.nodes {
@@ -67,17 +67,17 @@ impl DataCenter {
         number: usize,
         around: &Surroundings<'_>,
     ) -> Node {
-        let mut to_world = self.world_link.as_ref().map(Relay::address);
-        if let Some(address) = to_world
+        let mut to_global = self.global_link.as_ref().map(Relay::address);
+        if let Some(address) = to_global
             && setup.has_taps
         {
             let tap = Switch::start(address).await;
-            to_world = Some(tap.address());
+            to_global = Some(tap.address());
             self.taps.push(tap);
         }
         let local = self.local.url(self.local_link.as_ref().map(Relay::address));
-        let world = around.world.map(|world| world.url(to_world));
-        let config = config(setup, data_center, around.origin.address(), &local, world);
+        let global = around.global.map(|global| global.url(to_global));
+        let config = config(setup, data_center, around.origin.address(), &local, global);
         let name = format!("{data_center}-{number}");
         let folder = around.folder.join(&name);
         let mut node = Node::new(&name, around.binary, folder, &config);
@@ -104,7 +104,7 @@ fn config(
     data_center: &str,
     origin: SocketAddr,
     local: &str,
-    world: Option<String>,
+    global: Option<String>,
 ) -> String {
     let Setup {
         limits,
@@ -113,13 +113,13 @@ fn config(
         room,
         ..
     } = setup;
-    let world = world.map(|url| format!("world = \"{url}\"\n"));
+    let global = global.map(|url| format!("global = \"{url}\"\n"));
     format!(
         "[server]\n\
          listen = \"127.0.0.1:0\"\n\
          admin = \"127.0.0.1:0\"\n\
          data_center = \"{data_center}\"\n\
-         [server.time_outs]\n\
+         [server.timeouts]\n\
          drain = \"2s\"\n\
          [store]\n\
          kind = \"valkey\"\n\
@@ -134,7 +134,7 @@ fn config(
          allocation = \"{allocation}\"\n\
          bypass = []\n\
          {room}\n",
-        world.unwrap_or_default(),
+        global.unwrap_or_default(),
         limits.total_active_users,
         limits.new_users_per_minute,
     )
@@ -146,7 +146,7 @@ impl Setup {
     pub fn on_one_store(mut self, kind: StoreKind) -> Self {
         self.data_centers.truncate(1);
         self.local = kind;
-        self.world = None;
+        self.global = None;
         self
     }
 }

@@ -32,8 +32,8 @@ impl Cluster {
     /// # Panics
     ///
     /// If the setup has none.
-    pub fn world_store_mut(&mut self) -> &mut Store {
-        self.world.as_mut().expect("the setup has a world")
+    pub fn global_store_mut(&mut self) -> &mut Store {
+        self.global.as_mut().expect("the setup has a world")
     }
 
     /// The store of a data center, where it is one server, to do something to it.
@@ -50,8 +50,8 @@ impl Cluster {
     /// # Panics
     ///
     /// If the setup has none, or it is more than one server.
-    pub fn world_mut(&mut self) -> &mut RedisServer {
-        single(self.world_store_mut())
+    pub fn global_mut(&mut self) -> &mut RedisServer {
+        single(self.global_store_mut())
     }
 
     /// Empties the store of the world, where it is one server; its process goes on.
@@ -59,8 +59,8 @@ impl Cluster {
     /// # Panics
     ///
     /// If the setup has none, it is more than one server, or does not answer.
-    pub async fn forget_world(&self) {
-        let Some(Store::Single(server)) = &self.world else {
+    pub async fn forget_global(&self) {
+        let Some(Store::Single(server)) = &self.global else {
             panic!("{NOT_SINGLE}")
         };
         let _ = server.tell(&["FLUSHALL"]).await;
@@ -77,14 +77,14 @@ impl Cluster {
         link.as_ref().expect("a link to this kind of store")
     }
 
-    /// The link of a data center's nodes to the world's store.
+    /// The link of a data center's nodes to the global store.
     ///
     /// # Panics
     ///
     /// If there is no data center of this number, or no link.
     #[must_use]
-    pub fn world_link(&self, data_center: usize) -> &Relay {
-        let link = &self.data_centers[data_center].world_link;
+    pub fn global_link(&self, data_center: usize) -> &Relay {
+        let link = &self.data_centers[data_center].global_link;
         link.as_ref().expect("a link to this kind of store")
     }
 
@@ -94,7 +94,7 @@ impl Cluster {
     /// # Panics
     ///
     /// If the setup has no taps, or nobody speaks for a minute.
-    pub async fn who_spoke_to_world(&self, data_center: usize, ago: Duration) -> NodeAt {
+    pub async fn who_spoke_to_global(&self, data_center: usize, ago: Duration) -> NodeAt {
         let taps = &self.data_centers[data_center].taps;
         assert!(!taps.is_empty(), "the setup has taps");
         let mut listening = JoinSet::new();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anteroom_room::time::Millis;
+use anteroom_room::time::Timestamp;
 use bytes::Bytes;
 use http::header::{ACCEPT, COOKIE, RETRY_AFTER, SET_COOKIE};
 use http::{HeaderMap, HeaderValue, Request, StatusCode};
@@ -27,7 +27,7 @@ pub(super) struct Jar {
     /// `name=value`.
     pub(super) cookie: Option<String>,
     /// Until when the ticket is valid; `None` if it is one of somebody who waits.
-    pub(super) ends_at: Option<Millis>,
+    pub(super) ends_at: Option<Timestamp>,
     /// Whose it is; unknown until the origin has seen it.
     pub(super) visitor: Option<String>,
 }
@@ -37,7 +37,7 @@ pub(super) struct Jar {
 pub(super) enum Answer {
     /// The origin's page.
     Page {
-        seat_ends_at: Millis,
+        seat_ends_at: Timestamp,
         visitor: String,
         cookie: Cookie,
     },
@@ -154,7 +154,7 @@ fn understand(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Answer {
         .and_then(|text| text.parse().ok());
     match seat_ends_at {
         Some(ends_at) => Answer::Page {
-            seat_ends_at: Millis(ends_at),
+            seat_ends_at: Timestamp(ends_at),
             visitor: headers
                 .get(JUDGE_VISITOR)
                 .and_then(text)
@@ -207,7 +207,7 @@ mod tests {
         else {
             panic!("the origin's");
         };
-        assert_eq!((seat_ends_at, visitor.as_str()), (Millis(17), "0a"));
+        assert_eq!((seat_ends_at, visitor.as_str()), (Timestamp(17), "0a"));
         assert!(matches!(cookie, Cookie::Given(pair) if pair == "a=b"));
         let queue = headers(&[
             ("anteroom-verdict", "queue"),

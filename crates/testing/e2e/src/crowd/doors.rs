@@ -51,9 +51,9 @@ impl Doors {
     }
 
     /// Any node that is there.
-    pub(crate) fn anywhere(&self, dice: &mut impl Rng) -> Option<SocketAddr> {
-        let mut home = self.home(50, dice);
-        let goal = self.choose(Wander::Anywhere, &mut home, dice);
+    pub(crate) fn anywhere(&self, rng: &mut impl Rng) -> Option<SocketAddr> {
+        let mut home = self.home(50, rng);
+        let goal = self.choose(Wander::Anywhere, &mut home, rng);
         goal.map(|goal| goal.address)
     }
 
@@ -63,16 +63,16 @@ impl Doors {
     }
 
     /// A home: near the first data center for so many of a hundred.
-    pub(super) fn home(&self, first_percent: u32, dice: &mut impl Rng) -> Home {
-        let is_first = below(dice, 100) < first_percent as usize || self.0.len() == 1;
+    pub(super) fn home(&self, first_percent: u32, rng: &mut impl Rng) -> Home {
+        let is_first = below(rng, 100) < first_percent as usize || self.0.len() == 1;
         let data_center = if is_first {
             0
         } else {
-            1 + below(dice, self.0.len() - 1)
+            1 + below(rng, self.0.len() - 1)
         };
         Home {
             data_center,
-            node: below(dice, self.0[data_center].len()),
+            node: below(rng, self.0[data_center].len()),
         }
     }
 
@@ -81,31 +81,31 @@ impl Doors {
         &self,
         wander: Wander,
         home: &mut Home,
-        dice: &mut impl Rng,
+        rng: &mut impl Rng,
     ) -> Option<Goal> {
         match wander {
             Wander::Only(at) => self.at(at),
             Wander::Sticky => {
                 if goal(&self.0[home.data_center][home.node]).is_none() {
-                    home.node = below(dice, self.0[home.data_center].len());
+                    home.node = below(rng, self.0[home.data_center].len());
                 }
                 let own = goal(&self.0[home.data_center][home.node]);
-                own.or_else(|| self.near(home, dice))
+                own.or_else(|| self.near(home, rng))
             }
-            Wander::InDataCenter => self.near(home, dice),
-            Wander::Anywhere => any(self.0.iter().flatten(), dice),
+            Wander::InDataCenter => self.near(home, rng),
+            Wander::Anywhere => any(self.0.iter().flatten(), rng),
         }
     }
 
     /// In the data center of `home`, or else anywhere.
-    fn near(&self, home: &Home, dice: &mut impl Rng) -> Option<Goal> {
-        any(self.0[home.data_center].iter(), dice).or_else(|| any(self.0.iter().flatten(), dice))
+    fn near(&self, home: &Home, rng: &mut impl Rng) -> Option<Goal> {
+        any(self.0[home.data_center].iter(), rng).or_else(|| any(self.0.iter().flatten(), rng))
     }
 }
 
-fn any<'a>(doors: impl Iterator<Item = &'a (String, Door)>, dice: &mut impl Rng) -> Option<Goal> {
+fn any<'a>(doors: impl Iterator<Item = &'a (String, Door)>, rng: &mut impl Rng) -> Option<Goal> {
     let mut open: Vec<Goal> = doors.filter_map(goal).collect();
-    (!open.is_empty()).then(|| open.swap_remove(below(dice, open.len())))
+    (!open.is_empty()).then(|| open.swap_remove(below(rng, open.len())))
 }
 
 fn goal((name, door): &(String, Door)) -> Option<Goal> {
@@ -116,7 +116,7 @@ fn goal((name, door): &(String, Door)) -> Option<Goal> {
 }
 
 /// A number below `end`, which must not be 0. The bias does not matter to a crowd.
-pub(super) fn below(dice: &mut impl Rng, end: usize) -> usize {
-    let word = dice.next_u32() as usize;
+pub(super) fn below(rng: &mut impl Rng, end: usize) -> usize {
+    let word = rng.next_u32() as usize;
     word % end
 }

@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anteroom_room::time::Millis;
+use anteroom_room::time::Timestamp;
 use parking_lot::Mutex;
 use rand_core::Rng as _;
 use rand_pcg::Pcg64Mcg;
@@ -12,8 +12,8 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use super::browser::{Answer, Asks, Browser, Cookie, Jar};
+use super::counters::Tally;
 use super::doors::{Goal, Home, below};
-use super::tally::Tally;
 use super::{Doors, Habits};
 use crate::clock::now;
 use crate::judge::LOGOUT;
@@ -36,7 +36,7 @@ struct OldTicket {
 /// How a session was ended.
 #[derive(Clone, Debug)]
 struct Logout {
-    at: Millis,
+    at: Timestamp,
     node: String,
 }
 
@@ -46,13 +46,13 @@ pub(super) struct Visitor {
     doors: Doors,
     browser: Browser,
     habits: Habits,
-    tally: Arc<Mutex<Tally>>,
-    dice: Pcg64Mcg,
+    counters: Arc<Mutex<Tally>>,
+    rng: Pcg64Mcg,
     home: Home,
     jar: Jar,
     old: Vec<OldTicket>,
     /// When the last page came; `None` for somebody who has not been inside.
-    last_page_at: Option<Millis>,
+    last_page_at: Option<Timestamp>,
     pages_left: u32,
     /// Whether the last answer was a waiting page, and when to ask again after the last of them.
     is_waiting: bool,
@@ -64,16 +64,16 @@ impl Visitor {
         doors: Doors,
         browser: Browser,
         habits: Habits,
-        tally: Arc<Mutex<Tally>>,
-        mut dice: Pcg64Mcg,
+        counters: Arc<Mutex<Tally>>,
+        mut rng: Pcg64Mcg,
     ) -> Self {
-        let home = doors.home(habits.first_data_center_percent, &mut dice);
+        let home = doors.home(habits.first_data_center_percent, &mut rng);
         let mut visitor = Self {
             doors,
             browser,
             habits,
-            tally,
-            dice,
+            counters,
+            rng,
             home,
             jar: Jar::default(),
             old: Vec::new(),
@@ -94,7 +94,7 @@ impl Visitor {
         self.last_page_at = None;
         self.pages_left = self.number(&self.habits.pages.clone());
         let percent = self.habits.first_data_center_percent;
-        self.home = self.doors.home(percent, &mut self.dice);
+        self.home = self.doors.home(percent, &mut self.rng);
     }
 
     pub(super) async fn live(mut self, arrives_after: Duration) {
@@ -102,7 +102,7 @@ impl Visitor {
         loop {
             let pause = self.ask().await;
             if self.happens(self.habits.replay_percent) && !self.old.is_empty() {
-                let old = self.old[below(&mut self.dice, self.old.len())].clone();
+                let old = self.old[below(&mut self.rng, self.old.len())].clone();
                 self.replay(old).await;
             }
             if self.pages_left == 0 {
@@ -149,7 +149,7 @@ impl Visitor {
         }
         if has_answer {
             let told = self.ask_after.filter(|_| self.habits.is_patient);
-            return told.unwrap_or_else(|| self.duration(&self.habits.ask_again.clone()));
+            return told.unwrap_or_else(|| self.duration(&self.habits.refresh_interval.clone()));
         }
         TRY_AGAIN_AFTER
     }
@@ -158,17 +158,17 @@ impl Visitor {
     /// comes last stays.
     fn take(&mut self, goal: &Goal, sent: &Jar, answer: Answer) {
         let now = now();
-        let tally = Arc::clone(&self.tally);
-        let mut tally = tally.lock();
+        let counters = Arc::clone(&self.counters);
+        let mut counters = counters.lock();
         match answer {
             Answer::Page {
                 seat_ends_at,
                 visitor,
                 cookie,
             } => {
-                self.waits(&mut tally, false);
-                tally.pages += 1;
-                tally.entered += u64::from(self.last_page_at.is_none());
+                self.waits(&mut counters, false);
+                counters.pages += 1;
+                counters.entered += u64::from(self.last_page_at.is_none());
                 self.last_page_at = Some(now);
                 self.keep(cookie, Some((seat_ends_at, visitor)));
             }
@@ -177,25 +177,32 @@ impl Visitor {
                 ask_after,
                 cookie,
             } => {
-                self.waits(&mut tally, true);
+                self.waits(&mut counters, true);
                 self.ask_after = ask_after;
-                self.judge_queue(&mut tally, goal, sent, &reason, now);
-                *tally.queued.entry(reason).or_default() += 1;
+                self.judge_queue(&mut counters, goal, sent, &reason, now);
+                *counters.queued.entry(reason).or_default() += 1;
                 self.keep(cookie, None);
             }
-            Answer::Failed(status) => *tally.failed.entry(status).or_default() += 1,
-            Answer::Nothing => tally.unanswered += 1,
+            Answer::Failed(status) => *counters.failed.entry(status).or_default() += 1,
+            Answer::Nothing => counters.unanswered += 1,
         }
     }
 
-    fn waits(&mut self, tally: &mut Tally, is_waiting: bool) {
-        tally.waiting += usize::from(is_waiting);
-        tally.waiting -= usize::from(self.is_waiting);
+    fn waits(&mut self, counters: &mut Tally, is_waiting: bool) {
+        counters.waiting += usize::from(is_waiting);
+        counters.waiting -= usize::from(self.is_waiting);
         self.is_waiting = is_waiting;
     }
 
     /// Whether somebody should not have been queued.
-    fn judge_queue(&self, tally: &mut Tally, goal: &Goal, sent: &Jar, reason: &str, now: Millis) {
+    fn judge_queue(
+        &self,
+        counters: &mut Tally,
+        goal: &Goal,
+        sent: &Jar,
+        reason: &str,
+        now: Timestamp,
+    ) {
         let Some(ends_at) = sent.ends_at else { return };
         let since_page = self.last_page_at.map_or(0, |at| now.since(at).0);
         let told = || {
@@ -205,13 +212,13 @@ impl Visitor {
             )
         };
         if now < ends_at {
-            tally.throws_out(told);
+            counters.throws_out(told);
         } else if self.last_page_at.is_some() && since_page < SOON_MS {
-            tally.runs_out(told);
+            counters.runs_out(told);
         }
     }
 
-    fn keep(&mut self, cookie: Cookie, seat: Option<(Millis, String)>) {
+    fn keep(&mut self, cookie: Cookie, seat: Option<(Timestamp, String)>) {
         let (ends_at, visitor) = seat.unzip();
         let jar = match cookie {
             Cookie::Kept => return,
@@ -247,29 +254,29 @@ impl Visitor {
             .ask(&goal, "/", old.jar.cookie.as_deref(), Asks::Page)
             .await;
         let now = now();
-        let mut tally = self.tally.lock();
+        let mut counters = self.counters.lock();
         let Some(logout) = old.ended else {
-            tally.replayed.0 += 1;
+            counters.replayed.0 += 1;
             let is_valid = old.jar.ends_at.is_some_and(|ends_at| now < ends_at);
             if let Answer::Queue { reason, .. } = answer
                 && is_valid
             {
                 let (at, name) = (now.0, &goal.name);
                 let ends_at = old.jar.ends_at;
-                tally.throws_out(|| {
+                counters.throws_out(|| {
                     format!("{at} at {name}: {reason}; an older ticket, which ends at {ends_at:?}")
                 });
             }
             return;
         };
-        tally.replayed.1 += 1;
+        counters.replayed.1 += 1;
         // At a node that knows of the logout the ticket is worth nothing, and whoever brings it may
         // be let in as somebody new.
         if let Answer::Page { visitor, .. } = answer
             && old.jar.visitor == Some(visitor)
         {
             let since = now.since(logout.at);
-            tally.passes_after_logout(since, &logout.node, &goal.name);
+            counters.passes_after_logout(since, &logout.node, &goal.name);
         }
     }
 
@@ -287,7 +294,7 @@ impl Visitor {
         if !matches!(answer, Answer::Page { .. }) {
             return;
         }
-        self.tally.lock().logged_out += 1;
+        self.counters.lock().logged_out += 1;
         let jar = std::mem::take(&mut self.jar);
         for old in &mut self.old {
             old.ended.get_or_insert_with(|| logout.clone());
@@ -304,20 +311,20 @@ impl Visitor {
 
     fn goal(&mut self) -> Option<Goal> {
         let wander = self.habits.wander;
-        self.doors.choose(wander, &mut self.home, &mut self.dice)
+        self.doors.choose(wander, &mut self.home, &mut self.rng)
     }
 
     fn number(&mut self, range: &RangeInclusive<u32>) -> u32 {
         let width = range.end().saturating_sub(*range.start()).saturating_add(1);
-        range.start() + self.dice.next_u32() % width.max(1)
+        range.start() + self.rng.next_u32() % width.max(1)
     }
 
     fn duration(&mut self, range: &RangeInclusive<Duration>) -> Duration {
         let width = range.end().saturating_sub(*range.start());
-        *range.start() + width.mul_f64(f64::from(self.dice.next_u32()) / f64::from(u32::MAX))
+        *range.start() + width.mul_f64(f64::from(self.rng.next_u32()) / f64::from(u32::MAX))
     }
 
     fn happens(&mut self, percent: u32) -> bool {
-        self.dice.next_u32() % 100 < percent
+        self.rng.next_u32() % 100 < percent
     }
 }

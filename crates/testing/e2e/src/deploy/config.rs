@@ -64,7 +64,7 @@ impl Deployed {
             listen: server.listen,
             admin: server.admin,
             data_dir: server.data_dir,
-            drain: Duration::from_millis(server.time_outs.drain.0),
+            drain: Duration::from_millis(server.timeouts.drain.0),
             connections: u64::try_from(server.size_limits.connections).unwrap_or(u64::MAX),
             admin_token_file: text_of("server", "admin_token_file"),
             password_file: text_of("store", "password_file"),

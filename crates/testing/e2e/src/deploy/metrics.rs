@@ -11,7 +11,7 @@ const GOLDEN: &str = "crates/admin/testdata/metrics.txt";
 /// have.
 const SILENT: &[(&str, &[&str])] = &[
     ("anteroom_reopens_timestamp_seconds", &["room"]),
-    ("anteroom_overridden", &["room", "key"]),
+    ("anteroom_override_active", &["room", "key"]),
 ];
 
 /// Names of series as they are scraped, each with the labels that it has.
@@ -97,7 +97,7 @@ mod tests {
             labels("anteroom_order_inversion_seconds_bucket"),
             ["le", "room"]
         );
-        assert_eq!(labels("anteroom_overridden"), ["key", "room"]);
+        assert_eq!(labels("anteroom_override_active"), ["key", "room"]);
         assert!(series.contains_key("anteroom_build_info"));
         assert!(!series.contains_key("anteroom_origin_outcomes"));
     }

@@ -4,9 +4,9 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use anteroom_room::hash::LotteryKey;
-use anteroom_room::id::{BirthId, Life};
+use anteroom_room::id::{DeploymentId, Incarnation};
 use anteroom_room::ledger::Ledger;
-use anteroom_sim::recording::{Deed, Exchange, Found, LedgerRole, Recording};
+use anteroom_sim::recording::{Exchange, Found, LedgerOperation, LedgerRole, Recording};
 use anteroom_store::{
     BoxFuture, Deployment, JoinError, LedgerPlace, Membership, RecordKey, Store, SyncError, join,
 };
@@ -103,14 +103,14 @@ struct Player {
     stage: Arc<Stage>,
     place: LedgerPlace,
     /// The life that begins when the record must begin anew.
-    life: Arc<Mutex<Option<Life>>>,
+    incarnation: Arc<Mutex<Option<Incarnation>>>,
 }
 
 impl Player {
     fn new(recording: &Recording, store: Arc<dyn Store>) -> Self {
         let stage = Arc::new(Stage::new(store));
-        let life = Arc::new(Mutex::new(Some(recording.first_life)));
-        let drawn = Arc::clone(&life);
+        let incarnation = Arc::new(Mutex::new(Some(recording.first_incarnation)));
+        let drawn = Arc::clone(&incarnation);
         let role = recording.role;
         let key = match role {
             LedgerRole::Alone => "room",
@@ -120,8 +120,12 @@ impl Player {
         let seen = Arc::clone(&stage) as Arc<dyn Store>;
         let place = LedgerPlace::new(seen, RecordKey(key.to_owned()), "room", role);
         // A life that nobody recorded shows in the record.
-        let place = place.with_lives(move || drawn.lock().take().unwrap_or(Life::ALONE));
-        Self { stage, place, life }
+        let place = place.with_lives(move || drawn.lock().take().unwrap_or(Incarnation::ALONE));
+        Self {
+            stage,
+            place,
+            incarnation,
+        }
     }
 
     /// Writes down that the deployment begins here: without that nobody knows that a ledger which
@@ -132,7 +136,10 @@ impl Player {
     }
 
     /// Returns what came of it, and the ledger that the store then has.
-    async fn perform(&mut self, deed: &Deed) -> Result<(Option<Exchange>, Ledger), SyncError> {
+    async fn perform(
+        &mut self,
+        deed: &LedgerOperation,
+    ) -> Result<(Option<Exchange>, Ledger), SyncError> {
         let exchange = self.place.perform(deed).await?;
         let (ledger, _) = self.place.read().await?;
         Ok((exchange, ledger))
@@ -142,16 +149,19 @@ impl Player {
     async fn damage(&mut self, found: &Found, rig: &mut dyn Rig) -> Result<(), SyncError> {
         match found {
             Found::WhatWasLeft => {}
-            Found::Older { record, life } => {
+            Found::Older {
+                record,
+                incarnation,
+            } => {
                 let older = |ledger: &mut Ledger, _| ledger.clone_from(record);
                 self.place.change(older).await?;
                 self.stage.become_another();
-                *self.life.lock() = Some(*life);
+                *self.incarnation.lock() = Some(*incarnation);
             }
-            Found::Nothing { life, .. } => {
+            Found::Nothing { incarnation, .. } => {
                 rig.wipe().await;
                 self.stage.replace(rig.store());
-                *self.life.lock() = Some(*life);
+                *self.incarnation.lock() = Some(*incarnation);
             }
         }
         Ok(())
@@ -162,7 +172,7 @@ impl Player {
 fn nodes() -> Membership {
     Membership {
         deployment: Deployment {
-            birth: BirthId(1),
+            birth: DeploymentId(1),
             lottery_key: LotteryKey([1; 16]),
         },
         ticket_keys: vec![[1; 32]],

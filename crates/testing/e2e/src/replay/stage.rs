@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use anteroom_room::time::Millis;
+use anteroom_room::time::Timestamp;
 use anteroom_store::{
     BoxFuture, CounterName, Expected, Identity, Loaded, RecordKey, Store, StoreError, Swap,
 };
@@ -17,25 +17,25 @@ pub(crate) struct Stage(Mutex<Setting>);
 
 struct Setting {
     store: Arc<dyn Store>,
-    now: Millis,
+    now: Timestamp,
     /// What its identity differs by from the real one's.
     mask: u64,
     /// What the real one said last of its time and of itself.
-    seen: Option<(Millis, Identity)>,
+    seen: Option<(Timestamp, Identity)>,
 }
 
 impl Stage {
     pub(crate) fn new(store: Arc<dyn Store>) -> Self {
         Self(Mutex::new(Setting {
             store,
-            now: Millis::ZERO,
+            now: Timestamp::ZERO,
             mask: 0,
             seen: None,
         }))
     }
 
     /// From now on it is so late.
-    pub(crate) fn set_now(&self, now: Millis) {
+    pub(crate) fn set_now(&self, now: Timestamp) {
         self.0.lock().now = now;
     }
 

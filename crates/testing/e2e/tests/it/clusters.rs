@@ -78,39 +78,39 @@ impl Run {
 
     /// Sends all home and judges: the limits, and those who stayed.
     async fn judge(&self, load: Load) -> Tally {
-        let (stayers, tally) = self.judge_limits(load).await;
+        let (stayers, counters) = self.judge_limits(load).await;
         let entered = u64::from(STAYERS);
         assert_eq!(
             (stayers.entered, stayers.ran_out),
             (entered, 0),
             "{stayers}"
         );
-        tally
+        counters
     }
 
     /// The same where those who stay had to change their data center while the room was full: they
     /// may have found no seat there. Returns what they met, and what all met.
     async fn judge_limits(&self, load: Load) -> (Tally, Tally) {
-        let (stayers, tally) = Self::go_home(load).await;
-        self.cluster.assert_kept(&tally);
-        (stayers, tally)
+        let (stayers, counters) = Self::go_home(load).await;
+        self.cluster.assert_kept(&counters);
+        (stayers, counters)
     }
 
     /// The same where an allocation had its way that promises no limit.
     async fn judge_visitors(&self, load: Load) -> (Tally, Tally) {
-        let (stayers, tally) = Self::go_home(load).await;
-        self.cluster.assert_nobody_thrown_out(&tally);
-        (stayers, tally)
+        let (stayers, counters) = Self::go_home(load).await;
+        self.cluster.assert_nobody_thrown_out(&counters);
+        (stayers, counters)
     }
 
     async fn go_home(load: Load) -> (Tally, Tally) {
         let stayers = load.stayers.go_home().await;
         eprintln!("those who stay: {stayers}");
-        let mut tally = stayers.clone();
+        let mut counters = stayers.clone();
         for crowd in load.others {
-            tally = tally.and(crowd.go_home().await);
+            counters = counters.and(crowd.go_home().await);
         }
-        (stayers, tally)
+        (stayers, counters)
     }
 }
 
@@ -131,7 +131,7 @@ fn limits(total_active_users: u32, new_users_per_minute: u32, session_secs: u64)
 /// Waits until somebody is told that the room is full. Not until all seats are taken: of sessions
 /// that are as short as here one seat in eight is on its way from one node to another.
 async fn is_told_full(crowd: &Crowd) {
-    let is_full = async || crowd.tally().queued.contains_key("full");
+    let is_full = async || crowd.counters().queued.contains_key("full");
     eventually("somebody is told that the room is full", is_full).await;
 }
 

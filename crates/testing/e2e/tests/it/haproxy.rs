@@ -1,4 +1,5 @@
-//! Does a real HAProxy do what `docs/haproxy-limits.md` says of the files that it gives to paste?
+//! Does a real HAProxy do what `docs/how-to/haproxy-limits.md` says of the files that it gives to
+//! paste?
 //!
 //! Each test takes its file from that page. Where HAProxies are eventually right, a test says how
 //! far off they may be until then.

@@ -8,7 +8,7 @@ mod rigs;
 use std::sync::{Arc, Mutex};
 
 use anteroom_e2e::replay::{PlayError, Rig, play};
-use anteroom_room::id::Life;
+use anteroom_room::id::Incarnation;
 use anteroom_room::ledger::Ledger;
 use anteroom_room::sync::Reply;
 use anteroom_sim::recording::{Found, Recording};
@@ -141,7 +141,7 @@ async fn an_answer_that_was_another_one_is_noticed() {
         let operations = recording.operations.iter_mut();
         let answers = operations.filter_map(|operation| operation.exchange.as_mut());
         let lent = answers.filter_map(|exchange| match &mut exchange.reply {
-            Reply::Lent(answer) => Some(answer),
+            Reply::Granted(answer) => Some(answer),
             _ => None,
         });
         lent.last().unwrap().granted.credits += 1;
@@ -161,11 +161,11 @@ async fn a_record_that_was_another_one_is_noticed() {
 }
 
 #[tokio::test]
-async fn a_life_that_nobody_began_is_noticed() {
+async fn a_incarnation_that_nobody_began_is_noticed() {
     check_noticed("answer", |recording| {
         for operation in &mut recording.operations {
-            if let Found::Older { life, .. } = &mut operation.found {
-                *life = Life(life.0 ^ 1);
+            if let Found::Older { incarnation, .. } = &mut operation.found {
+                *incarnation = Incarnation(incarnation.0 ^ 1);
             }
         }
     })

@@ -32,10 +32,10 @@ proptest! {
         values in any_json(),
         bytes in prop::collection::vec(any::<u8>(), 0..200),
     ) {
-        let _ = LimitOrders::decode(&bytes);
+        let _ = LimitOverrides::decode(&bytes);
         let said = json!({ "limit": limit, "client": client, "values": { "limit": values } });
         let record = json!({ "form": 1, "version": 1, "overrides": [said] }).to_string();
-        if let Ok(orders) = LimitOrders::decode(record.as_bytes()) {
+        if let Ok(orders) = LimitOverrides::decode(record.as_bytes()) {
             let file = file(&[API, LOGIN]);
             for problem in orders.applied_to(&file, ALL_FIT).misfits {
                 prop_assert!(!problem.to_string().contains(['\n', '\r']));
@@ -61,15 +61,15 @@ proptest! {
         limit in prop_oneof![Just("api"), Just("login"), Just("none")],
     ) {
         let file = file(&[API, LOGIN]);
-        let order = LimitOrder::Set { limit: name(limit), typed };
-        match LimitOrders::default().after(&order, &file, ALL_FIT, &Actor::default(), NOW) {
+        let order = LimitCommand::Set { limit: name(limit), typed };
+        match LimitOverrides::default().after(&order, &file, ALL_FIT, &Actor::default(), NOW) {
             Ok(orders) => {
                 let applied = orders.applied_to(&file, ALL_FIT);
                 prop_assert!(applied.misfits.is_empty());
                 prop_assert_ne!(applied.limits, file);
-                prop_assert_eq!(LimitOrders::decode(&orders.encode()), Ok(orders));
+                prop_assert_eq!(LimitOverrides::decode(&orders.encode()), Ok(orders));
             }
-            Err(RefusedOrder::NotAllowed(problems)) => {
+            Err(RejectedCommand::NotAllowed(problems)) => {
                 prop_assert!(!problems.0.is_empty());
                 for problem in problems.0 {
                     prop_assert!(!problem.to_string().contains(['\n', '\r']));

@@ -1,6 +1,6 @@
 //! Records as stores keep them.
 
-use anteroom_config::orders::Log;
+use anteroom_config::overrides::Log;
 
 use super::*;
 
@@ -11,7 +11,7 @@ fn a_record_is_read_back_and_anything_else_is_damaged() {
         &[set("api", json!({ "key": "gold", "limit": "1/s" }))],
         &file,
     );
-    assert_eq!(LimitOrders::decode(&orders.encode()), Ok(orders.clone()));
+    assert_eq!(LimitOverrides::decode(&orders.encode()), Ok(orders.clone()));
     let mut log = Log::default();
     assert!(log.add(orders.newest().unwrap()));
     for bytes in [
@@ -21,8 +21,8 @@ fn a_record_is_read_back_and_anything_else_is_damaged() {
         b"\xff",
         b"[1]",
     ] {
-        assert_eq!(LimitOrders::decode(bytes), Err(DamagedOrders));
+        assert_eq!(LimitOverrides::decode(bytes), Err(DamagedOverrides));
     }
     let more = b"{\"form\":1,\"version\":3,\"weather\":\"fine\"}";
-    assert_eq!(LimitOrders::decode(more).unwrap().version, 3);
+    assert_eq!(LimitOverrides::decode(more).unwrap().version, 3);
 }

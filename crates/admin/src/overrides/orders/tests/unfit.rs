@@ -10,21 +10,21 @@ const SMALL: Fits<'static> = &|limit, policy| {
     Err(format!("{} is too much for this store", limit.name))
 };
 
-fn set_to(client: &str, limit: &str) -> LimitOrder {
+fn set_to(client: &str, limit: &str) -> LimitCommand {
     set("api", json!({ "key": client, "limit": limit }))
 }
 
 #[test]
 fn what_a_store_cannot_count_is_refused_in_its_words() {
     let file = file(&[API]);
-    let refused = LimitOrders::default().after(
+    let refused = LimitOverrides::default().after(
         &set_to("gold", "1001/min"),
         &file,
         SMALL,
         &Actor::default(),
         NOW,
     );
-    let Err(RefusedOrder::NotAllowed(problems)) = refused else {
+    let Err(RejectedCommand::NotAllowed(problems)) = refused else {
         panic!("{refused:?}");
     };
     let told = problems.to_string();
@@ -33,7 +33,7 @@ fn what_a_store_cannot_count_is_refused_in_its_words() {
         "{told}"
     );
     let taken = set_to("gold", "1000/min");
-    let taken = LimitOrders::default().after(&taken, &file, SMALL, &Actor::default(), NOW);
+    let taken = LimitOverrides::default().after(&taken, &file, SMALL, &Actor::default(), NOW);
     assert_eq!(taken.unwrap().overrides.len(), 1);
 }
 

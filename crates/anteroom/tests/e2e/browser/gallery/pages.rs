@@ -7,11 +7,11 @@ use std::io;
 use std::net::SocketAddr;
 
 use anteroom_config::language::Language;
-use anteroom_room::decision::{Place, QueueReason, WaitRange};
+use anteroom_room::decision::{QueuePosition, QueueReason, WaitRange};
 use anteroom_room::rules::{QueueingMethod, Rules};
-use anteroom_room::time::{Millis, Span};
+use anteroom_room::time::{DurationMs, Timestamp};
 use anteroom_room_http::waiting::{
-    Answer, Look, RequestKind, WaitingView, place_endpoint, respond,
+    Answer, Look, RequestKind, WaitingView, position_endpoint, respond,
 };
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
@@ -25,7 +25,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 /// Saturday, 1 August 2026, 09:41:48 UTC, in a line of 1,204.
-const NOW: Millis = Millis(1_785_578_400_000 - 1_092_000);
+const NOW: Timestamp = Timestamp(1_785_578_400_000 - 1_092_000);
 
 /// Every state by its name, which is the room's name too.
 pub(super) const STATES: [&str; 16] = [
@@ -48,13 +48,13 @@ pub(super) const STATES: [&str; 16] = [
 ];
 
 fn view(state: &'static str, language: Language) -> WaitingView<'static> {
-    let opening = NOW + Span::from_secs(1_092);
+    let opening = NOW + DurationMs::from_secs(1_092);
     let reason = match state {
         "your-turn-soon" | "lot" => QueueReason::NotYourTurn,
         "queue-all" | "paused" => QueueReason::QueueAll,
         "early" | "draw" => QueueReason::NotOpenYet { opens_at: opening },
         "early-unknown" => QueueReason::NotOpenYet {
-            opens_at: Millis::NEVER,
+            opens_at: Timestamp::NEVER,
         },
         "rejecting" => QueueReason::Rejecting,
         "store-away" => QueueReason::StoreAway,
@@ -62,23 +62,23 @@ fn view(state: &'static str, language: Language) -> WaitingView<'static> {
             reopens_at: opening,
         },
         "recovering-unknown" => QueueReason::Recovering {
-            reopens_at: Millis::NEVER,
+            reopens_at: Timestamp::NEVER,
         },
         "origin-down" => QueueReason::OriginDown,
         _ => QueueReason::Full,
     };
     let is_known = state != "unknown";
-    let place = Place {
+    let place = QueuePosition {
         reason,
         people_ahead: is_known.then_some(412),
         people_waiting: 1_204,
         wait: is_known.then_some(WaitRange {
-            low: Span::from_secs(600),
-            middle: Span::from_secs(840),
-            high: Span::from_secs(1_200),
+            low: DurationMs::from_secs(600),
+            middle: DurationMs::from_secs(840),
+            high: DurationMs::from_secs(1_200),
         }),
-        ask_after: (reason != QueueReason::Rejecting).then_some(Span::from_secs(60)),
-        arrived_at: NOW - Span::from_secs(95),
+        ask_after: (reason != QueueReason::Rejecting).then_some(DurationMs::from_secs(60)),
+        arrived_at: NOW - DurationMs::from_secs(95),
     };
     let rules = Rules {
         queueing_method: if state == "lot" {
@@ -143,10 +143,10 @@ async fn answer(
     mut turns: watch::Receiver<bool>,
 ) -> io::Result<Response<Full<Bytes>>> {
     let query = request.uri().query().unwrap_or_default();
-    let is_question = request.uri().path() == place_endpoint::PATH;
+    let is_question = request.uri().path() == position_endpoint::PATH;
     let (name, language) = if is_question {
-        let room = place_endpoint::room_of(query).unwrap();
-        (room, place_endpoint::language_of(query).unwrap())
+        let room = position_endpoint::room_of(query).unwrap();
+        (room, position_endpoint::language_of(query).unwrap())
     } else {
         let mut parts = request.uri().path().trim_start_matches('/').split('/');
         let name = parts.next().unwrap().to_owned();
@@ -166,10 +166,10 @@ async fn answer(
             "turn" => {
                 let is_there = turns.wait_for(|are_there| *are_there).await;
                 is_there.map_err(io::Error::other)?;
-                Ok(place_endpoint::not_waiting().map(Full::new))
+                Ok(position_endpoint::not_waiting().map(Full::new))
             }
             "cut" => Err(io::Error::other("cut")),
-            _ => Ok(place_endpoint::still_waiting(&view, false).map(Full::new)),
+            _ => Ok(position_endpoint::still_waiting(&view, false).map(Full::new)),
         };
     }
     let answer = Answer {

@@ -7,17 +7,17 @@ use anteroom_limit::cost::Cost;
 use anteroom_limit::policy::Policy;
 use anteroom_limit::rate::Rate;
 use anteroom_limit::sliding_log::SlidingLog;
-use anteroom_limit::time::{MicroSpan, Micros};
+use anteroom_limit::time::{DurationUs, TimestampUs};
 use anteroom_limit::verdict::Verdict;
 use anteroom_limit_store::CallKey;
 use anteroom_limit_store::lending::{LeasedCounts, Settings};
 use anteroom_limit_store::lent::Swapped;
-use anteroom_limit_store::shared::{CountsError, SharedCharge, SharedCounts as _, chain};
+use anteroom_limit_store::shared::{CountsError, SharedAcquire, SharedCounts as _, chain};
 
 use crate::lent::folder::{Folder, KEPT, must_write, token, write};
 
 /// Ends are rounded up to this.
-const ROUNDED: MicroSpan = MicroSpan::from_secs(10);
+const ROUNDED: DurationUs = DurationUs::from_secs(10);
 
 #[tokio::test]
 async fn a_client_is_kept_as_long_as_asked_and_then_gives_way() {
@@ -25,7 +25,7 @@ async fn a_client_is_kept_as_long_as_asked_and_then_gives_way() {
     let file = folder.start();
     must_write(&file, 1, 11, b"one").await;
     let end = folder.time.now() + KEPT;
-    folder.time.set(Micros(end.0 - 1));
+    folder.time.set(TimestampUs(end.0 - 1));
     // Whatever is written forgets those whose time is over.
     must_write(&file, 2, 12, b"two").await;
     assert_eq!(token(&file, 1).await, 11);
@@ -42,7 +42,7 @@ async fn a_client_who_calls_again_is_kept_from_then_on() {
     must_write(&file, 1, 11, b"one").await;
     folder.time.set(folder.time.now() + KEPT);
     must_write(&file, 1, 12, b"one").await;
-    folder.time.set(folder.time.now() + MicroSpan(KEPT.0 - 1));
+    folder.time.set(folder.time.now() + DurationUs(KEPT.0 - 1));
     must_write(&file, 2, 13, b"two").await;
     assert_eq!(token(&file, 1).await, 12);
 }
@@ -90,8 +90,8 @@ async fn a_full_file_forgets_nobody_and_takes_nobody_new_for_a_while() {
 
 /// Charges one client of a limit of a thousand calls a minute.
 async fn call(node: &LeasedCounts, key: u128, calls: u32) -> Result<Verdict, CountsError> {
-    let rate = Rate::new(1_000, MicroSpan::from_secs(60)).unwrap();
-    let charge = SharedCharge {
+    let rate = Rate::new(1_000, DurationUs::from_secs(60)).unwrap();
+    let charge = SharedAcquire {
         limit: "api",
         policy: &Policy::SlidingLog(SlidingLog::new(rate).unwrap()),
         key: CallKey(key),
@@ -125,14 +125,11 @@ async fn newcomers_to_a_full_file_do_not_make_it_look_unavailable() {
     // More than it takes to give a store up.
     assert!(known > 3 && refused > 3, "{known}, {refused}");
     for key in 1..=known {
-        let requests = node.figures().requests;
+        let requests = node.stats().requests;
         // More than lies at the node.
         let verdict = call(&node, key, 200).await.unwrap();
         assert!(verdict.is_admitted(), "client {key}");
-        assert!(
-            node.figures().requests > requests,
-            "client {key} had to ask"
-        );
+        assert!(node.stats().requests > requests, "client {key} had to ask");
     }
 }
 

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use anteroom_limit::time::MicroSpan;
+use anteroom_limit::time::DurationUs;
 use anteroom_limit_store::CallKey;
 use anteroom_limit_store::conformance::{Stage, leases, lent};
 use anteroom_limit_store::lending::{LeasedCounts, Settings};
-use anteroom_limit_store::lent::LentRecords;
+use anteroom_limit_store::lent::LeaseRecords;
 use anteroom_limit_store::shared::{BoxFuture, SharedCounts, TestTime};
 
 use crate::lent::folder::Folder;
@@ -14,7 +14,7 @@ use crate::lent::folder::Folder;
 #[derive(Debug)]
 struct Leases {
     time: TestTime,
-    file: Arc<dyn LentRecords>,
+    file: Arc<dyn LeaseRecords>,
 }
 
 impl Stage for Leases {
@@ -29,7 +29,7 @@ impl Stage for Leases {
         &self.time
     }
 
-    fn forgets_after(&self, _: &'static str, _: CallKey) -> BoxFuture<'_, Option<MicroSpan>> {
+    fn forgets_after(&self, _: &'static str, _: CallKey) -> BoxFuture<'_, Option<DurationUs>> {
         // When somebody is forgotten is what `bounds` looks at.
         Box::pin(async { None })
     }

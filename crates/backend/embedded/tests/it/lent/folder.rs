@@ -6,20 +6,24 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anteroom_embedded::DataDir;
-use anteroom_embedded::leases::{Bounds, FileClock, LentFile};
-use anteroom_limit::lending::epoch::{Before, Epoch, EpochId, Judgement, Sight, judge};
-use anteroom_limit::time::{MicroSpan, Micros};
+use anteroom_embedded::leases::{Bounds, FileClock, LeaseFile};
+use anteroom_limit::lending::epoch::{
+    Before, Epoch, EpochDecision, EpochId, EpochObservation, judge,
+};
+use anteroom_limit::time::{DurationUs, TimestampUs};
 use anteroom_limit_store::CallKey;
 use anteroom_limit_store::lending::record::decode_epoch;
-use anteroom_limit_store::lent::{LentRecords as _, LentTo, Loaded, Shelf, Swapped, Token, Write};
+use anteroom_limit_store::lent::{
+    LeaseKey, LeaseRecords as _, Loaded, Shelf, Swapped, Token, Write,
+};
 use anteroom_limit_store::shared::{CountsError, TestTime};
 use redb::{Database, DatabaseError};
 use tempfile::TempDir;
 
 /// When every test begins.
-pub(crate) const BEGIN: Micros = Micros(1_767_225_600_000_000);
+pub(crate) const BEGIN: TimestampUs = TimestampUs(1_767_225_600_000_000);
 /// For how long clients are kept.
-pub(crate) const KEPT: MicroSpan = MicroSpan::from_secs(60);
+pub(crate) const KEPT: DurationUs = DurationUs::from_secs(60);
 
 const SHELF: Shelf = Shelf(0);
 
@@ -34,11 +38,11 @@ pub(crate) struct Folder {
 pub(crate) struct TestClock(TestTime);
 
 impl FileClock for TestClock {
-    fn now(&self) -> Micros {
+    fn now(&self) -> TimestampUs {
         self.0.now()
     }
 
-    fn never_before(&self, at: Micros) {
+    fn never_before(&self, at: TimestampUs) {
         self.0.set(self.0.now().max(at));
     }
 }
@@ -52,20 +56,20 @@ impl Folder {
     }
 
     /// The file, as a process finds it that starts now.
-    pub(crate) fn start(&self) -> LentFile {
+    pub(crate) fn start(&self) -> LeaseFile {
         self.start_with(Bounds::default())
     }
 
-    pub(crate) fn start_with(&self, bounds: Bounds) -> LentFile {
-        LentFile::with_clock(self.dir(), self.clock(), bounds)
+    pub(crate) fn start_with(&self, bounds: Bounds) -> LeaseFile {
+        LeaseFile::with_clock(self.dir(), self.clock(), bounds)
     }
 
     /// The same on another disk.
     pub(crate) fn start_on(
         &self,
         opener: impl Fn(File) -> Result<Database, DatabaseError> + Send + Sync + 'static,
-    ) -> LentFile {
-        LentFile::with(self.dir(), self.clock(), Bounds::default(), opener)
+    ) -> LeaseFile {
+        LeaseFile::with(self.dir(), self.clock(), Bounds::default(), opener)
     }
 
     fn dir(&self) -> DataDir {
@@ -104,18 +108,18 @@ impl Folder {
     }
 }
 
-pub(crate) fn client(key: u128) -> LentTo<'static> {
+pub(crate) fn client(key: u128) -> LeaseKey<'static> {
     let key = CallKey(key);
-    LentTo { limit: "api", key }
+    LeaseKey { limit: "api", key }
 }
 
-pub(crate) async fn load(file: &LentFile, key: u128) -> Result<Loaded, CountsError> {
+pub(crate) async fn load(file: &LeaseFile, key: u128) -> Result<Loaded, CountsError> {
     file.load(SHELF, Some(client(key))).await
 }
 
 /// Writes over what is there.
 pub(crate) async fn write(
-    file: &LentFile,
+    file: &LeaseFile,
     key: u128,
     token: u128,
     value: &[u8],
@@ -131,13 +135,13 @@ pub(crate) async fn write(
 }
 
 /// Writes over what is there, which must work.
-pub(crate) async fn must_write(file: &LentFile, key: u128, token: u128, value: &[u8]) {
+pub(crate) async fn must_write(file: &LeaseFile, key: u128, token: u128, value: &[u8]) {
     let swapped = write(file, key, token, value).await.unwrap();
     assert_eq!(swapped, Swapped::Written);
 }
 
 /// By which write a client's record was made; zero if there is none.
-pub(crate) async fn token(file: &LentFile, key: u128) -> u128 {
+pub(crate) async fn token(file: &LeaseFile, key: u128) -> u128 {
     load(file, key).await.unwrap().expected().client.0
 }
 
@@ -149,7 +153,7 @@ pub(crate) fn epoch(loaded: &Loaded) -> Epoch {
 /// What is believed of the time before, by somebody who has seen `witnessed` last.
 pub(crate) fn before(loaded: &Loaded, witnessed: Option<EpochId>) -> Before {
     let found = epoch(loaded);
-    let judged = judge(Sight {
+    let judged = judge(EpochObservation {
         record: Some(&found),
         identity: loaded.identity,
         now: loaded.now,
@@ -157,6 +161,6 @@ pub(crate) fn before(loaded: &Loaded, witnessed: Option<EpochId>) -> Before {
         random: 1,
     });
     match judged {
-        Judgement::InForce(epoch) | Judgement::Write(epoch) => epoch.before,
+        EpochDecision::InForce(epoch) | EpochDecision::Write(epoch) => epoch.before,
     }
 }

@@ -4,9 +4,9 @@ use std::fs;
 use std::path::PathBuf;
 
 use anteroom_embedded::faults::Faults;
-use anteroom_embedded::leases::LentFile;
+use anteroom_embedded::leases::LeaseFile;
 use anteroom_limit::lending::epoch::Before;
-use anteroom_limit::time::{MicroSpan, Micros};
+use anteroom_limit::time::{DurationUs, TimestampUs};
 use anteroom_limit_store::lent::Loaded;
 use anteroom_limit_store::shared::{CountsError, chain};
 use redb::{Database, TableDefinition};
@@ -106,7 +106,7 @@ impl Made {
     }
 
     /// What a process finds that starts when these bytes stand in the file; nobody else does.
-    async fn open_with(&self, bytes: &[u8]) -> (LentFile, Result<Loaded, CountsError>) {
+    async fn open_with(&self, bytes: &[u8]) -> (LeaseFile, Result<Loaded, CountsError>) {
         let names = self.folder.names();
         let names = names.iter().filter(|name| name.starts_with("lent"));
         names.for_each(|name| fs::remove_file(self.folder.path(name)).unwrap());
@@ -334,12 +334,12 @@ async fn a_damaged_file_on_a_full_disk_is_a_loss_once_writable() {
 #[tokio::test]
 async fn the_clock_goes_on_where_the_file_stopped() {
     let folder = Folder::new();
-    let later = BEGIN + MicroSpan::from_secs(3_600);
+    let later = BEGIN + DurationUs::from_secs(3_600);
     let file = folder.start();
     must_write(&file, 1, 11, b"one").await;
     folder.time.set(later);
     must_write(&file, 1, 12, b"two").await;
     file.close().await;
-    folder.time.set(Micros(BEGIN.0 - 5));
+    folder.time.set(TimestampUs(BEGIN.0 - 5));
     assert_eq!(folder.look(1).await.unwrap().now, later);
 }

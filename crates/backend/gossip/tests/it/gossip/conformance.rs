@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use anteroom_gossip::{Board, GossipCounts, WriterId};
+use anteroom_gossip::{CounterTable, GossipCounts, WriterId};
 use anteroom_limit::policy::Policy;
 use anteroom_limit::rate::Rate;
 use anteroom_limit::sliding_log::SlidingLog;
-use anteroom_limit::time::MicroSpan;
+use anteroom_limit::time::DurationUs;
 use anteroom_limit_store::CallKey;
 use anteroom_limit_store::conformance::{self, Stage};
 use anteroom_limit_store::shared::{BoxFuture, SharedCounts, TestTime};
@@ -23,7 +23,7 @@ struct Alone {
 impl Alone {
     fn new() -> Self {
         let time = TestTime::default();
-        let board = Board::new(WriterId(1), &secret(), 10_000);
+        let board = CounterTable::new(WriterId(1), &secret(), 10_000);
         let counts = GossipCounts::on(Arc::new(Mutex::new(board)), time.clone());
         let counts = Arc::new(counts);
         Self { counts, time }
@@ -39,7 +39,11 @@ impl Stage for Alone {
         &self.time
     }
 
-    fn forgets_after(&self, limit: &'static str, key: CallKey) -> BoxFuture<'_, Option<MicroSpan>> {
+    fn forgets_after(
+        &self,
+        limit: &'static str,
+        key: CallKey,
+    ) -> BoxFuture<'_, Option<DurationUs>> {
         let kept = self.counts.forgets_after(limit, key);
         assert!(kept.is_some(), "it is not kept at all");
         Box::pin(std::future::ready(kept))
@@ -54,7 +58,7 @@ async fn a_node_alone_keeps_counts() {
 #[tokio::test]
 async fn a_limit_that_needs_a_transaction_is_refused_with_both_named() {
     let stage = Alone::new();
-    let rate = Rate::new(10, MicroSpan::from_secs(60)).unwrap();
+    let rate = Rate::new(10, DurationUs::from_secs(60)).unwrap();
     let log = Policy::SlidingLog(SlidingLog::new(rate).unwrap());
     let refused = stage.node().check("api", &log).unwrap_err().to_string();
     assert_eq!(

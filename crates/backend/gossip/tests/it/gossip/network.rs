@@ -6,12 +6,12 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anteroom_gossip::{Board, GossipCounts, Node, NodeSettings, WriterId};
+use anteroom_gossip::{CounterTable, GossipCounts, Node, NodeSettings, WriterId};
 use anteroom_limit::cost::Cost;
 use anteroom_limit::fixed_window::FixedWindow;
 use anteroom_limit::policy::Policy;
 use anteroom_limit::rate::Rate;
-use anteroom_limit::time::{MicroSpan, Micros};
+use anteroom_limit::time::{DurationUs, TimestampUs};
 use anteroom_limit_store::shared::TestTime;
 use parking_lot::Mutex;
 
@@ -47,7 +47,7 @@ pub(crate) struct Network {
 pub(crate) struct Member {
     node: Node,
     pub(crate) counts: GossipCounts,
-    board: Arc<Mutex<Board>>,
+    board: Arc<Mutex<CounterTable>>,
 }
 
 /// The address of a node.
@@ -87,7 +87,7 @@ impl Network {
 
     /// Starts a node that is told of the first one.
     pub(crate) fn start(&mut self, at: u8, writer: u64) {
-        let board = Board::new(WriterId(writer), &secret(), 10_000);
+        let board = CounterTable::new(WriterId(writer), &secret(), 10_000);
         let board = Arc::new(Mutex::new(board));
         let settings = NodeSettings {
             address: address(at),
@@ -153,7 +153,7 @@ impl Network {
     /// One step of time.
     pub(crate) fn step(&mut self) {
         self.now += STEP;
-        let step = MicroSpan(u64::try_from(STEP.as_micros()).expect("a step is short"));
+        let step = DurationUs(u64::try_from(STEP.as_micros()).expect("a step is short"));
         self.time.set(self.time.now() + step);
         while let Some(first) = self.under_way.first_entry() {
             if first.key().0 > self.now {
@@ -251,7 +251,7 @@ pub(crate) fn take(counts: &GossipCounts, policy: &Policy, calls: u32) {
 
 /// An hour, so that a test is over before it.
 pub(crate) fn an_hour(calls: u32) -> Policy {
-    let rate = Rate::new(calls, MicroSpan::from_secs(3_600)).expect("it is in range");
+    let rate = Rate::new(calls, DurationUs::from_secs(3_600)).expect("it is in range");
     Policy::FixedWindow(FixedWindow::new(rate))
 }
 
@@ -335,7 +335,7 @@ fn a_node_whose_clock_was_set_back_is_heard_again() {
     network.run(Duration::from_secs(1));
     // The others know one at this address that began later.
     let now = network.time.now();
-    network.time.set(Micros(now.0 - 3 * 3_600_000_000));
+    network.time.set(TimestampUs(now.0 - 3 * 3_600_000_000));
     network.start(2, 12);
     network.time.set(now);
     network.run(Duration::from_secs(60));

@@ -156,11 +156,11 @@ async fn who_does_not_know_the_secret_is_not_heard() {
     for length in [0, 1, 33, 34, 1_200, 9_000] {
         socket.send_to(&vec![1; length], address).await.unwrap();
     }
-    eventually("refusing all", || event(&node, "datagram_refused") >= 7).await;
+    eventually("refusing all", || event(&node, "datagram_rejected") >= 7).await;
     assert_eq!((there(&node), there(&stranger)), (0, 0));
     assert_eq!(left(&node, &policy), 100);
     // In this order: the stranger goes on sending.
-    let refused = event(&node, "datagram_refused");
+    let refused = event(&node, "datagram_rejected");
     assert!(event(&node, "datagram_received") >= refused);
 }
 

@@ -5,13 +5,13 @@ use anteroom_limit::cost::Cost;
 use anteroom_limit::fixed_window::FixedWindow;
 use anteroom_limit::policy::Policy;
 use anteroom_limit::rate::Rate;
-use anteroom_limit::time::{MicroSpan, Micros};
+use anteroom_limit::time::{DurationUs, TimestampUs};
 use anteroom_limit::verdict::Verdict;
 use anteroom_limit_store::CallKey;
-use anteroom_limit_store::shared::{SharedCharge, SharedCounts as _};
+use anteroom_limit_store::shared::{SharedAcquire, SharedCounts as _};
 
 /// A minute's beginning, and a day's.
-pub(crate) const START: Micros = Micros(1_767_225_600_000_000);
+pub(crate) const START: TimestampUs = TimestampUs(1_767_225_600_000_000);
 
 pub(crate) fn secret() -> Secret {
     Secret::new(b"a secret that nodes share").expect("it is long enough")
@@ -19,7 +19,7 @@ pub(crate) fn secret() -> Secret {
 
 /// So many calls in each minute.
 pub(crate) fn a_minute(calls: u32) -> Policy {
-    let rate = Rate::new(calls, MicroSpan::from_secs(60)).expect("it is in range");
+    let rate = Rate::new(calls, DurationUs::from_secs(60)).expect("it is in range");
     Policy::FixedWindow(FixedWindow::new(rate))
 }
 
@@ -30,7 +30,7 @@ pub(crate) fn call(counts: &GossipCounts, policy: &Policy, cost: Cost) -> Verdic
 
 /// Charges a client.
 pub(crate) fn call_of(counts: &GossipCounts, client: u128, policy: &Policy, cost: Cost) -> Verdict {
-    let charge = SharedCharge {
+    let charge = SharedAcquire {
         limit: "api",
         policy,
         key: CallKey(client),

@@ -8,21 +8,21 @@ use anteroom_limit::cost::Cost;
 use proptest::prelude::*;
 
 use super::{NOW, an_hour, charge_with, slot};
-use crate::figures::{Figure, NodeId, SlotId, total};
-use crate::lanes::Lanes;
 use crate::message;
 use crate::node::Node;
+use crate::partitions::Partitions;
+use crate::stats::{NodeCount, NodeId, SlotId, total};
 
 pub(super) const PARTITIONS: usize = 2;
 pub(super) const NODES: usize = 3;
 const CLIENTS: u128 = 3;
 
-fn lanes() -> Lanes {
-    Lanes::among(PARTITIONS, PARTITIONS).unwrap()
+fn partitions() -> Partitions {
+    Partitions::among(PARTITIONS, PARTITIONS).unwrap()
 }
 
 pub(super) fn partition(id: SlotId) -> usize {
-    usize::from(lanes().lane(id.name))
+    usize::from(partitions().partition(id.name))
 }
 
 /// What happens.
@@ -122,7 +122,7 @@ pub(super) struct World {
     pub(super) is_down: [bool; PARTITIONS],
     pub(super) at: Duration,
     next_id: u64,
-    counted: BTreeMap<(NodeId, u128), Figure>,
+    counted: BTreeMap<(NodeId, u128), NodeCount>,
     is_gone: Vec<NodeId>,
     has_crashes: bool,
 }
@@ -153,7 +153,7 @@ impl World {
         let id = NodeId(self.next_id);
         self.next_id += 1;
         let mut node = Node::new(id, 100);
-        node.divide(lanes());
+        node.divide(partitions());
         (id, node)
     }
 
@@ -266,11 +266,11 @@ impl World {
 
     /// What a client's calls come to: of processes that are gone, as much as they had told anybody.
     fn truth(&self, client: u128) -> u32 {
-        let mut told: BTreeMap<NodeId, Figure> = BTreeMap::new();
+        let mut told: BTreeMap<NodeId, NodeCount> = BTreeMap::new();
         let logs = self.calls.iter().flatten().chain(&self.totals);
         let messages = logs.filter_map(|bytes| message::decode(bytes));
         for message in messages.filter(|message| message.id == slot(client)) {
-            for (node, figure) in message.figures {
+            for (node, figure) in message.stats {
                 let known = told.entry(node).or_default();
                 *known = known.join(figure);
             }

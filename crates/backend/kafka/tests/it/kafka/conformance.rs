@@ -8,11 +8,11 @@ use anteroom_limit::cost::Cost;
 use anteroom_limit::gcra::Gcra;
 use anteroom_limit::policy::Policy;
 use anteroom_limit::rate::Rate;
-use anteroom_limit::time::MicroSpan;
+use anteroom_limit::time::DurationUs;
 use anteroom_limit_store::CallKey;
 use anteroom_limit_store::conformance::apart::{self, Apart};
 use anteroom_limit_store::conformance::{self, Stage};
-use anteroom_limit_store::shared::{BoxFuture, CountsError, SharedCharge, SharedCounts, TestTime};
+use anteroom_limit_store::shared::{BoxFuture, CountsError, SharedAcquire, SharedCounts, TestTime};
 use anteroom_testkit::eventually;
 
 use crate::kafka::support::{Cluster, a_minute};
@@ -32,7 +32,7 @@ impl Stage for Alone {
         &self.time
     }
 
-    fn forgets_after(&self, _: &'static str, _: CallKey) -> BoxFuture<'_, Option<MicroSpan>> {
+    fn forgets_after(&self, _: &'static str, _: CallKey) -> BoxFuture<'_, Option<DurationUs>> {
         Box::pin(async { None })
     }
 }
@@ -78,12 +78,12 @@ async fn three_nodes_are_exact_once_all_know_and_overshoot_by_two_limits() {
 async fn what_cannot_be_summed_up_is_refused() {
     let cluster = Cluster::start();
     let node = cluster.node();
-    let rate = Rate::new(5, MicroSpan::from_secs(60)).unwrap();
+    let rate = Rate::new(5, DurationUs::from_secs(60)).unwrap();
     let gcra = Policy::Gcra(Gcra::new(rate, 5).unwrap());
     let text = node.check("api", &gcra).unwrap_err().to_string();
     assert!(text.ends_with("kafka offers atomic adds only"), "{text}");
     let window = a_minute(5);
-    let charge = |policy| SharedCharge {
+    let charge = |policy| SharedAcquire {
         limit: "api",
         policy,
         key: CallKey(1),

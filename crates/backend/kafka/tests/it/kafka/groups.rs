@@ -76,13 +76,13 @@ async fn when_nodes_leave_others_sum_up_and_nothing_is_lost() {
     })
     .await;
     drop(third);
-    let heard = event(&first, "call_heard");
+    let heard = event(&first, "message_read");
     for client in CLIENTS {
         call(&first, &policy, client, Cost::take(3)).unwrap();
     }
     // One change of the group after the other: each takes seconds, in which nobody sums up.
     eventually("the first one sums up what it tells", async || {
-        event(&first, "call_heard") >= heard + CLIENTS.count() as u64
+        event(&first, "message_read") >= heard + CLIENTS.count() as u64
     })
     .await;
     let newcomer = cluster.node();
@@ -150,7 +150,7 @@ async fn a_long_window_is_read_from_the_beginning_of_the_topic() {
     for client in CLIENTS {
         call(&first, &a_day, client, Cost::take(4)).unwrap();
     }
-    let published = || event(&first, "total_heard");
+    let published = || event(&first, "total_read");
     let before = published();
     eventually("it was published", async || {
         published() >= before + CLIENTS.count() as u64
@@ -161,14 +161,14 @@ async fn a_long_window_is_read_from_the_beginning_of_the_topic() {
     // By time the mock finds nothing.
     let later = cluster.node_with(settings);
     eventually("it reads what is new, and counts", async || {
-        event(&later, "total_heard") > 0 && left(&later, &an_hour, 1).is_some()
+        event(&later, "total_read") > 0 && left(&later, &an_hour, 1).is_some()
     })
     .await;
-    assert_eq!(event(&later, "past_found"), 0);
+    assert_eq!(event(&later, "backlog_found"), 0);
     // Some of it may be heard otherwise, if it becomes this node's to sum up.
     eventually("it knows what was before, and has read it", async || {
         let mut known = CLIENTS.map(|client| left(&later, &a_day, client));
-        let past = ["past_found", "past_read"].map(|word| event(&later, word));
+        let past = ["backlog_found", "backlog_read"].map(|word| event(&later, word));
         known.all(|left| left == Some(6)) && past[0] >= CLIENTS.count() as u64 && past[0] == past[1]
     })
     .await;

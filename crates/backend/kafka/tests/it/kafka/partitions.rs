@@ -58,12 +58,12 @@ async fn calls_count_as_read_when_brokers_have_what_was_made_of_them() {
     let [first] = cluster.nodes().await;
     cluster.brokers.broker_down(SECOND).unwrap();
     let policy = a_minute(10);
-    let heard = event(&first, "call_heard");
+    let heard = event(&first, "message_read");
     for client in CLIENTS {
         call(&first, &policy, client, Cost::take(4)).unwrap();
     }
     eventually("its calls are read", async || {
-        event(&first, "call_heard") >= heard + 2 * CLIENTS.count() as u64
+        event(&first, "message_read") >= heard + 2 * CLIENTS.count() as u64
     })
     .await;
     first.close();

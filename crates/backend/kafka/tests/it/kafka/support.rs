@@ -9,16 +9,16 @@ use anteroom_limit::cost::Cost;
 use anteroom_limit::fixed_window::FixedWindow;
 use anteroom_limit::policy::Policy;
 use anteroom_limit::rate::Rate;
-use anteroom_limit::time::{MicroSpan, Micros};
+use anteroom_limit::time::{DurationUs, TimestampUs};
 use anteroom_limit::verdict::Verdict;
 use anteroom_limit_store::CallKey;
-use anteroom_limit_store::shared::{CountsError, SharedCharge, SharedCounts as _, TestTime};
+use anteroom_limit_store::shared::{CountsError, SharedAcquire, SharedCounts as _, TestTime};
 use anteroom_testkit::eventually;
 use rdkafka::mocking::{MockCluster, MockCoordinator};
 use rdkafka::producer::DefaultProducerContext;
 
 /// A minute's beginning, and a day's.
-pub(crate) const START: Micros = Micros(1_767_225_600_000_000);
+pub(crate) const START: TimestampUs = TimestampUs(1_767_225_600_000_000);
 pub(crate) const PARTITIONS: i32 = 4;
 
 /// Brokers of a test, and the time by the nodes' clocks.
@@ -103,7 +103,7 @@ pub(crate) fn a_minute(calls: u32) -> Policy {
 }
 
 pub(crate) fn policy(calls: u32, window: Duration) -> Policy {
-    let window = MicroSpan::from_secs(window.as_secs());
+    let window = DurationUs::from_secs(window.as_secs());
     let rate = Rate::new(calls, window).expect("it is in range");
     Policy::FixedWindow(FixedWindow::new(rate))
 }
@@ -115,7 +115,7 @@ pub(crate) fn call(
     client: u128,
     cost: Cost,
 ) -> Result<Verdict, CountsError> {
-    let charge = SharedCharge {
+    let charge = SharedAcquire {
         limit: "api",
         policy,
         key: CallKey(client),

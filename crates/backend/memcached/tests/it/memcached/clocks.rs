@@ -5,19 +5,19 @@ use anteroom_limit::policy::Policy;
 use anteroom_limit::sliding_log::SlidingLog;
 use anteroom_limit::sliding_window::SlidingWindow;
 use anteroom_limit::sub_windows::SubWindows;
-use anteroom_limit::time::{MicroSpan, Micros};
+use anteroom_limit::time::{DurationUs, TimestampUs};
 use anteroom_limit_store::clock::CLOCKS_APART_MAX;
 use anteroom_limit_store::shared::TestTime;
 use anteroom_testkit::memcached_server::MemcachedServer;
 
 use crate::memcached::support::{START, call, counts_ahead, gcra, rate};
 
-const WINDOW: MicroSpan = MicroSpan::from_secs(10);
+const WINDOW: DurationUs = DurationUs::from_secs(10);
 
 /// The largest number of calls in any window of so long, by a clock on the wall.
-fn most(admitted: &[Micros], window: MicroSpan) -> usize {
-    let within = |from: &Micros| {
-        let is_in = |at: &&Micros| **at >= *from && at.since(*from) < window;
+fn most(admitted: &[TimestampUs], window: DurationUs) -> usize {
+    let within = |from: &TimestampUs| {
+        let is_in = |at: &&TimestampUs| **at >= *from && at.since(*from) < window;
         admitted.iter().filter(is_in).count()
     };
     admitted.iter().map(within).max().unwrap_or(0)
@@ -25,14 +25,14 @@ fn most(admitted: &[Micros], window: MicroSpan) -> usize {
 
 /// Two nodes, of which one is ahead by so much, call again and again for one client; when calls
 /// were admitted.
-async fn admitted(policy: &Policy, ahead: MicroSpan) -> Vec<Micros> {
+async fn admitted(policy: &Policy, ahead: DurationUs) -> Vec<TimestampUs> {
     let server = MemcachedServer::start().await;
     let time = TestTime::default();
-    let nodes = [MicroSpan::ZERO, ahead].map(|by| counts_ahead(server.port(), &time, by));
+    let nodes = [DurationUs::ZERO, ahead].map(|by| counts_ahead(server.port(), &time, by));
     let mut admitted = Vec::new();
     for step in 0..250_u64 {
         // Late in a window first, where edges are crossed by one before the other.
-        let now = START + MicroSpan(8_500_000 + step * 100_000);
+        let now = START + DurationUs(8_500_000 + step * 100_000);
         time.set(now);
         for node in &nodes {
             let verdict = call(node, policy, Cost::ONE).await.expect("it counts");
@@ -51,9 +51,9 @@ async fn strict_limits_hold_in_windows_shortened_by_the_clocks_difference() {
         Policy::SubWindows(SubWindows::strict(rate, 5).unwrap()),
         Policy::SlidingLog(SlidingLog::new(rate).unwrap()),
     ] {
-        for ahead in [MicroSpan::ZERO, MicroSpan(300_000), CLOCKS_APART_MAX] {
+        for ahead in [DurationUs::ZERO, DurationUs(300_000), CLOCKS_APART_MAX] {
             let admitted = admitted(&policy, ahead).await;
-            let shorter = MicroSpan(WINDOW.0 - ahead.0);
+            let shorter = DurationUs(WINDOW.0 - ahead.0);
             let most = most(&admitted, shorter);
             assert!(most <= 20, "{policy:?} {ahead}: {most}");
             // It is no limit that admits nobody.
@@ -79,8 +79,8 @@ async fn a_node_that_is_behind_sees_calls_of_one_that_is_ahead() {
     ] {
         let server = MemcachedServer::start().await;
         let time = TestTime::default();
-        time.set(START - MicroSpan(1));
-        let behind = counts_ahead(server.port(), &time, MicroSpan::ZERO);
+        time.set(START - DurationUs(1));
+        let behind = counts_ahead(server.port(), &time, DurationUs::ZERO);
         let ahead = counts_ahead(server.port(), &time, CLOCKS_APART_MAX);
         for _ in 0..10 {
             let verdict = call(&ahead, &policy, Cost::ONE).await.unwrap();

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use anteroom_config::HostPort;
 use anteroom_limit::cost::Cost;
-use anteroom_limit::time::MicroSpan;
+use anteroom_limit::time::DurationUs;
 use anteroom_limit_store::CallKey;
 use anteroom_limit_store::conformance::{self, Stage};
-use anteroom_limit_store::shared::{BoxFuture, SharedCharge, SharedCounts, TestTime};
+use anteroom_limit_store::shared::{BoxFuture, SharedAcquire, SharedCounts, TestTime};
 use anteroom_memcached::MemcachedCounts;
 use anteroom_testkit::memcached_server::MemcachedServer;
 
@@ -44,7 +44,11 @@ impl Stage for Servers<'_> {
         &self.time
     }
 
-    fn forgets_after(&self, limit: &'static str, key: CallKey) -> BoxFuture<'_, Option<MicroSpan>> {
+    fn forgets_after(
+        &self,
+        limit: &'static str,
+        key: CallKey,
+    ) -> BoxFuture<'_, Option<DurationUs>> {
         Box::pin(async move {
             let name = self.counts().name_of(limit, key);
             let mut last = None;
@@ -57,7 +61,7 @@ impl Stage for Servers<'_> {
                 }
             }
             let secs = last.unwrap_or_else(|| panic!("{name} is not kept at all"));
-            Some(MicroSpan::from_secs(secs))
+            Some(DurationUs::from_secs(secs))
         })
     }
 }
@@ -91,7 +95,7 @@ async fn clients_are_spread_over_servers_whatever_the_order_of_these() {
     let turned = MemcachedCounts::with_time(&turned, "anteroom", stage.time.clone());
     let policy = a_minute(2);
     for client in 0..40 {
-        let charge = [SharedCharge {
+        let charge = [SharedAcquire {
             limit: "api",
             policy: &policy,
             key: CallKey(client),

@@ -1,7 +1,7 @@
 //! Many nodes that call for one client: counters do not mind, states collapse, and neither admits
 //! too many.
 //!
-//! What is counted here stands in `docs/benchmarks.md`; `--nocapture` prints it.
+//! What is counted here stands in `docs/explanation/benchmarks-limits.md`; `--nocapture` prints it.
 
 use std::sync::Arc;
 
@@ -42,20 +42,20 @@ async fn storm(port: u16, writers: u32, policy: &Policy) -> Tally {
         let node = counts(port);
         call(&node, policy, Cost::Peek).await.expect("it connects");
         all_are_connected.wait().await;
-        let mut tally = Tally::default();
+        let mut event_counts = Tally::default();
         for _ in 0..CALLS {
             match call(&node, policy, Cost::ONE).await {
-                Ok(verdict) if verdict.is_admitted() => tally.admitted += 1,
-                Ok(_) => tally.rejected += 1,
-                Err(CountsError::Busy { .. }) => tally.busy += 1,
+                Ok(verdict) if verdict.is_admitted() => event_counts.admitted += 1,
+                Ok(_) => event_counts.rejected += 1,
+                Err(CountsError::Busy { .. }) => event_counts.busy += 1,
                 // Nobody knows then whether it was charged.
-                Err(CountsError::Late { .. }) => tally.late += 1,
+                Err(CountsError::Late { .. }) => event_counts.late += 1,
                 Err(error) => panic!("{error:?}"),
             }
         }
-        tally.lost = event(&node, "cas_lost");
-        tally.gave_up = event(&node, "cas_gave_up");
-        tally
+        event_counts.lost = event(&node, "cas_lost");
+        event_counts.gave_up = event(&node, "cas_gave_up");
+        event_counts
     });
     let sum = |mut sum: Tally, one: Tally| {
         sum.admitted += one.admitted;
@@ -75,27 +75,34 @@ async fn sixteen_nodes_that_swap_one_state_admit_none_too_many() {
     for writers in [1, 2, 4, 8, WRITERS] {
         let server = MemcachedServer::start().await;
         let limit = 1_000_000;
-        let tally = storm(server.port(), writers, &gcra(limit)).await;
-        println!("gcra, {writers} writers: {tally:?}");
+        let event_counts = storm(server.port(), writers, &gcra(limit)).await;
+        println!("gcra, {writers} writers: {event_counts:?}");
         // All that were not given up were admitted, and just those are charged.
-        assert_eq!(tally.rejected, 0);
-        let told = tally.admitted + tally.busy + tally.late;
-        assert_eq!(told, writers * CALLS, "{tally:?}");
-        assert_eq!(u64::from(tally.busy), tally.gave_up, "{tally:?}");
+        assert_eq!(event_counts.rejected, 0);
+        let told = event_counts.admitted + event_counts.busy + event_counts.late;
+        assert_eq!(told, writers * CALLS, "{event_counts:?}");
+        assert_eq!(
+            u64::from(event_counts.busy),
+            event_counts.gave_up,
+            "{event_counts:?}"
+        );
         let left = call(&counts(server.port()), &gcra(limit), Cost::Peek).await;
         let charged = limit - left.unwrap().remaining;
-        let most = tally.admitted + tally.late;
+        let most = event_counts.admitted + event_counts.late;
         assert!(
-            (tally.admitted..=most).contains(&charged),
-            "{charged} {tally:?}"
+            (event_counts.admitted..=most).contains(&charged),
+            "{charged} {event_counts:?}"
         );
         // The server counts the same attempts as we do.
         let conflicts = server.stat("cas_badval").await;
-        assert!(conflicts <= tally.lost, "{conflicts} {tally:?}");
+        assert!(
+            conflicts <= event_counts.lost,
+            "{conflicts} {event_counts:?}"
+        );
         // Few nodes may by chance never meet.
         match writers {
-            1 => assert_eq!(tally.lost, 0),
-            WRITERS => assert!(tally.lost > 0, "{tally:?}"),
+            1 => assert_eq!(event_counts.lost, 0),
+            WRITERS => assert!(event_counts.lost > 0, "{event_counts:?}"),
             _ => {}
         }
     }
@@ -105,10 +112,18 @@ async fn sixteen_nodes_that_swap_one_state_admit_none_too_many() {
 async fn sixteen_nodes_that_add_to_one_counter_lose_nothing() {
     let server = MemcachedServer::start().await;
     let half = WRITERS * CALLS / 2;
-    let tally = storm(server.port(), WRITERS, &a_minute(half)).await;
-    println!("fixed window, {WRITERS} writers: {tally:?}");
-    assert_eq!((tally.lost, tally.busy, tally.late), (0, 0, 0), "{tally:?}");
-    assert_eq!((tally.admitted, tally.rejected), (half, half), "{tally:?}");
+    let event_counts = storm(server.port(), WRITERS, &a_minute(half)).await;
+    println!("fixed window, {WRITERS} writers: {event_counts:?}");
+    assert_eq!(
+        (event_counts.lost, event_counts.busy, event_counts.late),
+        (0, 0, 0),
+        "{event_counts:?}"
+    );
+    assert_eq!(
+        (event_counts.admitted, event_counts.rejected),
+        (half, half),
+        "{event_counts:?}"
+    );
     let left = call(&counts(server.port()), &a_minute(half), Cost::Peek).await;
     assert_eq!(left.unwrap().remaining, 0);
 }

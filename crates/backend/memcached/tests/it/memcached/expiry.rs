@@ -5,7 +5,7 @@ use anteroom_limit::fixed_window::FixedWindow;
 use anteroom_limit::gcra::Gcra;
 use anteroom_limit::policy::Policy;
 use anteroom_limit::sub_windows::SubWindows;
-use anteroom_limit::time::{MicroSpan, Micros};
+use anteroom_limit::time::{DurationUs, TimestampUs};
 use anteroom_limit_store::shared::TestTime;
 use anteroom_testkit::memcached_server::MemcachedServer;
 
@@ -18,7 +18,7 @@ async fn a_window_of_more_than_thirty_days_is_kept_to_its_end() {
     let server = MemcachedServer::start().await;
     let now = server.stat("time").await;
     let time = TestTime::default();
-    time.set(Micros(now * 1_000_000));
+    time.set(TimestampUs(now * 1_000_000));
     let counts = counts_at(server.port(), &time);
     let window = 365 * 86_400;
     let year = Policy::SubWindows(SubWindows::strict(rate(3, window), 1).unwrap());
@@ -44,13 +44,13 @@ async fn a_window_of_more_than_thirty_days_is_kept_to_its_end() {
 async fn what_counts_beyond_2038_is_kept() {
     let server = MemcachedServer::start().await;
     let time = TestTime::default();
-    time.set(Micros(server.stat("time").await * 1_000_000));
+    time.set(TimestampUs(server.stat("time").await * 1_000_000));
     let counts = counts_at(server.port(), &time);
     let daily = Policy::Gcra(Gcra::new(rate(1, 86_400), 5_000).unwrap());
     call(&counts, &daily, Cost::take(5_000)).await.unwrap();
     let rejected = call(&counts, &daily, Cost::ONE).await.unwrap();
     assert!(!rejected.is_admitted());
-    time.set(Micros(2_140_000_000_000_000));
+    time.set(TimestampUs(2_140_000_000_000_000));
     let year = Policy::FixedWindow(FixedWindow::new(rate(3, 365 * 86_400)));
     for left in [2, 1, 0] {
         let verdict = call(&counts, &year, Cost::ONE).await.unwrap();
@@ -67,7 +67,7 @@ async fn what_changes_nothing_leaves_nothing_behind() {
             let verdict = call(&counts, &policy, cost).await.unwrap();
             assert_eq!(
                 (verdict.remaining, verdict.full_after),
-                (5, MicroSpan::ZERO)
+                (5, DurationUs::ZERO)
             );
         }
     }
@@ -80,7 +80,7 @@ async fn what_changes_nothing_leaves_nothing_behind() {
     let rejected = call(&counts, &window, Cost::take(6)).await.unwrap();
     assert!(!rejected.is_admitted());
     let left = call(&counts, &window, Cost::Peek).await.unwrap();
-    assert_eq!((left.remaining, left.full_after), (5, MicroSpan::ZERO));
+    assert_eq!((left.remaining, left.full_after), (5, DurationUs::ZERO));
     assert_eq!(server.values().await.len(), 1);
 }
 
@@ -91,7 +91,7 @@ async fn each_stretch_has_a_counter_of_its_own() {
     let counts = counts_at(server.port(), &time);
     let policy = Policy::SubWindows(SubWindows::strict(rate(10, 60), 4).unwrap());
     for part in 0..6 {
-        time.set(START + MicroSpan::from_secs(15 * part));
+        time.set(START + DurationUs::from_secs(15 * part));
         let verdict = call(&counts, &policy, Cost::ONE).await.unwrap();
         // Five parts count, of which the oldest is leaving the window.
         let counted = u32::try_from(part + 1).unwrap().min(5);
@@ -101,7 +101,7 @@ async fn each_stretch_has_a_counter_of_its_own() {
     // A refund takes from the newest on.
     let verdict = call(&counts, &policy, Cost::refund(3)).await.unwrap();
     assert_eq!(verdict.remaining, 8);
-    time.set(START + MicroSpan::from_secs(15 * 6));
+    time.set(START + DurationUs::from_secs(15 * 6));
     let verdict = call(&counts, &policy, Cost::Peek).await.unwrap();
     assert_eq!(
         verdict.remaining, 9,

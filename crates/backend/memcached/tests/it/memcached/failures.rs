@@ -7,7 +7,7 @@ use anteroom_limit::policy::Policy;
 use anteroom_limit::sliding_log::SlidingLog;
 use anteroom_limit::swapping::LOG_LONGEST;
 use anteroom_limit_store::CallKey;
-use anteroom_limit_store::shared::{CountsError, SharedCharge, SharedCounts as _};
+use anteroom_limit_store::shared::{CountsError, SharedAcquire, SharedCounts as _};
 use anteroom_testkit::eventually;
 use anteroom_testkit::memcached_server::MemcachedServer;
 use anteroom_testkit::redis_server::{Impostor, Manner};
@@ -146,7 +146,7 @@ async fn what_was_charged_before_one_failed_is_taken_back() {
     let server = MemcachedServer::start().await;
     let counts = counts(server.port());
     let (window, state) = (a_minute(5), gcra(5));
-    let charge = |limit, policy| SharedCharge {
+    let charge = |limit, policy| SharedAcquire {
         limit,
         policy,
         key: CallKey(1),
@@ -162,7 +162,7 @@ async fn what_was_charged_before_one_failed_is_taken_back() {
     let error = counts.charge(&charges).await.unwrap_err();
     assert!(matches!(error, CountsError::Refused { .. }), "{error:?}");
     for (limit, policy) in [("window", &window), ("state", &state)] {
-        let peek = SharedCharge {
+        let peek = SharedAcquire {
             cost: Cost::Peek,
             ..charge(limit, policy)
         };

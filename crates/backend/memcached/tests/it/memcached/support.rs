@@ -9,14 +9,14 @@ use anteroom_limit::fixed_window::FixedWindow;
 use anteroom_limit::gcra::Gcra;
 use anteroom_limit::policy::Policy;
 use anteroom_limit::rate::Rate;
-use anteroom_limit::time::{MicroSpan, Micros};
+use anteroom_limit::time::{DurationUs, TimestampUs};
 use anteroom_limit::verdict::Verdict;
 use anteroom_limit_store::CallKey;
-use anteroom_limit_store::shared::{CountsError, SharedCharge, SharedCounts as _, TestTime};
+use anteroom_limit_store::shared::{CountsError, SharedAcquire, SharedCounts as _, TestTime};
 use anteroom_memcached::MemcachedCounts;
 
 /// A minute's beginning, and a day's.
-pub(crate) const START: Micros = Micros(1_767_225_600_000_000);
+pub(crate) const START: TimestampUs = TimestampUs(1_767_225_600_000_000);
 
 pub(crate) fn server(port: u16) -> HostPort {
     let host = "127.0.0.1".to_owned();
@@ -43,14 +43,14 @@ pub(crate) fn patient_for(ports: &[u16], timeout: Duration) -> MemcachedCounts {
 }
 
 /// Counts at one server, by a clock that is so far from another one.
-pub(crate) fn counts_ahead(port: u16, time: &TestTime, ahead: MicroSpan) -> MemcachedCounts {
+pub(crate) fn counts_ahead(port: u16, time: &TestTime, ahead: DurationUs) -> MemcachedCounts {
     let time = time.clone();
     let now = Arc::new(move || time.now() + ahead);
     MemcachedCounts::new(&[server(port)], "anteroom", now)
 }
 
 pub(crate) fn rate(calls: u32, secs: u64) -> Rate {
-    Rate::new(calls, MicroSpan::from_secs(secs)).expect("it is in range")
+    Rate::new(calls, DurationUs::from_secs(secs)).expect("it is in range")
 }
 
 pub(crate) fn a_minute(calls: u32) -> Policy {
@@ -67,7 +67,7 @@ pub(crate) async fn call(
     policy: &Policy,
     cost: Cost,
 ) -> Result<Verdict, CountsError> {
-    let charge = SharedCharge {
+    let charge = SharedAcquire {
         limit: "api",
         policy,
         key: CallKey(1),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anteroom_limit::cost::Cost;
 use anteroom_limit_store::CallKey;
-use anteroom_limit_store::shared::{CountsError, SharedCharge, SharedCounts as _};
+use anteroom_limit_store::shared::{CountsError, SharedAcquire, SharedCounts as _};
 use anteroom_memcached::MemcachedCounts;
 use anteroom_testkit::eventually;
 use anteroom_testkit::memcached_server::MemcachedServer;
@@ -60,7 +60,7 @@ async fn a_call_waiting_behind_a_silent_one_learns_of_the_outage() {
 
 async fn one(counts: &MemcachedCounts, key: CallKey) -> Result<u32, CountsError> {
     let policy = gcra(5);
-    let charge = SharedCharge {
+    let charge = SharedAcquire {
         limit: "api",
         policy: &policy,
         key,

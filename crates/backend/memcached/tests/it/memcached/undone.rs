@@ -8,9 +8,9 @@ use anteroom_limit::cost::Cost;
 use anteroom_limit::policy::Policy;
 use anteroom_limit::sliding_window::SlidingWindow;
 use anteroom_limit::sub_windows::SubWindows;
-use anteroom_limit::time::MicroSpan;
+use anteroom_limit::time::DurationUs;
 use anteroom_limit_store::CallKey;
-use anteroom_limit_store::shared::{CountsError, SharedCharge, SharedCounts as _, TestTime};
+use anteroom_limit_store::shared::{CountsError, SharedAcquire, SharedCounts as _, TestTime};
 use anteroom_memcached::MemcachedCounts;
 use anteroom_testkit::eventually;
 use anteroom_testkit::memcached_server::MemcachedServer;
@@ -44,11 +44,11 @@ async fn a_call_whose_caller_left_before_its_answer_is_taken_back_once() {
     call(&counts, &policy, Cost::Peek).await.unwrap();
     let get = format!("mg {name} v");
     eventually("all are taken back", async || {
-        let figures = (
+        let stats = (
             server.stat("incr_hits").await,
             server.stat("decr_hits").await,
         );
-        figures == (7, 3)
+        stats == (7, 3)
     })
     .await;
     call(&counts, &policy, Cost::Peek).await.unwrap();
@@ -138,8 +138,8 @@ impl Apart {
         }
     }
 
-    fn charges(&self, cost: Cost) -> [SharedCharge<'_>; 3] {
-        let charge = |limit, policy| SharedCharge {
+    fn charges(&self, cost: Cost) -> [SharedAcquire<'_>; 3] {
+        let charge = |limit, policy| SharedAcquire {
             limit,
             policy,
             key: self.key,
@@ -219,22 +219,22 @@ async fn a_refund_with_its_age_undoes_no_later_call() {
     let counts = counts_at(server.port(), &time);
     let policy = Policy::SubWindows(SubWindows::strict(rate(10, 60), 4).unwrap());
     for (at, cost) in [(14, 1), (16, 2)] {
-        time.set(START + MicroSpan::from_secs(at));
+        time.set(START + DurationUs::from_secs(at));
         call(&counts, &policy, Cost::take(cost)).await.unwrap();
     }
-    let refund = SharedCharge {
+    let refund = SharedAcquire {
         limit: "api",
         policy: &policy,
         key: CallKey(1),
         cost: Cost::refund(1),
     };
-    let left = counts.refund(&[refund], MicroSpan::from_secs(5)).await;
+    let left = counts.refund(&[refund], DurationUs::from_secs(5)).await;
     assert_eq!(left.unwrap()[0].remaining, 8);
     // When the first stretch is over nothing comes free: both that came in the second still count.
-    time.set(START + MicroSpan::from_secs(76));
+    time.set(START + DurationUs::from_secs(76));
     let left = call(&counts, &policy, Cost::Peek).await.unwrap();
     assert_eq!(left.remaining, 8);
     // What is older than it says is none of its own.
-    let left = counts.refund(&[refund], MicroSpan::from_secs(5)).await;
+    let left = counts.refund(&[refund], DurationUs::from_secs(5)).await;
     assert_eq!(left.unwrap()[0].remaining, 8);
 }

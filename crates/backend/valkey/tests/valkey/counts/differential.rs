@@ -13,7 +13,7 @@ use anteroom_limit::rate::Rate;
 use anteroom_limit::sliding_log::SlidingLog;
 use anteroom_limit::sliding_window::SlidingWindow;
 use anteroom_limit::sub_windows::SubWindows;
-use anteroom_limit::time::{MicroSpan, Micros};
+use anteroom_limit::time::{DurationUs, TimestampUs};
 use anteroom_limit::token_bucket::TokenBucket;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
@@ -61,7 +61,7 @@ fn policies(kind: usize) -> impl Strategy<Value = Policy> {
     let extra = (0usize..4, 0u32..12, 0u32..8, 0usize..4);
     (calls, extra).prop_map(move |(calls, (window, burst, initial, parts))| {
         let (window, divisors) = WINDOWS[window];
-        let rate = Rate::new(calls, MicroSpan(window)).unwrap();
+        let rate = Rate::new(calls, DurationUs(window)).unwrap();
         let capacity = burst.max(1);
         let initial = capacity + initial.saturating_sub(4);
         match kind {
@@ -106,14 +106,14 @@ impl Client<'_> {
         let window = self.policy.rate().window();
         let counters = self.policy.counters();
         let width = counters.map_or(window, |counters| counters.width());
-        let part = |part: u64| MicroSpan(window.0 / 1_000 * part);
+        let part = |part: u64| DurationUs(window.0 / 1_000 * part);
         let calls = u64::from(self.policy.rate().calls());
         self.now = match made {
             Move::Later(parts) => self.now + part(parts),
-            Move::Little(micros) => self.now + MicroSpan(micros),
-            Move::Edge(past) => Micros((self.now.0 / width.0 + 1) * width.0 + past - 1),
-            Move::Window(past) => (self.now + window + MicroSpan(past)) - MicroSpan(1),
-            Move::Pace => self.now + MicroSpan(window.0 / calls.max(1)),
+            Move::Little(micros) => self.now + DurationUs(micros),
+            Move::Edge(past) => TimestampUs((self.now.0 / width.0 + 1) * width.0 + past - 1),
+            Move::Window(past) => (self.now + window + DurationUs(past)) - DurationUs(1),
+            Move::Pace => self.now + DurationUs(window.0 / calls.max(1)),
             Move::Retry => self.now + self.retry_after,
             Move::Rest => {
                 let peek = self.step(Cost::Peek).await;
@@ -156,7 +156,7 @@ fn compare(kind: usize) {
     let sequences = (policies(kind), prop::collection::vec(moves(kind), 1..50));
     let compared = TestRunner::new(config).run(&sequences, |(policy, moves)| {
         runtime.block_on(async {
-            let mut client = arena.client(policy, Micros(START));
+            let mut client = arena.client(policy, TimestampUs(START));
             for made in moves {
                 client.make(made).await;
             }
@@ -212,7 +212,7 @@ fn leaky_bucket() {
 #[tokio::test]
 async fn a_value_that_cannot_be_read_is_a_client_who_never_called() {
     let arena = Arena::start().await;
-    let rate = Rate::new(10, MicroSpan::from_secs(60)).unwrap();
+    let rate = Rate::new(10, DurationUs::from_secs(60)).unwrap();
     let policies = [
         Policy::FixedWindow(FixedWindow::new(rate)),
         Policy::SlidingWindow(SlidingWindow::new(rate)),
@@ -243,7 +243,7 @@ async fn a_value_that_cannot_be_read_is_a_client_who_never_called() {
     ];
     for policy in policies {
         for command in strange {
-            let mut client = arena.client(policy, Micros(START));
+            let mut client = arena.client(policy, TimestampUs(START));
             let name = client.name();
             let mut command = command.to_vec();
             command.insert(1, &name);
@@ -265,9 +265,9 @@ async fn a_value_that_cannot_be_read_is_a_client_who_never_called() {
 #[tokio::test]
 async fn a_refund_leaves_nothing_of_a_log_that_is_over() {
     let arena = Arena::start().await;
-    let rate = Rate::new(10, MicroSpan::from_secs(60)).unwrap();
+    let rate = Rate::new(10, DurationUs::from_secs(60)).unwrap();
     let log = Policy::SlidingLog(SlidingLog::new(rate).unwrap());
-    let mut client = arena.client(log, Micros(START));
+    let mut client = arena.client(log, TimestampUs(START));
     for (after, cost) in [
         (0, Cost::take(2)),
         (20, Cost::take(4)),
@@ -276,7 +276,7 @@ async fn a_refund_leaves_nothing_of_a_log_that_is_over() {
         (0, Cost::take(9)),
         (0, Cost::take(8)),
     ] {
-        client.now = client.now + MicroSpan::from_secs(after);
+        client.now = client.now + DurationUs::from_secs(after);
         client.step(cost).await;
     }
 }
@@ -286,10 +286,10 @@ async fn a_refund_leaves_nothing_of_a_log_that_is_over() {
 async fn a_bucket_of_a_closed_limit_is_kept_for_a_window() {
     let arena = Arena::start().await;
     let bucket = |calls| {
-        let rate = Rate::new(calls, MicroSpan::from_secs(3_600)).unwrap();
+        let rate = Rate::new(calls, DurationUs::from_secs(3_600)).unwrap();
         Policy::TokenBucket(TokenBucket::new(rate, 10, 10).unwrap())
     };
-    let mut client = arena.client(bucket(10), Micros(START));
+    let mut client = arena.client(bucket(10), TimestampUs(START));
     client.step(Cost::take(10)).await;
     client.policy = bucket(0);
     client.step(Cost::refund(1)).await;

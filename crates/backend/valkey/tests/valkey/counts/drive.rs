@@ -4,14 +4,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use anteroom_limit::algorithm::Algorithm as _;
 use anteroom_limit::cost::Cost;
-use anteroom_limit::fine::FineMicros;
+use anteroom_limit::fine::FineTimestamp;
 use anteroom_limit::policy::{Policy, State};
 use anteroom_limit::sliding_log::{self, Entry};
-use anteroom_limit::time::{MicroSpan, Micros};
+use anteroom_limit::time::{DurationUs, TimestampUs};
 use anteroom_limit::verdict::{Outcome, Verdict};
 use anteroom_limit::{fixed_window, gcra, leaky_bucket, sliding_window, sub_windows, token_bucket};
 use anteroom_limit_store::CallKey;
-use anteroom_limit_store::shared::{SharedCharge, SharedCounts as _, TestTime};
+use anteroom_limit_store::shared::{SharedAcquire, SharedCounts as _, TestTime};
 use anteroom_testkit::redis_server::RedisServer;
 use anteroom_valkey::ValkeyCounts;
 use redis::aio::MultiplexedConnection;
@@ -45,8 +45,8 @@ pub(super) struct Client<'a> {
     key: CallKey,
     pub(super) policy: Policy,
     pub(super) state: State,
-    pub(super) now: Micros,
-    pub(super) retry_after: MicroSpan,
+    pub(super) now: TimestampUs,
+    pub(super) retry_after: DurationUs,
 }
 
 impl Arena {
@@ -65,7 +65,7 @@ impl Arena {
         }
     }
 
-    pub(super) fn client(&self, policy: Policy, now: Micros) -> Client<'_> {
+    pub(super) fn client(&self, policy: Policy, now: TimestampUs) -> Client<'_> {
         let client = self.clients.fetch_add(1, Ordering::SeqCst);
         Client {
             arena: self,
@@ -73,7 +73,7 @@ impl Arena {
             policy,
             state: State::default(),
             now,
-            retry_after: MicroSpan::ZERO,
+            retry_after: DurationUs::ZERO,
         }
     }
 
@@ -114,7 +114,7 @@ impl Client<'_> {
         let mut connection = self.arena.connection.clone();
         let ms: i64 = command.query_async(&mut connection).await.unwrap();
         let is_idle = |after: u64| {
-            let at = self.now + MicroSpan(after);
+            let at = self.now + DurationUs(after);
             self.policy.is_idle(&self.state, at)
         };
         match u64::try_from(ms) {
@@ -141,7 +141,7 @@ impl Client<'_> {
     /// What the server alone says.
     pub(super) async fn charge(&self, cost: Cost) -> Verdict {
         self.arena.time.set(self.now);
-        let charge = SharedCharge {
+        let charge = SharedAcquire {
             limit: "api",
             policy: &self.policy,
             key: self.key,
@@ -182,29 +182,29 @@ fn read(lines: &[String]) -> State {
         .map(|number| number.parse().unwrap())
         .collect();
     let small = |at: usize| numbers.get(at).map_or(0, |n| u32::try_from(*n).unwrap());
-    let point = || FineMicros {
-        micros: Micros(numbers[0]),
+    let point = || FineTimestamp {
+        micros: TimestampUs(numbers[0]),
         fraction: small(1),
     };
     match letter {
         "f" => State::FixedWindow(fixed_window::State {
-            starts_at: Micros(numbers[1]),
+            starts_at: TimestampUs(numbers[1]),
             counts: [small(2)],
         }),
         "s" => State::SlidingWindow(sliding_window::State {
-            starts_at: Micros(numbers[1]),
+            starts_at: TimestampUs(numbers[1]),
             counts: [small(2), small(3)],
         }),
         "w" => {
             let count = usize::try_from(numbers[0]).unwrap();
             let counts = (0..count).map(|at| small(at + 2)).collect();
-            let starts_at = Micros(numbers[1]);
+            let starts_at = TimestampUs(numbers[1]);
             State::SubWindows(sub_windows::State::from_counts(starts_at, counts))
         }
         "g" => State::Gcra(gcra::State { free_at: point() }),
         "l" => State::LeakyBucket(leaky_bucket::State { free_at: point() }),
         "t" => State::TokenBucket(token_bucket::State {
-            counted_at: Micros(numbers[0]),
+            counted_at: TimestampUs(numbers[0]),
             part: numbers[1],
             tokens: small(2),
             is_known: true,
@@ -227,7 +227,7 @@ fn read_log(lines: &[String]) -> State {
         assert_eq!(total, sum, "{lines:?}");
         last_total = Some(total);
         entries.push(Entry {
-            at: Micros(at),
+            at: TimestampUs(at),
             calls: u32::try_from(calls).unwrap(),
         });
     }

@@ -9,7 +9,7 @@ use anteroom_limit::gcra::Gcra;
 use anteroom_limit::policy::Policy;
 use anteroom_limit::rate::{Rate, WINDOW_LONGEST};
 use anteroom_limit::sliding_window::SlidingWindow;
-use anteroom_limit::time::{MicroSpan, Micros};
+use anteroom_limit::time::{DurationUs, TimestampUs};
 use anteroom_limit::token_bucket::TokenBucket;
 use anteroom_limit::verdict::{Outcome, Verdict};
 
@@ -33,7 +33,7 @@ fn inverse(number: u64, modulus: u64) -> u64 {
 }
 
 fn rate(calls: u32) -> Rate {
-    Rate::new(calls, MicroSpan(WINDOW)).unwrap()
+    Rate::new(calls, DurationUs(WINDOW)).unwrap()
 }
 
 fn small(number: u64) -> u32 {
@@ -41,7 +41,7 @@ fn small(number: u64) -> u32 {
 }
 
 fn check_rejected_until_a_moment_later(verdict: Verdict) {
-    let retry_after = Some(MicroSpan(1));
+    let retry_after = Some(DurationUs(1));
     assert_eq!(verdict.outcome, Outcome::Reject { retry_after });
 }
 
@@ -54,12 +54,12 @@ async fn a_sliding_window_that_holds_a_part_too_much_is_full() {
     let left = u32::try_from(left).unwrap();
     let policy = |calls| Policy::SlidingWindow(SlidingWindow::new(rate(calls)));
     let begins = WINDOW * 56;
-    let mut client = arena.client(policy(PRIME), Micros(begins));
+    let mut client = arena.client(policy(PRIME), TimestampUs(begins));
     client.step(Cost::take(PRIME)).await;
-    client.now = Micros(begins + 2 * WINDOW - still);
+    client.now = TimestampUs(begins + 2 * WINDOW - still);
     client.policy = policy(left + 1);
     check_rejected_until_a_moment_later(client.step(Cost::ONE).await);
-    client.now = client.now + MicroSpan(1);
+    client.now = client.now + DurationUs(1);
     assert!(client.step(Cost::ONE).await.is_admitted());
 }
 
@@ -72,13 +72,13 @@ async fn a_burst_that_is_a_part_too_far_ahead_waits() {
     let gcra = |burst| Policy::Gcra(Gcra::new(rate(PRIME), burst).unwrap());
     let burst = PRIME;
     let taken = burst + small(ahead);
-    let begins = Micros(WINDOW * 56);
+    let begins = TimestampUs(WINDOW * 56);
     let mut client = arena.client(gcra(taken), begins);
     assert!(client.step(Cost::take(taken)).await.is_admitted());
-    client.now = begins + MicroSpan(elapsed);
+    client.now = begins + DurationUs(elapsed);
     client.policy = gcra(burst + 1);
     check_rejected_until_a_moment_later(client.step(Cost::ONE).await);
-    client.now = client.now + MicroSpan(1);
+    client.now = client.now + DurationUs(1);
     assert!(client.step(Cost::ONE).await.is_admitted());
 }
 
@@ -88,13 +88,13 @@ async fn a_token_that_lacks_a_part_is_none() {
     let elapsed = WINDOW - inverse(u64::from(PRIME), WINDOW);
     let tokens = (u128::from(elapsed) * u128::from(PRIME)).div_ceil(u128::from(WINDOW));
     let tokens = u32::try_from(tokens).unwrap();
-    let begins = Micros(WINDOW * 56);
+    let begins = TimestampUs(WINDOW * 56);
     let bucket = TokenBucket::new(rate(PRIME), PRIME, PRIME).unwrap();
     let mut client = arena.client(Policy::TokenBucket(bucket), begins);
     assert!(client.step(Cost::take(PRIME)).await.is_admitted());
-    client.now = begins + MicroSpan(elapsed);
+    client.now = begins + DurationUs(elapsed);
     check_rejected_until_a_moment_later(client.step(Cost::take(tokens)).await);
     client.step(Cost::take(tokens - 1)).await;
-    client.now = client.now + MicroSpan(1);
+    client.now = client.now + DurationUs(1);
     assert!(client.step(Cost::ONE).await.is_admitted());
 }

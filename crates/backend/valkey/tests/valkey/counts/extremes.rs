@@ -9,7 +9,7 @@ use anteroom_limit::rate::{Rate, WINDOW_LONGEST};
 use anteroom_limit::sliding_log::{LOG_LONGEST, SlidingLog};
 use anteroom_limit::sliding_window::SlidingWindow;
 use anteroom_limit::sub_windows::SubWindows;
-use anteroom_limit::time::{MicroSpan, Micros};
+use anteroom_limit::time::{DurationUs, TimestampUs};
 use anteroom_limit::token_bucket::TokenBucket;
 use anteroom_limit_store::shared::SharedCounts as _;
 use proptest::prelude::*;
@@ -61,11 +61,11 @@ fn policies() -> impl Strategy<Value = Policy> {
     let settings = (wild_u32(), window, wild_u32(), wild_u32(), parts, 0..8);
     settings.prop_filter_map("no such limit", |settings| {
         let (calls, window, burst, initial, parts, kind) = settings;
-        let rate = Rate::new(calls, MicroSpan(window)).unwrap();
-        let log = Rate::new(calls.min(LOG_LONGEST), MicroSpan(window)).unwrap();
+        let rate = Rate::new(calls, DurationUs(window)).unwrap();
+        let log = Rate::new(calls.min(LOG_LONGEST), DurationUs(window)).unwrap();
         let whole = Rate::new(
             calls,
-            MicroSpan(window / u64::from(parts) * u64::from(parts)),
+            DurationUs(window / u64::from(parts) * u64::from(parts)),
         );
         let policy = match kind {
             0 => Policy::SlidingLog(SlidingLog::new(log).ok()?),
@@ -105,20 +105,20 @@ fn the_largest_numbers_are_counted_exactly() {
     let sequences = (policies(), wild(LAST), prop::collection::vec(step, 1..12));
     let compared = TestRunner::new(config).run(&sequences, |(policy, starts_at, steps)| {
         runtime.block_on(async {
-            let mut client = arena.client(policy, Micros(starts_at));
+            let mut client = arena.client(policy, TimestampUs(starts_at));
             for (changed, span, is_back, cost) in steps {
                 if let Some(policy) = changed {
                     client.policy = policy;
                 }
-                let span = MicroSpan(span);
+                let span = DurationUs(span);
                 client.now = if is_back {
                     client.now - span
                 } else {
-                    (client.now + span).min(Micros(LAST))
+                    (client.now + span).min(TimestampUs(LAST))
                 };
                 client.step(cost).await;
                 // And as near as can be to where it changes its mind.
-                client.now = (client.now + client.retry_after).min(Micros(LAST));
+                client.now = (client.now + client.retry_after).min(TimestampUs(LAST));
                 client.step(cost).await;
             }
         });

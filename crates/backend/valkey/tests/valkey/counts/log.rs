@@ -4,12 +4,12 @@ use anteroom_limit::algorithm::Algorithm as _;
 use anteroom_limit::cost::Cost;
 use anteroom_limit::policy::{Policy, State};
 use anteroom_limit::sliding_log::{self, Entry, LOG_LONGEST, SlidingLog};
-use anteroom_limit::time::{MicroSpan, Micros};
+use anteroom_limit::time::{DurationUs, TimestampUs};
 
 use super::drive::Arena;
 use super::rate;
 
-const START: Micros = Micros(1_767_225_600_000_000);
+const START: TimestampUs = TimestampUs(1_767_225_600_000_000);
 
 /// Commands at the server so far, those in scripts among them.
 async fn commands(arena: &Arena) -> u64 {
@@ -39,13 +39,13 @@ async fn no_call_reads_a_long_log() {
         .tell(&["EVAL", fill, "1", &name, &start])
         .await;
     let entries = (1..=100_000).map(|n| Entry {
-        at: START + MicroSpan(n * 1_000),
+        at: START + DurationUs(n * 1_000),
         calls: 1,
     });
     let log = sliding_log::State::from_entries(entries);
     client.state = State::SlidingLog(Box::new(log));
-    let hour = MicroSpan::from_secs(3_600);
-    let (half, end) = (MicroSpan(50_000_500), MicroSpan(100_001_000));
+    let hour = DurationUs::from_secs(3_600);
+    let (half, end) = (DurationUs(50_000_500), DurationUs(100_001_000));
     for (at, cost, most) in [
         // Full: the oldest one must be over first, or the one in the middle.
         (START + end, Cost::ONE, 10),
@@ -58,7 +58,7 @@ async fn no_call_reads_a_long_log() {
         (START + hour + half, Cost::refund(20_000), 90),
         (START + hour + half, Cost::take(3), 10),
         // The usual call: one is over, one comes.
-        (START + hour + half + MicroSpan(1_000), Cost::ONE, 15),
+        (START + hour + half + DurationUs(1_000), Cost::ONE, 15),
     ] {
         client.now = at;
         let before = commands(&arena).await;
@@ -79,8 +79,8 @@ async fn no_call_reads_a_long_log() {
 async fn a_log_far_ahead_of_a_clock_is_not_forgotten_early() {
     let arena = Arena::start().await;
     let policy = Policy::SlidingLog(SlidingLog::new(rate(10, 1)).unwrap());
-    let mut client = arena.client(policy, Micros(1 << 52));
+    let mut client = arena.client(policy, TimestampUs(1 << 52));
     client.step(Cost::ONE).await;
-    client.now = Micros(3);
+    client.now = TimestampUs(3);
     client.step(Cost::ONE).await;
 }

@@ -15,7 +15,7 @@ use anteroom_limit::sliding_window::SlidingWindow;
 use anteroom_limit::sub_windows::SubWindows;
 use anteroom_limit::token_bucket::TokenBucket;
 use anteroom_limit_store::CallKey;
-use anteroom_limit_store::shared::{SharedCharge, SharedCounts as _};
+use anteroom_limit_store::shared::{SharedAcquire, SharedCounts as _};
 use anteroom_testkit::redis_server::{RedisCluster, RedisServer};
 use anteroom_valkey::ValkeyCounts;
 
@@ -67,7 +67,7 @@ async fn charge_at_once(
             tokio::spawn(async move {
                 let both = limits.iter().zip(&policies);
                 let mut charges: Vec<_> = both
-                    .map(|(limit, policy)| SharedCharge {
+                    .map(|(limit, policy)| SharedAcquire {
                         limit,
                         policy,
                         key: CallKey(1),
@@ -128,7 +128,7 @@ async fn limits_at_several_servers_hold_each() {
     // What was refunded is there for the next ones.
     let left = charge_at_once(&nodes, &["a", "b", "c"], &[strict, log, bucket]).await;
     assert!(admitted + left <= CALLS, "{admitted} {left}");
-    let mut charges = ["a", "b", "c"].map(|limit| SharedCharge {
+    let mut charges = ["a", "b", "c"].map(|limit| SharedAcquire {
         limit,
         policy: &strict,
         key: CallKey(1),

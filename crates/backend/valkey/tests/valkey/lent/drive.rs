@@ -5,16 +5,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use anteroom_limit::lending::epoch::{Before, Epoch, EpochId};
 use anteroom_limit::lending::message::{Request, RequestId};
 use anteroom_limit::lending::parent::lend;
-use anteroom_limit::lending::widened::Lending;
-use anteroom_limit::time::{MicroSpan, Micros};
+use anteroom_limit::lending::widened::LeasedLimit;
+use anteroom_limit::time::{DurationUs, TimestampUs};
 use anteroom_limit_store::CallKey;
 use anteroom_limit_store::lent::step::{Step, Stepped};
 use anteroom_limit_store::lent::{
-    Kept, LentRecords, LentTo, Loaded, Shelf, Swapped, Token, Write, record,
+    Kept, LeaseKey, LeaseRecords, Loaded, Shelf, Swapped, Token, Write, record,
 };
 use anteroom_limit_store::shared::TestTime;
 use anteroom_testkit::redis_server::{RedisServer, Reply};
-use anteroom_valkey::ValkeyLent;
+use anteroom_valkey::ValkeyLeases;
 
 use crate::support::single;
 
@@ -32,7 +32,7 @@ const LONGEST_MS: u64 = 4_503_599_627_370;
 /// A server for many clients, one after the other.
 pub(super) struct Arena {
     pub(super) server: RedisServer,
-    pub(super) store: ValkeyLent,
+    pub(super) store: ValkeyLeases,
     pub(super) time: TestTime,
     clients: AtomicU64,
 }
@@ -42,8 +42,8 @@ pub(super) struct Client<'a> {
     pub(super) arena: &'a Arena,
     pub(super) key: CallKey,
     pub(super) epoch: Epoch,
-    pub(super) lending: Lending,
-    pub(super) now: Micros,
+    pub(super) lending: LeasedLimit,
+    pub(super) now: TimestampUs,
     pub(super) requests: u64,
     /// How often the script has lent.
     pub(super) lent: u64,
@@ -54,7 +54,7 @@ impl Arena {
         let server = RedisServer::start().await;
         let time = TestTime::default();
         let address = single(server.port());
-        let store = ValkeyLent::with_time(&address, "anteroom", time.clone()).unwrap();
+        let store = ValkeyLeases::with_time(&address, "anteroom", time.clone()).unwrap();
         let read = store.load(SHELF, None).await.unwrap();
         let write = Write {
             expected: read.expected(),
@@ -70,7 +70,7 @@ impl Arena {
         }
     }
 
-    pub(super) async fn client(&self, lending: Lending, before: Before) -> Client<'_> {
+    pub(super) async fn client(&self, lending: LeasedLimit, before: Before) -> Client<'_> {
         let client = self.clients.fetch_add(1, Ordering::SeqCst);
         let read = self.store.load(SHELF, None).await.unwrap();
         Client {
@@ -82,11 +82,11 @@ impl Arena {
                     random: u64::MAX,
                 },
                 identity: read.identity,
-                began_at: Micros(START),
+                began_at: TimestampUs(START),
                 before,
             },
             lending,
-            now: Micros(START),
+            now: TimestampUs(START),
             requests: 0,
             lent: 0,
         }
@@ -94,8 +94,8 @@ impl Arena {
 }
 
 impl Client<'_> {
-    pub(super) fn name(&self) -> LentTo<'_> {
-        LentTo {
+    pub(super) fn name(&self) -> LeaseKey<'_> {
+        LeaseKey {
             limit: "api",
             key: self.key,
         }
@@ -111,7 +111,10 @@ impl Client<'_> {
         self.requests += 1;
         self.arena.time.set(self.now);
         let request = Request {
-            id: RequestId { life: 1, number: 1 },
+            id: RequestId {
+                incarnation: 1,
+                number: 1,
+            },
             least,
             wants,
             most,
@@ -138,7 +141,7 @@ impl Client<'_> {
             self.go_the_usual_way(&request, &found).await;
             return;
         };
-        assert_eq!(stepped, Stepped::Lent(expected.lent), "{told}");
+        assert_eq!(stepped, Stepped::GrantOutcome(expected.lent), "{told}");
         let (token, value) = (step.token, expected.value);
         assert_eq!(there.client, Some(Kept { token, value }), "{told}");
         self.check_kept(expected.keep_for, &told).await;
@@ -146,7 +149,7 @@ impl Client<'_> {
     }
 
     /// Whether what was just written is kept as long as the algorithm says, and hardly longer.
-    async fn check_kept(&self, keep_for: MicroSpan, told: &str) {
+    async fn check_kept(&self, keep_for: DurationUs, told: &str) {
         let name = format!("anteroom:{{lent~0}}:api:{:032x}", self.key.0);
         let Reply::Int(ms) = self.arena.server.tell(&["PTTL", &name]).await else {
             panic!("no number of ms: {told}");
@@ -185,7 +188,7 @@ impl Client<'_> {
             value: &record::encode(&lent.record),
         };
         // Longer than any test takes.
-        let kept = MicroSpan::from_secs(3_600);
+        let kept = DurationUs::from_secs(3_600);
         let swapped = self.arena.store.swap(SHELF, self.name(), write, kept).await;
         assert_eq!(swapped.unwrap(), Swapped::Written);
     }

@@ -8,22 +8,25 @@ use anteroom_limit::gcra::Gcra;
 use anteroom_limit::lending::epoch::Before;
 use anteroom_limit::lending::message::{Request, RequestId};
 use anteroom_limit::lending::record::Record;
-use anteroom_limit::lending::widened::Lending;
+use anteroom_limit::lending::widened::LeasedLimit;
 use anteroom_limit::policy::Policy;
 use anteroom_limit::rate::Rate;
 use anteroom_limit::sliding_log::SlidingLog;
 use anteroom_limit::sliding_window::SlidingWindow;
 use anteroom_limit::sub_windows::SubWindows;
-use anteroom_limit::time::{MicroSpan, Micros};
+use anteroom_limit::time::{DurationUs, TimestampUs};
 use anteroom_limit::token_bucket::TokenBucket;
 use anteroom_limit_store::lent::step::{Step, Stepped};
-use anteroom_limit_store::lent::{LentRecords as _, Swapped, Token, Write, record};
+use anteroom_limit_store::lent::{LeaseRecords as _, Swapped, Token, Write, record};
 
 use super::drive::{Arena, Client, EPOCH, SHELF, START};
 
 /// One call, and no more.
 const ONE: Request = Request {
-    id: RequestId { life: 1, number: 1 },
+    id: RequestId {
+        incarnation: 1,
+        number: 1,
+    },
     least: 1,
     wants: 1,
     most: 1,
@@ -44,7 +47,7 @@ fn one<'s>(client: &'s Client<'_>) -> Step<'s> {
 #[tokio::test]
 async fn what_counts_as_lent_later_than_now_counts() {
     let arena = Arena::start().await;
-    let rate = Rate::new(20, MicroSpan::from_secs(60)).unwrap();
+    let rate = Rate::new(20, DurationUs::from_secs(60)).unwrap();
     let policies = [
         Policy::SlidingLog(SlidingLog::new(rate).unwrap()),
         Policy::FixedWindow(FixedWindow::new(rate)),
@@ -55,14 +58,14 @@ async fn what_counts_as_lent_later_than_now_counts() {
         Policy::Gcra(Gcra::new(rate, 20).unwrap()),
     ];
     for policy in policies {
-        let lending = Lending::new(policy).unwrap();
+        let lending = LeasedLimit::new(policy).unwrap();
         let mut client = arena.client(lending, Before::Nothing).await;
         let mut record = Record::unheard_of(&lending, &client.epoch);
         // One microsecond before a counter begins that is charged already.
         let width = lending.widened().counters();
         let width = width.map_or(1, |counters| counters.width().0);
-        client.now = Micros((START / width + 3) * width - 1);
-        let later = client.now + MicroSpan(1);
+        client.now = TimestampUs((START / width + 3) * width - 1);
+        let later = client.now + DurationUs(1);
         lending
             .widened()
             .step(&mut record.state, later, Cost::take(3));
@@ -72,11 +75,11 @@ async fn what_counts_as_lent_later_than_now_counts() {
             token: Token(99),
             value: &record::encode(&record),
         };
-        let kept = MicroSpan::from_secs(600);
+        let kept = DurationUs::from_secs(600);
         let swapped = arena.store.swap(SHELF, client.name(), write, kept).await;
         assert_eq!(swapped.unwrap(), Swapped::Written);
         for (wants, after) in [(2, 0), (1, 0), (1, 1), (2, 5_000_000), (900, 80_000_000)] {
-            client.now = client.now + MicroSpan(after);
+            client.now = client.now + DurationUs(after);
             client.ask(1, wants, wants).await;
         }
         assert_eq!(client.lent, 5, "{policy:?}");
@@ -86,10 +89,10 @@ async fn what_counts_as_lent_later_than_now_counts() {
 #[tokio::test]
 async fn a_burst_that_scripts_cannot_count_is_lent_the_usual_way() {
     let arena = Arena::start().await;
-    let year = MicroSpan::from_secs(366 * 86_400);
+    let year = DurationUs::from_secs(366 * 86_400);
     let gcra = |burst| Policy::Gcra(Gcra::new(Rate::new(1, year).unwrap(), burst).unwrap());
     for (burst, can) in [(140, true), (150, false)] {
-        let lending = Lending::new(gcra(burst)).unwrap();
+        let lending = LeasedLimit::new(gcra(burst)).unwrap();
         let client = arena.client(lending, Before::Nothing).await;
         let stepped = arena.store.step(SHELF, client.name(), one(&client));
         assert_eq!(stepped.is_some(), can, "{burst}");
@@ -100,13 +103,13 @@ async fn a_burst_that_scripts_cannot_count_is_lent_the_usual_way() {
 #[tokio::test]
 async fn a_long_log_is_lent_from_the_usual_way() {
     let arena = Arena::start().await;
-    let rate = Rate::new(10_000, MicroSpan::from_secs(60)).unwrap();
+    let rate = Rate::new(10_000, DurationUs::from_secs(60)).unwrap();
     let log = Policy::SlidingLog(SlidingLog::new(rate).unwrap());
-    let lending = Lending::new(log).unwrap();
+    let lending = LeasedLimit::new(log).unwrap();
     let mut client = arena.client(lending, Before::Nothing).await;
     let mut longest = 0;
     for _ in 0..900 {
-        client.now = client.now + MicroSpan(10_000);
+        client.now = client.now + DurationUs(10_000);
         client.arena.time.set(client.now);
         let found = client.load().await;
         longest = found.client.as_ref().map_or(0, |kept| kept.value.len());

@@ -8,13 +8,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use anteroom_limit::fixed_window::FixedWindow;
 use anteroom_limit::gcra::Gcra;
 use anteroom_limit::lending::epoch::Before;
-use anteroom_limit::lending::widened::Lending;
+use anteroom_limit::lending::widened::LeasedLimit;
 use anteroom_limit::policy::Policy;
 use anteroom_limit::rate::Rate;
 use anteroom_limit::sliding_log::SlidingLog;
 use anteroom_limit::sliding_window::SlidingWindow;
 use anteroom_limit::sub_windows::SubWindows;
-use anteroom_limit::time::{MicroSpan, Micros};
+use anteroom_limit::time::{DurationUs, TimestampUs};
 use anteroom_limit::token_bucket::TokenBucket;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
@@ -39,13 +39,13 @@ impl Client<'_> {
             .counters()
             .map_or(window, |counters| counters.width());
         match made {
-            Move::Later(parts) => self.now = self.now + MicroSpan(window.0 / 1_000 * parts),
-            Move::Little(micros) => self.now = self.now + MicroSpan(micros),
+            Move::Later(parts) => self.now = self.now + DurationUs(window.0 / 1_000 * parts),
+            Move::Little(micros) => self.now = self.now + DurationUs(micros),
             Move::Edge(past) => {
-                self.now = Micros((self.now.0 / width.0 + 1) * width.0 + past - 1);
+                self.now = TimestampUs((self.now.0 / width.0 + 1) * width.0 + past - 1);
             }
-            Move::Window(past) => self.now = self.now + MicroSpan(window.0 + past - 1),
-            Move::Back(parts) => self.now = self.now - MicroSpan(window.0 / 1_000 * parts),
+            Move::Window(past) => self.now = self.now + DurationUs(window.0 + past - 1),
+            Move::Back(parts) => self.now = self.now - DurationUs(window.0 / 1_000 * parts),
             Move::Ask(least, wants, most) => self.ask(least, wants, most).await,
             Move::Flood => {
                 for _ in 0..12 {
@@ -78,21 +78,21 @@ enum Move {
     Ask(u32, u32, u32),
     /// Requests of one call and some more, until there is nothing.
     Flood,
-    Change(Lending),
+    Change(LeasedLimit),
     /// Another epoch, before which all may have been spent.
     Loss,
 }
 
 /// Settings of the algorithm of this number; the same leases as if nobody had said how long.
-fn lendings(kind: usize) -> impl Strategy<Value = Lending> {
+fn lendings(kind: usize) -> impl Strategy<Value = LeasedLimit> {
     let calls = prop_oneof![1 => Just(0u32), 20 => 1u32..40, 2 => 99_990u32..100_000];
     let large = prop_oneof![6 => Just(false), 1 => Just(true)];
     let extra = (0usize..4, 1u32..60, 0u32..8, 0usize..4, large);
     let policy = move |(calls, (window, burst, initial, parts, is_large)): (u32, _)| {
         let (window, divisors): (u64, [u32; 4]) = WINDOWS[window];
-        let few = Rate::new(calls, MicroSpan(window)).ok()?;
+        let few = Rate::new(calls, DurationUs(window)).ok()?;
         let many = if is_large { u32::MAX - burst } else { calls };
-        let rate = Rate::new(many, MicroSpan(window)).ok()?;
+        let rate = Rate::new(many, DurationUs(window)).ok()?;
         let capacity = if is_large { u32::MAX - 20 } else { burst };
         Some(match kind {
             0 => Policy::SlidingLog(SlidingLog::new(few).ok()?),
@@ -104,7 +104,7 @@ fn lendings(kind: usize) -> impl Strategy<Value = Lending> {
             _ => Policy::Gcra(Gcra::new(rate, capacity).ok()?),
         })
     };
-    let lending = move |both| Lending::new(policy(both)?).ok();
+    let lending = move |both| LeasedLimit::new(policy(both)?).ok();
     (calls, extra).prop_filter_map("it cannot be lent", lending)
 }
 

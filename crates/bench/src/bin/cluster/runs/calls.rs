@@ -22,7 +22,7 @@ pub(crate) struct Row {
     pub(crate) queued: u64,
     /// Calls a second and node to the store of the data center.
     pub(crate) local_per_node: f64,
-    /// Calls a second and node to the world's store.
+    /// Calls a second and node to the global store.
     pub(crate) world_per_node: f64,
 }
 

@@ -170,7 +170,7 @@ pub(crate) async fn run(plan: Plan) -> anyhow::Result<Waiting> {
         .await?;
     let waiting = Waiting {
         came: plan.count,
-        said_waiting: room.figures().people_waiting,
+        said_waiting: room.stats().people_waiting,
         idle_bytes,
         bytes: resident_bytes()?,
         asked_per_s: (asked(&line) - before) / plan.watch.as_secs_f64(),

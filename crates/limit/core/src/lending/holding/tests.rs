@@ -7,23 +7,26 @@ use crate::rate::Rate;
 use crate::sliding_log::SlidingLog;
 
 /// A hundred calls a minute, lent for three seconds.
-fn lending() -> Lending {
-    let rate = Rate::new(100, MicroSpan::from_secs(60)).unwrap();
-    Lending::new(Policy::SlidingLog(SlidingLog::new(rate).unwrap())).unwrap()
+fn lending() -> LeasedLimit {
+    let rate = Rate::new(100, DurationUs::from_secs(60)).unwrap();
+    LeasedLimit::new(Policy::SlidingLog(SlidingLog::new(rate).unwrap())).unwrap()
 }
 
 fn id(number: u64) -> RequestId {
-    RequestId { life: 1, number }
+    RequestId {
+        incarnation: 1,
+        number,
+    }
 }
 
 fn answer(number: u64, held: u32) -> Answer {
     Answer {
         id: id(number),
         held,
-        ttl: MicroSpan::from_secs(3),
-        retry_after: Some(MicroSpan::ZERO),
+        ttl: DurationUs::from_secs(3),
+        retry_after: Some(DurationUs::ZERO),
         remaining: 40,
-        full_after: MicroSpan::from_secs(60),
+        full_after: DurationUs::from_secs(60),
         epoch: EpochId {
             number: 1,
             random: 1,
@@ -31,7 +34,7 @@ fn answer(number: u64, held: u32) -> Answer {
     }
 }
 
-fn refusal(number: u64, retry_after: Option<MicroSpan>) -> Answer {
+fn refusal(number: u64, retry_after: Option<DurationUs>) -> Answer {
     Answer {
         retry_after,
         remaining: 0,
@@ -43,22 +46,24 @@ fn refusal(number: u64, retry_after: Option<MicroSpan>) -> Answer {
 fn holding(held: u32) -> Holding {
     let mut holding = Holding::new();
     assert_eq!(
-        holding.decide(Micros(0), Cost::take(held)),
+        holding.decide(TimestampUs(0), Cost::take(held)),
         Decision::Ask(Turn(1))
     );
-    let request = holding.poll_request(Micros(0), id(1), &lending()).unwrap();
+    let request = holding
+        .poll_request(TimestampUs(0), id(1), &lending())
+        .unwrap();
     assert_eq!((request.least, request.wants), (held, held));
-    assert!(holding.handle_answer(Micros(10), &answer(1, held), Micros(0)));
+    assert!(holding.handle_answer(TimestampUs(10), &answer(1, held), TimestampUs(0)));
     holding
 }
 
 fn is_admitted(decision: Decision) -> bool {
-    matches!(decision, Decision::Told(verdict) if verdict.is_admitted())
+    matches!(decision, Decision::Decided(verdict) if verdict.is_admitted())
 }
 
-fn rejected_for(decision: Decision) -> Option<MicroSpan> {
+fn rejected_for(decision: Decision) -> Option<DurationUs> {
     match decision {
-        Decision::Told(Verdict {
+        Decision::Decided(Verdict {
             outcome: Outcome::Reject { retry_after },
             ..
         }) => retry_after,
@@ -70,12 +75,12 @@ fn rejected_for(decision: Decision) -> Option<MicroSpan> {
 fn the_first_call_asks_and_is_decided_by_the_answer() {
     let mut holding = holding(2);
     assert!(is_admitted(holding.decide_again(
-        Micros(10),
+        TimestampUs(10),
         Cost::take(2),
         Turn(1)
     )));
     assert_eq!(
-        holding.decide(Micros(11), Cost::ONE),
+        holding.decide(TimestampUs(11), Cost::ONE),
         Decision::Ask(Turn(2))
     );
 }
@@ -84,7 +89,7 @@ fn the_first_call_asks_and_is_decided_by_the_answer() {
 fn a_lease_counts_from_the_read_less_a_margin() {
     for (at, spends) in [(2_984_998, true), (2_984_999, false)] {
         assert_eq!(
-            is_admitted(holding(2).decide(Micros(at), Cost::ONE)),
+            is_admitted(holding(2).decide(TimestampUs(at), Cost::ONE)),
             spends,
             "{at}"
         );
@@ -95,77 +100,95 @@ fn a_lease_counts_from_the_read_less_a_margin() {
 fn only_the_answer_to_the_newest_request_counts_and_once() {
     let mut holding = holding(2);
     assert!(
-        !holding.handle_answer(Micros(20), &answer(1, 2), Micros(0)),
+        !holding.handle_answer(TimestampUs(20), &answer(1, 2), TimestampUs(0)),
         "not twice"
     );
-    holding.decide(Micros(30), Cost::take(5));
-    holding.poll_request(Micros(30), id(2), &lending()).unwrap();
-    holding.handle_failure(Micros(40), id(2));
+    holding.decide(TimestampUs(30), Cost::take(5));
+    holding
+        .poll_request(TimestampUs(30), id(2), &lending())
+        .unwrap();
+    holding.handle_failure(TimestampUs(40), id(2));
     assert!(
-        !holding.handle_answer(Micros(50), &answer(2, 5), Micros(30)),
+        !holding.handle_answer(TimestampUs(50), &answer(2, 5), TimestampUs(30)),
         "too late"
     );
-    assert_eq!(holding.held(Micros(50)), 2);
+    assert_eq!(holding.held(TimestampUs(50)), 2);
 }
 
 #[test]
 fn one_request_speaks_for_all_who_wait_when_it_is_sent() {
     let mut holding = Holding::new();
-    holding.decide(Micros(0), Cost::take(3));
-    holding.decide(Micros(0), Cost::ONE);
-    let request = holding.poll_request(Micros(0), id(1), &lending()).unwrap();
+    holding.decide(TimestampUs(0), Cost::take(3));
+    holding.decide(TimestampUs(0), Cost::ONE);
+    let request = holding
+        .poll_request(TimestampUs(0), id(1), &lending())
+        .unwrap();
     assert_eq!((request.least, request.wants), (1, 4));
-    assert_eq!(holding.decide(Micros(1), Cost::ONE), Decision::Ask(Turn(2)));
-    assert_eq!(holding.poll_request(Micros(1), id(2), &lending()), None);
-    let told = refusal(1, Some(MicroSpan(500_000)));
-    holding.handle_answer(Micros(9), &told, Micros(0));
-    let again = holding.decide_again(Micros(9), Cost::ONE, Turn(1));
-    assert_eq!(rejected_for(again), Some(MicroSpan(499_991)));
-    let later = holding.decide_again(Micros(9), Cost::ONE, Turn(2));
+    assert_eq!(
+        holding.decide(TimestampUs(1), Cost::ONE),
+        Decision::Ask(Turn(2))
+    );
+    assert_eq!(
+        holding.poll_request(TimestampUs(1), id(2), &lending()),
+        None
+    );
+    let told = refusal(1, Some(DurationUs(500_000)));
+    holding.handle_answer(TimestampUs(9), &told, TimestampUs(0));
+    let again = holding.decide_again(TimestampUs(9), Cost::ONE, Turn(1));
+    assert_eq!(rejected_for(again), Some(DurationUs(499_991)));
+    let later = holding.decide_again(TimestampUs(9), Cost::ONE, Turn(2));
     assert_eq!(later, Decision::Ask(Turn(2)));
 }
 
 #[test]
 fn only_the_missing_part_of_a_call_is_requested() {
     let mut holding = Holding::new();
-    holding.decide(Micros(0), Cost::take(9));
-    holding.poll_request(Micros(0), id(1), &lending()).unwrap();
-    holding.handle_answer(Micros(9), &answer(1, 9), Micros(0));
-    let waits = holding.decide(Micros(10), Cost::take(10));
+    holding.decide(TimestampUs(0), Cost::take(9));
+    holding
+        .poll_request(TimestampUs(0), id(1), &lending())
+        .unwrap();
+    holding.handle_answer(TimestampUs(9), &answer(1, 9), TimestampUs(0));
+    let waits = holding.decide(TimestampUs(10), Cost::take(10));
     assert!(matches!(waits, Decision::Ask(_)));
-    let request = holding.poll_request(Micros(10), id(2), &lending()).unwrap();
+    let request = holding
+        .poll_request(TimestampUs(10), id(2), &lending())
+        .unwrap();
     assert_eq!((request.least, request.wants), (1, 1));
 }
 
 #[test]
 fn what_the_parent_refused_is_refused_here_until_it_may_be_had() {
     let mut holding = Holding::new();
-    holding.decide(Micros(0), Cost::take(2));
-    holding.poll_request(Micros(0), id(1), &lending()).unwrap();
-    let mut told = refusal(1, Some(MicroSpan(500_000)));
+    holding.decide(TimestampUs(0), Cost::take(2));
+    holding
+        .poll_request(TimestampUs(0), id(1), &lending())
+        .unwrap();
+    let mut told = refusal(1, Some(DurationUs(500_000)));
     told.remaining = 1;
-    holding.handle_answer(Micros(9), &told, Micros(0));
+    holding.handle_answer(TimestampUs(9), &told, TimestampUs(0));
     assert_eq!(
-        rejected_for(holding.decide(Micros(100), Cost::take(2))),
-        Some(MicroSpan(499_900))
+        rejected_for(holding.decide(TimestampUs(100), Cost::take(2))),
+        Some(DurationUs(499_900))
     );
     assert!(matches!(
-        holding.decide(Micros(100), Cost::ONE),
+        holding.decide(TimestampUs(100), Cost::ONE),
         Decision::Ask(_)
     ));
     assert!(matches!(
-        holding.decide(Micros(500_000), Cost::take(2)),
+        holding.decide(TimestampUs(500_000), Cost::take(2)),
         Decision::Ask(_)
     ));
     let mut never = Holding::new();
-    never.decide(Micros(0), Cost::take(200));
-    never.poll_request(Micros(0), id(1), &lending()).unwrap();
-    never.handle_answer(Micros(9), &refusal(1, None), Micros(0));
+    never.decide(TimestampUs(0), Cost::take(200));
+    never
+        .poll_request(TimestampUs(0), id(1), &lending())
+        .unwrap();
+    never.handle_answer(TimestampUs(9), &refusal(1, None), TimestampUs(0));
     assert_eq!(
-        rejected_for(never.decide(Micros(10), Cost::take(200))),
+        rejected_for(never.decide(TimestampUs(10), Cost::take(200))),
         None
     );
-    let later = Micros(10) + BELIEVED_FOR;
+    let later = TimestampUs(10) + BELIEVED_FOR;
     assert!(matches!(
         never.decide(later, Cost::take(200)),
         Decision::Ask(_)
@@ -177,7 +200,7 @@ fn what_the_parent_refused_is_refused_here_until_it_may_be_had() {
 fn after_a_shortage_requests_repeat_within_a_lease_for_expected_calls() {
     let (mut holding, mut requests, mut wants) = (Holding::new(), 0, 0);
     for at in 0..3_000 {
-        let now = Micros(at * 1_000);
+        let now = TimestampUs(at * 1_000);
         if !matches!(holding.decide(now, Cost::ONE), Decision::Ask(_)) {
             continue;
         }
@@ -188,7 +211,7 @@ fn after_a_shortage_requests_repeat_within_a_lease_for_expected_calls() {
         let mut answer = answer(requests, 1);
         answer.remaining = 0;
         // One comes free every few milliseconds.
-        answer.retry_after = Some(MicroSpan(4_000));
+        answer.retry_after = Some(DurationUs(4_000));
         holding.handle_answer(now, &answer, now);
         let turn = Turn(requests);
         assert!(is_admitted(holding.decide_again(now, Cost::ONE, turn)));
@@ -203,13 +226,13 @@ fn after_a_shortage_requests_repeat_within_a_lease_for_expected_calls() {
 fn one_who_comes_when_it_was_told_may_ask() {
     let mut holding = Holding::new();
     for (number, at) in [(1, 0), (2, 60_000_000), (3, 60_750_000)] {
-        let now = Micros(at);
+        let now = TimestampUs(at);
         assert!(matches!(holding.decide(now, Cost::ONE), Decision::Ask(_)));
         holding.poll_request(now, id(number), &lending()).unwrap();
-        let told = refusal(number, Some(MicroSpan(1)));
+        let told = refusal(number, Some(DurationUs(1)));
         holding.handle_answer(now, &told, now);
     }
-    let then = Micros(60_750_001);
+    let then = TimestampUs(60_750_001);
     assert!(matches!(holding.decide(then, Cost::ONE), Decision::Ask(_)));
 }
 
@@ -217,7 +240,7 @@ fn one_who_comes_when_it_was_told_may_ask() {
 fn whoever_was_not_refused_asks_for_those_who_wait_alone() {
     let mut holding = Holding::new();
     for number in 1..20 {
-        let now = Micros(number * 10_000);
+        let now = TimestampUs(number * 10_000);
         let Decision::Ask(turn) = holding.decide(now, Cost::ONE) else {
             panic!("{number} was told at once");
         };
@@ -225,7 +248,7 @@ fn whoever_was_not_refused_asks_for_those_who_wait_alone() {
         assert_eq!(request.wants, 1);
         let mut answer = answer(number, 1);
         // There is more.
-        answer.retry_after = Some(MicroSpan::ZERO);
+        answer.retry_after = Some(DurationUs::ZERO);
         answer.remaining = 3;
         holding.handle_answer(now, &answer, now);
         assert!(is_admitted(holding.decide_again(now, Cost::ONE, turn)));
@@ -235,15 +258,17 @@ fn whoever_was_not_refused_asks_for_those_who_wait_alone() {
 #[test]
 fn a_parent_that_cannot_be_asked_holds_nobody_up_for_long() {
     let mut holding = Holding::new();
-    holding.decide(Micros(0), Cost::ONE);
-    holding.poll_request(Micros(0), id(1), &lending()).unwrap();
-    holding.handle_failure(Micros(900), id(1));
+    holding.decide(TimestampUs(0), Cost::ONE);
+    holding
+        .poll_request(TimestampUs(0), id(1), &lending())
+        .unwrap();
+    holding.handle_failure(TimestampUs(900), id(1));
     assert_eq!(
-        holding.decide_again(Micros(900), Cost::ONE, Turn(1)),
+        holding.decide_again(TimestampUs(900), Cost::ONE, Turn(1)),
         Decision::Away
     );
-    assert_eq!(holding.decide(Micros(901), Cost::ONE), Decision::Away);
-    let later = Micros(900) + AWAY_FOR;
+    assert_eq!(holding.decide(TimestampUs(901), Cost::ONE), Decision::Away);
+    let later = TimestampUs(900) + AWAY_FOR;
     assert!(matches!(holding.decide(later, Cost::ONE), Decision::Ask(_)));
 }
 
@@ -251,12 +276,14 @@ fn a_parent_that_cannot_be_asked_holds_nobody_up_for_long() {
 fn a_lease_over_on_arrival_means_a_parent_too_far_away() {
     for (ttl, decision) in [(3_000_000, Decision::Away), (1_000, Decision::Ask(Turn(2)))] {
         let mut holding = Holding::new();
-        holding.decide(Micros(0), Cost::ONE);
-        holding.poll_request(Micros(0), id(1), &lending()).unwrap();
+        holding.decide(TimestampUs(0), Cost::ONE);
+        holding
+            .poll_request(TimestampUs(0), id(1), &lending())
+            .unwrap();
         let mut late = answer(1, 1);
-        late.ttl = MicroSpan(ttl);
-        holding.handle_answer(Micros(ttl), &late, Micros(0));
-        let again = holding.decide_again(Micros(ttl), Cost::ONE, Turn(1));
+        late.ttl = DurationUs(ttl);
+        holding.handle_answer(TimestampUs(ttl), &late, TimestampUs(0));
+        let again = holding.decide_again(TimestampUs(ttl), Cost::ONE, Turn(1));
         assert_eq!(
             again, decision,
             "a lease that ended with its window says nothing"
@@ -267,16 +294,16 @@ fn a_lease_over_on_arrival_means_a_parent_too_far_away() {
 #[test]
 fn calls_that_come_steadily_are_asked_for_ahead() {
     let mut holding = holding(100);
-    let (mut now, mut number) = (Micros(10), 2);
+    let (mut now, mut number) = (TimestampUs(10), 2);
     for k in 0..400 {
-        now = now + MicroSpan(10_000);
+        now = now + DurationUs(10_000);
         let decision = holding.decide(now, Cost::ONE);
         assert!(is_admitted(decision), "{k}: {decision:?}");
         if let Some(request) = holding.poll_request(now, id(number), &lending()) {
             assert_eq!(request.wants, 0);
             assert!(request.most > 10, "{request:?}");
             let read_at = now;
-            now = now + MicroSpan(2_000);
+            now = now + DurationUs(2_000);
             holding.handle_answer(now, &answer(number, request.most), read_at);
             number += 1;
         }
@@ -287,9 +314,9 @@ fn calls_that_come_steadily_are_asked_for_ahead() {
 #[test]
 fn one_who_seldom_calls_leaves_nothing_lying() {
     let mut holding = holding(1);
-    holding.decide_again(Micros(10), Cost::ONE, Turn(1));
+    holding.decide_again(TimestampUs(10), Cost::ONE, Turn(1));
     for k in 1..20 {
-        let now = Micros(k * 5_000_000);
+        let now = TimestampUs(k * 5_000_000);
         assert!(matches!(holding.decide(now, Cost::ONE), Decision::Ask(_)));
         let request = holding.poll_request(now, id(k + 1), &lending()).unwrap();
         assert_eq!((request.wants, request.most), (1, 1));
@@ -307,13 +334,16 @@ fn one_who_seldom_calls_leaves_nothing_lying() {
 fn a_peek_takes_nothing_and_asks_only_if_nothing_is_known() {
     let mut holding = Holding::new();
     assert_eq!(
-        holding.decide(Micros(0), Cost::Peek),
+        holding.decide(TimestampUs(0), Cost::Peek),
         Decision::Ask(Turn(1))
     );
-    let request = holding.poll_request(Micros(0), id(1), &lending()).unwrap();
+    let request = holding
+        .poll_request(TimestampUs(0), id(1), &lending())
+        .unwrap();
     assert_eq!((request.least, request.wants, request.most), (0, 0, 0));
-    holding.handle_answer(Micros(9), &answer(1, 0), Micros(0));
-    let Decision::Told(verdict) = holding.decide_again(Micros(9), Cost::Peek, Turn(1)) else {
+    holding.handle_answer(TimestampUs(9), &answer(1, 0), TimestampUs(0));
+    let Decision::Decided(verdict) = holding.decide_again(TimestampUs(9), Cost::Peek, Turn(1))
+    else {
         panic!("it is known");
     };
     assert_eq!((verdict.is_admitted(), verdict.remaining), (true, 40));
@@ -322,22 +352,31 @@ fn a_peek_takes_nothing_and_asks_only_if_nothing_is_known() {
 #[test]
 fn what_is_undone_can_be_spent_again_while_its_lease_runs() {
     let mut holding = holding(2);
-    assert!(is_admitted(holding.decide(Micros(20), Cost::take(2))));
-    assert_eq!(holding.undo(Micros(21), Micros(20), 2).remaining, 42);
-    assert!(is_admitted(holding.decide(Micros(22), Cost::take(2))));
-    holding.undo(Micros(3_000_000), Micros(22), 2);
-    assert_eq!(holding.held(Micros(3_000_000)), 0);
+    assert!(is_admitted(holding.decide(TimestampUs(20), Cost::take(2))));
+    assert_eq!(
+        holding.undo(TimestampUs(21), TimestampUs(20), 2).remaining,
+        42
+    );
+    assert!(is_admitted(holding.decide(TimestampUs(22), Cost::take(2))));
+    holding.undo(TimestampUs(3_000_000), TimestampUs(22), 2);
+    assert_eq!(holding.held(TimestampUs(3_000_000)), 0);
 }
 
 #[test]
 fn a_new_limit_voids_what_the_parent_said_of_the_old_one() {
     let mut holding = Holding::new();
-    holding.decide(Micros(0), Cost::ONE);
-    holding.poll_request(Micros(0), id(1), &lending()).unwrap();
-    holding.handle_answer(Micros(9), &refusal(1, Some(MicroSpan(1_000))), Micros(0));
+    holding.decide(TimestampUs(0), Cost::ONE);
+    holding
+        .poll_request(TimestampUs(0), id(1), &lending())
+        .unwrap();
+    holding.handle_answer(
+        TimestampUs(9),
+        &refusal(1, Some(DurationUs(1_000))),
+        TimestampUs(0),
+    );
     holding.handle_new_limit();
     assert!(matches!(
-        holding.decide(Micros(10), Cost::ONE),
+        holding.decide(TimestampUs(10), Cost::ONE),
         Decision::Ask(_)
     ));
 }

@@ -12,11 +12,14 @@ use crate::sliding_window::SlidingWindow;
 use crate::sub_windows::SubWindows;
 use crate::token_bucket::{NEWCOMER_AFTER, TokenBucket};
 
-const ID: RequestId = RequestId { life: 1, number: 1 };
-const START: Micros = Micros(1_000_000_000);
+const ID: RequestId = RequestId {
+    incarnation: 1,
+    number: 1,
+};
+const START: TimestampUs = TimestampUs(1_000_000_000);
 
-fn secs(secs: u64) -> MicroSpan {
-    MicroSpan::from_secs(secs)
+fn secs(secs: u64) -> DurationUs {
+    DurationUs::from_secs(secs)
 }
 
 fn a_minute(calls: u32) -> Rate {
@@ -24,15 +27,15 @@ fn a_minute(calls: u32) -> Rate {
 }
 
 /// So many calls a minute, lent for three seconds.
-fn log(calls: u32) -> Lending {
-    Lending::new(Policy::SlidingLog(
+fn log(calls: u32) -> LeasedLimit {
+    LeasedLimit::new(Policy::SlidingLog(
         SlidingLog::new(a_minute(calls)).unwrap(),
     ))
     .unwrap()
 }
 
-fn gcra(calls: u32, burst: u32) -> Lending {
-    Lending::with_ttl(
+fn gcra(calls: u32, burst: u32) -> LeasedLimit {
+    LeasedLimit::with_ttl(
         Policy::Gcra(Gcra::new(a_minute(calls), burst).unwrap()),
         secs(3),
     )
@@ -64,7 +67,7 @@ fn asks(least: u32, wants: u32, most: u32) -> Request {
 struct Client {
     epoch: Epoch,
     record: Option<Record>,
-    forget_after: MicroSpan,
+    forget_after: DurationUs,
 }
 
 impl Client {
@@ -72,11 +75,11 @@ impl Client {
         Self {
             epoch: epoch(before),
             record: None,
-            forget_after: MicroSpan::ZERO,
+            forget_after: DurationUs::ZERO,
         }
     }
 
-    fn ask(&mut self, lending: &Lending, after: MicroSpan, request: Request) -> Answer {
+    fn ask(&mut self, lending: &LeasedLimit, after: DurationUs, request: Request) -> Answer {
         let now = START + after;
         let lent = lend(lending, &self.epoch, self.record.as_ref(), &request, now);
         if let Some(write) = lent.write {
@@ -86,7 +89,7 @@ impl Client {
         lent.answer
     }
 
-    fn held(&mut self, lending: &Lending, after: MicroSpan, request: Request) -> u32 {
+    fn held(&mut self, lending: &LeasedLimit, after: DurationUs, request: Request) -> u32 {
         self.ask(lending, after, request).held
     }
 }
@@ -134,7 +137,7 @@ fn the_first_call_after_a_loss_counts_as_fully_spent() {
     assert_eq!((answer.held, answer.remaining), (0, 0));
     assert_eq!(answer.retry_after, Some(secs(63)));
     assert_eq!(
-        client.held(&log(100), MicroSpan(62_999_999), asks(1, 1, 1)),
+        client.held(&log(100), DurationUs(62_999_999), asks(1, 1, 1)),
         0
     );
     assert_eq!(client.held(&log(100), secs(63), asks(1, 100, 100)), 100);
@@ -142,11 +145,11 @@ fn the_first_call_after_a_loss_counts_as_fully_spent() {
 
 #[test]
 fn after_a_loss_the_old_leases_window_counts_as_spent() {
-    let fixed = Lending::new(Policy::FixedWindow(FixedWindow::new(a_minute(100)))).unwrap();
+    let fixed = LeasedLimit::new(Policy::FixedWindow(FixedWindow::new(a_minute(100)))).unwrap();
     // Windows begin at 960 s and 1,020 s.
     for (began_at, nothing_until) in [(1_000, 1_020), (1_014, 1_020), (1_016, 1_080)] {
         let mut client = Client::new(Before::Lost);
-        client.epoch.began_at = Micros(began_at * 1_000_000);
+        client.epoch.began_at = TimestampUs(began_at * 1_000_000);
         let after = secs(began_at - 1_000);
         let answer = client.ask(&fixed, after, asks(1, 1, 1));
         let expected = (0, Some(secs(nothing_until - began_at)));
@@ -161,7 +164,7 @@ fn after_a_loss_a_bucket_fills_up_from_nothing() {
     assert_eq!(client.held(&limit, secs(0), asks(1, 1, 1)), 0);
     assert_eq!(client.held(&limit, secs(5), asks(1, 9, 9)), 5);
     let bucket = TokenBucket::new(a_minute(60), 20, 20).unwrap();
-    let bucket = Lending::with_ttl(Policy::TokenBucket(bucket), secs(3)).unwrap();
+    let bucket = LeasedLimit::with_ttl(Policy::TokenBucket(bucket), secs(3)).unwrap();
     assert_eq!(
         Client::new(Before::Lost).held(&bucket, secs(5), asks(1, 9, 9)),
         5
@@ -202,7 +205,7 @@ fn a_state_of_another_window_counts_as_spent_latest() {
     let mut client = Client::new(Before::Nothing);
     let strict = |ttl| {
         let strict = SubWindows::strict(a_minute(100), 60).unwrap();
-        Lending::with_ttl(Policy::SubWindows(strict), ttl).unwrap()
+        LeasedLimit::with_ttl(Policy::SubWindows(strict), ttl).unwrap()
     };
     client.ask(&strict(secs(5)), secs(0), asks(1, 60, 60));
     let remaining = |client: &mut Client, after| {
@@ -219,7 +222,7 @@ fn a_state_of_another_window_counts_as_spent_latest() {
 fn a_guessed_counter_of_another_window_counts_as_all() {
     let sliding = |ttl| {
         let sliding = SlidingWindow::new(a_minute(100));
-        Lending::with_ttl(Policy::SlidingWindow(sliding), ttl).unwrap()
+        LeasedLimit::with_ttl(Policy::SlidingWindow(sliding), ttl).unwrap()
     };
     let mut client = Client::new(Before::Nothing);
     client.ask(&sliding(secs(3)), secs(0), asks(1, 1, 1));
@@ -254,7 +257,7 @@ fn a_clock_set_back_stands_still_or_far_back_begins_anew() {
     let day = secs(86_400);
     let mut client = Client::new(Before::Nothing);
     client.ask(&log(100), day, asks(1, 60, 60));
-    let earlier = MicroSpan(day.0 - secs(30).0);
+    let earlier = DurationUs(day.0 - secs(30).0);
     assert_eq!(client.held(&log(100), earlier, asks(1, 100, 100)), 40);
     assert_eq!(client.held(&log(100), secs(0), asks(1, 1, 1)), 0);
     assert_eq!(client.held(&log(100), secs(62), asks(1, 1, 1)), 0);
@@ -264,7 +267,7 @@ fn a_clock_set_back_stands_still_or_far_back_begins_anew() {
 #[test]
 fn a_record_may_be_forgotten_when_nobody_could_tell_any_more() {
     let initial = TokenBucket::new(a_minute(60), 20, 40).unwrap();
-    let initial = Lending::with_ttl(Policy::TokenBucket(initial), secs(3)).unwrap();
+    let initial = LeasedLimit::with_ttl(Policy::TokenBucket(initial), secs(3)).unwrap();
     for (limit, after) in [
         (log(100), secs(63)),
         (gcra(60, 20), secs(63)),

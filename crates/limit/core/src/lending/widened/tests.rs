@@ -11,8 +11,8 @@ use crate::sub_windows::SubWindows;
 use crate::testing::a_minute;
 use crate::token_bucket::TokenBucket;
 
-fn secs(secs: u64) -> MicroSpan {
-    MicroSpan::from_secs(secs)
+fn secs(secs: u64) -> DurationUs {
+    DurationUs::from_secs(secs)
 }
 
 fn gcra(calls: u32, burst: u32) -> Policy {
@@ -28,64 +28,64 @@ fn a_lease_is_a_twentieth_of_the_window_within_bounds() {
         (3_600, 5_000_000),
     ] {
         let rate = Rate::new(100, secs(window)).unwrap();
-        let lending = Lending::new(Policy::SlidingWindow(SlidingWindow::new(rate))).unwrap();
-        assert_eq!(lending.ttl(), MicroSpan(ttl), "{window}");
+        let lending = LeasedLimit::new(Policy::SlidingWindow(SlidingWindow::new(rate))).unwrap();
+        assert_eq!(lending.ttl(), DurationUs(ttl), "{window}");
     }
 }
 
 #[test]
 fn windows_are_longer_by_a_lease_and_have_whole_parts() {
     let strict = SubWindows::strict(a_minute(100), 16).unwrap();
-    let lending = Lending::with_ttl(Policy::SubWindows(strict), MicroSpan(1_000_001));
+    let lending = LeasedLimit::with_ttl(Policy::SubWindows(strict), DurationUs(1_000_001));
     let widened = lending.unwrap().widened().rate();
-    assert_eq!(widened.window(), MicroSpan(61_000_016));
+    assert_eq!(widened.window(), DurationUs(61_000_016));
     assert_eq!(widened.calls(), 100);
     let fixed = Policy::FixedWindow(FixedWindow::new(a_minute(100)));
-    assert_eq!(*Lending::new(fixed).unwrap().widened(), fixed);
+    assert_eq!(*LeasedLimit::new(fixed).unwrap().widened(), fixed);
 }
 
 #[test]
 fn a_year_can_be_lent_too() {
     let year = Rate::new(7, crate::rate::WINDOW_LONGEST).unwrap();
     let log = Policy::SlidingLog(SlidingLog::new(year).unwrap());
-    let widened = Lending::new(log).unwrap().widened().rate().window();
-    assert_eq!(widened, MicroSpan(year.window().0 + TTL_LONGEST.0));
+    let widened = LeasedLimit::new(log).unwrap().widened().rate().window();
+    assert_eq!(widened, DurationUs(year.window().0 + TTL_LONGEST.0));
 }
 
 #[test]
 fn a_burst_is_smaller_by_what_the_rate_gives_during_a_lease() {
     let bucket = TokenBucket::new(a_minute(100), 50, 60).unwrap();
-    let lending = Lending::with_ttl(Policy::TokenBucket(bucket), secs(3)).unwrap();
+    let lending = LeasedLimit::with_ttl(Policy::TokenBucket(bucket), secs(3)).unwrap();
     let widened = TokenBucket::new(a_minute(100), 45, 55).unwrap();
     assert_eq!(*lending.widened(), Policy::TokenBucket(widened));
     // A third of a call is one call.
-    let lending = Lending::with_ttl(gcra(20, 50), secs(1)).unwrap();
+    let lending = LeasedLimit::with_ttl(gcra(20, 50), secs(1)).unwrap();
     assert_eq!(*lending.widened(), gcra(20, 49));
-    let refused = LendingError::BurstTooSmall {
+    let refused = NotLeasableError::BurstTooSmall {
         burst: 5,
         during_lease: 5,
         ttl: secs(3),
     };
-    assert_eq!(Lending::with_ttl(gcra(100, 5), secs(3)), Err(refused));
+    assert_eq!(LeasedLimit::with_ttl(gcra(100, 5), secs(3)), Err(refused));
 }
 
 #[test]
 fn half_of_a_small_burst_remains_with_usual_lease_lengths() {
-    let lending = Lending::new(gcra(100, 4)).unwrap();
-    assert_eq!(lending.ttl(), MicroSpan(1_200_000));
+    let lending = LeasedLimit::new(gcra(100, 4)).unwrap();
+    assert_eq!(lending.ttl(), DurationUs(1_200_000));
     assert_eq!(*lending.widened(), gcra(100, 2));
-    assert!(Lending::new(gcra(100, 1)).is_err());
+    assert!(LeasedLimit::new(gcra(100, 1)).is_err());
 }
 
 #[test]
 fn the_widened_limit_keeps_the_promise_of_a_window_and_a_lease() {
     for (calls, burst, ttl) in [(100, 50, 3_000_000), (7, 9, 200_000), (60, 61, 5_000_000)] {
-        let lending = Lending::with_ttl(gcra(calls, burst), MicroSpan(ttl)).unwrap();
+        let lending = LeasedLimit::with_ttl(gcra(calls, burst), DurationUs(ttl)).unwrap();
         let Policy::Gcra(widened) = *lending.widened() else {
             panic!("another algorithm");
         };
         let longer = a_minute(calls)
-            .with_longer_window(MicroSpan(ttl), 1)
+            .with_longer_window(DurationUs(ttl), 1)
             .window();
         let refilled = product(u64::from(calls), longer.0).div_ceil(60_000_000);
         let most = u128::from(widened.burst()) + refilled - 1;
@@ -96,7 +96,7 @@ fn the_widened_limit_keeps_the_promise_of_a_window_and_a_lease() {
 #[test]
 fn a_line_cannot_be_lent_and_the_message_says_what_and_why() {
     let leaky = Policy::LeakyBucket(LeakyBucket::new(a_minute(100), 10));
-    let error = Lending::new(leaky).unwrap_err();
+    let error = LeasedLimit::new(leaky).unwrap_err();
     let message = "leases cannot keep a leaky-bucket: its calls stand in one line";
     assert_eq!(alloc::string::ToString::to_string(&error), message);
 }
@@ -112,7 +112,7 @@ fn leases_are_not_longer_than_the_window() {
         (1_000_001, false),
     ] {
         assert_eq!(
-            Lending::with_ttl(policy, MicroSpan(ttl)).is_ok(),
+            LeasedLimit::with_ttl(policy, DurationUs(ttl)).is_ok(),
             fits,
             "{ttl}"
         );
@@ -121,7 +121,10 @@ fn leases_are_not_longer_than_the_window() {
 
 #[test]
 fn a_lease_ends_with_its_fixed_window() {
-    let fixed = Lending::new(Policy::FixedWindow(FixedWindow::new(a_minute(9)))).unwrap();
-    assert_eq!(fixed.ttl_at(Micros(60_000_000)), secs(3));
-    assert_eq!(fixed.ttl_at(Micros(118_500_000)), MicroSpan(1_500_000));
+    let fixed = LeasedLimit::new(Policy::FixedWindow(FixedWindow::new(a_minute(9)))).unwrap();
+    assert_eq!(fixed.ttl_at(TimestampUs(60_000_000)), secs(3));
+    assert_eq!(
+        fixed.ttl_at(TimestampUs(118_500_000)),
+        DurationUs(1_500_000)
+    );
 }

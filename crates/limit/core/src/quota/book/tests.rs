@@ -11,19 +11,19 @@ const B: MemberId = MemberId(2);
 
 /// A book with its limit; the clock of both begins with a minute.
 struct Desk {
-    book: Book,
+    book: QuotaLedger,
     limit: FixedWindow,
     state: fixed_window::State,
 }
 
-const fn at(ms: u64) -> Micros {
-    Micros(ms * 1_000)
+const fn at(ms: u64) -> TimestampUs {
+    TimestampUs(ms * 1_000)
 }
 
 impl Desk {
     fn new() -> Self {
         Self {
-            book: Book::default(),
+            book: QuotaLedger::default(),
             limit: fixed(160),
             state: fixed_window::State::default(),
         }
@@ -45,9 +45,9 @@ impl Desk {
         }
     }
 
-    fn ends_in(&self, ms: u64) -> MicroSpan {
+    fn ends_in(&self, ms: u64) -> DurationUs {
         let window = self.limit.rate().window().0;
-        MicroSpan(window - at(ms).0 % window)
+        DurationUs(window - at(ms).0 % window)
     }
 
     /// What is told, if it is due: whom, how many calls, for how many seconds.
@@ -66,7 +66,7 @@ impl Desk {
             self.charge(ms, Cost::ONE);
         }
         let told = if plan.calls() == 0 {
-            self.book.handle_nothing(MicroSpan::ZERO, at(ms))
+            self.book.handle_nothing(DurationUs::ZERO, at(ms))
         } else {
             let verdict = self.charge(ms, Cost::take(plan.calls()));
             let policy = Policy::FixedWindow(self.limit);
@@ -80,7 +80,7 @@ impl Desk {
 }
 
 fn fixed(calls: u32) -> FixedWindow {
-    FixedWindow::new(Rate::new(calls, MicroSpan::from_secs(60)).unwrap())
+    FixedWindow::new(Rate::new(calls, DurationUs::from_secs(60)).unwrap())
 }
 
 #[test]
@@ -164,7 +164,7 @@ fn whoever_got_much_is_not_left_without_any_whoever_it_is() {
 #[test]
 fn whoever_is_quiet_keeps_a_little_when_its_time_is_over() {
     let mut desk = Desk::new();
-    let hour = MicroSpan::from_secs(3_600);
+    let hour = DurationUs::from_secs(3_600);
     desk.limit = FixedWindow::new(Rate::new(16_000, hour).unwrap());
     desk.report(0, A, 0, 1);
     assert_eq!(desk.turn(0), [(A, 166, 600)]);

@@ -4,8 +4,8 @@ use alloc::vec::Vec;
 
 use super::*;
 
-const fn at(ms: u64) -> Micros {
-    Micros(ms * 1_000)
+const fn at(ms: u64) -> TimestampUs {
+    TimestampUs(ms * 1_000)
 }
 
 fn after(reports: &[(u64, u64, u64)]) -> Member {
@@ -18,8 +18,8 @@ fn after(reports: &[(u64, u64, u64)]) -> Member {
 
 #[test]
 fn demand_raises_the_wish_and_silence_leaves_a_little() {
-    let minute = |calls| Rate::new(calls, MicroSpan::from_secs(60)).unwrap();
-    let twenty = MicroSpan::from_secs(20);
+    let minute = |calls| Rate::new(calls, DurationUs::from_secs(60)).unwrap();
+    let twenty = DurationUs::from_secs(20);
     let wants = |reports: &[_]| after(reports).wants(twenty, minute(1_000), 2);
     // A third of a sixteenth for two.
     assert_eq!(wants(&[(0, 1, 0)]), 10);
@@ -28,7 +28,7 @@ fn demand_raises_the_wish_and_silence_leaves_a_little() {
     assert_eq!(wants(&[(0, 1, 0), (1_000, 900, 0)]), 1_000);
     // Slowly down.
     assert_eq!(wants(&[(0, 0, 0), (1_000, 40, 0), (2_000, 0, 0)]), 500);
-    assert_eq!(Member::new(at(0)).wants(MicroSpan(9), minute(1), 500), 1);
+    assert_eq!(Member::new(at(0)).wants(DurationUs(9), minute(1), 500), 1);
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! Thousands of short runs in which everything goes wrong.
 
 use anteroom_limit::lending::epoch::{Before, Epoch, EpochId, StoreIdentity};
-use anteroom_limit::lending::widened::Lending;
-use anteroom_limit::time::{MicroSpan, Micros};
+use anteroom_limit::lending::widened::LeasedLimit;
+use anteroom_limit::time::{DurationUs, TimestampUs};
 
 use crate::lending::draw::Draw;
 use crate::lending::plan::{KINDS, Kind, Network, crowd, lending, policy};
@@ -46,7 +46,7 @@ pub(crate) fn run(seed: u64, wanted: Wanted, bug: Option<Bug>) -> Result<(), Str
         Wanted::FixedWindows => Kind::Fixed,
         _ => draw.pick(&KINDS),
     };
-    let window = MicroSpan(draw.pick(&[1_000_000, 3_000_000, 3_000_000, 10_000_000]));
+    let window = DurationUs(draw.pick(&[1_000_000, 3_000_000, 3_000_000, 10_000_000]));
     let promised = lending(&mut draw, kind, window);
     let delays = [2_000, 30_000, 140_000];
     let network = Network {
@@ -72,7 +72,7 @@ pub(crate) fn run(seed: u64, wanted: Wanted, bug: Option<Bug>) -> Result<(), Str
             random: 1,
         },
         identity: StoreIdentity(1),
-        began_at: Micros(BEGIN),
+        began_at: TimestampUs(BEGIN),
         before: Before::Nothing,
     };
     let known = Some(known).filter(|_| !draw.one_in(4));
@@ -101,26 +101,26 @@ pub(crate) fn run(seed: u64, wanted: Wanted, bug: Option<Bug>) -> Result<(), Str
 }
 
 /// A limit whose widened form is what was promised.
-fn not_widened(promised: &Lending, kind: Kind, window: MicroSpan) -> Option<Lending> {
+fn not_widened(promised: &LeasedLimit, kind: Kind, window: DurationUs) -> Option<LeasedLimit> {
     let calls = promised.promised().rate().calls();
-    let shorter = MicroSpan(window.0 - promised.ttl().0);
+    let shorter = DurationUs(window.0 - promised.ttl().0);
     let is_window = !matches!(kind, Kind::Fixed | Kind::Bucket | Kind::Gcra);
     if !is_window || shorter.0 < 1_000_000 {
         return None;
     }
-    Lending::with_ttl(policy(kind, calls, shorter, 1), promised.ttl()).ok()
+    LeasedLimit::with_ttl(policy(kind, calls, shorter, 1), promised.ttl()).ok()
 }
 
 struct Faults {
     wanted: Wanted,
     kind: Kind,
-    window: MicroSpan,
+    window: DurationUs,
     nodes: usize,
     length: u64,
 }
 
 impl Faults {
-    fn plan(&self, draw: &mut Draw, world: &mut World, promised: &Lending) {
+    fn plan(&self, draw: &mut Draw, world: &mut World, promised: &LeasedLimit) {
         for _ in 0..draw.below(4) {
             let fault = self.of_nodes(draw);
             world.plan(draw.below(self.length), fault);
@@ -171,7 +171,7 @@ impl Faults {
         }
     }
 
-    fn changes(&self, draw: &mut Draw, world: &mut World, promised: &Lending) {
+    fn changes(&self, draw: &mut Draw, world: &mut World, promised: &LeasedLimit) {
         let kinds = match self.kind {
             Kind::Fixed => vec![Kind::Fixed],
             _ => KINDS

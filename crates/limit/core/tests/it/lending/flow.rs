@@ -6,9 +6,9 @@
 use anteroom_limit::algorithm::Algorithm;
 use anteroom_limit::cost::Cost;
 use anteroom_limit::lending::epoch::{Before, Epoch, EpochId, StoreIdentity};
-use anteroom_limit::lending::widened::Lending;
+use anteroom_limit::lending::widened::LeasedLimit;
 use anteroom_limit::policy::{Policy, State};
-use anteroom_limit::time::{MicroSpan, Micros};
+use anteroom_limit::time::{DurationUs, TimestampUs};
 
 use crate::lending::draw::Draw;
 use crate::lending::plan::{Crowd, KINDS, Network, policy};
@@ -26,14 +26,14 @@ const FAR: Network = Network {
     doubled: 0,
 };
 
-fn world(seed: u64, network: Network, lending: Lending, crowds: &[Crowd]) -> World {
+fn world(seed: u64, network: Network, lending: LeasedLimit, crowds: &[Crowd]) -> World {
     let epoch = Epoch {
         id: EpochId {
             number: 1,
             random: 1,
         },
         identity: StoreIdentity(1),
-        began_at: Micros(BEGIN),
+        began_at: TimestampUs(BEGIN),
         before: Before::Nothing,
     };
     let mut world = World::new(Draw::new(seed), Some(epoch), network, None);
@@ -48,7 +48,7 @@ fn alone(policy: &Policy, from: u64, span: u64) -> u64 {
     let (mut state, mut now, mut admitted) = (State::default(), BEGIN, 0);
     while now < from + span {
         while policy
-            .step(&mut state, Micros(now), Cost::ONE)
+            .step(&mut state, TimestampUs(now), Cost::ONE)
             .is_admitted()
         {
             admitted += u64::from(now >= from);
@@ -59,7 +59,7 @@ fn alone(policy: &Policy, from: u64, span: u64) -> u64 {
 }
 
 /// Calls of `nodes` nodes that come at twice the rate of the limit.
-fn saturated(window: MicroSpan, calls: u32, nodes: u32) -> Vec<Crowd> {
+fn saturated(window: DurationUs, calls: u32, nodes: u32) -> Vec<Crowd> {
     let apart = window.0 * u64::from(nodes) / u64::from(calls) / 2;
     (0..nodes).map(|_| Crowd::Steady(apart)).collect()
 }
@@ -67,11 +67,11 @@ fn saturated(window: MicroSpan, calls: u32, nodes: u32) -> Vec<Crowd> {
 #[test]
 fn at_saturation_nearly_all_that_the_widened_limit_allows_is_admitted() {
     println!("kind, network, nodes: admitted of what is promised, of what is lent by");
-    let window = MicroSpan::from_secs(20);
+    let window = DurationUs::from_secs(20);
     let calls = 200;
     for kind in KINDS {
         for (name, network, nodes) in [("near", NEAR, 1), ("near", NEAR, 5), ("far", FAR, 5)] {
-            let lending = Lending::new(policy(kind, calls, window, 100)).unwrap();
+            let lending = LeasedLimit::new(policy(kind, calls, window, 100)).unwrap();
             let crowds = saturated(window, calls, nodes);
             let mut world = world(7, network, lending, &crowds);
             let warm = window.0 * 3;
@@ -101,9 +101,9 @@ fn at_saturation_nearly_all_that_the_widened_limit_allows_is_admitted() {
 /// them asks some times in a lease, and not for each call.
 #[test]
 fn at_saturation_a_node_asks_some_times_in_a_lease() {
-    let (window, calls, nodes) = (MicroSpan::from_secs(4), 1_000, 4);
+    let (window, calls, nodes) = (DurationUs::from_secs(4), 1_000, 4);
     for kind in KINDS {
-        let lending = Lending::new(policy(kind, calls, window, 500)).unwrap();
+        let lending = LeasedLimit::new(policy(kind, calls, window, 500)).unwrap();
         let crowds = saturated(window, calls, nodes);
         let mut world = world(7, NEAR, lending, &crowds);
         let warm = window.0 * 3;
@@ -124,7 +124,7 @@ fn at_saturation_a_node_asks_some_times_in_a_lease() {
 
 #[test]
 fn below_the_limit_nobody_is_refused_by_a_node_that_is_alone() {
-    let window = MicroSpan::from_secs(20);
+    let window = DurationUs::from_secs(20);
     for kind in KINDS {
         for (apart, calls) in [
             (1_000_000, 100),
@@ -133,7 +133,7 @@ fn below_the_limit_nobody_is_refused_by_a_node_that_is_alone() {
             (3_000, 10_000),
         ] {
             let burst = calls / 4;
-            let lending = Lending::new(policy(kind, calls, window, burst)).unwrap();
+            let lending = LeasedLimit::new(policy(kind, calls, window, burst)).unwrap();
             for network in [NEAR, FAR] {
                 let mut world = world(3, network, lending, &[Crowd::Steady(apart)]);
                 world.run(window.0 * 4).unwrap();
@@ -148,9 +148,9 @@ fn below_the_limit_nobody_is_refused_by_a_node_that_is_alone() {
 
 #[test]
 fn after_faults_things_go_on() {
-    let window = MicroSpan::from_secs(10);
+    let window = DurationUs::from_secs(10);
     for kind in KINDS {
-        let lending = Lending::new(policy(kind, 100, window, 50)).unwrap();
+        let lending = LeasedLimit::new(policy(kind, 100, window, 50)).unwrap();
         let crowds = saturated(window, 100, 3);
         let mut world = world(5, FAR, lending, &crowds);
         for (after, fault) in [

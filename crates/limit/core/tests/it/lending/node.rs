@@ -2,13 +2,15 @@
 //! around [`Holding`], and nothing more.
 
 use anteroom_limit::cost::Cost;
-use anteroom_limit::lending::epoch::{self, Before, Epoch, EpochId, Judgement, Sight};
+use anteroom_limit::lending::epoch::{
+    self, Before, Epoch, EpochDecision, EpochId, EpochObservation,
+};
 use anteroom_limit::lending::holding::{Decision, Holding, Turn};
 use anteroom_limit::lending::message::{Request, RequestId};
 use anteroom_limit::lending::parent::lend;
 use anteroom_limit::lending::record::Record;
-use anteroom_limit::lending::widened::Lending;
-use anteroom_limit::time::Micros;
+use anteroom_limit::lending::widened::LeasedLimit;
+use anteroom_limit::time::TimestampUs;
 use anteroom_limit::verdict::Outcome;
 
 use crate::lending::planted::Bug;
@@ -21,9 +23,9 @@ pub(crate) struct Node {
     offset: u64,
     drift_ppm: i64,
     pub(crate) holding: Holding,
-    pub(crate) lending: Lending,
+    pub(crate) lending: LeasedLimit,
     pub(crate) cut_until: u64,
-    life: u64,
+    incarnation: u64,
     number: u64,
     waiting: Vec<Waiting>,
     witnessed: Option<EpochId>,
@@ -44,9 +46,9 @@ pub(crate) struct Purpose {
     /// `None`: only to see the epoch.
     request: Option<Request>,
     /// By the node's clock.
-    sent_at: Micros,
+    sent_at: TimestampUs,
     /// When the read was sent on which a write rests.
-    read_at: Micros,
+    read_at: TimestampUs,
 }
 
 /// What became of calls.
@@ -60,7 +62,7 @@ pub(crate) struct Told {
 impl Told {
     fn count(&mut self, decision: Decision, cost: u32) {
         match decision {
-            Decision::Told(verdict) => match verdict.outcome {
+            Decision::Decided(verdict) => match verdict.outcome {
                 Outcome::Admit { .. } => self.admitted += cost,
                 Outcome::Reject { .. } => self.rejected += 1,
             },
@@ -71,7 +73,7 @@ impl Told {
 }
 
 impl Node {
-    pub(crate) fn new(lending: Lending, offset: u64, drift_ppm: i64, bug: Option<Bug>) -> Self {
+    pub(crate) fn new(lending: LeasedLimit, offset: u64, drift_ppm: i64, bug: Option<Bug>) -> Self {
         Self {
             offset,
             drift_ppm: match bug {
@@ -81,7 +83,7 @@ impl Node {
             holding: Holding::new(),
             lending,
             cut_until: 0,
-            life: offset,
+            incarnation: offset,
             number: 0,
             waiting: Vec::new(),
             witnessed: None,
@@ -90,13 +92,13 @@ impl Node {
         }
     }
 
-    pub(crate) fn now(&self, real: u64) -> Micros {
+    pub(crate) fn now(&self, real: u64) -> TimestampUs {
         let drift = i128::from(real) * i128::from(self.drift_ppm) / 1_000_000;
-        Micros(u64::try_from(i128::from(real + self.offset) + drift).expect("it is a time"))
+        TimestampUs(u64::try_from(i128::from(real + self.offset) + drift).expect("it is a time"))
     }
 
     /// Starts anew and knows nothing.
-    pub(crate) fn crash(&mut self, life: u64) {
+    pub(crate) fn crash(&mut self, incarnation: u64) {
         self.holding = Holding::new();
         self.waiting.clear();
         self.witnessed = None;
@@ -104,7 +106,7 @@ impl Node {
         if self.bug == Some(Bug::SameNamesAgain) {
             self.number = 0;
         } else {
-            self.life = life;
+            self.incarnation = incarnation;
         }
     }
 
@@ -141,10 +143,15 @@ impl Node {
 
     pub(crate) fn poll(&mut self, real: u64) -> Option<(Message, Purpose)> {
         let now = self.now(real);
-        let (life, number) = (self.life, self.number);
-        let request = self
-            .holding
-            .poll_request(now, RequestId { life, number }, &self.lending)?;
+        let (incarnation, number) = (self.incarnation, self.number);
+        let request = self.holding.poll_request(
+            now,
+            RequestId {
+                incarnation,
+                number,
+            },
+            &self.lending,
+        )?;
         self.number += 1;
         self.round = Some(request);
         Some((Message::Load, Purpose::at(now, Some(request))))
@@ -155,7 +162,7 @@ impl Node {
         (Message::Load, Purpose::at(self.now(real), None))
     }
 
-    pub(crate) fn time_out(&mut self, real: u64, purpose: Purpose) {
+    pub(crate) fn timeout(&mut self, real: u64, purpose: Purpose) {
         if let Some(request) = purpose.request {
             self.holding.handle_failure(self.now(real), request.id);
         }
@@ -186,7 +193,7 @@ impl Node {
 
     fn handle_loaded(
         &mut self,
-        now: Micros,
+        now: TimestampUs,
         loaded: &Loaded,
         purpose: Purpose,
         random: u64,
@@ -196,8 +203,8 @@ impl Node {
             ..purpose
         };
         let epoch = match self.judge(loaded, random) {
-            Judgement::InForce(epoch) => epoch,
-            Judgement::Write(epoch) => {
+            EpochDecision::InForce(epoch) => epoch,
+            EpochDecision::Write(epoch) => {
                 let expected = loaded.expected_epoch();
                 return Some((Message::SwapEpoch { expected, epoch }, again));
             }
@@ -227,10 +234,10 @@ impl Node {
         None
     }
 
-    fn judge(&self, loaded: &Loaded, random: u64) -> Judgement {
+    fn judge(&self, loaded: &Loaded, random: u64) -> EpochDecision {
         let record = loaded.epoch.as_ref().map(|kept| &kept.value);
         let is_silent = self.bug == Some(Bug::NoWitness);
-        epoch::judge(Sight {
+        epoch::judge(EpochObservation {
             record,
             identity: loaded.identity,
             now: loaded.now,
@@ -258,7 +265,7 @@ impl Node {
 }
 
 impl Purpose {
-    fn at(now: Micros, request: Option<Request>) -> Self {
+    fn at(now: TimestampUs, request: Option<Request>) -> Self {
         Self {
             request,
             sent_at: now,

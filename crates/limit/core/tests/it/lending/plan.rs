@@ -2,13 +2,13 @@
 
 use anteroom_limit::fixed_window::FixedWindow;
 use anteroom_limit::gcra::Gcra;
-use anteroom_limit::lending::widened::Lending;
+use anteroom_limit::lending::widened::LeasedLimit;
 use anteroom_limit::policy::Policy;
 use anteroom_limit::rate::Rate;
 use anteroom_limit::sliding_log::SlidingLog;
 use anteroom_limit::sliding_window::SlidingWindow;
 use anteroom_limit::sub_windows::SubWindows;
-use anteroom_limit::time::MicroSpan;
+use anteroom_limit::time::DurationUs;
 use anteroom_limit::token_bucket::TokenBucket;
 
 use crate::lending::draw::Draw;
@@ -55,7 +55,7 @@ pub(crate) const KINDS: [Kind; 8] = [
 ];
 
 /// A limit of a kind.
-pub(crate) fn policy(kind: Kind, calls: u32, window: MicroSpan, burst: u32) -> Policy {
+pub(crate) fn policy(kind: Kind, calls: u32, window: DurationUs, burst: u32) -> Policy {
     let rate = Rate::new(calls, window).expect("it can be had");
     match kind {
         Kind::Log => Policy::SlidingLog(SlidingLog::new(rate).expect("it can be had")),
@@ -75,20 +75,20 @@ pub(crate) fn policy(kind: Kind, calls: u32, window: MicroSpan, burst: u32) -> P
 }
 
 /// A limit that can be lent, with leases that are sometimes longer than usual.
-pub(crate) fn lending(draw: &mut Draw, kind: Kind, window: MicroSpan) -> Lending {
+pub(crate) fn lending(draw: &mut Draw, kind: Kind, window: DurationUs) -> LeasedLimit {
     let calls = u32::try_from(draw.within(2, 40)).expect("it is small");
     let burst = u32::try_from(draw.within(2, 40)).expect("it is small");
     let policy = policy(kind, calls, window, burst);
     let ttl = draw.pick(&[window.0 / 20, window.0 / 10, window.0 / 4, window.0]);
-    Lending::with_ttl(policy, MicroSpan(ttl.clamp(200_000, 5_000_000)))
-        .or_else(|_| Lending::new(policy))
+    LeasedLimit::with_ttl(policy, DurationUs(ttl.clamp(200_000, 5_000_000)))
+        .or_else(|_| LeasedLimit::new(policy))
         .unwrap_or_else(|_| {
             let policy = self::policy(kind, calls, window, burst + calls);
-            Lending::new(policy).expect("a burst above the rate is enough")
+            LeasedLimit::new(policy).expect("a burst above the rate is enough")
         })
 }
 
-pub(crate) fn crowd(draw: &mut Draw, window: MicroSpan) -> Crowd {
+pub(crate) fn crowd(draw: &mut Draw, window: DurationUs) -> Crowd {
     match draw.below(3) {
         0 => Crowd::Steady(draw.within(window.0 / 200, window.0 / 5)),
         1 => Crowd::Bursts(draw.within(2, 60), draw.within(window.0 / 20, window.0 * 2)),

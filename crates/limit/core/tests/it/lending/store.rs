@@ -4,7 +4,7 @@ use anteroom_limit::lending::epoch::{Epoch, StoreIdentity};
 use anteroom_limit::lending::message::Answer;
 use anteroom_limit::lending::parent::Write;
 use anteroom_limit::lending::record::Record;
-use anteroom_limit::time::Micros;
+use anteroom_limit::time::TimestampUs;
 
 use crate::lending::planted::Bug;
 
@@ -63,7 +63,7 @@ pub(crate) enum Reply {
 pub(crate) struct Loaded {
     pub(crate) epoch: Option<Kept<Epoch>>,
     pub(crate) client: Option<Kept<Record>>,
-    pub(crate) now: Micros,
+    pub(crate) now: TimestampUs,
     pub(crate) identity: StoreIdentity,
 }
 
@@ -163,8 +163,8 @@ impl Store {
         self.versions
     }
 
-    pub(crate) fn now(&self, real: u64) -> Micros {
-        Micros(real.saturating_add_signed(self.step))
+    pub(crate) fn now(&self, real: u64) -> TimestampUs {
+        TimestampUs(real.saturating_add_signed(self.step))
     }
 
     pub(crate) fn step_clock(&mut self, by: i64) {

@@ -4,8 +4,8 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use anteroom_limit::lending::epoch::Epoch;
-use anteroom_limit::lending::widened::Lending;
-use anteroom_limit::time::Micros;
+use anteroom_limit::lending::widened::LeasedLimit;
+use anteroom_limit::time::TimestampUs;
 
 use crate::lending::draw::Draw;
 use crate::lending::judge::Judge;
@@ -17,7 +17,7 @@ use crate::lending::store::{Message, Reply, Store};
 /// When every run begins.
 pub(crate) const BEGIN: u64 = 1_700_000_000_000_000;
 /// How long a node waits for answers to one request.
-const TIME_OUT: u64 = 900_000;
+const TIMEOUT: u64 = 900_000;
 /// How often a node looks which epoch it is.
 const LOOK: u64 = 500_000;
 
@@ -29,7 +29,7 @@ pub(crate) enum Fault {
     RollBack(u64),
     StepBack(u64),
     StepForward(u64),
-    Change(usize, Lending),
+    Change(usize, LeasedLimit),
 }
 
 /// A call that turns out not to count.
@@ -37,7 +37,7 @@ pub(crate) enum Fault {
 struct Spent {
     real: u64,
     /// By the node's clock.
-    at: Micros,
+    at: TimestampUs,
     calls: u32,
 }
 
@@ -97,7 +97,7 @@ impl World {
         self.cost_max = cost_max;
     }
 
-    pub(crate) fn add_node(&mut self, promised: Lending, lending: Lending, crowd: Crowd) {
+    pub(crate) fn add_node(&mut self, promised: LeasedLimit, lending: LeasedLimit, crowd: Crowd) {
         let offset = self.draw.below(1_000_000_000_000);
         let drift = i64::try_from(self.draw.below(401)).expect("it is small") - 200;
         let node = self.nodes.len();
@@ -160,7 +160,7 @@ impl World {
                 self.settle(node)
             }
             Event::TimeOut(node, purpose) => {
-                self.nodes[node].time_out(self.real, purpose);
+                self.nodes[node].timeout(self.real, purpose);
                 self.settle(node)
             }
             Event::Undo(node, Spent { real, at, calls }) => {
@@ -223,7 +223,7 @@ impl World {
         if let Some((message, purpose)) = self.nodes[node].poll(self.real) {
             self.rounds += 1;
             self.send(node, message, purpose);
-            self.after(TIME_OUT, Event::TimeOut(node, purpose));
+            self.after(TIMEOUT, Event::TimeOut(node, purpose));
         }
     }
 
@@ -257,8 +257,8 @@ impl World {
     fn break_something(&mut self, fault: Fault) {
         match fault {
             Fault::Crash(node) => {
-                let life = self.draw.number();
-                self.nodes[node].crash(life);
+                let incarnation = self.draw.number();
+                self.nodes[node].crash(incarnation);
             }
             Fault::Cut(node, span) => self.nodes[node].cut_until = self.real + span,
             Fault::Wipe => self.store.wipe(),

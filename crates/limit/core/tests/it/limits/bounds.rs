@@ -3,7 +3,7 @@
 use anteroom_limit::algorithm::Algorithm;
 use anteroom_limit::cost::Cost;
 use anteroom_limit::policy::State;
-use anteroom_limit::time::Micros;
+use anteroom_limit::time::TimestampUs;
 use anteroom_limit::verdict::{Outcome, Verdict};
 use proptest::prelude::*;
 
@@ -15,13 +15,13 @@ struct Attack {
     place: Place,
     model: Model,
     cost_max: u32,
-    latest: Micros,
+    latest: TimestampUs,
 }
 
 impl Attack {
     fn new(place: Place) -> Self {
         Self {
-            latest: Micros(0),
+            latest: TimestampUs(0),
             place,
             model: Model::default(),
             cost_max: 1,

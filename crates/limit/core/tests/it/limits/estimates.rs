@@ -6,12 +6,12 @@ use anteroom_limit::policy::{Policy, State};
 use anteroom_limit::rate::Rate;
 use anteroom_limit::sliding_window::SlidingWindow;
 use anteroom_limit::sub_windows::SubWindows;
-use anteroom_limit::time::{MicroSpan, Micros};
+use anteroom_limit::time::{DurationUs, TimestampUs};
 use proptest::prelude::*;
 
 use crate::limits::model::Model;
 
-const MINUTE: MicroSpan = MicroSpan::from_secs(60);
+const MINUTE: DurationUs = DurationUs::from_secs(60);
 /// High enough that nothing is rejected and all that counts can be seen in what remains.
 const LIMIT: u32 = 100_000;
 
@@ -28,8 +28,8 @@ fn policies() -> impl Strategy<Value = (Policy, u64)> {
 }
 
 /// What was admitted from `from` on for `width`.
-fn in_part(model: &Model, from: Micros, width: u64) -> i128 {
-    let is_inside = |at: Micros| at >= from && at.since(from).0 < width;
+fn in_part(model: &Model, from: TimestampUs, width: u64) -> i128 {
+    let is_inside = |at: TimestampUs| at >= from && at.since(from).0 < width;
     let inside = model.admitted.iter().filter(|(at, _)| is_inside(*at));
     inside.map(|(_, cost)| i128::from(*cost)).sum()
 }
@@ -43,15 +43,15 @@ proptest! {
         steps in prop::collection::vec((0u64..12_000_000, 1u32..30), 1..60),
     ) {
         let (mut state, mut model) = (State::default(), Model::default());
-        let mut now = Micros(1_700_000_000_000_000);
+        let mut now = TimestampUs(1_700_000_000_000_000);
         for (later, cost) in steps {
-            now = now + MicroSpan(later);
+            now = now + DurationUs(later);
             let remaining = policy.step(&mut state, now, Cost::take(cost)).remaining;
             model.admit(now, cost);
             let told = i128::from(LIMIT - remaining);
             let truth = i128::from(model.in_window_until(now, MINUTE));
             let elapsed = now.0 % width;
-            let oldest = in_part(&model, Micros(now.0 - elapsed) - MINUTE, width);
+            let oldest = in_part(&model, TimestampUs(now.0 - elapsed) - MINUTE, width);
             let (elapsed, width) = (i128::from(elapsed), i128::from(width));
             // In parts of a call, of which one has as many as a counter has microseconds. What is
             // told is rounded up.

@@ -4,7 +4,7 @@
 use anteroom_limit::algorithm::Algorithm;
 use anteroom_limit::cost::Cost;
 use anteroom_limit::counters::AddThenRead;
-use anteroom_limit::fine::FineMicros;
+use anteroom_limit::fine::FineTimestamp;
 use anteroom_limit::fixed_window::{self, FixedWindow};
 use anteroom_limit::gcra::{self, Gcra};
 use anteroom_limit::leaky_bucket::{self, LeakyBucket};
@@ -13,7 +13,7 @@ use anteroom_limit::rate::Rate;
 use anteroom_limit::sliding_log::{self, Entry, SlidingLog};
 use anteroom_limit::sliding_window::{self, SlidingWindow};
 use anteroom_limit::sub_windows::{self, SubWindows};
-use anteroom_limit::time::{MicroSpan, Micros};
+use anteroom_limit::time::{DurationUs, TimestampUs};
 use anteroom_limit::token_bucket::{self, TokenBucket};
 use proptest::prelude::*;
 
@@ -52,7 +52,7 @@ fn policies() -> impl Strategy<Value = Vec<Policy>> {
     let parts = prop_oneof![Just(1u32), 1u32..121];
     (wild_u32(), window, wild_u32(), wild_u32(), parts).prop_map(
         |(calls, window, burst, initial, parts)| {
-            let rate = Rate::new(calls, MicroSpan(window)).expect("the window is in range");
+            let rate = Rate::new(calls, DurationUs(window)).expect("the window is in range");
             let all = [
                 SlidingLog::new(rate).map(Policy::SlidingLog),
                 Ok(Policy::FixedWindow(FixedWindow::new(rate))),
@@ -74,13 +74,13 @@ fn states() -> impl Strategy<Value = Vec<State>> {
     let counts = prop::collection::vec(wild_u32(), 0..130);
     (wild(), wild(), wild_u32(), wild_u32(), entries, counts).prop_map(
         |(at, part, count, other, entries, counts)| {
-            let at = Micros(at);
-            let fine = FineMicros {
+            let at = TimestampUs(at);
+            let fine = FineTimestamp {
                 micros: at,
                 fraction: count,
             };
             let entries = entries.into_iter().map(|(at, calls)| Entry {
-                at: Micros(at),
+                at: TimestampUs(at),
                 calls,
             });
             vec![
@@ -121,7 +121,7 @@ proptest! {
             for state in &states {
                 let mut state = state.clone();
                 for (now, cost) in &steps {
-                    let now = Micros(*now);
+                    let now = TimestampUs(*now);
                     let before = state.clone();
                     let verdict = policy.step(&mut state, now, *cost);
                     policy.is_idle(&state, now);
@@ -141,7 +141,7 @@ proptest! {
         cost in wild_costs(),
         counts in prop::collection::vec(wild_u32(), 0..250),
     ) {
-        let call = AddThenRead { added_at: Micros(times.0), read_at: Micros(times.1) };
+        let call = AddThenRead { added_at: TimestampUs(times.0), read_at: TimestampUs(times.1) };
         for counters in policies.iter().filter_map(Policy::counters) {
             let read = counters.to_read(call).len();
             prop_assert!(read <= 2 * counters.count());
@@ -156,9 +156,9 @@ proptest! {
         steps in prop::collection::vec((0u64..200_000_000, wild_costs()), 6),
     ) {
         for kind in 0..5 {
-            let (mut state, mut now) = (State::default(), Micros(starts_at));
+            let (mut state, mut now) = (State::default(), TimestampUs(starts_at));
             for (policies, (later, cost)) in settings.iter().zip(&steps) {
-                now = now + MicroSpan(*later);
+                now = now + DurationUs(*later);
                 let policy = policies[kind % policies.len()];
                 policy.step(&mut state, now, *cost);
             }

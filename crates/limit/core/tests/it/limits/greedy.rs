@@ -14,14 +14,14 @@ use anteroom_limit::rate::Rate;
 use anteroom_limit::sliding_log::SlidingLog;
 use anteroom_limit::sliding_window::SlidingWindow;
 use anteroom_limit::sub_windows::SubWindows;
-use anteroom_limit::time::{MicroSpan, Micros};
+use anteroom_limit::time::{DurationUs, TimestampUs};
 use anteroom_limit::token_bucket::TokenBucket;
 use anteroom_limit::verdict::Outcome;
 
 use crate::limits::model::Model;
 
-const MINUTE: MicroSpan = MicroSpan::from_secs(60);
-const MILLISECOND: MicroSpan = MicroSpan(1_000);
+const MINUTE: DurationUs = DurationUs::from_secs(60);
+const MILLISECOND: DurationUs = DurationUs(1_000);
 
 fn rate() -> Rate {
     Rate::new(100, MINUTE).expect("the window is in range")
@@ -50,7 +50,7 @@ fn gcra(burst: u32) -> Policy {
 fn greedy(policy: Policy) -> u64 {
     let mut state = State::default();
     let mut model = Model::default();
-    let mut now = Micros(0) + MINUTE - MILLISECOND;
+    let mut now = TimestampUs(0) + MINUTE - MILLISECOND;
     let end = now + MINUTE.times(2);
     let mut tries = 1_000;
     while now < end {
@@ -102,8 +102,11 @@ fn a_large_call_behind_small_ones_meets_the_leaky_buckets_bound() {
     let (mut state, mut model) = (State::default(), Model::default());
     let costs = [1; 99].into_iter().chain([40]);
     for cost in costs {
-        match policy.step(&mut state, Micros(0), Cost::take(cost)).outcome {
-            Outcome::Admit { delay } => model.admit(Micros(0) + delay, cost),
+        match policy
+            .step(&mut state, TimestampUs(0), Cost::take(cost))
+            .outcome
+        {
+            Outcome::Admit { delay } => model.admit(TimestampUs(0) + delay, cost),
             Outcome::Reject { .. } => panic!("the queue is long enough"),
         }
     }
@@ -127,15 +130,15 @@ impl Draw {
 fn bursts(policy: Policy, seed: u64) -> u64 {
     let mut draw = Draw(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
     let (mut state, mut model) = (State::default(), Model::default());
-    let mut now = Micros(0);
-    while now < Micros(0) + MINUTE.times(10) {
+    let mut now = TimestampUs(0);
+    while now < TimestampUs(0) + MINUTE.times(10) {
         for _ in 0..draw.below(60) {
             if policy.step(&mut state, now, Cost::ONE).is_admitted() {
                 model.admit(now, 1);
             }
-            now = now + MicroSpan(draw.below(10_000));
+            now = now + DurationUs(draw.below(10_000));
         }
-        now = now + MicroSpan(draw.below(20_000_000));
+        now = now + DurationUs(draw.below(20_000_000));
     }
     model.fullest(MINUTE)
 }

@@ -7,7 +7,7 @@ use anteroom_limit::algorithm::Algorithm;
 use anteroom_limit::cost::Cost;
 use anteroom_limit::counters::{AddThenRead, CounterIndex, Counters};
 use anteroom_limit::policy::Policy;
-use anteroom_limit::time::Micros;
+use anteroom_limit::time::TimestampUs;
 use anteroom_limit::verdict::Verdict;
 use proptest::prelude::*;
 
@@ -41,9 +41,9 @@ impl Store {
 enum Stage {
     Idle,
     /// It looked at the clock.
-    Dated(Micros, u32),
-    Added(Micros, u32),
-    Rejected(Micros, u32),
+    Dated(TimestampUs, u32),
+    Added(TimestampUs, u32),
+    Rejected(TimestampUs, u32),
 }
 
 const NODES: usize = 3;
@@ -57,7 +57,7 @@ struct World {
 
 impl World {
     /// The next thing that a node does.
-    fn go_on(&mut self, node: usize, now: Micros, cost: u32) {
+    fn go_on(&mut self, node: usize, now: TimestampUs, cost: u32) {
         self.nodes[node] = match self.nodes[node] {
             Stage::Idle => Stage::Dated(now, cost),
             Stage::Dated(at, cost) => {
@@ -107,7 +107,7 @@ fn counted() -> impl Strategy<Value = (Policy, Counters)> {
 }
 
 /// Adds, reads and judges at once, and takes back what is rejected.
-fn call_at_once(store: &mut Store, counters: &Counters, now: Micros, cost: Cost) -> Verdict {
+fn call_at_once(store: &mut Store, counters: &Counters, now: TimestampUs, cost: Cost) -> Verdict {
     let call = AddThenRead {
         added_at: now,
         read_at: now,
@@ -175,12 +175,12 @@ proptest! {
         (_, counters) in counted(),
         now in 0u64..1 << 60,
     ) {
-        let now = Micros(now);
+        let now = TimestampUs(now);
         let call = AddThenRead { added_at: now, read_at: now };
         let read: Vec<_> = counters.to_read(call).collect();
         prop_assert_eq!(read[0], counters.index_at(now));
         for index in read {
-            let starts_at = Micros(index.0 * counters.width().0);
+            let starts_at = TimestampUs(index.0 * counters.width().0);
             prop_assert!(now.since(starts_at) < counters.matters_for());
         }
     }

@@ -1,15 +1,15 @@
 //! The naive model: every call that was admitted, and when it went on.
 
-use anteroom_limit::time::{MicroSpan, Micros};
+use anteroom_limit::time::{DurationUs, TimestampUs};
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Model {
     /// When, and how much it counted; in the order in which they were admitted.
-    pub(crate) admitted: Vec<(Micros, u32)>,
+    pub(crate) admitted: Vec<(TimestampUs, u32)>,
 }
 
 impl Model {
-    pub(crate) fn admit(&mut self, at: Micros, cost: u32) {
+    pub(crate) fn admit(&mut self, at: TimestampUs, cost: u32) {
         self.admitted.push((at, cost));
     }
 
@@ -25,14 +25,14 @@ impl Model {
     }
 
     /// What was admitted in the window whose last instant is `last`.
-    pub(crate) fn in_window_until(&self, last: Micros, window: MicroSpan) -> u64 {
-        let is_inside = |at: Micros| at <= last && last.since(at) < window;
+    pub(crate) fn in_window_until(&self, last: TimestampUs, window: DurationUs) -> u64 {
+        let is_inside = |at: TimestampUs| at <= last && last.since(at) < window;
         let inside = self.admitted.iter().filter(|(at, _)| is_inside(*at));
         inside.map(|(_, cost)| u64::from(*cost)).sum()
     }
 
     /// The most that was admitted in any window. The fullest ends with a call.
-    pub(crate) fn fullest(&self, window: MicroSpan) -> u64 {
+    pub(crate) fn fullest(&self, window: DurationUs) -> u64 {
         let ends = self.admitted.iter().map(|(at, _)| *at);
         ends.map(|at| self.in_window_until(at, window))
             .max()

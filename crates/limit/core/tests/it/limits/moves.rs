@@ -11,7 +11,7 @@ use anteroom_limit::rate::Rate;
 use anteroom_limit::sliding_log::SlidingLog;
 use anteroom_limit::sliding_window::SlidingWindow;
 use anteroom_limit::sub_windows::SubWindows;
-use anteroom_limit::time::{MicroSpan, Micros};
+use anteroom_limit::time::{DurationUs, TimestampUs};
 use anteroom_limit::token_bucket::TokenBucket;
 use anteroom_limit::verdict::{Outcome, Verdict};
 use proptest::prelude::*;
@@ -29,7 +29,7 @@ pub(crate) fn policies() -> impl Strategy<Value = Policy> {
     let extra = (0usize..8, 0u32..12, 0u32..8, 0usize..4);
     (calls, 0usize..4, extra).prop_map(|(calls, window, (kind, burst, initial, parts))| {
         let (window, divisors) = WINDOWS[window];
-        let rate = Rate::new(calls, MicroSpan(window)).expect("the window is in range");
+        let rate = Rate::new(calls, DurationUs(window)).expect("the window is in range");
         let parts = divisors[parts];
         let capacity = burst.max(1);
         let initial = capacity + initial.saturating_sub(4);
@@ -122,8 +122,8 @@ pub(crate) fn moves_on_a_bad_clock() -> impl Strategy<Value = Move> {
 pub(crate) struct Place {
     pub(crate) policy: Policy,
     pub(crate) state: State,
-    pub(crate) now: Micros,
-    retry_after: MicroSpan,
+    pub(crate) now: TimestampUs,
+    retry_after: DurationUs,
 }
 
 impl Place {
@@ -131,8 +131,8 @@ impl Place {
         Self {
             policy,
             state: State::default(),
-            now: Micros(now),
-            retry_after: MicroSpan::ZERO,
+            now: TimestampUs(now),
+            retry_after: DurationUs::ZERO,
         }
     }
 
@@ -145,7 +145,7 @@ impl Place {
     }
 
     /// What a call would be told, and nothing comes of it.
-    pub(crate) fn would(&self, now: Micros, cost: Cost) -> Verdict {
+    pub(crate) fn would(&self, now: TimestampUs, cost: Cost) -> Verdict {
         self.policy.step(&mut self.state.clone(), now, cost)
     }
 
@@ -153,19 +153,19 @@ impl Place {
         let window = self.policy.rate().window();
         let counters = self.policy.counters();
         let width = counters.map_or(window, |counters| counters.width());
-        let part = |part: u64| MicroSpan(window.0 / 1_000 * part);
-        let one = MicroSpan(1);
+        let part = |part: u64| DurationUs(window.0 / 1_000 * part);
+        let one = DurationUs(1);
         self.now = match jump {
             Jump::Stay => self.now,
-            Jump::Little(micros) => self.now + MicroSpan(micros),
+            Jump::Little(micros) => self.now + DurationUs(micros),
             Jump::Part(parts) => self.now + part(parts),
             Jump::Edge(past) => {
-                let edge = Micros((self.now.0 / width.0 + 1) * width.0);
-                self.now.max(edge + MicroSpan(past) - one)
+                let edge = TimestampUs((self.now.0 / width.0 + 1) * width.0);
+                self.now.max(edge + DurationUs(past) - one)
             }
-            Jump::Window(past) => (self.now + window + MicroSpan(past)) - one,
+            Jump::Window(past) => (self.now + window + DurationUs(past)) - one,
             Jump::Pace => {
-                self.now + MicroSpan(window.0 / u64::from(self.policy.rate().calls().max(1)))
+                self.now + DurationUs(window.0 / u64::from(self.policy.rate().calls().max(1)))
             }
             Jump::Retry => self.now + self.retry_after,
             Jump::Back(parts) => self.now - part(parts),

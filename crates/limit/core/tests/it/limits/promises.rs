@@ -3,7 +3,7 @@
 use anteroom_limit::algorithm::Algorithm;
 use anteroom_limit::cost::Cost;
 use anteroom_limit::policy::{Policy, State};
-use anteroom_limit::time::{MicroSpan, Micros};
+use anteroom_limit::time::{DurationUs, TimestampUs};
 use anteroom_limit::verdict::{Outcome, Verdict};
 use proptest::prelude::*;
 
@@ -12,7 +12,7 @@ use crate::limits::moves::{Move, Place, moves, policies};
 /// Above this, what remains is not called one by one.
 const COUNTED_OUT: u32 = 40;
 
-const ONE: MicroSpan = MicroSpan(1);
+const ONE: DurationUs = DurationUs(1);
 
 fn perform(place: &mut Place, todo: Move) -> Result<(), TestCaseError> {
     match todo {
@@ -71,9 +71,9 @@ fn remaining_can_be_called(place: &Place, remaining: u32) -> Result<(), TestCase
 fn retry_is_exact(
     place: &Place,
     cost: Cost,
-    retry_after: Option<MicroSpan>,
+    retry_after: Option<DurationUs>,
 ) -> Result<(), TestCaseError> {
-    let is_admitted = |now: Micros| place.would(now, cost).is_admitted();
+    let is_admitted = |now: TimestampUs| place.would(now, cost).is_admitted();
     let Some(retry_after) = retry_after else {
         let window = place.policy.rate().window();
         for windows in [1, 2, 3, 100] {
@@ -81,7 +81,7 @@ fn retry_is_exact(
         }
         return Ok(());
     };
-    prop_assert!(retry_after > MicroSpan::ZERO);
+    prop_assert!(retry_after > DurationUs::ZERO);
     let retry_at = place.now + retry_after;
     prop_assert!(is_admitted(retry_at), "{:?} is too early", retry_after);
     prop_assert!(
@@ -97,21 +97,22 @@ fn has_initial_burst(policy: &Policy) -> bool {
     matches!(policy, Policy::TokenBucket(bucket) if bucket.initial_burst() > bucket.capacity())
 }
 
-fn full_when_it_says(place: &Place, full_after: MicroSpan) -> Result<(), TestCaseError> {
+fn full_when_it_says(place: &Place, full_after: DurationUs) -> Result<(), TestCaseError> {
     let full_at = place.now + full_after;
-    let is_idle = |now: Micros| place.policy.is_idle(&place.state, now);
+    let is_idle = |now: TimestampUs| place.policy.is_idle(&place.state, now);
     if let Policy::TokenBucket(bucket) = place.policy
         && has_initial_burst(&place.policy)
     {
         let is_closed = bucket.rate().calls() == 0;
         let remaining = |now| place.would(now, Cost::Peek).remaining;
         prop_assert!(is_closed || remaining(full_at) >= bucket.capacity());
-        let is_less = full_after == MicroSpan::ZERO || remaining(full_at - ONE) < bucket.capacity();
+        let is_less =
+            full_after == DurationUs::ZERO || remaining(full_at - ONE) < bucket.capacity();
         prop_assert!(is_less);
         return Ok(());
     }
     prop_assert!(is_idle(full_at), "not full after {:?}", full_after);
-    prop_assert!(full_after == MicroSpan::ZERO || !is_idle(full_at - ONE));
+    prop_assert!(full_after == DurationUs::ZERO || !is_idle(full_at - ONE));
     Ok(())
 }
 
@@ -119,7 +120,7 @@ fn full_when_it_says(place: &Place, full_after: MicroSpan) -> Result<(), TestCas
 fn tells_the_same(one: &Place, other: &Place) -> Result<(), TestCaseError> {
     let window = one.policy.rate().window().0;
     for later in [0, 1, window / 7, window / 3, window - 1, window, 2 * window] {
-        let now = one.now + MicroSpan(later);
+        let now = one.now + DurationUs(later);
         for cost in [1, 2, 3, 7] {
             let cost = Cost::take(cost);
             prop_assert_eq!(one.would(now, cost), other.would(now, cost));
@@ -129,7 +130,7 @@ fn tells_the_same(one: &Place, other: &Place) -> Result<(), TestCaseError> {
 }
 
 /// A later moment never admits less.
-fn time_only_helps(place: &Place, cost: Cost, earlier: Micros) -> Result<(), TestCaseError> {
+fn time_only_helps(place: &Place, cost: Cost, earlier: TimestampUs) -> Result<(), TestCaseError> {
     let (before, after) = (place.would(earlier, cost), place.would(place.now, cost));
     prop_assert!(after.is_admitted() || !before.is_admitted());
     if before.is_admitted() == after.is_admitted() {
@@ -165,7 +166,7 @@ proptest! {
             perform(&mut place, todo)?;
             let window = policy.rate().window();
             for back in [1, window.0 / 1_000 * back, u64::MAX] {
-                let earlier = place.now - MicroSpan(back);
+                let earlier = place.now - DurationUs(back);
                 time_only_helps(&place, Cost::take(cost), earlier)?;
                 time_only_helps(&place, Cost::Peek, earlier)?;
             }

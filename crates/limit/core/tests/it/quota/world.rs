@@ -6,10 +6,10 @@ use anteroom_limit::algorithm::Algorithm as _;
 use anteroom_limit::cost::Cost;
 use anteroom_limit::fixed_window::{FixedWindow, State};
 use anteroom_limit::policy::Policy;
-use anteroom_limit::quota::book::{Assignment, Book, MemberId, Plan, Room};
+use anteroom_limit::quota::book::{Assignment, MemberId, Plan, QuotaLedger, Room};
 use anteroom_limit::quota::lasting::MARGIN;
 use anteroom_limit::rate::Rate;
-use anteroom_limit::time::{MicroSpan, Micros};
+use anteroom_limit::time::{DurationUs, TimestampUs};
 use anteroom_limit::verdict::Verdict;
 
 use crate::quota::draw::Draw;
@@ -48,7 +48,7 @@ pub(crate) struct World {
     behind: u64,
     pub(crate) limit: u32,
     state: State,
-    book: Book,
+    book: QuotaLedger,
     charged: Option<Charged>,
     pub(crate) envoys: Vec<Envoy>,
     pub(crate) draw: Draw,
@@ -71,7 +71,7 @@ impl World {
             behind: 0,
             limit,
             state: State::default(),
-            book: Book::default(),
+            book: QuotaLedger::default(),
             charged: None,
             envoys: Vec::new(),
             draw,
@@ -129,7 +129,7 @@ impl World {
     }
 
     fn policy(&self) -> FixedWindow {
-        let window = MicroSpan(WINDOW * 1_000);
+        let window = DurationUs(WINDOW * 1_000);
         FixedWindow::new(Rate::new(self.limit, window).unwrap())
     }
 
@@ -180,7 +180,7 @@ impl World {
         let room = Room {
             calls: look.remaining,
             limit: self.policy().rate(),
-            ends_in: MicroSpan((WINDOW - self.wall() % WINDOW) * 1_000),
+            ends_in: DurationUs((WINDOW - self.wall() % WINDOW) * 1_000),
         };
         let plan = self.book.plan(room, micros(now));
         if plan.calls() == 0 {
@@ -232,6 +232,6 @@ pub(crate) const fn longest_way() -> u64 {
     MARGIN.0 / 1_000
 }
 
-const fn micros(ms: u64) -> Micros {
-    Micros(ms * 1_000)
+const fn micros(ms: u64) -> TimestampUs {
+    TimestampUs(ms * 1_000)
 }

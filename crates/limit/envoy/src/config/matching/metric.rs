@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 
 use super::request::Entry;
 use super::{Step, Walk};
-use crate::config::descriptors::{How, Limit};
+use crate::config::descriptors::{Limit, MatchKind};
 
 /// Domain and entries of a limit that a request brought.
 pub(super) fn of_brought(domain: &str, entries: &[Entry<'_>]) -> String {
@@ -46,10 +46,10 @@ pub(super) fn of<'l>(walk: &Walk<'l, '_>, limit: &'l Limit, domain: &str) -> Cow
 fn told<'a>(step: &Step<'a, 'a>) -> Cow<'a, str> {
     let is_told = step.descriptor.node.has_value_in_metric;
     match step.how {
-        How::Value => step.entry.value.into(),
-        How::Key if is_told => step.entry.value.into(),
-        How::Key => "".into(),
-        How::Pattern => match step.shared() {
+        MatchKind::Value => step.entry.value.into(),
+        MatchKind::Key if is_told => step.entry.value.into(),
+        MatchKind::Key => "".into(),
+        MatchKind::Pattern => match step.shared() {
             Some(shared) => shared,
             None if is_told => step.entry.value.into(),
             None => step.descriptor.stand_in(step.entry.key),

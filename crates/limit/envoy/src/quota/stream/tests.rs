@@ -18,7 +18,7 @@ const FILE: &str = "{domain: d, descriptors: [{key: k}]}";
 async fn lasts(reports: &[u64]) -> u64 {
     let asking = Arc::new(asking(FILE, false));
     let (_stop, stopped) = watch::channel(false);
-    let (quotas, desk) = Quotas::start(&asking, stopped);
+    let (quotas, actor) = Quotas::start(&asking, stopped);
     let report = RateLimitQuotaUsageReports {
         domain: "d".to_owned(),
         ..RateLimitQuotaUsageReports::default()
@@ -43,10 +43,10 @@ async fn lasts(reports: &[u64]) -> u64 {
     let answered = answer.into_body().collect().await.unwrap();
     let code = answered.trailers().unwrap()["grpc-status"].clone();
     assert_eq!(code, "0", "it ends as if it were over");
-    while asking.tally.quota.read().streams > 0 {
+    while asking.counters.quota.read().streams > 0 {
         sleep(Duration::from_millis(1)).await; // tidy: paused time
     }
-    desk.abort();
+    actor.abort();
     began.elapsed().as_secs()
 }
 

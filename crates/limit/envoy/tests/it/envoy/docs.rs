@@ -9,13 +9,13 @@ use crate::envoy::process::program;
 
 const DOCS: &str = include_str!(concat!(
     env!("CARGO_MANIFEST_DIR"),
-    "/../../../docs/envoy-rate-limits.md"
+    "/../../../docs/how-to/envoy-rate-limits.md"
 ));
 
 /// The page about quotas.
 pub(crate) const QUOTAS: &str = include_str!(concat!(
     env!("CARGO_MANIFEST_DIR"),
-    "/../../../docs/envoy-quotas.md"
+    "/../../../docs/how-to/envoy-quotas.md"
 ));
 
 /// The block of a page that begins with this line, without its indent.

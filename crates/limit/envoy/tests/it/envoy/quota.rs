@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use anteroom_config::{OnStoreFailure, RateLimitHeaders, RateLimitServiceConfig, RateLimitStore};
-use anteroom_envoy::{Counts, Doors, RateLimitService};
-use anteroom_limit::time::Micros;
+use anteroom_envoy::{Counts, RateLimitService, ServiceSockets};
+use anteroom_limit::time::TimestampUs;
 use anteroom_limit_store::mixed::MixedCounts;
 use anteroom_testkit::eventually;
 use tempfile::TempDir;
@@ -121,13 +121,13 @@ async fn start(
     clock: &Clock,
 ) -> RateLimitService {
     let door = TcpListener::from_std(door.try_clone().unwrap()).unwrap();
-    let doors = Doors {
+    let doors = ServiceSockets {
         grpc: Some(door),
         http: None,
     };
     let counts = Counts::Local(Arc::new(MixedCounts::new(1_000)));
     let clock = clock.clone();
-    let now = Arc::new(move || Micros(clock.now()));
+    let now = Arc::new(move || TimestampUs(clock.now()));
     let service = RateLimitService::start(doors, config, counts, now);
     service.await.unwrap()
 }
@@ -157,8 +157,8 @@ fn count(served: &AtomicU32) -> u32 {
 /// reported who asked for more than a few.
 async fn reported(stage: &Stage, requests: u32) {
     eventually("requests are reported", async || {
-        let figures = stage.service.figures().quota;
-        figures.allowed + figures.denied + 10 >= u64::from(requests)
+        let stats = stage.service.stats().quota;
+        stats.allowed + stats.denied + 10 >= u64::from(requests)
     })
     .await;
 }
@@ -190,9 +190,9 @@ async fn an_envoy_that_asks_for_more_lets_through_what_the_limit_says() {
     ask(50).await;
     let passed = count(&served) - before;
     assert!(passed <= LIMIT, "{passed}");
-    let figures = stage.service.figures().quota;
-    assert!(figures.denied > 0 && figures.allowed > 0, "{figures:?}");
-    assert_eq!((figures.streams, figures.refused), (1, 0));
+    let stats = stage.service.stats().quota;
+    assert!(stats.denied > 0 && stats.allowed > 0, "{stats:?}");
+    assert_eq!((stats.streams, stats.refused), (1, 0));
 }
 
 #[tokio::test]
@@ -219,11 +219,8 @@ async fn the_workers_of_an_envoy_let_through_no_more_together() {
     let passed = count(&served);
     assert!(passed <= LIMIT, "{passed}");
     // One stream for all workers.
-    let figures = stage.service.figures().quota;
-    assert_eq!(
-        (figures.streams, figures.limits, figures.buckets),
-        (1, 1, 1)
-    );
+    let stats = stage.service.stats().quota;
+    assert_eq!((stats.streams, stats.limits, stats.buckets), (1, 1, 1));
     let connections = envoy.connections().await;
     assert!(
         matches!(connections[..], [one, other] if one.min(other) > 100),
@@ -281,7 +278,7 @@ async fn a_login_of_nobody_meets_a_limit_too() {
         ask(&envoy, "/login", 1).await.0 == 1
     })
     .await;
-    assert_eq!(stage.service.figures().quota.limits, 2);
+    assert_eq!(stage.service.stats().quota.limits, 2);
 }
 
 #[tokio::test]

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use anteroom_config::{OnStoreFailure, RateLimitHeaders, RateLimitServiceConfig, RateLimitStore};
-use anteroom_envoy::{Counts, Doors, RateLimitService};
-use anteroom_limit::time::Micros;
+use anteroom_envoy::{Counts, RateLimitService, ServiceSockets};
+use anteroom_limit::time::TimestampUs;
 use anteroom_limit_store::mixed::MixedCounts;
 use bytes::Bytes;
 use http::{HeaderMap, Request, Response};
@@ -23,7 +23,7 @@ use tokio::net::{TcpListener, TcpStream};
 use crate::envoy::process::{Envoy, Setup};
 
 /// 13 s past a minute; it stays that time.
-const NOW: Micros = Micros(1_767_225_613_000_000);
+const NOW: TimestampUs = TimestampUs(1_767_225_613_000_000);
 
 const FILE: &str = "
 domain: edge
@@ -80,7 +80,7 @@ impl Stage {
             dynamic_metadata: true,
         };
         let counts = Counts::Local(Arc::new(MixedCounts::new(1_000)));
-        let doors = Doors::open(&config).unwrap();
+        let doors = ServiceSockets::open(&config).unwrap();
         let service = RateLimitService::start(doors, &config, counts, Arc::new(|| NOW));
         let service = service.await.unwrap();
         let served = Arc::new(AtomicU32::new(0));
@@ -163,8 +163,8 @@ async fn envoy_lets_through_what_the_limits_say_and_tells_it() {
 async fn a_limit_that_only_looks_and_one_that_the_request_brings() {
     let stage = Stage::new(false).await;
     assert_eq!(stage.statuses("/look", "a", 4).await, [200; 4]);
-    let figures = stage.service.figures();
-    assert_eq!(figures.limits["edge.path_look"][4], ("shadow_mode", 3));
+    let stats = stage.service.stats();
+    assert_eq!(stats.limits["edge.path_look"][4], ("shadow_mode", 3));
     let brought = stage.statuses("/brought", "a", 5).await;
     assert_eq!(brought, [200, 200, 200, 429, 429], "{}", stage.envoy.log());
 }
@@ -188,6 +188,6 @@ async fn values_of_any_length_and_kind_reach_the_service() {
         // Five for all, and each is a client of its own.
         assert_eq!(stage.get("/api", client).await.0, 200, "{client}");
     }
-    let answers = stage.service.figures().answers;
+    let answers = stage.service.stats().answers;
     assert!(answers.contains(&("ok", 5)), "{answers:?}");
 }

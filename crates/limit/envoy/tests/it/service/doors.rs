@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anteroom_envoy::Doors;
+use anteroom_envoy::ServiceSockets;
 use http::{Method, StatusCode};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -112,16 +112,16 @@ async fn whoever_does_not_let_go_is_let_go_of_at_the_end() {
 }
 
 /// Both doors of a process that has these sockets, too.
-fn shared(sockets: &[std::net::TcpListener; 2]) -> Doors {
+fn shared(sockets: &[std::net::TcpListener; 2]) -> ServiceSockets {
     let [grpc, http] = sockets.each_ref().map(|socket| {
         let same = socket.try_clone().unwrap();
         same.set_nonblocking(true).unwrap();
         Some(TcpListener::from_std(same).unwrap())
     });
-    Doors { grpc, http }
+    ServiceSockets { grpc, http }
 }
 
-async fn at(doors: Doors) -> Stage {
+async fn at(doors: ServiceSockets) -> Stage {
     let folder = tempfile::tempdir().unwrap();
     let config = settings(&folder);
     Stage::at(doors, FILE, local(), (folder, config)).await

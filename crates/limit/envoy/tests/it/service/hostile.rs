@@ -73,7 +73,7 @@ async fn an_unanswerable_request_is_rejected_with_a_reason() {
     let deep = ["a=b"; 33].join(",");
     refused(&mut client, &question(&[&deep]), "33 entries").await;
     assert!(client.told(&question(&["a=x"])).await.0);
-    assert!(stage.service.figures().answers.contains(&("invalid", 9)));
+    assert!(stage.service.stats().answers.contains(&("invalid", 9)));
 }
 
 #[tokio::test]
@@ -108,9 +108,9 @@ async fn hits_without_end_are_counted_as_many_and_never_begin_again() {
     for _ in 0..2 {
         assert!(!client.told(&request).await.0);
     }
-    let figures = stage.service.figures();
+    let stats = stage.service.stats();
     let total = ("total_hits", 2 * u64::from(u32::MAX));
-    assert_eq!(figures.limits["d.a"][0], total);
+    assert_eq!(stats.limits["d.a"][0], total);
 }
 
 // tidy: paused time

@@ -56,8 +56,8 @@ async fn what_is_assigned_is_charged_and_both_doors_count_together() {
     assert_eq!(left(&mut client, "k=a").await, 160 - 3 - 7);
     // Another value is another counter.
     assert_eq!(left(&mut client, "k=b").await, 160);
-    assert_eq!(stage.service.figures().quota.assigned, 7);
-    assert_eq!(stage.service.figures().quota.streams, 1);
+    assert_eq!(stage.service.stats().quota.assigned, 7);
+    assert_eq!(stage.service.stats().quota.streams, 1);
 }
 
 #[tokio::test]
@@ -74,13 +74,13 @@ async fn two_who_want_everything_get_no_more_than_the_limit_together() {
             // Each has refused many.
             quotas.report(&[("k=a", 0, 100_000)]);
         }
-        let assigned = stage.service.figures().quota.assigned;
+        let assigned = stage.service.stats().quota.assigned;
         assert!(assigned <= 160, "{assigned}");
         assigned >= 120
     })
     .await;
-    let figures = stage.service.figures();
-    assert_eq!((figures.quota.limits, figures.quota.buckets), (1, 2));
+    let stats = stage.service.stats();
+    assert_eq!((stats.quota.limits, stats.quota.buckets), (1, 2));
 }
 
 #[tokio::test]
@@ -97,10 +97,10 @@ async fn nothing_is_assigned_twice_and_a_new_window_is_shared_by_itself() {
     }
     quotas.report(&[("tenant=a,path=b", 1, 50)]);
     eventually("what it refused is known", async || {
-        stage.service.figures().quota.denied == 51
+        stage.service.stats().quota.denied == 51
     })
     .await;
-    assert_eq!(stage.service.figures().quota.assigned, 1);
+    assert_eq!(stage.service.stats().quota.assigned, 1);
     stage.wait_seconds(3_600);
     let next = quotas.told_one().await;
     assert!(matches!(next, Told::Assigned(1..=16, _)), "{next:?}");
@@ -122,7 +122,7 @@ async fn unlimited_requests_pass_and_unassignable_ones_do_not() {
     let (allowed, denied) = (Told::Allowed, Told::Denied);
     let expected = [&allowed, &allowed, &denied, &denied, &allowed].map(Clone::clone);
     assert_eq!(told, expected);
-    assert_eq!(stage.service.figures().quota.unfit, 2);
+    assert_eq!(stage.service.stats().quota.unfit, 2);
     // A domain that no file has.
     let mut quotas = open(&stage).await;
     quotas.send(&RateLimitQuotaUsageReports {
@@ -164,14 +164,14 @@ async fn a_limit_that_is_lowered_holds_from_the_next_assignment_on() {
     fs::write(&new, lower).unwrap();
     fs::rename(new, stage.folder.path().join("limits.yaml")).unwrap();
     eventually("the new limit holds", async || {
-        stage.service.figures().loads == 2
+        stage.service.stats().loads == 2
     })
     .await;
     quotas.report(&[("k=a", 7, 100_000)]);
     // Two reports that come at once are one, so the first may not say how much it wants.
     eventually("all that is left is assigned", async || {
         quotas.report(&[("k=a", 0, 100_000)]);
-        let assigned = stage.service.figures().quota.assigned;
+        let assigned = stage.service.stats().quota.assigned;
         assert!(assigned <= 20, "{assigned}");
         assigned == 20
     })
@@ -180,7 +180,7 @@ async fn a_limit_that_is_lowered_holds_from_the_next_assignment_on() {
     // A limit that is gone.
     fs::write(stage.folder.path().join("limits.yaml"), ONE).unwrap();
     eventually("the file without it holds", async || {
-        stage.service.figures().loads == 3
+        stage.service.stats().loads == 3
     })
     .await;
     quotas.report(&[("k=a", 0, 1)]);
@@ -232,7 +232,7 @@ async fn what_is_wrong_or_too_much_is_refused() {
     }
     let abandoned = told.iter().filter(|(_, told)| *told == Told::Abandoned);
     assert_eq!(abandoned.count(), 1);
-    assert_eq!(stage.service.figures().quota.abandoned, 2);
+    assert_eq!(stage.service.stats().quota.abandoned, 2);
 }
 
 #[tokio::test]
@@ -243,7 +243,7 @@ async fn what_waits_for_who_does_not_read_is_bounded() {
     let stage = &stage;
     let refused = async |count| {
         eventually("all are refused", async || {
-            stage.service.figures().quota.refused == count
+            stage.service.stats().quota.refused == count
         })
         .await;
     };
@@ -252,12 +252,12 @@ async fn what_waits_for_who_does_not_read_is_bounded() {
         quotas.report(&[(&name, 1, 1)]);
     }
     refused(100).await;
-    let told = stage.service.figures().quota.abandoned;
+    let told = stage.service.stats().quota.abandoned;
     assert!((1..=40).contains(&told), "{told}");
     // One that may never wait.
     quotas.report(&[(&format!("k={}", "x".repeat(600 << 10)), 1, 1)]);
     refused(101).await;
-    assert_eq!(stage.service.figures().quota.abandoned, told);
+    assert_eq!(stage.service.stats().quota.abandoned, told);
     // Whoever reads is told of the others, and goes on.
     for _ in 0..told {
         assert_eq!(quotas.told_one().await, Told::Abandoned);
@@ -277,7 +277,7 @@ async fn streams_end_with_the_service_and_beyond_a_number_are_refused() {
     assert_eq!(beyond.code().await, 8);
     drop(all.pop());
     eventually("there is place for one more", async || {
-        stage.service.figures().quota.streams < 128
+        stage.service.stats().quota.streams < 128
     })
     .await;
     let mut quotas = open(&stage).await;
@@ -316,7 +316,7 @@ async fn two_nodes_that_share_a_store_assign_no_more_than_the_limit() {
         let mut assigned = 0;
         for (stage, quotas) in &nodes {
             quotas.report(&[("k=a", 0, 100_000)]);
-            assigned += stage.service.figures().quota.assigned;
+            assigned += stage.service.stats().quota.assigned;
         }
         assert!(assigned <= 160, "{assigned}");
         assigned == 160
@@ -349,6 +349,6 @@ async fn while_the_store_is_away_it_goes_as_the_settings_say() {
                 assert_eq!(quotas.told().await, [("other=a".to_owned(), Told::Allowed)]);
             }
         }
-        assert_eq!(stage.service.figures().quota.assigned, 0);
+        assert_eq!(stage.service.stats().quota.assigned, 0);
     }
 }

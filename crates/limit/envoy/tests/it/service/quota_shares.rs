@@ -24,7 +24,7 @@ async fn what_others_leave_who_ask_one_by_one_is_assigned() {
     }
     eventually("the other half is assigned", async || {
         quotas.report(&[("k=a", 0, 100_000)]);
-        stage.service.figures().quota.assigned == LIMIT / 2
+        stage.service.stats().quota.assigned == LIMIT / 2
     })
     .await;
     assert_eq!(left(&mut client, "k=a").await, 0);
@@ -37,7 +37,7 @@ async fn a_clock_that_is_set_back_gives_nothing_twice() {
     for _ in 0..100 {
         assert!(client.told(&question(&["k=a"])).await.0);
     }
-    let assigned = || stage.service.figures().quota.assigned;
+    let assigned = || stage.service.stats().quota.assigned;
     eventually("the rest is assigned", async || {
         quotas.report(&[("k=a", 0, 100_000)]);
         assigned() == LIMIT - 100
@@ -105,7 +105,7 @@ impl Client {
 /// in it of whom these have requests.
 async fn minute(stage: &Stage, clients: &[Client; 2], are_busy: [bool; 2]) -> [u64; 2] {
     let before = clients.each_ref().map(Client::assigned);
-    let assigned = || stage.service.figures().quota.assigned;
+    let assigned = || stage.service.stats().quota.assigned;
     let sum = before.iter().sum::<u64>();
     eventually("much of a minute is assigned", async || {
         for (client, is_busy) in clients.iter().zip(are_busy) {

@@ -34,7 +34,7 @@ async fn files_that_change_hold_at_once_and_counts_stay() {
     }
     replace(&stage, &file(20, ""));
     eventually("the new limit holds", async || {
-        stage.service.figures().loads == 2
+        stage.service.stats().loads == 2
     })
     .await;
     assert_eq!(left(&mut client).await, 16);
@@ -42,7 +42,7 @@ async fn files_that_change_hold_at_once_and_counts_stay() {
     // Another algorithm begins anew.
     replace(&stage, &file(20, ", algorithm: sliding-window"));
     eventually("the new algorithm holds", async || {
-        stage.service.figures().loads == 3
+        stage.service.stats().loads == 3
     })
     .await;
     assert_eq!(left(&mut client).await, 20);
@@ -60,14 +60,14 @@ async fn a_mistake_in_one_file_changes_nothing_in_any() {
     .unwrap();
     replace(&stage, &file(20, ""));
     eventually("the mistake is told", async || {
-        stage.service.figures().failed_loads > 0
+        stage.service.stats().failed_loads > 0
     })
     .await;
-    assert_eq!(stage.service.figures().loads, 1);
+    assert_eq!(stage.service.stats().loads, 1);
     assert_eq!(left(&mut client).await, 10);
     fs::remove_file(other).unwrap();
     eventually("what is right holds", async || {
-        stage.service.figures().loads == 2
+        stage.service.stats().loads == 2
     })
     .await;
     assert_eq!(left(&mut client).await, 20);
@@ -80,13 +80,13 @@ async fn a_folder_that_is_gone_leaves_what_was_there() {
     let away = stage.folder.path().with_extension("away");
     fs::rename(stage.folder.path(), &away).unwrap();
     eventually("it is told", async || {
-        stage.service.figures().failed_loads > 0
+        stage.service.stats().failed_loads > 0
     })
     .await;
     assert_eq!(left(&mut client).await, 10);
     fs::rename(&away, stage.folder.path()).unwrap();
     eventually("it is read again", async || {
-        stage.service.figures().loads == 2
+        stage.service.stats().loads == 2
     })
     .await;
 }

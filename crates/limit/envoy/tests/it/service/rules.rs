@@ -58,7 +58,7 @@ async fn what_meets_no_limit_goes_through_and_what_is_unlimited_says_so() {
     let mut request = question(&["two"]);
     request.domain = "unknown".to_owned();
     assert!(client.told(&request).await.0);
-    assert_eq!(stage.service.figures().domains_unknown, 1);
+    assert_eq!(stage.service.stats().domains_unknown, 1);
 }
 
 #[tokio::test]
@@ -108,8 +108,8 @@ async fn a_limit_that_only_looks_rejects_nobody_and_counts_what_goes_through() {
             (true, vec![(true, left)])
         );
     }
-    let figures = &stage.service.figures().limits["d.look"];
-    assert_eq!(figures[3..], [("over_limit", 2), ("shadow_mode", 2)]);
+    let stats = &stage.service.stats().limits["d.look"];
+    assert_eq!(stats[3..], [("over_limit", 2), ("shadow_mode", 2)]);
 }
 
 #[tokio::test]
@@ -137,7 +137,7 @@ async fn a_service_that_only_looks_rejects_nobody() {
         assert!(is_ok);
         assert_eq!(statuses[0].0, expected);
     }
-    let answers = stage.service.figures().answers;
+    let answers = stage.service.stats().answers;
     assert!(answers.contains(&("shadow", 1)) && answers.contains(&("over_limit", 0)));
 }
 
@@ -169,8 +169,8 @@ async fn what_is_given_back_is_there_again() {
     request.descriptors[0].is_negative_hits = true;
     request.descriptors[0].hits_addend = hits(3);
     assert_eq!(client.told(&request).await, (true, vec![(true, 5)]));
-    let figures = &stage.service.figures().limits["d.ten"];
-    assert_eq!(figures[0], ("total_hits", 8));
+    let stats = &stage.service.stats().limits["d.ten"];
+    assert_eq!(stats[0], ("total_hits", 8));
 }
 
 #[tokio::test]

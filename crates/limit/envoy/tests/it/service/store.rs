@@ -8,7 +8,7 @@ use anteroom_envoy::Counts;
 use anteroom_envoy::wire::Code;
 use anteroom_limit::policy::Needs;
 use anteroom_limit::verdict::Verdict;
-use anteroom_limit_store::shared::{BoxFuture, CountsError, SharedCharge, SharedCounts};
+use anteroom_limit_store::shared::{BoxFuture, CountsError, SharedAcquire, SharedCounts};
 use anteroom_testkit::redis_server::RedisServer;
 use anteroom_valkey::ValkeyCounts;
 use futures_util::future::join_all;
@@ -41,7 +41,7 @@ impl SharedCounts for Away {
 
     fn charge<'a>(
         &'a self,
-        _charges: &'a [SharedCharge<'a>],
+        _charges: &'a [SharedAcquire<'a>],
     ) -> BoxFuture<'a, Result<Vec<Verdict>, CountsError>> {
         self.was_asked.store(true, Ordering::SeqCst);
         let error = CountsError::Unreachable {
@@ -71,9 +71,9 @@ async fn an_outage_of_the_store_is_an_error_without_its_address() {
     assert!(
         stage
             .service
-            .figures()
+            .stats()
             .answers
-            .contains(&("store_away_closed", 2))
+            .contains(&("store_unavailable_closed", 2))
     );
     // What meets no limit needs no store.
     assert!(client.told(&question(&["other"])).await.0);
@@ -95,9 +95,9 @@ async fn or_everything_goes_through() {
     assert!(
         stage
             .service
-            .figures()
+            .stats()
             .answers
-            .contains(&("store_away_open", 1))
+            .contains(&("store_unavailable_open", 1))
     );
 }
 
@@ -107,7 +107,7 @@ async fn a_limit_that_the_store_cannot_keep_is_a_files_mistake() {
     let file = stage.folder.path().join("limits.yaml");
     std::fs::write(&file, FILE).unwrap();
     anteroom_testkit::eventually("it is told", async || {
-        stage.service.figures().failed_loads == 1
+        stage.service.stats().failed_loads == 1
     })
     .await;
     let store = Away::default();

@@ -9,8 +9,8 @@ use anteroom_config::{OnStoreFailure, RateLimitHeaders, RateLimitServiceConfig, 
 use anteroom_envoy::wire::{
     Code, Descriptor, Entry, RateLimitRequest, RateLimitResponse, UInt64Value,
 };
-use anteroom_envoy::{Counts, Doors, RateLimitService};
-use anteroom_limit::time::Micros;
+use anteroom_envoy::{Counts, RateLimitService, ServiceSockets};
+use anteroom_limit::time::TimestampUs;
 use anteroom_limit_store::mixed::MixedCounts;
 use bytes::{BufMut as _, Bytes, BytesMut};
 use http::{HeaderMap, Method, Request, StatusCode};
@@ -22,7 +22,7 @@ use tempfile::TempDir;
 use tokio::net::TcpStream;
 
 /// The beginning of an hour, and 13 s.
-pub(crate) const START: Micros = Micros(1_767_225_613_000_000);
+pub(crate) const START: TimestampUs = TimestampUs(1_767_225_613_000_000);
 
 /// A service of a test.
 pub(crate) struct Stage {
@@ -68,13 +68,13 @@ impl Stage {
         let folder = tempfile::tempdir().unwrap();
         let mut config = settings(&folder);
         change(&mut config);
-        let doors = Doors::open(&config).unwrap();
+        let doors = ServiceSockets::open(&config).unwrap();
         Self::at(doors, text, counts, (folder, config)).await
     }
 
     /// The same at doors that are open.
     pub(crate) async fn at(
-        doors: Doors,
+        doors: ServiceSockets,
         text: &str,
         counts: Counts,
         (folder, config): (TempDir, RateLimitServiceConfig),
@@ -82,7 +82,7 @@ impl Stage {
         fs::write(folder.path().join("limits.yaml"), text).unwrap();
         let time = Arc::new(AtomicU64::new(START.0));
         let shown = Arc::clone(&time);
-        let now = Arc::new(move || Micros(shown.load(Ordering::SeqCst)));
+        let now = Arc::new(move || TimestampUs(shown.load(Ordering::SeqCst)));
         let service = RateLimitService::start(doors, &config, counts, now);
         let service = service.await.unwrap();
         Self {

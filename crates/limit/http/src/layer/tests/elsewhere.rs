@@ -7,11 +7,11 @@ use anteroom_limit::algorithm::Algorithm as _;
 use anteroom_limit::policy::{Needs, State};
 use anteroom_limit::verdict::Verdict;
 use anteroom_limit_store::CallKey;
-use anteroom_limit_store::shared::{BoxFuture, CountsError, SharedCharge, SharedCounts};
+use anteroom_limit_store::shared::{BoxFuture, CountsError, SharedAcquire, SharedCounts};
 use parking_lot::Mutex;
 
 use super::*;
-use crate::counted::Counted;
+use crate::counted::CoveredLimit;
 use crate::stores::Elsewhere;
 
 /// A store in memory that can be away, and whose answers take their time.
@@ -30,11 +30,11 @@ struct Far {
     takes: Mutex<Duration>,
 }
 
-const NOW: Micros = Micros(1_700_000_000_000_000);
+const NOW: TimestampUs = TimestampUs(1_700_000_000_000_000);
 
 impl Far {
     /// All or none, at one moment.
-    fn decide(&self, charges: &[SharedCharge<'_>]) -> Vec<Verdict> {
+    fn decide(&self, charges: &[SharedAcquire<'_>]) -> Vec<Verdict> {
         let mut states = self.states.lock();
         let before = states.clone();
         let verdicts: Vec<Verdict> = charges
@@ -55,7 +55,7 @@ impl Far {
     fn left(&self, limit: &Limit) -> u32 {
         let address = "192.0.2.7".to_owned();
         let key = key_of_named(&limit.parts, 64, &limit.kept.keys, &[address]).unwrap();
-        let peek = SharedCharge {
+        let peek = SharedAcquire {
             limit: &limit.name,
             policy: &limit.policy,
             key,
@@ -80,13 +80,13 @@ impl SharedCounts for Far {
 
     fn charge<'a>(
         &'a self,
-        charges: &'a [SharedCharge<'a>],
+        charges: &'a [SharedAcquire<'a>],
     ) -> BoxFuture<'a, Result<Vec<Verdict>, CountsError>> {
         Box::pin(async move {
             self.asked.fetch_add(1, Relaxed);
             let takes = *self.takes.lock();
             tokio::time::sleep(takes).await; // tidy: paused time
-            let is_spent = |charge: &SharedCharge<'_>| self.spent.lock().contains(&charge.limit);
+            let is_spent = |charge: &SharedAcquire<'_>| self.spent.lock().contains(&charge.limit);
             let can_decide = self.lends.load(Relaxed) && !charges.iter().any(is_spent);
             if self.is_late.load(Relaxed) {
                 return Err(CountsError::Late {
@@ -181,7 +181,7 @@ async fn what_one_rejects_no_other_is_charged_wherever_they_are() {
         let left = [far.left(&limits()[1]), farther.left(&limits()[2])];
         assert_eq!(left, [calls(1) - 2, calls(2) - 2], "{strictest}");
         let here = site.meter.plan();
-        let Counted { limit, key } = Counted {
+        let CoveredLimit { limit, key } = CoveredLimit {
             limit: &here.limits[0],
             key: key_of_named(
                 &here.limits[0].parts,
@@ -191,7 +191,7 @@ async fn what_one_rejects_no_other_is_charged_wherever_they_are() {
             )
             .unwrap(),
         };
-        let peek = anteroom_limit_store::local::Charge {
+        let peek = anteroom_limit_store::local::LocalAcquire {
             cost: Cost::Peek,
             ..limit.charge(key, Duration::ZERO)
         };
@@ -242,7 +242,7 @@ async fn while_a_store_is_away_a_limit_does_what_it_was_told() {
         assert_eq!(site.events("api"), events, "{on:?}");
         far.is_away.store(false, Relaxed);
         assert_eq!(site.went(9, "/", "192.0.2.7").await, 2, "{on:?}");
-        assert_eq!(site.meter.figures()[0].store_failures, 4, "{on:?}");
+        assert_eq!(site.meter.stats()[0].store_failures, 4, "{on:?}");
     };
     let refused: [u16; 4] = [503; 4];
     check(
@@ -328,12 +328,12 @@ async fn what_one_store_has_charged_is_given_back_if_another_is_away() {
 #[tokio::test(start_paused = true)]
 async fn a_line_elsewhere_is_no_longer_than_patience() {
     let far = Arc::new(Far::default());
-    let rate = Rate::new(60, MicroSpan::from_secs(60)).unwrap();
+    let rate = Rate::new(60, DurationUs::from_secs(60)).unwrap();
     let bucket = Policy::LeakyBucket(LeakyBucket::new(rate, 10));
     let smooth = || {
         let mut smooth = far_limit("smooth", bucket, &far);
         smooth.on_limit = OnLimit::Delay {
-            max: Span::from_secs(3),
+            max: DurationMs::from_secs(3),
         };
         smooth
     };

@@ -4,10 +4,10 @@ use super::*;
 
 #[tokio::test(start_paused = true)]
 async fn a_call_is_held_until_it_may_go() {
-    let rate = Rate::new(60, MicroSpan::from_secs(60)).unwrap();
+    let rate = Rate::new(60, DurationUs::from_secs(60)).unwrap();
     let mut smooth = limit("smooth", Policy::LeakyBucket(LeakyBucket::new(rate, 10)));
     smooth.on_limit = OnLimit::Delay {
-        max: Span::from_secs(3),
+        max: DurationMs::from_secs(3),
     };
     let site = Site::behind(vec![smooth]);
     let began = Instant::now();
@@ -29,10 +29,10 @@ async fn a_call_is_held_until_it_may_go() {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_rejected_by_its_window_is_delayed_if_soon_over() {
-    let rate = Rate::new(1, MicroSpan::from_secs(2)).unwrap();
+    let rate = Rate::new(1, DurationUs::from_secs(2)).unwrap();
     let mut window = limit("window", Policy::FixedWindow(FixedWindow::new(rate)));
     window.on_limit = OnLimit::Delay {
-        max: Span::from_secs(5),
+        max: DurationMs::from_secs(5),
     };
     let site = Site::behind(vec![window]);
     let began = Instant::now();
@@ -45,7 +45,7 @@ async fn a_call_rejected_by_its_window_is_delayed_if_soon_over() {
     assert_eq!(site.waiting.load(Relaxed), 0);
     let mut strict = limit("strict", a_minute(0));
     strict.on_limit = OnLimit::Delay {
-        max: Span::from_secs(5),
+        max: DurationMs::from_secs(5),
     };
     let site = Site::behind(vec![strict]);
     assert_eq!(site.get().await, 429);
@@ -85,7 +85,7 @@ async fn where_nobody_can_wait_a_call_over_the_limit_is_rejected() {
 
 #[tokio::test(start_paused = true)]
 async fn rejecting_goes_before_queueing_and_queueing_before_delaying() {
-    let max = Span::from_secs(60);
+    let max = DurationMs::from_secs(60);
     let with = |name: &str, calls, on_limit| {
         let mut limit = limit(name, a_minute(calls));
         limit.on_limit = on_limit;
@@ -124,10 +124,10 @@ async fn rejecting_goes_before_queueing_and_queueing_before_delaying() {
 
 #[tokio::test(start_paused = true)]
 async fn a_busy_line_delays_nobody_whom_another_limit_queues() {
-    let rate = Rate::new(1, MicroSpan::from_secs(1)).unwrap();
+    let rate = Rate::new(1, DurationUs::from_secs(1)).unwrap();
     let mut smooth = limit("smooth", Policy::LeakyBucket(LeakyBucket::new(rate, 10)));
     smooth.on_limit = OnLimit::Delay {
-        max: Span::from_secs(9),
+        max: DurationMs::from_secs(9),
     };
     let mut door = limit("door", a_minute(2));
     door.on_limit = OnLimit::Wait;

@@ -3,26 +3,29 @@
 use anteroom_limit::lending::epoch::{Before, Epoch, EpochId, StoreIdentity};
 use anteroom_limit::lending::message::{Request, RequestId};
 use anteroom_limit::lending::record::Record;
-use anteroom_limit::lending::widened::Lending;
+use anteroom_limit::lending::widened::LeasedLimit;
 use anteroom_limit::rate::Rate;
-use anteroom_limit::registry::{AlgorithmKind, Remembers, WhenLent};
+use anteroom_limit::registry::{AlgorithmKind, LeaseRule, Remembers};
 use anteroom_limit::settings::Settings;
-use anteroom_limit::time::MicroSpan;
+use anteroom_limit::time::DurationUs;
 use futures_util::future::join_all;
 
 use super::{On, client};
 use crate::lent::step::{Step, Stepped};
-use crate::lent::{Kept, LentTo, Loaded, Swapped, Token, record};
+use crate::lent::{Kept, LeaseKey, Loaded, Swapped, Token, record};
 use crate::shared::CountsError;
 
 /// Longer than any of this takes.
-const WINDOW: MicroSpan = MicroSpan::from_secs(600);
+const WINDOW: DurationUs = DurationUs::from_secs(600);
 /// So many steps are taken at once.
 const AT_ONCE: u32 = 8;
 
 fn request(least: u32, wants: u32, most: u32) -> Request {
     Request {
-        id: RequestId { life: 1, number: 1 },
+        id: RequestId {
+            incarnation: 1,
+            number: 1,
+        },
         least,
         wants,
         most,
@@ -30,7 +33,7 @@ fn request(least: u32, wants: u32, most: u32) -> Request {
 }
 
 /// One of each algorithm that can be lent.
-fn lendings() -> Vec<Lending> {
+fn lendings() -> Vec<LeasedLimit> {
     let fits = "it fits";
     let rate = Rate::new(50, WINDOW).expect(fits);
     let settings = Settings {
@@ -40,10 +43,10 @@ fn lendings() -> Vec<Lending> {
         queue: None,
     };
     let lent = AlgorithmKind::ALL.iter();
-    let lent = lent.filter(|kind| kind.row().lent != WhenLent::Never);
+    let lent = lent.filter(|kind| kind.row().lent != LeaseRule::Never);
     let policies = lent.map(|kind| kind.build(rate, &settings).expect(fits));
     policies
-        .map(|policy| Lending::new(policy).expect(fits))
+        .map(|policy| LeasedLimit::new(policy).expect(fits))
         .collect()
 }
 
@@ -52,12 +55,12 @@ struct Unusual {
     what: &'static str,
     /// As the node knows it.
     epoch: (Epoch, Token),
-    lending: Lending,
+    lending: LeasedLimit,
     /// The record that is there.
     value: Vec<u8>,
 }
 
-fn all_that_is_unusual(epoch: &(Epoch, Token), lending: &Lending) -> Vec<Unusual> {
+fn all_that_is_unusual(epoch: &(Epoch, Token), lending: &LeasedLimit) -> Vec<Unusual> {
     let (known, token) = *epoch;
     let ahead = known.began_at + WINDOW;
     let later = EpochId {
@@ -69,7 +72,7 @@ fn all_that_is_unusual(epoch: &(Epoch, Token), lending: &Lending) -> Vec<Unusual
         began_at: ahead,
         ..known
     };
-    let other_limit = Lending::with_part(*lending.promised(), 400).expect("it is short");
+    let other_limit = LeasedLimit::with_part(*lending.promised(), 400).expect("it is short");
     let record = Record::unheard_of(lending, &known);
     let as_of_ahead = Record {
         as_of: ahead,
@@ -81,7 +84,7 @@ fn all_that_is_unusual(epoch: &(Epoch, Token), lending: &Lending) -> Vec<Unusual
     };
     let usual = record::encode(&record);
     let with_state = |state: &str| [&usual[..usual.len() - 1], state.as_bytes(), b";"].concat();
-    let by = |what, epoch, lending: &Lending, value: &[u8]| Unusual {
+    let by = |what, epoch, lending: &LeasedLimit, value: &[u8]| Unusual {
         what,
         epoch,
         lending: *lending,
@@ -169,7 +172,7 @@ impl On<'_> {
     fn one<'s>(
         &self,
         (epoch, token): &'s (Epoch, Token),
-        lending: &'s Lending,
+        lending: &'s LeasedLimit,
         request: &'s Request,
     ) -> Step<'s> {
         Step {
@@ -181,7 +184,7 @@ impl On<'_> {
         }
     }
 
-    async fn take(&self, client: LentTo<'_>, step: Step<'_>) -> Result<Stepped, CountsError> {
+    async fn take(&self, client: LeaseKey<'_>, step: Step<'_>) -> Result<Stepped, CountsError> {
         let stepped = self.store.step(self.shelf, client, step);
         stepped.expect("it lends by all of them or by none").await
     }
@@ -190,7 +193,7 @@ impl On<'_> {
         &self,
         epoch: &(Epoch, Token),
         limit: &str,
-        lending: &Lending,
+        lending: &LeasedLimit,
     ) -> Result<(), CountsError> {
         let one = client(limit, 1);
         // The first finds nothing; the last finds too little.
@@ -207,7 +210,7 @@ impl On<'_> {
             let found = self.load(one).await?;
             let stepped = self.take(one, step).await?;
             let left = self.load(one).await?;
-            let Stepped::Lent(lent) = stepped else {
+            let Stepped::GrantOutcome(lent) = stepped else {
                 assert!(!is_lent, "{lending:?} {request:?}: {stepped:?}");
                 assert_eq!(left.client, found.client);
                 continue;
@@ -228,7 +231,7 @@ impl On<'_> {
         &self,
         epoch: &(Epoch, Token),
         limit: &str,
-        lending: &Lending,
+        lending: &LeasedLimit,
     ) -> Result<(), CountsError> {
         let one = client(limit, 2);
         let request = request(1, 1, 1);
@@ -257,8 +260,8 @@ impl On<'_> {
     async fn another_store_is_not_asked(
         &self,
         (epoch, token): &(Epoch, Token),
-        one: LentTo<'_>,
-        lending: &Lending,
+        one: LeaseKey<'_>,
+        lending: &LeasedLimit,
     ) -> Result<(), CountsError> {
         let elsewhere = Epoch {
             identity: StoreIdentity(epoch.identity.0 ^ 1),
@@ -277,7 +280,7 @@ impl On<'_> {
         &self,
         (epoch, token): &(Epoch, Token),
         limit: &str,
-        lending: &Lending,
+        lending: &LeasedLimit,
     ) -> Result<(), CountsError> {
         let lost = Epoch {
             before: Before::Lost,
@@ -302,7 +305,7 @@ impl On<'_> {
         &self,
         epoch: &(Epoch, Token),
         limit: &str,
-        lending: &Lending,
+        lending: &LeasedLimit,
     ) -> Result<(), CountsError> {
         let one = client(limit, 4);
         let requests: Vec<Request> = (0..AT_ONCE).map(|at| request(1, 7, 7 + at)).collect();
@@ -312,7 +315,7 @@ impl On<'_> {
         let stepped: Result<Vec<Stepped>, CountsError> =
             join_all(steps).await.into_iter().collect();
         let held = stepped?.into_iter().map(|stepped| match stepped {
-            Stepped::Lent(lent) => u64::from(lent.held),
+            Stepped::GrantOutcome(lent) => u64::from(lent.held),
             _ => 0,
         });
         // Each asks for seven at least, and nothing comes back meanwhile but what a bucket gives.

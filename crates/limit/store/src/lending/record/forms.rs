@@ -2,7 +2,7 @@
 //! fields and of variants is the format.
 
 use anteroom_limit::lending::epoch::{Before, Epoch, EpochId, StoreIdentity};
-use anteroom_limit::time::Micros;
+use anteroom_limit::time::TimestampUs;
 use serde::{Deserialize, Serialize};
 
 #[derive(Deserialize, Serialize)]
@@ -60,7 +60,7 @@ impl EpochForm {
         Epoch {
             id: self.id.read(),
             identity: StoreIdentity(self.identity),
-            began_at: Micros(self.began_at),
+            began_at: TimestampUs(self.began_at),
             before: match self.before {
                 BeforeForm::Unknown => Before::Unknown,
                 BeforeForm::Lost => Before::Lost,

@@ -1,7 +1,7 @@
 //! Golden bytes of epochs, and bytes that are none.
 
 use anteroom_limit::lending::epoch::{Before, EpochId, StoreIdentity};
-use anteroom_limit::time::Micros;
+use anteroom_limit::time::TimestampUs;
 use proptest::prelude::*;
 
 use super::*;
@@ -34,7 +34,7 @@ fn the_bytes_are_these() {
                 random: u64::MAX,
             },
             identity: StoreIdentity(300),
-            began_at: Micros(1_767_225_600_000_000),
+            began_at: TimestampUs(1_767_225_600_000_000),
             before,
         };
         let bytes = encode_epoch(&epoch);

@@ -5,20 +5,20 @@ use anteroom_limit::cost::Cost;
 use anteroom_limit::fixed_window::FixedWindow;
 use anteroom_limit::gcra::Gcra;
 use anteroom_limit::lending::epoch::EpochId;
-use anteroom_limit::lending::widened::Lending;
+use anteroom_limit::lending::widened::LeasedLimit;
 use anteroom_limit::policy::{Policy, State};
 use anteroom_limit::rate::Rate;
 use anteroom_limit::sliding_log::SlidingLog;
 use anteroom_limit::sliding_window::SlidingWindow;
 use anteroom_limit::sub_windows::SubWindows;
-use anteroom_limit::time::{MicroSpan, Micros};
+use anteroom_limit::time::{DurationUs, TimestampUs};
 use anteroom_limit::token_bucket::TokenBucket;
 use proptest::prelude::*;
 
 use super::*;
 
 fn policies(calls: u32, secs: u64, burst: u32, parts: u32) -> [Policy; 7] {
-    let rate = Rate::new(calls, MicroSpan::from_secs(secs)).unwrap();
+    let rate = Rate::new(calls, DurationUs::from_secs(secs)).unwrap();
     [
         Policy::SlidingLog(SlidingLog::new(rate).unwrap()),
         Policy::FixedWindow(FixedWindow::new(rate)),
@@ -32,10 +32,10 @@ fn policies(calls: u32, secs: u64, burst: u32, parts: u32) -> [Policy; 7] {
 
 /// A record after these steps of the widened limit.
 fn record(policy: Policy, steps: &[(u64, u32)]) -> Record {
-    let lent_by = Lending::new(policy).unwrap();
-    let (mut state, mut now) = (State::New, Micros(1_000_000));
+    let lent_by = LeasedLimit::new(policy).unwrap();
+    let (mut state, mut now) = (State::New, TimestampUs(1_000_000));
     for (after, calls) in steps {
-        now = now + MicroSpan(*after);
+        now = now + DurationUs(*after);
         lent_by.widened().step(&mut state, now, Cost::take(*calls));
     }
     Record {
@@ -44,7 +44,7 @@ fn record(policy: Policy, steps: &[(u64, u32)]) -> Record {
             random: 0x0102_0304,
         },
         as_of: now,
-        nothing_until: Micros(5),
+        nothing_until: TimestampUs(5),
         lent_by,
         state,
     }
@@ -106,7 +106,7 @@ proptest! {
     ) {
         let secs = secs / 60 * 60;
         let policy = policies(calls, secs, burst, parts)[which];
-        prop_assume!(Lending::new(policy).is_ok());
+        prop_assume!(LeasedLimit::new(policy).is_ok());
         let record = record(policy, &steps);
         prop_assert_eq!(decode(&encode(&record)), Ok(record));
     }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use anteroom_limit::time::{MicroSpan, Micros};
+use anteroom_limit::time::{DurationUs, TimestampUs};
 use anteroom_limit_store::CallKey;
 use anteroom_limit_store::conformance::{Stage, leases, lent};
 use anteroom_limit_store::lending::{LeasedCounts, Settings};
@@ -35,7 +35,11 @@ impl Stage for Leases {
         &self.time
     }
 
-    fn forgets_after(&self, limit: &'static str, key: CallKey) -> BoxFuture<'_, Option<MicroSpan>> {
+    fn forgets_after(
+        &self,
+        limit: &'static str,
+        key: CallKey,
+    ) -> BoxFuture<'_, Option<DurationUs>> {
         let kept = self.memory.forgets_after(limit, key.0);
         Box::pin(async move { Some(kept.expect("it is kept, and not for ever")) })
     }
@@ -44,7 +48,7 @@ impl Stage for Leases {
 #[tokio::test(start_paused = true)]
 async fn counts_by_leases_do_what_they_must() {
     let time = TestTime::default();
-    time.set(Micros(1_767_225_000_000_000));
+    time.set(TimestampUs(1_767_225_000_000_000));
     let memory = Memory::at(time.clone());
     let stage = Leases { time, memory };
     stage.counts().assume_empty().await.unwrap();

@@ -9,10 +9,10 @@ use anteroom_limit::cost::Cost;
 use anteroom_limit::policy::Policy;
 use anteroom_limit::rate::Rate;
 use anteroom_limit::sliding_log::SlidingLog;
-use anteroom_limit::time::MicroSpan;
+use anteroom_limit::time::DurationUs;
 use anteroom_limit_store::CallKey;
 use anteroom_limit_store::lending::{LeasedCounts, Settings};
-use anteroom_limit_store::shared::{CountsError, SharedCharge, SharedCounts};
+use anteroom_limit_store::shared::{CountsError, SharedAcquire, SharedCounts};
 use futures_util::FutureExt as _;
 use futures_util::future::join_all;
 use tokio::time::{Instant, advance};
@@ -31,7 +31,7 @@ const NEAR: Network = Network {
 };
 
 pub(crate) fn log(calls: u32) -> Policy {
-    let rate = Rate::new(calls, MicroSpan::from_secs(60)).unwrap();
+    let rate = Rate::new(calls, DurationUs::from_secs(60)).unwrap();
     Policy::SlidingLog(SlidingLog::new(rate).unwrap())
 }
 
@@ -89,10 +89,10 @@ async fn those_who_wait_for_one_client_wait_for_one_request() {
     for verdict in join_all(calls).await {
         assert!(verdict.unwrap().is_admitted());
     }
-    let figures = node.figures();
-    assert_eq!((figures.asked, figures.spent), (50, 50));
+    let stats = node.stats();
+    assert_eq!((stats.asked, stats.spent), (50, 50));
     // The first asked for itself, and then one for all others.
-    assert!(figures.requests <= 3, "{figures:?}");
+    assert!(stats.requests <= 3, "{stats:?}");
     assert!(memory.reads() - before <= 3);
 }
 
@@ -126,9 +126,9 @@ async fn a_lease_counts_from_its_read_and_not_its_answer() {
     drop(waiting);
     // A twentieth of a minute.
     after_millis(2_900).await;
-    assert_eq!(node.figures().held, 10);
+    assert_eq!(node.stats().held, 10);
     after_millis(100).await;
-    assert_eq!(node.figures().held, 0);
+    assert_eq!(node.stats().held, 0);
     assert_eq!(admitted(&node, &policy, 1, 10).await, 0);
     after_secs(60).await;
     assert_eq!(admitted(&near, &policy, 1, 20).await, 10);
@@ -151,13 +151,13 @@ async fn a_flood_of_keys_takes_bounded_memory_and_lets_nobody_through_twice() {
             let told = call(&node, &policy, key, Cost::ONE).await.unwrap();
             *admitted.entry(key).or_default() += u32::from(told.is_admitted());
             // Chance spreads clients over the parts.
-            let clients = node.figures().clients;
+            let clients = node.stats().clients;
             assert!(clients <= 256 + 64 * 10, "{clients}");
         }
     }
     let others: Vec<u32> = admitted.into_values().filter(|count| *count != 2).collect();
     assert!(others.is_empty(), "{others:?}");
-    assert_eq!(node.figures().crowded, 0);
+    assert_eq!(node.stats().crowded, 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -166,13 +166,13 @@ async fn what_is_idle_is_forgotten_here_and_by_the_store() {
     for key in 0..100 {
         call(&node, &log(2), key, Cost::ONE).await.unwrap();
     }
-    assert_eq!((node.figures().clients, memory.len()), (100, 101));
+    assert_eq!((node.stats().clients, memory.len()), (100, 101));
     after_secs(15).await;
-    assert_eq!((node.figures().clients, memory.len()), (0, 101));
+    assert_eq!((node.stats().clients, memory.len()), (0, 101));
     after_secs(60).await;
     assert_eq!(memory.len(), 1, "the epoch stays");
-    let figures = node.figures();
-    assert_eq!(figures.forfeited(), figures.lent - figures.spent);
+    let stats = node.stats();
+    assert_eq!(stats.forfeited(), stats.lent - stats.spent);
 }
 
 #[tokio::test(start_paused = true)]
@@ -256,10 +256,10 @@ async fn whoever_went_away_while_it_waited_is_forgotten() {
     for waiting in &mut both {
         assert!(waiting.as_mut().now_or_never().is_none());
     }
-    assert_eq!(node.figures().clients, 1);
+    assert_eq!(node.stats().clients, 1);
     drop(both);
     after_secs(30).await;
-    assert_eq!(node.figures().clients, 0);
+    assert_eq!(node.stats().clients, 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -271,7 +271,7 @@ async fn what_is_held_is_spent_while_the_store_is_away() {
     }
     // Nothing is on its way any more.
     after_millis(100).await;
-    let held = u32::try_from(node.figures().held).unwrap();
+    let held = u32::try_from(node.stats().held).unwrap();
     assert!(held > 0);
     way.change(|network| network.is_down = true);
     assert_eq!(admitted(&node, &policy, 1, held).await, held);
@@ -296,10 +296,10 @@ async fn an_unreadable_record_counts_as_all_spent_and_never_new() {
         let node = node(&way);
         let told = call(&node, &policy, 1, Cost::ONE).await.unwrap();
         assert!(!told.is_admitted(), "{broken:?}");
-        assert_eq!(node.figures().unreadable, 1);
+        assert_eq!(node.stats().unreadable, 1);
         after_secs(6).await;
         call(&node, &policy, 1, Cost::ONE).await.unwrap();
-        assert_eq!(node.figures().unreadable, 1, "it was written anew");
+        assert_eq!(node.stats().unreadable, 1, "it was written anew");
         after_secs(60).await;
         assert_eq!(admitted(&node, &policy, 1, 20).await, 10);
     }
@@ -324,7 +324,7 @@ async fn a_record_of_a_later_version_is_left_alone_and_lends_nothing() {
             after_secs(2).await;
         }
         assert_eq!(memory.client("api", 1), later);
-        assert_eq!(node.figures().unreadable, 0);
+        assert_eq!(node.stats().unreadable, 0);
         // It is no fault of the store, and others are lent to.
         assert_eq!(admitted(&node, &policy, later[0].into(), 1).await, 1);
     }
@@ -354,10 +354,10 @@ async fn a_loss_is_noticed_though_nobody_calls() {
     let policy = log(10);
     assert_eq!(admitted(&node, &policy, 1, 10).await, 10);
     for lose in [Memory::wipe, Memory::flush] {
-        let before = node.figures().epochs_begun;
+        let before = node.stats().epochs_begun;
         lose(&memory);
         after_secs(3).await;
-        assert_eq!(node.figures().epochs_begun, before + 1);
+        assert_eq!(node.stats().epochs_begun, before + 1);
         // Whoever comes new finds that all is spent.
         let stranger = crate::leases::node::node(&way);
         assert_eq!(admitted(&stranger, &policy, 1, 10).await, 0);
@@ -387,10 +387,10 @@ async fn what_is_dropped_asks_nothing_any_more() {
 #[tokio::test(start_paused = true)]
 async fn a_limit_that_cannot_be_leased_is_rejected_even_unasked() {
     let (_, _, node) = one(Settings::default()).await;
-    let rate = Rate::new(10, MicroSpan::from_secs(60)).unwrap();
+    let rate = Rate::new(10, DurationUs::from_secs(60)).unwrap();
     let leaky = anteroom_limit::leaky_bucket::LeakyBucket::new(rate, 5);
     let policy = Policy::LeakyBucket(leaky);
-    let charge = SharedCharge {
+    let charge = SharedAcquire {
         limit: "api",
         policy: &policy,
         key: CallKey(1),

@@ -11,17 +11,17 @@ use anteroom_limit::algorithm::Algorithm;
 use anteroom_limit::cost::Cost;
 use anteroom_limit::fixed_window::FixedWindow;
 use anteroom_limit::gcra::Gcra;
-use anteroom_limit::lending::widened::Lending;
+use anteroom_limit::lending::widened::LeasedLimit;
 use anteroom_limit::policy::{Policy, State};
 use anteroom_limit::rate::Rate;
 use anteroom_limit::sliding_log::SlidingLog;
 use anteroom_limit::sliding_window::SlidingWindow;
 use anteroom_limit::sub_windows::SubWindows;
-use anteroom_limit::time::{MicroSpan, Micros};
+use anteroom_limit::time::{DurationUs, TimestampUs};
 use anteroom_limit::token_bucket::TokenBucket;
 use anteroom_limit_store::CallKey;
 use anteroom_limit_store::lending::{LeasedCounts, Settings};
-use anteroom_limit_store::shared::{SharedCharge, SharedCounts};
+use anteroom_limit_store::shared::{SharedAcquire, SharedCounts};
 use parking_lot::Mutex;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
@@ -37,7 +37,7 @@ const NODES: usize = 4;
 const CALLERS: u64 = 3;
 
 pub(crate) fn policies(calls: u32, burst: u32) -> [Policy; 7] {
-    let rate = Rate::new(calls, MicroSpan::from_secs(WINDOW_SECS)).unwrap();
+    let rate = Rate::new(calls, DurationUs::from_secs(WINDOW_SECS)).unwrap();
     [
         Policy::SlidingLog(SlidingLog::new(rate).unwrap()),
         Policy::SubWindows(SubWindows::strict(rate, 4).unwrap()),
@@ -168,10 +168,10 @@ impl World {
 
     /// What was answered in one step, as it would have been in two round trips.
     fn steps(&self) -> u64 {
-        let figures = self.nodes.iter().map(|node| node.counts.lock().figures());
-        let steps = figures.map(|figures| {
-            assert_eq!(figures.disagreements, 0);
-            figures.steps
+        let stats = self.nodes.iter().map(|node| node.counts.lock().stats());
+        let steps = stats.map(|stats| {
+            assert_eq!(stats.disagreements, 0);
+            stats.steps
         });
         steps.sum()
     }
@@ -212,13 +212,13 @@ impl Caller {
             let key = CallKey(1);
             // The second limit rejects now and then, and the first must not be charged for it.
             let few = policies(1_000, 1_000)[0];
-            let one = SharedCharge {
+            let one = SharedAcquire {
                 limit: "api",
                 policy: &self.policy,
                 key,
                 cost: Cost::take(cost),
             };
-            let other = SharedCharge {
+            let other = SharedAcquire {
                 limit: "other",
                 policy: &few,
                 key,
@@ -241,7 +241,7 @@ fn alone(policy: &Policy, span: u64) -> u64 {
     let begin = BEGIN + 3 * WINDOW_SECS * 1_000_000;
     while now < begin + span {
         while policy
-            .step(&mut state, Micros(now), Cost::ONE)
+            .step(&mut state, TimestampUs(now), Cost::ONE)
             .is_admitted()
         {
             admitted += u64::from(now >= begin);
@@ -310,7 +310,7 @@ async fn after_faults_nearly_all_that_the_widened_limit_allows_is_admitted_again
         let span = Duration::from_secs(WINDOW_SECS * 10);
         world.run(span).await;
         let admitted = world.total() - before;
-        let widened = *Lending::new(policy).unwrap().widened();
+        let widened = *LeasedLimit::new(policy).unwrap().widened();
         let allowed = alone(&widened, span.as_micros().try_into().unwrap());
         println!("{policy:?}: {admitted} of {allowed}");
         assert!(
@@ -332,7 +332,7 @@ async fn below_the_limit_nobody_is_rejected_or_told_of_an_outage() {
             assert!(verdict.unwrap().is_admitted(), "{policy:?}");
             sleep(Duration::from_millis(10)).await; // tidy: paused time
         }
-        let figures = node.figures();
-        assert!(figures.decided_here > figures.asked * 4, "{figures:?}");
+        let stats = node.stats();
+        assert!(stats.decided_here > stats.asked * 4, "{stats:?}");
     }
 }

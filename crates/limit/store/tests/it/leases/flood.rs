@@ -24,7 +24,7 @@ async fn a_flood_of_keys_holds_up_nobody_who_is_known() {
     for key in regulars.clone() {
         call(&node, &policy, key, Cost::ONE).await.unwrap();
     }
-    let requests = node.figures().requests;
+    let requests = node.stats().requests;
     let mut flood = JoinSet::new();
     for made_up in 0..300_u128 {
         for key in 0..20 {
@@ -48,6 +48,6 @@ async fn a_flood_of_keys_holds_up_nobody_who_is_known() {
     }
     // It was one, and those who are new were not shut out.
     assert!(busy > 1_000 && admitted > 1_000, "{busy}, {admitted}");
-    let asked = node.figures().requests - requests - u64::from(admitted);
+    let asked = node.stats().requests - requests - u64::from(admitted);
     assert!(asked > 10, "the regulars had to ask, {asked} times");
 }

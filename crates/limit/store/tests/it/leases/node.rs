@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use anteroom_limit::cost::Cost;
 use anteroom_limit::policy::Policy;
-use anteroom_limit::time::Micros;
+use anteroom_limit::time::TimestampUs;
 use anteroom_limit::verdict::Verdict;
 use anteroom_limit_store::CallKey;
 use anteroom_limit_store::lending::{Clock, LeasedCounts, Settings};
-use anteroom_limit_store::shared::{CountsError, SharedCharge, SharedCounts};
+use anteroom_limit_store::shared::{CountsError, SharedAcquire, SharedCounts};
 use tokio::time::Instant;
 
 use crate::leases::way::Way;
@@ -29,11 +29,11 @@ impl Drifting {
 }
 
 impl Clock for Drifting {
-    fn now(&self) -> Micros {
+    fn now(&self) -> TimestampUs {
         let passed = i64::try_from(self.began.elapsed().as_micros()).expect("it is short");
         let drift = passed * self.ppm / 1_000_000;
         let passed = u64::try_from(passed + drift).expect("it drifts little");
-        Micros(self.offset + passed)
+        TimestampUs(self.offset + passed)
     }
 }
 
@@ -55,7 +55,7 @@ pub(crate) async fn call(
     cost: Cost,
 ) -> Result<Verdict, CountsError> {
     let key = CallKey(key);
-    let charge = SharedCharge {
+    let charge = SharedAcquire {
         limit: "api",
         policy,
         key,

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use anteroom_limit::cost::Cost;
-use anteroom_limit::time::MicroSpan;
+use anteroom_limit::time::DurationUs;
 use anteroom_limit_store::CallKey;
 use anteroom_limit_store::lending::Settings;
-use anteroom_limit_store::shared::{SharedCharge, SharedCounts as _};
+use anteroom_limit_store::shared::{SharedAcquire, SharedCounts as _};
 use tokio::time::Instant;
 
 use crate::leases::driver::{after_secs, log, one};
@@ -17,22 +17,22 @@ async fn a_refund_of_an_ended_lease_gives_nothing_now() {
     let (_, _, node) = one(Settings::default()).await;
     let policy = log(1_000);
     let refund = async |age: Option<Duration>| {
-        let charge = [SharedCharge {
+        let charge = [SharedAcquire {
             limit: "api",
             policy: &policy,
             key: CallKey(1),
             cost: Cost::refund(1),
         }];
-        let before = node.figures().spent;
+        let before = node.stats().spent;
         let told = match age {
             Some(age) => {
-                let age = MicroSpan(u64::try_from(age.as_micros()).unwrap());
+                let age = DurationUs(u64::try_from(age.as_micros()).unwrap());
                 node.refund(&charge, age).await
             }
             None => node.charge(&charge).await,
         };
         told.unwrap();
-        before - node.figures().spent
+        before - node.stats().spent
     };
     let began = Instant::now();
     call(&node, &policy, 1, Cost::ONE).await.unwrap();

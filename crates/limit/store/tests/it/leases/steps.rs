@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anteroom_limit::cost::Cost;
 use anteroom_limit::policy::Policy;
-use anteroom_limit_store::lending::{Figures, LeasedCounts, Settings};
+use anteroom_limit_store::lending::{LeaseStats, LeasedCounts, Settings};
 use futures_util::future::join_all;
 use tokio::time::Instant;
 
@@ -16,30 +16,30 @@ use crate::leases::store::Memory;
 use crate::leases::way::{Network, Way};
 
 /// What one call of this client costs, and whether it was admitted.
-async fn cost(node: &LeasedCounts, policy: &Policy, key: u128, cost: Cost) -> (Figures, bool) {
-    let before = node.figures();
+async fn cost(node: &LeasedCounts, policy: &Policy, key: u128, cost: Cost) -> (LeaseStats, bool) {
+    let before = node.stats();
     let verdict = call(node, policy, key, cost).await.unwrap();
-    let after = node.figures();
-    let figures = Figures {
+    let after = node.stats();
+    let stats = LeaseStats {
         round_trips: after.round_trips - before.round_trips,
         steps: after.steps - before.steps,
         conflicts: after.conflicts - before.conflicts,
         disagreements: after.disagreements - before.disagreements,
-        ..Figures::default()
+        ..LeaseStats::default()
     };
-    (figures, verdict.is_admitted())
+    (stats, verdict.is_admitted())
 }
 
-fn trips(round_trips: u64, steps: u64) -> Figures {
-    Figures {
+fn trips(round_trips: u64, steps: u64) -> LeaseStats {
+    LeaseStats {
         round_trips,
         steps,
-        ..Figures::default()
+        ..LeaseStats::default()
     }
 }
 
 /// The same later: a call that comes alone is no demand, so nothing is asked for ahead of it.
-async fn later(node: &LeasedCounts, policy: &Policy, key: u128, taken: u32) -> (Figures, bool) {
+async fn later(node: &LeasedCounts, policy: &Policy, key: u128, taken: u32) -> (LeaseStats, bool) {
     after_millis(300).await;
     cost(node, policy, key, Cost::take(taken)).await
 }
@@ -126,7 +126,7 @@ async fn nodes_that_ask_at_once_do_not_meet() {
         });
         let admitted: u32 = join_all(calls).await.into_iter().sum();
         let took = began.elapsed();
-        let conflicts: u64 = nodes.iter().map(|node| node.figures().conflicts).sum();
+        let conflicts: u64 = nodes.iter().map(|node| node.stats().conflicts).sum();
         println!("{takes_steps}: {admitted} in {took:?}, {conflicts} conflicts");
         if takes_steps {
             assert_eq!((admitted, conflicts), (60, 0));
@@ -140,15 +140,15 @@ async fn nodes_that_ask_at_once_do_not_meet() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_two_figures_the_smaller_one_holds_and_the_mistake_is_counted() {
+async fn of_two_stats_the_smaller_one_holds_and_the_mistake_is_counted() {
     let (memory, _, node) = one(Settings::default()).await;
     let policy = log(10);
     call(&node, &policy, 9, Cost::ONE).await.unwrap();
     memory.lie(3);
-    let (figures, is_admitted) = cost(&node, &policy, 1, Cost::take(4)).await;
+    let (stats, is_admitted) = cost(&node, &policy, 1, Cost::take(4)).await;
     assert!(is_admitted);
-    assert_eq!((figures.steps, figures.disagreements), (1, 1));
-    assert_eq!(node.figures().held, 0, "what was said beyond is not spent");
+    assert_eq!((stats.steps, stats.disagreements), (1, 1));
+    assert_eq!(node.stats().held, 0, "what was said beyond is not spent");
     memory.lie(0);
     after_secs(90).await;
     assert_eq!(admitted(&node, &policy, 1, 20).await, 10);

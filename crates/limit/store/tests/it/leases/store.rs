@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use anteroom_limit::lending::epoch::{Epoch, StoreIdentity};
 use anteroom_limit::lending::message::Request;
-use anteroom_limit::lending::widened::Lending;
-use anteroom_limit::time::{MicroSpan, Micros};
+use anteroom_limit::lending::widened::LeasedLimit;
+use anteroom_limit::time::{DurationUs, TimestampUs};
 use anteroom_limit_store::lent::step::{Step, Stepped};
 use anteroom_limit_store::lent::{Expected, Kept, Loaded, Shelf, Swapped, Token};
 use anteroom_limit_store::shared::TestTime;
@@ -156,11 +156,11 @@ impl Memory {
     }
 
     /// In how long a client is forgotten.
-    pub(crate) fn forgets_after(&self, limit: &str, key: u128) -> Option<MicroSpan> {
+    pub(crate) fn forgets_after(&self, limit: &str, key: u128) -> Option<DurationUs> {
         let state = self.0.state.lock();
         let name = (0, Some((limit.to_owned(), key)));
         let forget_at = state.records.get(&name)?.forget_at?;
-        Some(MicroSpan(forget_at - self.real()))
+        Some(DurationUs(forget_at - self.real()))
     }
 
     /// How many records there are.
@@ -235,7 +235,7 @@ impl Memory {
         let mut lent = taken.lent;
         let lies = u32::try_from(self.0.lies.load(Ordering::SeqCst));
         lent.held += lies.expect("it is a small lie");
-        Stepped::Lent(lent)
+        Stepped::GrantOutcome(lent)
     }
 }
 
@@ -264,7 +264,7 @@ impl State {
         Loaded {
             client: client.and_then(|client| find(Some(client.clone()))),
             epoch: find(None),
-            now: Micros(real - self.behind),
+            now: TimestampUs(real - self.behind),
             identity: StoreIdentity(self.identity),
         }
     }
@@ -274,7 +274,7 @@ impl State {
 pub(crate) struct Writing {
     pub(crate) expected: Expected,
     pub(crate) kept: Kept,
-    pub(crate) keep_for: MicroSpan,
+    pub(crate) keep_for: DurationUs,
 }
 
 /// A step, while it is on its way.
@@ -282,7 +282,7 @@ pub(crate) struct Stepping {
     epoch: Epoch,
     epoch_token: Token,
     token: Token,
-    lending: Lending,
+    lending: LeasedLimit,
     request: Request,
 }
 

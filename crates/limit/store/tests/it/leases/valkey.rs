@@ -10,18 +10,18 @@ use anteroom_limit::gcra::Gcra;
 use anteroom_limit::policy::Policy;
 use anteroom_limit::rate::Rate;
 use anteroom_limit::sliding_log::SlidingLog;
-use anteroom_limit::time::{MicroSpan, Micros};
+use anteroom_limit::time::{DurationUs, TimestampUs};
 use anteroom_limit_store::CallKey;
-use anteroom_limit_store::lending::{BootClock, Clock, Figures, LeasedCounts, Settings};
-use anteroom_limit_store::shared::{SharedCharge, SharedCounts};
+use anteroom_limit_store::lending::{BootClock, Clock, LeaseStats, LeasedCounts, Settings};
+use anteroom_limit_store::shared::{SharedAcquire, SharedCounts};
 use anteroom_testkit::eventually;
 use anteroom_testkit::redis_server::{RedisServer, Reply};
-use anteroom_valkey::ValkeyLent;
+use anteroom_valkey::ValkeyLeases;
 use futures_util::future::join_all;
 use tokio::time::interval;
 
 const NODES: usize = 4;
-const WINDOW: MicroSpan = MicroSpan::from_secs(4);
+const WINDOW: DurationUs = DurationUs::from_secs(4);
 
 fn counts(server: &RedisServer) -> LeasedCounts {
     let address = ValkeyAddress {
@@ -34,7 +34,7 @@ fn counts(server: &RedisServer) -> LeasedCounts {
         password: None,
         tls: None,
     };
-    let store = ValkeyLent::new(&address, "anteroom").unwrap();
+    let store = ValkeyLeases::new(&address, "anteroom").unwrap();
     LeasedCounts::new(Arc::new(store), Settings::default()).unwrap()
 }
 
@@ -45,13 +45,13 @@ fn log(calls: u32) -> Policy {
 
 /// A call that was admitted some time between these.
 struct Admitted {
-    from: Micros,
-    until: Micros,
+    from: TimestampUs,
+    until: TimestampUs,
 }
 
 /// Calls every few milliseconds until the time is over.
-async fn keep_calling(node: &LeasedCounts, policy: &Policy, until: Micros) -> Vec<Admitted> {
-    let charge = [SharedCharge {
+async fn keep_calling(node: &LeasedCounts, policy: &Policy, until: TimestampUs) -> Vec<Admitted> {
+    let charge = [SharedAcquire {
         limit: "api",
         policy,
         key: CallKey(1),
@@ -74,7 +74,7 @@ async fn keep_calling(node: &LeasedCounts, policy: &Policy, until: Micros) -> Ve
 /// The most calls that were surely admitted in one window.
 fn most_in_a_window(admitted: &[Admitted]) -> usize {
     let begins = admitted.iter().map(|one| one.from);
-    let in_window = |begin: Micros| {
+    let in_window = |begin: TimestampUs| {
         let is_inside = |one: &&Admitted| one.from >= begin && one.until < begin + WINDOW;
         admitted.iter().filter(is_inside).count()
     };
@@ -87,21 +87,21 @@ async fn call_meanwhile(
     policy: &Policy,
     secs: u64,
     happens: impl AsyncFnOnce(&mut RedisServer),
-) -> (Vec<Admitted>, Vec<Figures>) {
+) -> (Vec<Admitted>, Vec<LeaseStats>) {
     let nodes: Vec<LeasedCounts> = (0..NODES).map(|_| counts(server)).collect();
     nodes[0].assume_empty().await.unwrap();
-    let until = BootClock.now() + MicroSpan::from_secs(secs);
+    let until = BootClock.now() + DurationUs::from_secs(secs);
     let calls = nodes
         .iter()
         .flat_map(|node| [node, node])
         .map(|node| keep_calling(node, policy, until));
     let (admitted, ()) = tokio::join!(join_all(calls), happens(server));
-    let figures = nodes.iter().map(LeasedCounts::figures).collect();
-    (admitted.into_iter().flatten().collect(), figures)
+    let stats = nodes.iter().map(LeasedCounts::stats).collect();
+    (admitted.into_iter().flatten().collect(), stats)
 }
 
-fn sum(figures: &[Figures], figure: impl Fn(&Figures) -> u64) -> u64 {
-    figures.iter().map(figure).sum()
+fn sum(stats: &[LeaseStats], figure: impl Fn(&LeaseStats) -> u64) -> u64 {
+    stats.iter().map(figure).sum()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -109,26 +109,26 @@ async fn four_nodes_at_once_keep_the_limit_and_use_most_of_it() {
     let gcra = Gcra::new(Rate::new(1_000, WINDOW).unwrap(), 500).unwrap();
     for policy in [log(1_000), Policy::Gcra(gcra)] {
         let mut server = RedisServer::start().await;
-        let (admitted, figures) = call_meanwhile(&mut server, &policy, 9, async |_| {}).await;
+        let (admitted, stats) = call_meanwhile(&mut server, &policy, 9, async |_| {}).await;
         let most = most_in_a_window(&admitted);
         let promised = policy.most_in_any_window(1);
         assert!(most as u64 <= promised, "{most} of {promised}");
-        let calls = sum(&figures, |one| one.decided_here + one.asked);
+        let calls = sum(&stats, |one| one.decided_here + one.asked);
         println!(
             "{policy:?}: of {calls} calls in 9 s {} admitted, at most {most} in a window of \
              {promised}; \
              {} round trips for 1,000 calls, {} waited, {} conflicts, {} forfeited",
             admitted.len(),
-            sum(&figures, |one| one.round_trips) * 1_000 / calls,
-            sum(&figures, |one| one.asked),
-            sum(&figures, |one| one.conflicts),
-            sum(&figures, Figures::forfeited),
+            sum(&stats, |one| one.round_trips) * 1_000 / calls,
+            sum(&stats, |one| one.asked),
+            sum(&stats, |one| one.conflicts),
+            sum(&stats, LeaseStats::forfeited),
         );
         assert!(!admitted.is_empty());
         if let Policy::SlidingLog(_) = policy {
             // What has been refused for seconds to come is not asked again.
-            let here = sum(&figures, |one| one.decided_here);
-            assert!(here > sum(&figures, |one| one.asked), "{figures:?}");
+            let here = sum(&stats, |one| one.decided_here);
+            assert!(here > sum(&stats, |one| one.asked), "{stats:?}");
         }
     }
 }
@@ -137,7 +137,7 @@ async fn four_nodes_at_once_keep_the_limit_and_use_most_of_it() {
 async fn a_flushed_and_restarted_server_lends_no_more_than_the_limit() {
     let mut server = RedisServer::start().await;
     let policy = log(400);
-    let (admitted, figures) = call_meanwhile(&mut server, &policy, 16, async |server| {
+    let (admitted, stats) = call_meanwhile(&mut server, &policy, 16, async |server| {
         let mut ticks = interval(Duration::from_millis(1_500));
         ticks.tick().await;
         ticks.tick().await;
@@ -148,10 +148,10 @@ async fn a_flushed_and_restarted_server_lends_no_more_than_the_limit() {
     .await;
     let most = most_in_a_window(&admitted);
     assert!(most <= 400, "{most}");
-    assert!(sum(&figures, |one| one.epochs_begun) >= 3, "{figures:?}");
+    assert!(sum(&stats, |one| one.epochs_begun) >= 3, "{stats:?}");
     let node = counts(&server);
     eventually("calls are lent again", async || {
-        let charge = [SharedCharge {
+        let charge = [SharedAcquire {
             limit: "api",
             policy: &policy,
             key: CallKey(1),
@@ -169,7 +169,7 @@ async fn records_of_clients_expire_and_the_epoch_does_not() {
     let node = counts(&server);
     node.assume_empty().await.unwrap();
     let (policy, key) = (log(10), CallKey(0xAB));
-    let charge = SharedCharge {
+    let charge = SharedAcquire {
         limit: "api",
         policy: &policy,
         key,

@@ -4,9 +4,9 @@ use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anteroom_limit::time::MicroSpan;
+use anteroom_limit::time::DurationUs;
 use anteroom_limit_store::lent::step::{Step, Stepped};
-use anteroom_limit_store::lent::{Kept, LentRecords, LentTo, Loaded, Shelf, Swapped, Write};
+use anteroom_limit_store::lent::{Kept, LeaseKey, LeaseRecords, Loaded, Shelf, Swapped, Write};
 use anteroom_limit_store::shared::{BoxFuture, CountsError};
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
@@ -104,11 +104,11 @@ async fn pass(span: Duration) {
     }
 }
 
-fn named(client: LentTo<'_>) -> (String, u128) {
+fn named(client: LeaseKey<'_>) -> (String, u128) {
     (client.limit.to_owned(), client.key.0)
 }
 
-fn writing(write: Write<'_>, keep_for: MicroSpan) -> Writing {
+fn writing(write: Write<'_>, keep_for: DurationUs) -> Writing {
     let (token, value) = (write.token, write.value.to_vec());
     Writing {
         expected: write.expected,
@@ -117,7 +117,7 @@ fn writing(write: Write<'_>, keep_for: MicroSpan) -> Writing {
     }
 }
 
-impl LentRecords for Way {
+impl LeaseRecords for Way {
     fn place(&self) -> &str {
         "the store in memory"
     }
@@ -129,7 +129,7 @@ impl LentRecords for Way {
     fn load<'a>(
         &'a self,
         shelf: Shelf,
-        client: Option<LentTo<'a>>,
+        client: Option<LeaseKey<'a>>,
     ) -> BoxFuture<'a, Result<Loaded, CountsError>> {
         let client = client.map(named);
         Box::pin(self.travel(move |memory| memory.load(shelf, client.as_ref())))
@@ -138,9 +138,9 @@ impl LentRecords for Way {
     fn swap<'a>(
         &'a self,
         shelf: Shelf,
-        client: LentTo<'a>,
+        client: LeaseKey<'a>,
         write: Write<'a>,
-        keep_for: MicroSpan,
+        keep_for: DurationUs,
     ) -> BoxFuture<'a, Result<Swapped, CountsError>> {
         let (client, write) = (named(client), writing(write, keep_for));
         Box::pin(self.travel(move |memory| memory.swap(shelf, Some(client), &write)))
@@ -151,14 +151,14 @@ impl LentRecords for Way {
         shelf: Shelf,
         write: Write<'a>,
     ) -> BoxFuture<'a, Result<Swapped, CountsError>> {
-        let write = writing(write, MicroSpan::ZERO);
+        let write = writing(write, DurationUs::ZERO);
         Box::pin(self.travel(move |memory| memory.swap(shelf, None, &write)))
     }
 
     fn step<'a>(
         &'a self,
         shelf: Shelf,
-        client: LentTo<'a>,
+        client: LeaseKey<'a>,
         step: Step<'a>,
     ) -> Option<BoxFuture<'a, Result<Stepped, CountsError>>> {
         if !self.memory.takes_steps() {

@@ -123,7 +123,7 @@ fn usual() -> Protocols {
     let text = "[[room]]\nname = \"shop\"\norigin = \"http://127.0.0.1:3000\"\n\
                 total_active_users = 200\nnew_users_per_minute = 200\nbypass = []\n";
     let server = Config::parse("test.toml", text).unwrap().config.server;
-    Protocols::new(&server.time_outs, &server.size_limits)
+    Protocols::new(&server.timeouts, &server.size_limits)
 }
 
 /// Serves HTTP/2 on one end of a line; what is at the other end.

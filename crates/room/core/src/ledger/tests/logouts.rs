@@ -2,7 +2,7 @@
 
 use super::*;
 
-const END: Millis = Millis(START.0 + 100_000);
+const END: Timestamp = Timestamp(START.0 + 100_000);
 
 fn logout() -> Revocation {
     Revocation {
@@ -16,7 +16,7 @@ fn logout() -> Revocation {
 struct Two {
     ledger: Ledger,
     nodes: [SyncRequest; 2],
-    now: Millis,
+    now: Timestamp,
 }
 
 impl Two {
@@ -24,7 +24,7 @@ impl Two {
         let mut nodes = [request(1, 1, 0), request(2, 1, 0)];
         nodes[0].row.add_many(END, 2);
         let mut two = Self {
-            ledger: Ledger::first_start(Life(7)),
+            ledger: Ledger::first_start(Incarnation(7)),
             nodes,
             now: START,
         };
@@ -38,7 +38,7 @@ impl Two {
 
     /// A node speaks, and knows from then on what it was answered.
     fn speak(&mut self, index: usize) {
-        self.now = self.now + Span(100);
+        self.now = self.now + DurationMs(100);
         let node = &mut self.nodes[index];
         let ledger = core::mem::take(&mut self.ledger);
         let (ledger, answer) = lent(ledger, node, self.now);
@@ -46,7 +46,7 @@ impl Two {
         node.number += 1;
         node.answered = Some(answer.number);
         node.generation = answer.generation;
-        node.parent = Some(answer.life);
+        node.parent = Some(answer.incarnation);
         node.is_final = false;
         if let Some((version, _)) = answer.revoked {
             (node.revoked_version, node.refuses_through) = (version, version);
@@ -74,7 +74,7 @@ fn a_seat_is_free_when_all_nodes_reject_its_ticket() {
 fn a_seat_is_kept_while_a_silent_node_may_accept_its_ticket() {
     let mut two = Two::new();
     two.speak(0);
-    two.now = START + LEASE_TTL + Span(1_000);
+    two.now = START + LEASE_TTL + DurationMs(1_000);
     two.nodes[0].is_final = true;
     two.nodes[0].generation = None;
     for _ in 0..3 {
@@ -112,13 +112,13 @@ fn an_ended_seat_returns_a_second_later_while_a_process_is_missing() {
             two.ledger.give_up(NodeId(2), START + LEASE_TTL);
         }
         let mut inside_at = |after: u64| {
-            two.now = END + Span(after);
+            two.now = END + DurationMs(after);
             for index in if is_missing { 0..1 } else { 0..2 } {
                 let node = &mut two.nodes[index];
-                (node.closed_through, node.is_final) = (END + Span(after), true);
+                (node.closed_through, node.is_final) = (END + DurationMs(after), true);
                 node.row = SeatRow::default();
                 node.row.add_many(END, 2);
-                two.now = END + Span(after) - Span(100);
+                two.now = END + DurationMs(after) - DurationMs(100);
                 two.speak(index);
             }
             two.ledger.inside()

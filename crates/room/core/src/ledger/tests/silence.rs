@@ -7,7 +7,7 @@ fn a_silent_child_counts_as_full_until_its_longest_seat_ends() {
     let lease_end = START + LEASE_TTL;
     let mut other = request(2, 1, 0);
     other.wants.slots = 20;
-    let (ledger, _) = lent(ten_lent(0), &other, lease_end - Span(1));
+    let (ledger, _) = lent(ten_lent(0), &other, lease_end - DurationMs(1));
     assert_eq!(ledger.phantoms(), 0, "the lease still runs");
     other = SyncRequest {
         number: 2,
@@ -20,7 +20,7 @@ fn a_silent_child_counts_as_full_until_its_longest_seat_ends() {
     let phantoms_end = lease_end + LONGEST;
     other.number = 3;
     other.is_final = true;
-    let (ledger, _) = lent(ledger, &other, phantoms_end - Span(1));
+    let (ledger, _) = lent(ledger, &other, phantoms_end - DurationMs(1));
     assert_eq!(ledger.phantoms(), 10);
     other.number = 4;
     other.generation = Some(3);
@@ -36,7 +36,7 @@ fn a_silent_child_counts_as_full_until_its_longest_seat_ends() {
 #[test]
 fn a_silent_childs_credits_count_for_seats_they_may_have_extended() {
     let ends_at = START + LEASE_TTL + LONGEST;
-    let seat_end = START + Span(5_000);
+    let seat_end = START + DurationMs(5_000);
     for is_alone in [true, false] {
         let mut lost = request(1, 1, 0);
         lost.wants.credits = 100;
@@ -68,12 +68,12 @@ fn a_quiet_childs_queue_holds_nobody_longer_than_the_next_request() {
     quiet.waiting.add(START, 40);
     let (ledger, _) = lent(Ledger::new(), &quiet, START);
     let mut other = request(2, 1, 0);
-    let (ledger, answer) = lent(ledger, &other, START + Span(4_999));
-    assert_eq!((answer.outlook.waiting, ledger.unmet().later), (40, 2));
+    let (ledger, answer) = lent(ledger, &other, START + DurationMs(4_999));
+    assert_eq!((answer.snapshot.waiting, ledger.unmet().later), (40, 2));
     assert!(answer.inherited.is_empty());
     other.number = 2;
     other.generation = Some(2);
-    let (mut ledger, answer) = lent(ledger, &other, START + Span(5_000));
+    let (mut ledger, answer) = lent(ledger, &other, START + DurationMs(5_000));
     // Eight slots were lent to those at its front.
     let left = 40 - ledger.children[&NodeId(1)].held.seats;
     assert_eq!(
@@ -106,7 +106,7 @@ fn a_child_that_speaks_again_does_not_inherit_from_itself() {
             // It is told that its lease is over, and asks anew.
             voided.generation = None;
         }
-        voided.waiting.add(START + Span(1_000), 2);
+        voided.waiting.add(START + DurationMs(1_000), 2);
         let (mut ledger, answer) = lent(ledger, &voided, at);
         assert!(answer.inherited.is_empty(), "{:?}", answer.inherited);
         assert_eq!(ledger.waiting_total(), 42);
@@ -118,17 +118,17 @@ fn a_child_that_speaks_again_does_not_inherit_from_itself() {
 #[test]
 fn admissions_held_by_a_silent_child_count_as_used_in_their_minute() {
     let mut ledger = ten_lent(0);
-    ledger.presume_children_dead(START + Span(1_000));
+    ledger.presume_children_dead(START + DurationMs(1_000));
     assert_eq!(ledger.admitted_in(START.minute()), 10);
     assert_eq!(ledger.admitted_in(START.minute().next()), 0);
 }
 
 #[test]
 fn credits_count_in_full_while_unreported_seats_may_run() {
-    let lending = LendingTerms::default();
+    let lending = LeaseTerms::default();
     let mut lost = request(1, 1, 0);
     lost.wants.credits = 100;
-    let phantoms_of = |ledger: Ledger, at: Millis| {
+    let phantoms_of = |ledger: Ledger, at: Timestamp| {
         let request = SyncRequest {
             sent_at: at,
             closed_through: at,
@@ -146,14 +146,14 @@ fn credits_count_in_full_while_unreported_seats_may_run() {
         ledger.phantoms()
     };
     // A root in its reserve: those inside are counted anew as they are prolonged.
-    let root = Ledger::found_empty(Life(7), lending, START);
+    let root = Ledger::found_empty(Incarnation(7), lending, START);
     assert_eq!(phantoms_of(root, START), 100);
     assert_eq!(phantoms_of(Ledger::new(), START), 0);
     // A data center whose record was lost: the world counts what it had done.
-    let young = Ledger::below_world(Life(7), DataCenterId(1));
+    let young = Ledger::below_root(Incarnation(7), DataCenterId(1));
     assert_eq!(phantoms_of(young.clone(), START), 100);
     let old = Ledger {
-        began_at: Some(START - LEASE_TTL - LONGEST - Span(2_000)),
+        began_at: Some(START - LEASE_TTL - LONGEST - DurationMs(2_000)),
         longest_seat: LONGEST,
         ..young
     };
@@ -161,9 +161,9 @@ fn credits_count_in_full_while_unreported_seats_may_run() {
 }
 
 #[test]
-fn a_late_message_of_the_life_before_does_not_time_the_reserve() {
-    let lending = LendingTerms::default();
-    let sent = |ledger: Ledger, number: u64, parent: Life, at: Millis| {
+fn a_late_message_of_the_incarnation_before_does_not_time_the_reserve() {
+    let lending = LeaseTerms::default();
+    let sent = |ledger: Ledger, number: u64, parent: Incarnation, at: Timestamp| {
         let message = SyncRequest {
             parent: Some(parent),
             sent_at: at,
@@ -173,15 +173,15 @@ fn a_late_message_of_the_life_before_does_not_time_the_reserve() {
         ledger.sync(&message, lending, at).0
     };
     let reserve_of = |ledger: &Ledger| ledger.reserve.expect("it may have lost its memory");
-    let root = Ledger::found_empty(Life(7), lending, START);
+    let root = Ledger::found_empty(Incarnation(7), lending, START);
     // It was on its way for a minute: what was lent meanwhile ends a minute later.
-    let root = sent(root, 1, Life(0), START);
+    let root = sent(root, 1, Incarnation(0), START);
     assert!(!reserve_of(&root).is_timed);
-    let loss = START + Span::from_secs(60);
-    let root = sent(root, 2, Life(7), loss);
+    let loss = START + DurationMs::from_secs(60);
+    let root = sent(root, 2, Incarnation(7), loss);
     let reserve = reserve_of(&root);
     assert_eq!((reserve.is_timed, reserve.began_at), (true, loss));
     assert!(reserve.ends_at >= loss + lending.ttl);
-    let root = sent(root, 3, Life(7), loss + Span(1));
+    let root = sent(root, 3, Incarnation(7), loss + DurationMs(1));
     assert_eq!(reserve_of(&root).began_at, loss);
 }

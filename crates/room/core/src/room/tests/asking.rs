@@ -6,7 +6,7 @@ use super::*;
 fn full(seats: u32) -> Pair {
     let mut pair = Pair::new(Rules {
         session_renewal: false,
-        session_duration: Span(10_000),
+        session_duration: DurationMs(10_000),
         ..rules(seats, 1_000)
     });
     (0..seats).for_each(|_| {
@@ -23,10 +23,10 @@ fn a_called_visitor_asks_when_the_next_seat_comes_free() {
     pair.wait(8_800);
     pair.sync();
     let (ticket, place) = pair.queue(Some(ticket));
-    let free_at = pair.room.outlook.next_free_at;
+    let free_at = pair.room.snapshot.next_free_at;
     let asks_at = pair.now + place.ask_after.expect("it is to ask again");
     assert!(
-        asks_at >= free_at && asks_at < free_at + Span(250),
+        asks_at >= free_at && asks_at < free_at + DurationMs(250),
         "asks at {asks_at:?}, free at {free_at:?}"
     );
     pair.now = free_at;
@@ -46,7 +46,7 @@ fn of_those_who_came_together_first_asks_match_coming_seats() {
     pair.sync();
     pair.wait(900);
     pair.sync();
-    let soon = pair.room.outlook.next_free_at + Span(250);
+    let soon = pair.room.snapshot.next_free_at + DurationMs(250);
     let asks_soon = |pair: &mut Pair, ticket: Ticket| {
         let (_, place) = pair.queue(Some(ticket));
         pair.now + place.ask_after.expect("it is to ask again") <= soon

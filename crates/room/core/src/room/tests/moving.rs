@@ -3,27 +3,27 @@
 use super::*;
 
 /// A ticket with a seat elsewhere, prolonged a while ago, as whoever is inside there has it.
-fn from_elsewhere(now: Millis) -> Ticket {
+fn from_elsewhere(now: Timestamp) -> Ticket {
     let mut seats = Seats::default();
     seats.put(Seat {
         data_center: DataCenterId(2),
-        ends_at: now + Span(15_000),
+        ends_at: now + DurationMs(15_000),
         epoch: Epoch(0),
     });
     Ticket {
         visitor: VisitorId([7; 16]),
-        bucket: START - Span(60_000),
-        last_check_in_at: now - Span(5_000),
-        accepted_at: Some(START - Span(60_000)),
+        bucket: START - DurationMs(60_000),
+        last_check_in_at: now - DurationMs(5_000),
+        accepted_at: Some(START - DurationMs(60_000)),
         is_provisional: false,
         seats,
     }
 }
 
 /// A room of one seat, which is taken until the time that is returned, and somebody who waits.
-fn full() -> (Pair, Millis, Ticket) {
+fn full() -> (Pair, Timestamp, Ticket) {
     let mut pair = Pair::new(Rules {
-        session_duration: Span(12_000),
+        session_duration: DurationMs(12_000),
         ..rules(1, 100)
     });
     let inside = pair.admit();
@@ -36,7 +36,7 @@ fn full() -> (Pair, Millis, Ticket) {
 #[test]
 fn the_next_free_seat_goes_to_a_visitor_inside_elsewhere() {
     let (mut pair, ends_at, waiting) = full();
-    pair.now = ends_at - Span(2_000);
+    pair.now = ends_at - DurationMs(2_000);
     let mover = from_elsewhere(pair.now);
     assert_eq!(pair.check_in(mover), CheckIn::Pass);
     pair.wait(2_500);
@@ -53,7 +53,7 @@ fn the_next_free_seat_goes_to_a_visitor_inside_elsewhere() {
 #[test]
 fn a_seat_is_not_kept_for_ever_for_an_absent_visitor() {
     let (mut pair, ends_at, waiting) = full();
-    pair.now = ends_at - Span(2_000);
+    pair.now = ends_at - DurationMs(2_000);
     let mover = from_elsewhere(pair.now);
     assert_eq!(pair.check_in(mover), CheckIn::Pass);
     pair.wait(7_000);
@@ -66,7 +66,7 @@ fn a_seat_is_not_kept_for_ever_for_an_absent_visitor() {
 #[test]
 fn a_leased_slot_goes_to_the_queue_while_a_mover_is_expected() {
     let mut pair = Pair::new(Rules {
-        session_duration: Span(12_000),
+        session_duration: DurationMs(12_000),
         ..rules(2, 100)
     });
     let inside = pair.admit();
@@ -74,7 +74,7 @@ fn a_leased_slot_goes_to_the_queue_while_a_mover_is_expected() {
     let (waiting, _) = pair.queue(None);
     let (waiting, _) = pair.queue(Some(waiting));
     let ends_at = inside.seats.ends_at().expect("it has a seat");
-    pair.now = ends_at - Span(2_000);
+    pair.now = ends_at - DurationMs(2_000);
     let mover = from_elsewhere(pair.now);
     assert_eq!(pair.check_in(mover), CheckIn::Pass);
     pair.wait(2_500);
@@ -91,7 +91,7 @@ fn a_leased_slot_goes_to_the_queue_while_a_mover_is_expected() {
 #[test]
 fn a_seat_fetched_for_a_mover_is_kept_for_its_next_request() {
     let (mut pair, ends_at, waiting) = full();
-    pair.now = ends_at - Span(200);
+    pair.now = ends_at - DurationMs(200);
     pair.sync();
     let mover = from_elsewhere(pair.now);
     assert_eq!(pair.check_in(mover), CheckIn::Pass);

@@ -5,7 +5,7 @@ use super::*;
 #[test]
 fn whoever_goes_in_before_somebody_who_came_earlier_is_counted() {
     let mut pair = Pair::new(Rules {
-        session_duration: Span(10_000),
+        session_duration: DurationMs(10_000),
         ..rules(2, 100)
     });
     pair.admit();
@@ -26,6 +26,9 @@ fn whoever_goes_in_before_somebody_who_came_earlier_is_counted() {
             pair.visit(Some(ticket));
         }
     }
-    let inversions = pair.room.tally().inversions;
-    assert_eq!((inversions.total(), inversions.largest), (2, Span(3_000)));
+    let inversions = pair.room.counters().inversions;
+    assert_eq!(
+        (inversions.total(), inversions.largest),
+        (2, DurationMs(3_000))
+    );
 }

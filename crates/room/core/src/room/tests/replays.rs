@@ -15,7 +15,7 @@ fn six_parallel_requests_with_one_old_ticket_move_its_seat_once() {
     pair.wait(220_000);
     pair.sync();
     assert_eq!(pair.ledger.inside(), 1, "the first end has passed");
-    assert_eq!(pair.room.tally().renewed, 1);
+    assert_eq!(pair.room.counters().renewed, 1);
 }
 
 #[test]
@@ -47,7 +47,7 @@ fn a_shared_ticket_with_a_seat_elsewhere_takes_one_seat_here() {
     pair.sync();
     let elsewhere = Seat {
         data_center: DataCenterId(9),
-        ends_at: pair.now + Span(300_000),
+        ends_at: pair.now + DurationMs(300_000),
         epoch: Epoch(0),
     };
     ticket.visitor = VisitorId([77; 16]);
@@ -88,9 +88,9 @@ fn near_the_limit_first_seats_are_short_until_the_ticket_returns() {
     });
     let ticket = pair.admit();
     assert!(ticket.is_provisional);
-    assert!(ticket.seats.ends_at().unwrap() <= START + Span(70_000));
+    assert!(ticket.seats.ends_at().unwrap() <= START + DurationMs(70_000));
     pair.wait(1_000);
     let full = pair.renew(ticket);
     assert!(!full.is_provisional);
-    assert!(full.seats.ends_at().unwrap() >= pair.now + Span(300_000));
+    assert!(full.seats.ends_at().unwrap() >= pair.now + DurationMs(300_000));
 }

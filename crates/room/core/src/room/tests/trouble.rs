@@ -9,7 +9,7 @@ fn an_answer_under_way_when_limits_are_lowered_is_void() {
     pair.room.demand.note_missing_slot();
     let request = pair.room.poll_sync(pair.now);
     let ledger = core::mem::take(&mut pair.ledger);
-    let (ledger, reply) = ledger.sync(&request, LendingTerms::default(), pair.now);
+    let (ledger, reply) = ledger.sync(&request, LeaseTerms::default(), pair.now);
     pair.ledger = ledger;
     pair.room.handle_rules(rules(1, 100));
     assert!(!pair.room.handle_reply(reply, pair.now));
@@ -22,7 +22,7 @@ fn after_its_goodbye_a_room_asks_nobody_and_lets_those_inside_pass() {
     let ticket = pair.admit();
     let request = pair.room.poll_goodbye(pair.now);
     let ledger = core::mem::take(&mut pair.ledger);
-    let (_, reply) = ledger.sync(&request, LendingTerms::default(), pair.now);
+    let (_, reply) = ledger.sync(&request, LeaseTerms::default(), pair.now);
     pair.room.handle_reply(reply, pair.now);
     pair.wait(60_000);
     let back = Return {
@@ -62,7 +62,7 @@ fn without_a_parent_nobody_is_admitted_or_prolonged_but_tickets_run_on() {
         may_ask_parent: false,
     };
     assert_eq!(pair.room.handle_check_in(back, pair.now), CheckIn::Pass);
-    assert_eq!(pair.room.tally().passed_unrenewed, 1);
+    assert_eq!(pair.room.counters().passed_unrenewed, 1);
     assert_eq!(pair.room.degraded(pair.now), Some(QueueReason::StoreAway));
 }
 
@@ -80,7 +80,7 @@ fn on_store_failure_admit_lets_everybody_in_and_says_so() {
     };
     let verdict = pair.room.handle_visit(visit, pair.now);
     assert!(matches!(verdict, Verdict::Admit(_)));
-    assert_eq!(pair.room.tally().admitted_outside_limits, 1);
+    assert_eq!(pair.room.counters().admitted_outside_limits, 1);
 }
 
 #[test]
@@ -100,14 +100,14 @@ fn a_longer_session_is_given_only_after_the_parent_knows() {
     let mut pair = Pair::new(rules(10, 100));
     pair.sync();
     pair.room.handle_rules(Rules {
-        session_duration: Span(600_000),
+        session_duration: DurationMs(600_000),
         ..rules(10, 100)
     });
-    assert_eq!(pair.room.seat_terms.session, Span(300_000));
+    assert_eq!(pair.room.seat_terms.session, DurationMs(300_000));
     pair.sync();
-    assert_eq!(pair.room.seat_terms.session, Span(600_000));
+    assert_eq!(pair.room.seat_terms.session, DurationMs(600_000));
     pair.room.handle_rules(rules(10, 100));
-    assert_eq!(pair.room.seat_terms.session, Span(300_000));
+    assert_eq!(pair.room.seat_terms.session, DurationMs(300_000));
 }
 
 /// The parent has the request that names short seats and computes phantom seats with them.
@@ -116,7 +116,7 @@ fn a_shortened_session_stays_short_until_an_answer_allows_more() {
     let mut pair = Pair::new(rules(10, 100));
     pair.sync();
     pair.room.handle_rules(Rules {
-        session_duration: Span(60_000),
+        session_duration: DurationMs(60_000),
         ..rules(10, 100)
     });
     // Its answer is lost.
@@ -124,7 +124,7 @@ fn a_shortened_session_stays_short_until_an_answer_allows_more() {
     pair.room.handle_rules(rules(10, 100));
     assert!(pair.room.seat_terms.longest_seat() <= told);
     pair.sync();
-    assert_eq!(pair.room.seat_terms.session, Span(300_000));
+    assert_eq!(pair.room.seat_terms.session, DurationMs(300_000));
 }
 
 #[test]
@@ -145,7 +145,7 @@ fn a_lost_answer_costs_nothing() {
     for _ in 0..3 {
         let request = pair.room.poll_sync(pair.now);
         let ledger = core::mem::take(&mut pair.ledger);
-        pair.ledger = ledger.sync(&request, LendingTerms::default(), pair.now).0;
+        pair.ledger = ledger.sync(&request, LeaseTerms::default(), pair.now).0;
     }
     pair.admit();
     pair.admit();
@@ -158,7 +158,7 @@ fn an_answer_that_comes_late_is_not_applied() {
     pair.visit(None);
     let request = pair.room.poll_sync(pair.now);
     let ledger = core::mem::take(&mut pair.ledger);
-    let (ledger, late) = ledger.sync(&request, LendingTerms::default(), pair.now);
+    let (ledger, late) = ledger.sync(&request, LeaseTerms::default(), pair.now);
     pair.ledger = ledger;
     pair.sync();
     assert!(!pair.room.handle_reply(late, pair.now));
@@ -173,7 +173,7 @@ fn a_process_started_cut_off_honours_tickets_like_the_dead_one() {
         is_alone: false,
         ..pair.room.identity
     };
-    let check_in = |in_touch_until: Millis| {
+    let check_in = |in_touch_until: Timestamp| {
         let before = Predecessors {
             dead: alloc::vec![NodeId(1)],
             in_touch_until: Some(in_touch_until),
@@ -187,7 +187,10 @@ fn a_process_started_cut_off_honours_tickets_like_the_dead_one() {
         };
         room.handle_check_in(back, START)
     };
-    assert_eq!(check_in(START - FORGOTTEN_AFTER + Span(1)), CheckIn::Pass);
+    assert_eq!(
+        check_in(START - FORGOTTEN_AFTER + DurationMs(1)),
+        CheckIn::Pass
+    );
     assert_eq!(check_in(START - FORGOTTEN_AFTER), CheckIn::Over);
 }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use anteroom_proxy::downstream::drain::{DrainTrigger, drain};
 use anteroom_room::id::VisitorId;
 use anteroom_room::ticket::Seats;
-use anteroom_room::time::Millis;
+use anteroom_room::time::Timestamp;
 
 use super::*;
 
@@ -48,8 +48,8 @@ impl Scene {
     fn begin(&self, visitor: u8) -> Option<Receiver<Bytes>> {
         let ticket = Ticket {
             visitor: VisitorId([visitor; 16]),
-            bucket: Millis(1_000),
-            last_check_in_at: Millis(1_000),
+            bucket: Timestamp(1_000),
+            last_check_in_at: Timestamp(1_000),
             accepted_at: None,
             is_provisional: false,
             seats: Seats::default(),
@@ -115,7 +115,7 @@ async fn silence_is_broken_and_no_stream_grows_old() {
     let at = |after: Duration| u64::try_from(after.as_millis()).unwrap();
     assert!(scene.speak_after(at(start)));
     assert_eq!(heard(&mut events), [push::STILL_HERE]);
-    let is_left = scene.speak_after(at(LIFE + Duration::from_secs(1)));
+    let is_left = scene.speak_after(at(INCARNATION + Duration::from_secs(1)));
     assert!(!is_left);
     assert_eq!(heard(&mut events), [push::END]);
     assert!(events.is_closed());

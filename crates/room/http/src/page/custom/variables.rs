@@ -7,7 +7,7 @@
 use std::cell::OnceCell;
 
 use anteroom_room::decision::QueueReason;
-use anteroom_store::wire::place::PlaceBody;
+use anteroom_store::wire::place::WaitingBody;
 use ramhorns::Content;
 use ramhorns::encoding::Encoder;
 
@@ -75,7 +75,7 @@ pub(super) struct Variables<'a> {
     view: &'a WaitingView<'a>,
     links: Links<'a>,
     after_post: bool,
-    body: OnceCell<PlaceBody>,
+    body: OnceCell<WaitingBody>,
     words: OnceCell<Words>,
 }
 
@@ -217,7 +217,7 @@ impl<'a> Variables<'a> {
                 _ => Value::Unknown,
             },
             "askAfterMs" => optional_number(place.ask_after.map(|span| span.0)),
-            "placeGraceSeconds" => Value::Number(view.place_grace.0 / 1_000),
+            "placeGraceSeconds" => Value::Number(view.position_grace.0 / 1_000),
             "isAfterPost" => Value::Switch(self.after_post),
             "placeUrl" => text(self.links.place),
             "languageUrl" => text(self.links.language),

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use anteroom_room::decision::QueueReason;
 use anteroom_room::rules::QueueingMethod;
-use anteroom_room::time::{Millis, Span};
+use anteroom_room::time::{DurationMs, Timestamp};
 
 use super::*;
 use crate::page::samples::{self, LINKS};
@@ -201,11 +201,11 @@ fn without_script_the_page_reloads_slowly_and_never_in_vain() {
     let mut view = samples::view(QueueReason::Full);
     assert_eq!(reload_secs(&view, false), Some(30));
     assert_eq!(reload_secs(&view, true), Some(60));
-    view.place.ask_after = Some(Span(44_001));
+    view.place.ask_after = Some(DurationMs(44_001));
     assert_eq!(reload_secs(&view, false), Some(45));
-    view.place_grace = Span::from_secs(50);
+    view.position_grace = DurationMs::from_secs(50);
     assert_eq!(reload_secs(&view, false), Some(25));
-    view.place_grace = Span::from_secs(10);
+    view.position_grace = DurationMs::from_secs(10);
     assert_eq!(reload_secs(&view, true), Some(20));
     let once = page(&view, false);
     let head = between(&once, "<head>", "</head>");
@@ -232,12 +232,12 @@ fn a_line_without_a_value_is_hidden() {
 #[test]
 fn extreme_values_still_make_a_page() {
     let mut view = samples::view(QueueReason::NotOpenYet {
-        opens_at: Millis::NEVER,
+        opens_at: Timestamp::NEVER,
     });
-    view.now = Millis::NEVER;
-    view.place.arrived_at = Millis::NEVER;
-    view.place.ask_after = Some(Span(u64::MAX));
-    view.place_grace = Span(u64::MAX);
+    view.now = Timestamp::NEVER;
+    view.place.arrived_at = Timestamp::NEVER;
+    view.place.ask_after = Some(DurationMs(u64::MAX));
+    view.position_grace = DurationMs(u64::MAX);
     view.place.people_ahead = Some(u32::MAX);
     assert!(page(&view, true).trim_end().ends_with("</html>"));
 }

@@ -2,7 +2,7 @@
 
 use anteroom_config::language::Language;
 use anteroom_room::decision::WaitRange;
-use anteroom_room::time::{Millis, Span};
+use anteroom_room::time::{DurationMs, Timestamp};
 
 use super::*;
 use crate::page::samples;
@@ -70,9 +70,9 @@ fn the_title_begins_with_the_number_and_a_known_zero_is_said() {
 fn an_estimate_is_a_range_that_starts_like_a_sentence() {
     let mut view = samples::view(QueueReason::NotYourTurn);
     view.place.wait = Some(WaitRange {
-        low: Span::from_secs(20),
-        middle: Span::from_secs(60),
-        high: Span::from_secs(300),
+        low: DurationMs::from_secs(20),
+        middle: DurationMs::from_secs(60),
+        high: DurationMs::from_secs(300),
     });
     assert_eq!(Words::of(&view).wait.as_deref(), Some("Up to 5 minutes"));
 }
@@ -160,7 +160,7 @@ fn the_countdown_stands_apart_from_the_estimate() {
 
 #[test]
 fn a_time_that_never_comes_is_not_printed() {
-    let never = Millis::NEVER;
+    let never = Timestamp::NEVER;
     for reason in [
         QueueReason::NotOpenYet { opens_at: never },
         QueueReason::Recovering { reopens_at: never },

@@ -2,7 +2,7 @@
 
 use crate::page::samples;
 use anteroom_room::decision::QueueReason;
-use anteroom_room::time::Span;
+use anteroom_room::time::DurationMs;
 use http::header::LOCATION;
 use serde_json::Value;
 
@@ -162,8 +162,8 @@ const SPOTS: [&str; 5] = [
 
 #[test]
 fn a_requested_path_puts_no_script_or_site_into_a_page() {
-    for spot in SPOTS {
-        let template = CustomPage::new(spot).unwrap();
+    for location in SPOTS {
+        let template = CustomPage::new(location).unwrap();
         let check = |target: &str, expected: &str| {
             let look = Look {
                 template: Some(&template),
@@ -172,7 +172,7 @@ fn a_requested_path_puts_no_script_or_site_into_a_page() {
             let view = samples::view(QueueReason::Full);
             let page = super::respond(&view, answer(RequestKind::Page), look);
             let page = std::str::from_utf8(page.body()).unwrap();
-            let (before, after) = spot.split_once('{').unwrap();
+            let (before, after) = location.split_once('{').unwrap();
             let after = after.trim_start_matches(|c: char| c != '}');
             let after = after.trim_start_matches('}');
             assert_eq!(page, format!("{before}{expected}{after}"), "{target}");
@@ -222,7 +222,7 @@ fn head_has_the_length_of_the_page_and_no_body() {
 #[test]
 fn retry_after_is_never_zero() {
     let mut view = samples::view(QueueReason::Full);
-    view.place.ask_after = Some(Span(0));
+    view.place.ask_after = Some(DurationMs(0));
     assert_eq!(retry_after(&view), 1);
 }
 

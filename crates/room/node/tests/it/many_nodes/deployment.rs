@@ -9,8 +9,8 @@ use std::time::Duration;
 use anteroom_config::Config;
 use anteroom_node::{Arrival, Intent, Node, NodeClock, NodeSettings, Outcome, RoomHandle, Stores};
 use anteroom_room::hash::LotteryKey;
-use anteroom_room::id::{BirthId, VisitorId};
-use anteroom_room::time::{Millis, Minute};
+use anteroom_room::id::{DeploymentId, VisitorId};
+use anteroom_room::time::{Minute, Timestamp};
 use anteroom_store::memory::Memory;
 use anteroom_store::{Clock, Membership, Store, join};
 use tokio::time::Instant;
@@ -18,7 +18,7 @@ use tokio::time::Instant;
 /// 2023-09-11T11:45:00Z: the first millisecond of a minute.
 const START: u64 = 1_694_432_700_000;
 
-/// One way between a data center and the world's store.
+/// One way between a data center and the global store.
 pub(crate) const FAR: Duration = Duration::from_millis(35);
 /// One way between a node and its data center's store.
 pub(crate) const NEAR: Duration = Duration::from_micros(100);
@@ -34,16 +34,16 @@ impl VirtualClock {
 }
 
 impl Clock for VirtualClock {
-    fn now(&self) -> Millis {
+    fn now(&self) -> Timestamp {
         let elapsed = self.0.elapsed().as_millis();
-        Millis(START + u64::try_from(elapsed).unwrap())
+        Timestamp(START + u64::try_from(elapsed).unwrap())
     }
 
-    fn never_before(&self, _at: Millis) {}
+    fn never_before(&self, _at: Timestamp) {}
 }
 
 impl NodeClock for VirtualClock {
-    fn wall(&self) -> Millis {
+    fn wall(&self) -> Timestamp {
         self.now()
     }
 
@@ -62,7 +62,7 @@ pub(crate) struct Rules {
 /// Everything.
 pub(crate) struct Deployment {
     pub(crate) clock: Arc<VirtualClock>,
-    /// One for each data center; the world's alone if there is one level.
+    /// One for each data center; the root's alone if there is one level.
     pub(crate) locals: Vec<Memory>,
     pub(crate) world: Memory,
     pub(crate) nodes: Vec<Arc<Node>>,
@@ -103,7 +103,7 @@ impl Deployment {
         let world = Memory::new(Arc::clone(&clock) as Arc<dyn Clock>);
         let membership = Membership {
             deployment: anteroom_store::Deployment {
-                birth: BirthId(7),
+                birth: DeploymentId(7),
                 lottery_key: LotteryKey([9; 16]),
             },
             ticket_keys: vec![[1; 32]],
@@ -133,7 +133,7 @@ impl Deployment {
         let stores = match self.locals.get(data_center) {
             Some(local) => Stores::TwoLevels {
                 local: Arc::new(local.clone()),
-                world,
+                global: world,
             },
             None => Stores::Shared(world),
         };
@@ -207,7 +207,7 @@ pub(crate) async fn ask(room: &RoomHandle, cookie: Option<&str>) -> Outcome {
 /// What an origin can tell: who came through, until when, and when each was let in.
 #[derive(Default)]
 pub(crate) struct Judge {
-    ends: BTreeMap<VisitorId, Millis>,
+    ends: BTreeMap<VisitorId, Timestamp>,
     admitted: BTreeMap<Minute, u32>,
     pub(crate) inside_max: usize,
     pub(crate) admitted_total: u32,
@@ -219,7 +219,7 @@ impl Judge {
         &mut self,
         outcome: Outcome,
         cookie: Option<String>,
-        now: Millis,
+        now: Timestamp,
     ) -> Option<String> {
         match outcome {
             Outcome::Pass(pass) => {
@@ -240,7 +240,7 @@ impl Judge {
     }
 
     /// Who is inside.
-    pub(crate) fn inside(&self, now: Millis) -> usize {
+    pub(crate) fn inside(&self, now: Timestamp) -> usize {
         self.ends.values().filter(|end| **end > now).count()
     }
 

@@ -3,13 +3,13 @@
 //! What the ledger knows of itself is in [`record`](super::record).
 
 use anteroom_room::id::{DataCenterId, NodeId};
-use anteroom_room::ledger::{Child, Departed};
-use anteroom_room::sync::{Held, Used, Wants};
-use anteroom_room::time::{Millis, Minute, Span};
+use anteroom_room::ledger::{Child, DepartedChild};
+use anteroom_room::sync::{LeaseBalance, LeaseDemand, LeaseUsage};
+use anteroom_room::time::{DurationMs, Minute, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::parts::{
-    TermsRecord, minutes_in, minutes_out, row_in, row_out, waiting_in, waiting_out,
+    RoomFactsRecord, minutes_in, minutes_out, row_in, row_out, waiting_in, waiting_out,
 };
 
 #[derive(Serialize, Deserialize)]
@@ -19,7 +19,7 @@ pub(super) struct ChildRecord {
     data_center: u32,
     generation: u32,
     number: u64,
-    held: HeldRecord,
+    held: LeaseBalanceRecord,
     used_seats: u64,
     used_credits: u64,
     ends_at: u64,
@@ -41,12 +41,12 @@ pub(super) struct ChildRecord {
     wants_kept: u32,
     wants_credits: u32,
     refuses_through: u64,
-    terms: TermsRecord,
+    terms: RoomFactsRecord,
     terms_version: u32,
 }
 
 #[derive(Serialize, Deserialize)]
-pub(super) struct HeldRecord {
+pub(super) struct LeaseBalanceRecord {
     seats: u32,
     admissions: u32,
     ahead: u32,
@@ -55,7 +55,7 @@ pub(super) struct HeldRecord {
 }
 
 #[derive(Serialize, Deserialize)]
-pub(super) struct DepartedRecord {
+pub(super) struct DepartedChildRecord {
     node: u64,
     data_center: u32,
     generation: u32,
@@ -66,8 +66,8 @@ pub(super) struct DepartedRecord {
     admitted: Vec<(u64, u32)>,
 }
 
-impl From<Held> for HeldRecord {
-    fn from(held: Held) -> Self {
+impl From<LeaseBalance> for LeaseBalanceRecord {
+    fn from(held: LeaseBalance) -> Self {
         Self {
             seats: held.seats,
             admissions: held.admissions,
@@ -78,8 +78,8 @@ impl From<Held> for HeldRecord {
     }
 }
 
-impl From<HeldRecord> for Held {
-    fn from(record: HeldRecord) -> Self {
+impl From<LeaseBalanceRecord> for LeaseBalance {
+    fn from(record: LeaseBalanceRecord) -> Self {
         Self {
             seats: record.seats,
             admissions: record.admissions,
@@ -134,23 +134,23 @@ impl From<ChildRecord> for Child {
             generation: record.generation,
             number: record.number,
             held: record.held.into(),
-            used: Used {
+            used: LeaseUsage {
                 seats: record.used_seats,
                 credits: record.used_credits,
             },
-            ends_at: Millis(record.ends_at),
-            quiet_at: Millis(record.quiet_at),
-            ends_there_at: Millis(record.ends_there_at),
-            longest_seat: Span(record.longest_seat),
+            ends_at: Timestamp(record.ends_at),
+            quiet_at: Timestamp(record.quiet_at),
+            ends_there_at: Timestamp(record.ends_there_at),
+            longest_seat: DurationMs(record.longest_seat),
             row: row_in(record.row),
             admitted: minutes_in(record.admitted),
-            closed_through: Millis(record.closed_through),
-            sent_at: Millis(record.sent_at),
+            closed_through: Timestamp(record.closed_through),
+            sent_at: Timestamp(record.sent_at),
             is_clock_trusted: record.is_clock_trusted,
             nodes: record.nodes,
             waiting: waiting_in(record.waiting),
             handed: waiting_in(record.handed),
-            wants: Wants {
+            wants: LeaseDemand {
                 slots: record.wants_slots,
                 ahead: record.wants_ahead,
                 first: record.wants_first,
@@ -165,8 +165,8 @@ impl From<ChildRecord> for Child {
     }
 }
 
-impl From<&Departed> for DepartedRecord {
-    fn from(gone: &Departed) -> Self {
+impl From<&DepartedChild> for DepartedChildRecord {
+    fn from(gone: &DepartedChild) -> Self {
         Self {
             node: gone.node.0,
             data_center: gone.data_center.0,
@@ -180,8 +180,8 @@ impl From<&Departed> for DepartedRecord {
     }
 }
 
-impl From<DepartedRecord> for Departed {
-    fn from(record: DepartedRecord) -> Self {
+impl From<DepartedChildRecord> for DepartedChild {
+    fn from(record: DepartedChildRecord) -> Self {
         Self {
             node: NodeId(record.node),
             data_center: DataCenterId(record.data_center),
@@ -189,7 +189,7 @@ impl From<DepartedRecord> for Departed {
             number: record.number,
             row: row_in(record.row),
             phantoms: record.phantoms,
-            ends_at: Millis(record.ends_at),
+            ends_at: Timestamp(record.ends_at),
             admitted: minutes_in(record.admitted),
         }
     }

@@ -3,8 +3,8 @@
 use anteroom_room::id::VisitorId;
 use anteroom_room::rules::Limits;
 use anteroom_room::seats::SeatRow;
-use anteroom_room::sync::{Revocation, Terms};
-use anteroom_room::time::{Millis, Minute, Span};
+use anteroom_room::sync::{Revocation, RoomFacts};
+use anteroom_room::time::{DurationMs, Minute, Timestamp};
 use anteroom_room::watermark::WaitingCounts;
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 pub(super) const NONE: u64 = 0;
 
 #[derive(Serialize, Deserialize)]
-pub(super) struct TermsRecord {
+pub(super) struct RoomFactsRecord {
     total_active_users: u32,
     new_users_per_minute: u32,
     longest_seat: u64,
@@ -33,7 +33,7 @@ pub(super) fn row_out(row: &SeatRow) -> Vec<(u64, i64)> {
 
 pub(super) fn row_in(row: Vec<(u64, i64)>) -> SeatRow {
     row.into_iter()
-        .map(|(end, count)| (Millis(end), count))
+        .map(|(end, count)| (Timestamp(end), count))
         .collect()
 }
 
@@ -44,7 +44,7 @@ pub(super) fn waiting_out(counts: &WaitingCounts) -> Vec<(u64, u32)> {
 pub(super) fn waiting_in(counts: Vec<(u64, u32)>) -> WaitingCounts {
     counts
         .into_iter()
-        .map(|(rank, count)| (Millis(rank), count))
+        .map(|(rank, count)| (Timestamp(rank), count))
         .collect()
 }
 
@@ -62,8 +62,8 @@ pub(super) fn minutes_in(minutes: Vec<(u64, u32)>) -> Vec<(Minute, u32)> {
         .collect()
 }
 
-impl From<Terms> for TermsRecord {
-    fn from(terms: Terms) -> Self {
+impl From<RoomFacts> for RoomFactsRecord {
+    fn from(terms: RoomFacts) -> Self {
         Self {
             total_active_users: terms.limits.total_active_users,
             new_users_per_minute: terms.limits.new_users_per_minute,
@@ -74,14 +74,14 @@ impl From<Terms> for TermsRecord {
     }
 }
 
-impl From<TermsRecord> for Terms {
-    fn from(record: TermsRecord) -> Self {
+impl From<RoomFactsRecord> for RoomFacts {
+    fn from(record: RoomFactsRecord) -> Self {
         Self {
             limits: Limits {
                 total_active_users: record.total_active_users,
                 new_users_per_minute: record.new_users_per_minute,
             },
-            longest_seat: Span(record.longest_seat),
+            longest_seat: DurationMs(record.longest_seat),
             pacing: record.pacing,
             needs_traffic: record.needs_traffic,
         }
@@ -92,7 +92,7 @@ impl From<Revocation> for RevocationRecord {
     fn from(entry: Revocation) -> Self {
         Self {
             visitor: entry.visitor.0,
-            seat_ends_at: entry.seat_ends_at.unwrap_or(Millis(NONE)).0,
+            seat_ends_at: entry.seat_ends_at.unwrap_or(Timestamp(NONE)).0,
             until: entry.until.0,
         }
     }
@@ -102,8 +102,9 @@ impl From<RevocationRecord> for Revocation {
     fn from(record: RevocationRecord) -> Self {
         Self {
             visitor: VisitorId(record.visitor),
-            seat_ends_at: Some(Millis(record.seat_ends_at)).filter(|end| *end != Millis(NONE)),
-            until: Millis(record.until),
+            seat_ends_at: Some(Timestamp(record.seat_ends_at))
+                .filter(|end| *end != Timestamp(NONE)),
+            until: Timestamp(record.until),
         }
     }
 }

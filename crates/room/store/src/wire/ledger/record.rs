@@ -7,37 +7,38 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use anteroom_room::id::{DataCenterId, Life, NodeId, VisitorId};
+use anteroom_room::id::{DataCenterId, Incarnation, NodeId, VisitorId};
 use anteroom_room::ledger::{
-    Child, Departed, Group, LedgerParts, LeftWaiting, Logouts, Reserve, RevokedList, Unfreed,
+    Child, DepartedChild, Group, LedgerParts, Logouts, OrphanedWaiting, Reserve, RevokedList,
+    UnreleasedSeat,
 };
-use anteroom_room::sync::{Revocation, Terms};
-use anteroom_room::time::{Millis, Span};
+use anteroom_room::sync::{Revocation, RoomFacts};
+use anteroom_room::time::{DurationMs, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use super::children::{ChildRecord, DepartedRecord};
+use super::children::{ChildRecord, DepartedChildRecord};
 use super::parts::{
-    NONE, RevocationRecord, TermsRecord, minutes_in, row_in, row_out, waiting_in, waiting_out,
+    NONE, RevocationRecord, RoomFactsRecord, minutes_in, row_in, row_out, waiting_in, waiting_out,
 };
 use super::upstream::UpstreamRecord;
 
 #[derive(Serialize, Deserialize)]
 pub(super) struct LedgerRecord {
-    life: u64,
+    incarnation: u64,
     upstream: Option<UpstreamRecord>,
     reserve: Option<ReserveRecord>,
     has_reserved: bool,
-    terms: Option<TermsRecord>,
+    terms: Option<RoomFactsRecord>,
     terms_version: u32,
     longest_seat: u64,
     generation: u32,
     children: Vec<ChildRecord>,
-    departed: Vec<DepartedRecord>,
+    departed: Vec<DepartedChildRecord>,
     groups: Vec<GroupRecord>,
     settled_minutes: Vec<(u64, u32)>,
     revoked_version: u64,
     revoked: Vec<(RevocationRecord, u64)>,
-    unfreed: Vec<UnfreedRecord>,
+    unfreed: Vec<UnreleasedSeatRecord>,
     refused_through: u64,
     heed_until: u64,
     missing: Vec<(u64, u64)>,
@@ -66,7 +67,7 @@ struct GroupRecord {
 }
 
 #[derive(Serialize, Deserialize)]
-struct UnfreedRecord {
+struct UnreleasedSeatRecord {
     visitor: [u8; 16],
     data_center: u32,
     seat_ends_at: u64,
@@ -78,10 +79,10 @@ fn missing_out(logouts: &Logouts) -> Vec<(u64, u64)> {
     missing.map(|(node, until)| (node.0, until.0)).collect()
 }
 
-fn missing_in(missing: Vec<(u64, u64)>) -> BTreeMap<NodeId, Millis> {
+fn missing_in(missing: Vec<(u64, u64)>) -> BTreeMap<NodeId, Timestamp> {
     let missing = missing.into_iter();
     missing
-        .map(|(node, until)| (NodeId(node), Millis(until)))
+        .map(|(node, until)| (NodeId(node), Timestamp(until)))
         .collect()
 }
 
@@ -91,30 +92,34 @@ impl From<LedgerParts<'_>> for LedgerRecord {
         let revoked = parts.revoked.iter();
         let unfreed = parts.logouts.unfreed.iter();
         Self {
-            life: parts.life.0,
+            incarnation: parts.incarnation.0,
             upstream: parts.upstream.as_deref().map(UpstreamRecord::from),
             reserve: parts.reserve.map(ReserveRecord::from),
             has_reserved: parts.has_reserved,
-            terms: parts.terms.map(TermsRecord::from),
+            terms: parts.terms.map(RoomFactsRecord::from),
             terms_version: parts.terms_version,
             longest_seat: parts.longest_seat.0,
             generation: parts.generation,
             children: parts.children.iter().map(ChildRecord::from).collect(),
-            departed: parts.departed.iter().map(DepartedRecord::from).collect(),
+            departed: parts
+                .departed
+                .iter()
+                .map(DepartedChildRecord::from)
+                .collect(),
             groups: parts.groups.iter().map(GroupRecord::from).collect(),
             settled_minutes: settled_minutes.map(|(m, &n)| (m.0, n)).collect(),
             revoked_version: parts.revoked.version(),
             revoked: revoked
                 .map(|(entry, came_at)| (RevocationRecord::from(entry), came_at))
                 .collect(),
-            unfreed: unfreed.map(UnfreedRecord::from).collect(),
+            unfreed: unfreed.map(UnreleasedSeatRecord::from).collect(),
             refused_through: parts.logouts.refused_through,
             heed_until: parts.logouts.heed_until.0,
             missing: missing_out(&parts.logouts),
             left_waiting: waiting_out(&parts.left_waiting.counts),
             left_waiting_until: parts.left_waiting.until.0,
             heard_at: parts.heard_at.0,
-            began_at: parts.began_at.unwrap_or(Millis(NONE)).0,
+            began_at: parts.began_at.unwrap_or(Timestamp(NONE)).0,
             as_of: parts.as_of.0,
         }
     }
@@ -127,18 +132,18 @@ impl From<LedgerRecord> for LedgerParts<'static> {
         let groups = record.groups.into_iter();
         let groups = groups.map(|group| (DataCenterId(group.data_center), Group::from(group)));
         let settled_minutes = minutes_in(record.settled_minutes).into_iter();
-        let departed = record.departed.into_iter().map(Departed::from);
+        let departed = record.departed.into_iter().map(DepartedChild::from);
         let revoked = record.revoked.into_iter();
         let revoked = revoked.map(|(entry, came_at)| (Revocation::from(entry), came_at));
-        let unfreed = record.unfreed.into_iter().map(Unfreed::from);
+        let unfreed = record.unfreed.into_iter().map(UnreleasedSeat::from);
         Self {
-            life: Life(record.life),
+            incarnation: Incarnation(record.incarnation),
             upstream: record.upstream.map(|upstream| Cow::Owned(upstream.into())),
             reserve: record.reserve.map(Reserve::from),
             has_reserved: record.has_reserved,
-            terms: record.terms.map(Terms::from),
+            terms: record.terms.map(RoomFacts::from),
             terms_version: record.terms_version,
-            longest_seat: Span(record.longest_seat),
+            longest_seat: DurationMs(record.longest_seat),
             generation: record.generation,
             children: Cow::Owned(children.collect()),
             departed: Cow::Owned(departed.collect()),
@@ -148,22 +153,22 @@ impl From<LedgerRecord> for LedgerParts<'static> {
             logouts: Cow::Owned(Logouts {
                 unfreed: unfreed.collect(),
                 refused_through: record.refused_through,
-                heed_until: Millis(record.heed_until),
+                heed_until: Timestamp(record.heed_until),
                 missing: missing_in(record.missing),
             }),
-            left_waiting: Cow::Owned(LeftWaiting {
+            left_waiting: Cow::Owned(OrphanedWaiting {
                 counts: waiting_in(record.left_waiting),
-                until: Millis(record.left_waiting_until),
+                until: Timestamp(record.left_waiting_until),
             }),
-            heard_at: Millis(record.heard_at),
-            began_at: Some(Millis(record.began_at)).filter(|at| *at != Millis(NONE)),
-            as_of: Millis(record.as_of),
+            heard_at: Timestamp(record.heard_at),
+            began_at: Some(Timestamp(record.began_at)).filter(|at| *at != Timestamp(NONE)),
+            as_of: Timestamp(record.as_of),
         }
     }
 }
 
-impl From<&Unfreed> for UnfreedRecord {
-    fn from(seat: &Unfreed) -> Self {
+impl From<&UnreleasedSeat> for UnreleasedSeatRecord {
+    fn from(seat: &UnreleasedSeat) -> Self {
         Self {
             visitor: seat.visitor.0,
             data_center: seat.data_center.0,
@@ -173,12 +178,12 @@ impl From<&Unfreed> for UnfreedRecord {
     }
 }
 
-impl From<UnfreedRecord> for Unfreed {
-    fn from(record: UnfreedRecord) -> Self {
+impl From<UnreleasedSeatRecord> for UnreleasedSeat {
+    fn from(record: UnreleasedSeatRecord) -> Self {
         Self {
             visitor: VisitorId(record.visitor),
             data_center: DataCenterId(record.data_center),
-            seat_ends_at: Millis(record.seat_ends_at),
+            seat_ends_at: Timestamp(record.seat_ends_at),
             listed_at: Some(record.listed_at).filter(|version| *version != NONE),
         }
     }
@@ -199,11 +204,11 @@ impl From<Reserve> for ReserveRecord {
 impl From<ReserveRecord> for Reserve {
     fn from(record: ReserveRecord) -> Self {
         Self {
-            began_at: Millis(record.began_at),
+            began_at: Timestamp(record.began_at),
             is_timed: record.is_timed,
-            ttl: Span(record.ttl),
+            ttl: DurationMs(record.ttl),
             is_certain: record.is_certain,
-            ends_at: Millis(record.ends_at),
+            ends_at: Timestamp(record.ends_at),
         }
     }
 }
@@ -222,8 +227,8 @@ impl From<(&DataCenterId, &Group)> for GroupRecord {
 impl From<GroupRecord> for Group {
     fn from(record: GroupRecord) -> Self {
         Self {
-            ready_through: Millis(record.ready_through),
-            closed_through: Millis(record.closed_through),
+            ready_through: Timestamp(record.ready_through),
+            closed_through: Timestamp(record.closed_through),
             settled: row_in(record.settled),
         }
     }

@@ -2,33 +2,34 @@
 
 use std::borrow::Cow;
 
-use anteroom_room::id::{DataCenterId, Epoch, Life, NodeId, VisitorId};
+use anteroom_room::id::{DataCenterId, Epoch, Incarnation, NodeId, VisitorId};
 use anteroom_room::lease::{Lease, LeaseParts, Pending};
 use anteroom_room::ledger::{
-    Child, Departed, Group, LedgerParts, Logouts, Reserve, RevokedList, Unfreed, UpstreamDemand,
+    Child, DepartedChild, Group, LedgerParts, Logouts, Reserve, RevokedList, UnreleasedSeat,
+    UpstreamDemand,
 };
 use anteroom_room::rules::Limits;
 use anteroom_room::seats::SeatRow;
-use anteroom_room::sync::{Held, Outlook, Revocation, Terms, Used, Wants};
-use anteroom_room::time::{Millis, Minute, Span};
+use anteroom_room::sync::{LeaseBalance, LeaseDemand, LeaseUsage, Revocation, RoomFacts, Snapshot};
+use anteroom_room::time::{DurationMs, Minute, Timestamp};
 use anteroom_room::watermark::Watermark;
 
 use super::*;
 
-fn terms() -> Terms {
-    Terms {
+fn terms() -> RoomFacts {
+    RoomFacts {
         limits: Limits {
             total_active_users: 200,
             new_users_per_minute: 100,
         },
-        longest_seat: Span(310_000),
+        longest_seat: DurationMs(310_000),
         pacing: true,
         needs_traffic: true,
     }
 }
 
 fn row() -> SeatRow {
-    [(Millis(70_000), 3), (Millis(75_000), -1)]
+    [(Timestamp(70_000), 3), (Timestamp(75_000), -1)]
         .into_iter()
         .collect()
 }
@@ -39,31 +40,31 @@ fn child() -> Child {
         data_center: DataCenterId(7),
         generation: 5,
         number: 77,
-        held: Held {
+        held: LeaseBalance {
             seats: 1,
             admissions: 2,
             ahead: 9,
             minute: Minute(3),
             credits: 4,
         },
-        used: Used {
+        used: LeaseUsage {
             seats: 12,
             credits: 13,
         },
-        ends_at: Millis(10_000),
-        quiet_at: Millis(8),
+        ends_at: Timestamp(10_000),
+        quiet_at: Timestamp(8),
         refuses_through: 7,
-        ends_there_at: Millis(10_001),
-        longest_seat: Span(310_000),
+        ends_there_at: Timestamp(10_001),
+        longest_seat: DurationMs(310_000),
         row: row(),
         admitted: vec![(Minute(3), 4)],
-        closed_through: Millis(60_000),
-        sent_at: Millis(60_001),
+        closed_through: Timestamp(60_000),
+        sent_at: Timestamp(60_001),
         is_clock_trusted: true,
         nodes: 3,
-        waiting: [(Millis(1_000), 9)].into(),
-        handed: [(Millis(500), 2)].into(),
-        wants: Wants {
+        waiting: [(Timestamp(1_000), 9)].into(),
+        handed: [(Timestamp(500), 2)].into(),
+        wants: LeaseDemand {
             ahead: 21,
             slots: 7,
             credits: 8,
@@ -76,15 +77,15 @@ fn child() -> Child {
     }
 }
 
-fn departed() -> Departed {
-    Departed {
+fn departed() -> DepartedChild {
+    DepartedChild {
         node: NodeId(1),
         data_center: DataCenterId(7),
         generation: 4,
         number: 3,
         row: row(),
         phantoms: 6,
-        ends_at: Millis(80_000),
+        ends_at: Timestamp(80_000),
         admitted: vec![(Minute(2), 1)],
     }
 }
@@ -93,97 +94,97 @@ fn departed() -> Departed {
 fn full() -> Ledger {
     let empty = Ledger::new();
     let mut parts = empty.to_parts();
-    parts.life = Life(1 << 40);
+    parts.incarnation = Incarnation(1 << 40);
     parts.reserve = Some(Reserve {
-        began_at: Millis(8),
+        began_at: Timestamp(8),
         is_timed: true,
-        ttl: Span(10_000),
+        ttl: DurationMs(10_000),
         is_certain: true,
-        ends_at: Millis(9),
+        ends_at: Timestamp(9),
     });
     parts.has_reserved = true;
-    parts.heard_at = Millis(64_000);
+    parts.heard_at = Timestamp(64_000);
     parts.terms = Some(terms());
     parts.terms_version = 3;
-    parts.longest_seat = Span(310_000);
+    parts.longest_seat = DurationMs(310_000);
     parts.generation = 5;
     parts.children.to_mut().insert(NodeId(u64::MAX), child());
     parts.departed.to_mut().push(departed());
     let group = Group {
-        ready_through: Millis(61_000),
-        closed_through: Millis(60_000),
+        ready_through: Timestamp(61_000),
+        closed_through: Timestamp(60_000),
         settled: row(),
     };
     parts.groups.to_mut().insert(DataCenterId(7), group);
     parts.settled_minutes.to_mut().insert(Minute(1), 11);
     let entry = Revocation {
         visitor: VisitorId([3; 16]),
-        seat_ends_at: Some(Millis(70_000)),
-        until: Millis(90_000),
+        seat_ends_at: Some(Timestamp(70_000)),
+        until: Timestamp(90_000),
     };
     parts.revoked = Cow::Owned(RevokedList::from_parts(8, [(entry, 7)]));
     parts.logouts = Cow::Owned(Logouts {
-        unfreed: vec![Unfreed {
+        unfreed: vec![UnreleasedSeat {
             visitor: VisitorId([3; 16]),
             data_center: DataCenterId(7),
-            seat_ends_at: Millis(70_000),
+            seat_ends_at: Timestamp(70_000),
             listed_at: Some(8),
         }],
         refused_through: 6,
-        missing: [(NodeId(8), Millis(9))].into(),
-        heed_until: Millis(66_000),
+        missing: [(NodeId(8), Timestamp(9))].into(),
+        heed_until: Timestamp(66_000),
     });
     let left_waiting = parts.left_waiting.to_mut();
-    left_waiting.counts.add(Millis(2_000), 5);
-    left_waiting.until = Millis(120_000);
-    parts.as_of = Millis(65_000);
+    left_waiting.counts.add(Timestamp(2_000), 5);
+    left_waiting.until = Timestamp(120_000);
+    parts.as_of = Timestamp(65_000);
     Ledger::from_parts(parts).unwrap()
 }
 
 /// The ledger of a data center in which no field has its default but the reserve, which only the
 /// root holds.
-fn below_world() -> Ledger {
+fn below_root() -> Ledger {
     let ledger = full();
-    let empty = Ledger::below_world(Life(1 << 40), DataCenterId(7));
+    let empty = Ledger::below_root(Incarnation(1 << 40), DataCenterId(7));
     let mut upstream = empty.upstream().unwrap().clone();
     upstream.lease = Lease::from_parts(LeaseParts {
         generation: Some(3),
-        held: Held {
+        held: LeaseBalance {
             seats: 5,
             admissions: 6,
             ahead: 10,
             minute: Minute(7),
             credits: 8,
         },
-        ends_at: Millis(600_000),
-        longest_seat: Span(310_000),
+        ends_at: Timestamp(600_000),
+        longest_seat: DurationMs(310_000),
         newest: 44,
         pending: Some(Pending {
             number: 44,
-            sent_at: Millis(64_000),
+            sent_at: Timestamp(64_000),
         }),
     });
-    upstream.parent = Some(Life(1 << 50));
+    upstream.parent = Some(Incarnation(1 << 50));
     upstream.is_read_under_parent = true;
     upstream.answered = Some(43);
-    upstream.used = Used {
+    upstream.used = LeaseUsage {
         seats: 100,
         credits: 200,
     };
-    upstream.outlook = Outlook {
-        as_of: Millis(63_000),
-        watermark: Watermark::UpTo(Millis(50_000)),
+    upstream.snapshot = Snapshot {
+        as_of: Timestamp(63_000),
+        watermark: Watermark::UpTo(Timestamp(50_000)),
         admitted: vec![(Minute(1), 9)],
         traffic: std::sync::Arc::new(vec![(DataCenterId(7), 9)]),
-        reopens_at: Some(Millis(70_000)),
+        reopens_at: Some(Timestamp(70_000)),
         epoch: Epoch(4),
         seats_free: 17,
         slots_ahead: [1, 2, 3, 4],
         seats_owed: 2,
         refused_through: 3,
-        ..Outlook::default()
+        ..Snapshot::default()
     };
-    upstream.outlook_at = Millis(63_500);
+    upstream.snapshot_at = Timestamp(63_500);
     upstream.has_wished = true;
     upstream.told_nodes = 3;
     upstream.witnessed = Some(Epoch(3));
@@ -192,15 +193,15 @@ fn below_world() -> Ledger {
     (upstream.telling, upstream.told) = ((5, 8), 4);
     upstream.demand = UpstreamDemand {
         index: 63,
-        now: Wants {
+        now: LeaseDemand {
             slots: 1,
             credits: 2,
-            ..Wants::default()
+            ..LeaseDemand::default()
         },
-        before: Wants {
+        before: LeaseDemand {
             slots: 3,
             credits: 4,
-            ..Wants::default()
+            ..LeaseDemand::default()
         },
         height: 7,
     };
@@ -214,14 +215,14 @@ fn below_world() -> Ledger {
 
 #[test]
 fn a_ledger_survives_being_written_and_read() {
-    for ledger in [Ledger::new(), full(), below_world()] {
+    for ledger in [Ledger::new(), full(), below_root()] {
         assert_eq!(decode(&encode(&ledger)), Ok(ledger));
     }
 }
 
 #[test]
 fn a_damaged_record_is_an_error_and_no_empty_ledger() {
-    let bytes = encode(&below_world());
+    let bytes = encode(&below_root());
     for cut in 1..bytes.len() {
         assert_eq!(decode(&bytes[..cut]), Err(LedgerRecordError::Damaged));
     }
@@ -235,9 +236,17 @@ fn a_damaged_record_is_an_error_and_no_empty_ledger() {
     );
 }
 
-/// What parts of a ledger are written down as, whatever they are.
-fn written(parts: LedgerParts<'_>) -> Vec<u8> {
-    postcard::to_extend(&LedgerRecord::from(parts), vec![VERSION]).unwrap()
+#[test]
+fn a_record_of_the_version_before_is_read_and_knows_no_clock_under_its_parent() {
+    let ledger = below_root();
+    let mut before = encode(&ledger);
+    assert_eq!(before.pop(), Some(1));
+    before[0] = VERSION_BEFORE;
+    let read = decode(&before).unwrap();
+    assert!(!read.upstream().unwrap().is_read_under_parent);
+    assert_eq!(decode(&encode(&read)), Ok(read));
+    before[0] = VERSION;
+    assert_eq!(decode(&before), Err(LedgerRecordError::Damaged));
 }
 
 #[test]
@@ -246,15 +255,15 @@ fn a_record_that_no_ledger_writes_is_damaged() {
         let ledger = full();
         let mut parts = ledger.to_parts();
         break_it(&mut parts);
-        let error = decode(&written(parts)).unwrap_err();
+        let error = decode(&write_down(parts)).unwrap_err();
         assert!(matches!(error, LedgerRecordError::Unsound(_)), "{error:?}");
     };
     check(|parts| parts.generation = 4);
-    check(|parts| parts.longest_seat = Span(1));
-    check(|parts| parts.began_at = Some(parts.heard_at + Span(1)));
+    check(|parts| parts.longest_seat = DurationMs(1));
+    check(|parts| parts.began_at = Some(parts.heard_at + DurationMs(1)));
     check(|parts| parts.departed.to_mut()[0].node = NodeId(u64::MAX));
     check(|parts| {
-        parts.upstream = below_world()
+        parts.upstream = below_root()
             .to_parts()
             .upstream
             .map(Cow::into_owned)
@@ -263,17 +272,17 @@ fn a_record_that_no_ledger_writes_is_damaged() {
     check(|parts| parts.departed.to_mut()[0].admitted = vec![(Minute(3), u32::MAX)]);
     check(|parts| {
         let group = parts.groups.to_mut().get_mut(&DataCenterId(7)).unwrap();
-        group.closed_through = Millis(65_000);
+        group.closed_through = Timestamp(65_000);
     });
     check(|parts| {
-        let row = [(Millis(70_000), i64::MAX)];
+        let row = [(Timestamp(70_000), i64::MAX)];
         parts.departed.to_mut()[0].row = row.into_iter().collect();
     });
 }
 
 #[test]
 fn no_damage_of_one_byte_ends_in_a_panic() {
-    let bytes = encode(&below_world());
+    let bytes = encode(&below_root());
     for at in 1..bytes.len() {
         for flipped in [0x01, 0x80, 0xff] {
             let mut damaged = bytes.clone();

@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use anteroom_room::estimate::LOOK_AHEAD;
-use anteroom_room::id::{DataCenterId, Epoch, Life};
+use anteroom_room::id::{DataCenterId, Epoch, Incarnation};
 use anteroom_room::lease::{Lease, LeaseParts, Pending};
 use anteroom_room::ledger::{Upstream, UpstreamDemand};
-use anteroom_room::sync::{Outlook, Revocation, Used, Wants};
-use anteroom_room::time::{Millis, Span};
+use anteroom_room::sync::{LeaseDemand, LeaseUsage, Revocation, Snapshot};
+use anteroom_room::time::{DurationMs, Timestamp};
 use anteroom_room::watermark::Watermark;
 use serde::{Deserialize, Serialize};
 
-use super::children::HeldRecord;
+use super::children::LeaseBalanceRecord;
 use super::parts::{NONE, RevocationRecord, minutes_in, minutes_out, waiting_in, waiting_out};
 
 #[derive(Serialize, Deserialize)]
@@ -19,11 +19,10 @@ pub(super) struct UpstreamRecord {
     data_center: u32,
     lease: LeaseRecord,
     parent: Option<u64>,
-    is_read_under_parent: bool,
     answered: u64,
     used: (u64, u64),
-    outlook: OutlookRecord,
-    outlook_at: u64,
+    snapshot: SnapshotRecord,
+    snapshot_at: u64,
     asked_at: u64,
     trip: u64,
     has_wished: bool,
@@ -41,7 +40,7 @@ pub(super) struct UpstreamRecord {
 #[derive(Serialize, Deserialize)]
 struct LeaseRecord {
     generation: u32,
-    held: HeldRecord,
+    held: LeaseBalanceRecord,
     ends_at: u64,
     longest_seat: u64,
     newest: u64,
@@ -49,7 +48,7 @@ struct LeaseRecord {
 }
 
 #[derive(Serialize, Deserialize)]
-struct OutlookRecord {
+struct SnapshotRecord {
     as_of: u64,
     root_as_of: u64,
     watermark: WatermarkRecord,
@@ -87,17 +86,16 @@ enum WatermarkRecord {
 
 impl From<&Upstream> for UpstreamRecord {
     fn from(upstream: &Upstream) -> Self {
-        let wants = |wants: Wants| (wants.slots, wants.credits);
+        let wants = |wants: LeaseDemand| (wants.slots, wants.credits);
         let unconfirmed = upstream.unconfirmed.iter().copied();
         Self {
             data_center: upstream.data_center.0,
             lease: upstream.lease.to_parts().into(),
-            parent: upstream.parent.map(|life| life.0),
-            is_read_under_parent: upstream.is_read_under_parent,
+            parent: upstream.parent.map(|incarnation| incarnation.0),
             answered: upstream.answered.unwrap_or(NONE),
             used: (upstream.used.seats, upstream.used.credits),
-            outlook: OutlookRecord::from(&upstream.outlook),
-            outlook_at: upstream.outlook_at.0,
+            snapshot: SnapshotRecord::from(&upstream.snapshot),
+            snapshot_at: upstream.snapshot_at.0,
             asked_at: upstream.asked_at.0,
             trip: upstream.trip.0,
             has_wished: upstream.has_wished,
@@ -121,30 +119,31 @@ impl From<&Upstream> for UpstreamRecord {
 
 impl From<UpstreamRecord> for Upstream {
     fn from(record: UpstreamRecord) -> Self {
-        let wants = |(slots, credits)| Wants {
+        let wants = |(slots, credits)| LeaseDemand {
             slots,
             credits,
-            ..Wants::default()
+            ..LeaseDemand::default()
         };
         let (index, now, before, height) = record.demand;
         let unconfirmed = record.unconfirmed.into_iter();
         Self {
             data_center: DataCenterId(record.data_center),
             lease: Lease::from_parts(record.lease.into()),
-            parent: record.parent.map(Life),
-            is_read_under_parent: record.is_read_under_parent,
+            parent: record.parent.map(Incarnation),
+            // It stands behind the record, where version 6 has nothing.
+            is_read_under_parent: false,
             answered: Some(record.answered).filter(|number| *number != NONE),
-            used: Used {
+            used: LeaseUsage {
                 seats: record.used.0,
                 credits: record.used.1,
             },
-            outlook: record.outlook.into(),
-            outlook_at: Millis(record.outlook_at),
-            asked_at: Millis(record.asked_at),
-            trip: Span(record.trip),
+            snapshot: record.snapshot.into(),
+            snapshot_at: Timestamp(record.snapshot_at),
+            asked_at: Timestamp(record.asked_at),
+            trip: DurationMs(record.trip),
             has_wished: record.has_wished,
             told_nodes: record.told_nodes,
-            told_closed: Millis(record.told_closed),
+            told_closed: Timestamp(record.told_closed),
             has_freed: record.has_freed,
             witnessed: record.witnessed.map(Epoch),
             unconfirmed: unconfirmed.map(Revocation::from).collect(),
@@ -178,74 +177,74 @@ impl From<LeaseRecord> for LeaseParts {
     fn from(record: LeaseRecord) -> Self {
         let pending = |(number, sent_at)| Pending {
             number,
-            sent_at: Millis(sent_at),
+            sent_at: Timestamp(sent_at),
         };
         Self {
             generation: Some(record.generation).filter(|generation| *generation != 0),
             held: record.held.into(),
-            ends_at: Millis(record.ends_at),
-            longest_seat: Span(record.longest_seat),
+            ends_at: Timestamp(record.ends_at),
+            longest_seat: DurationMs(record.longest_seat),
             newest: record.newest,
             pending: record.pending.map(pending),
         }
     }
 }
 
-impl From<&Outlook> for OutlookRecord {
-    fn from(outlook: &Outlook) -> Self {
-        let watermark = match outlook.watermark {
+impl From<&Snapshot> for SnapshotRecord {
+    fn from(snapshot: &Snapshot) -> Self {
+        let watermark = match snapshot.watermark {
             Watermark::Nobody => WatermarkRecord::Nobody,
             Watermark::UpTo(bucket) => WatermarkRecord::UpTo(bucket.0),
             Watermark::Open => WatermarkRecord::Open,
         };
-        let traffic = outlook.traffic.iter();
+        let traffic = snapshot.traffic.iter();
         Self {
-            as_of: outlook.as_of.0,
-            root_as_of: outlook.root_as_of.0,
+            as_of: snapshot.as_of.0,
+            root_as_of: snapshot.root_as_of.0,
             watermark,
-            slots: outlook.slots,
-            slots_in_round: outlook.slots_in_round,
-            slots_ahead: outlook.slots_ahead,
-            next_free_at: outlook.next_free_at.0,
-            slots_to_spare: outlook.slots_to_spare,
-            inside: outlook.inside,
-            phantoms: outlook.phantoms,
-            lent: outlook.lent,
-            seats_free: outlook.seats_free,
-            seats_owed: outlook.seats_owed,
-            admissions_free: outlook.admissions_free,
-            admitted: minutes_out(&outlook.admitted),
-            waiting: outlook.waiting,
-            line: waiting_out(&outlook.line),
-            closed_through: outlook.closed_through.0,
-            epoch: outlook.epoch.0,
-            reopens_at: outlook.reopens_at.map(|at| at.0),
-            nodes: outlook.nodes,
-            nodes_here: outlook.nodes_here,
+            slots: snapshot.slots,
+            slots_in_round: snapshot.slots_in_round,
+            slots_ahead: snapshot.slots_ahead,
+            next_free_at: snapshot.next_free_at.0,
+            slots_to_spare: snapshot.slots_to_spare,
+            inside: snapshot.inside,
+            phantoms: snapshot.phantoms,
+            lent: snapshot.lent,
+            seats_free: snapshot.seats_free,
+            seats_owed: snapshot.seats_owed,
+            admissions_free: snapshot.admissions_free,
+            admitted: minutes_out(&snapshot.admitted),
+            waiting: snapshot.waiting,
+            line: waiting_out(&snapshot.line),
+            closed_through: snapshot.closed_through.0,
+            epoch: snapshot.epoch.0,
+            reopens_at: snapshot.reopens_at.map(|at| at.0),
+            nodes: snapshot.nodes,
+            nodes_here: snapshot.nodes_here,
             traffic: traffic.map(|&(id, count)| (id.0, count)).collect(),
-            longest_known: outlook.longest_known.0,
-            closing_lag: outlook.closing_lag.0,
-            refused_through: outlook.refused_through,
+            longest_known: snapshot.longest_known.0,
+            closing_lag: snapshot.closing_lag.0,
+            refused_through: snapshot.refused_through,
         }
     }
 }
 
-impl From<OutlookRecord> for Outlook {
-    fn from(record: OutlookRecord) -> Self {
+impl From<SnapshotRecord> for Snapshot {
+    fn from(record: SnapshotRecord) -> Self {
         let watermark = match record.watermark {
             WatermarkRecord::Nobody => Watermark::Nobody,
-            WatermarkRecord::UpTo(bucket) => Watermark::UpTo(Millis(bucket)),
+            WatermarkRecord::UpTo(bucket) => Watermark::UpTo(Timestamp(bucket)),
             WatermarkRecord::Open => Watermark::Open,
         };
         let traffic = record.traffic.into_iter();
         Self {
-            as_of: Millis(record.as_of),
-            root_as_of: Millis(record.root_as_of),
+            as_of: Timestamp(record.as_of),
+            root_as_of: Timestamp(record.root_as_of),
             watermark,
             slots: record.slots,
             slots_in_round: record.slots_in_round,
             slots_ahead: record.slots_ahead,
-            next_free_at: Millis(record.next_free_at),
+            next_free_at: Timestamp(record.next_free_at),
             slots_to_spare: record.slots_to_spare,
             inside: record.inside,
             phantoms: record.phantoms,
@@ -256,14 +255,14 @@ impl From<OutlookRecord> for Outlook {
             admitted: minutes_in(record.admitted),
             waiting: record.waiting,
             line: Arc::new(waiting_in(record.line)),
-            closed_through: Millis(record.closed_through),
+            closed_through: Timestamp(record.closed_through),
             epoch: Epoch(record.epoch),
-            reopens_at: record.reopens_at.map(Millis),
+            reopens_at: record.reopens_at.map(Timestamp),
             nodes: record.nodes,
             nodes_here: record.nodes_here,
             traffic: Arc::new(traffic.map(|(id, n)| (DataCenterId(id), n)).collect()),
-            longest_known: Span(record.longest_known),
-            closing_lag: Span(record.closing_lag),
+            longest_known: DurationMs(record.longest_known),
+            closing_lag: DurationMs(record.closing_lag),
             refused_through: record.refused_through,
         }
     }

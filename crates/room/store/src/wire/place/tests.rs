@@ -4,20 +4,20 @@ use serde_json::{Value, json};
 
 use super::*;
 
-const NOW: Millis = Millis(1_596_498_360_000);
+const NOW: Timestamp = Timestamp(1_596_498_360_000);
 
-fn facts() -> PlaceFacts<'static> {
-    PlaceFacts {
-        place: Place {
+fn facts() -> QueuePositionFacts<'static> {
+    QueuePositionFacts {
+        place: QueuePosition {
             reason: QueueReason::NotYourTurn,
             people_ahead: Some(41),
             people_waiting: 90,
             wait: Some(WaitRange {
-                low: Span::from_secs(290),
-                middle: Span::from_secs(590),
-                high: Span::from_secs(890),
+                low: DurationMs::from_secs(290),
+                middle: DurationMs::from_secs(590),
+                high: DurationMs::from_secs(890),
             }),
-            ask_after: Some(Span(19_001)),
+            ask_after: Some(DurationMs(19_001)),
             arrived_at: NOW,
         },
         queueing_method: QueueingMethod::Fifo,
@@ -29,12 +29,12 @@ fn facts() -> PlaceFacts<'static> {
     }
 }
 
-fn body(facts: PlaceFacts<'_>) -> Value {
-    serde_json::to_value(PlaceBody::from(facts)).unwrap()
+fn body(facts: QueuePositionFacts<'_>) -> Value {
+    serde_json::to_value(WaitingBody::from(facts)).unwrap()
 }
 
 /// The body for `facts` equals the first example's with these members instead.
-fn check(facts: PlaceFacts<'_>, differing: &Value) {
+fn check(facts: QueuePositionFacts<'_>, differing: &Value) {
     let mut expected = json!({
         "inWaitingRoom": true,
         "waitTimeKnown": true,
@@ -96,9 +96,9 @@ fn a_random_place_has_quantiles_and_a_range() {
     });
     check(facts, &differing);
 
-    let minute = Span::from_secs(60);
+    let minute = DurationMs::from_secs(60);
     facts.place.wait = Some(WaitRange {
-        low: Span(1),
+        low: DurationMs(1),
         middle: minute,
         high: minute,
     });
@@ -118,7 +118,7 @@ fn an_unknown_wait_is_unavailable_and_not_invented() {
         "waitTimeFormatted": "unavailable",
         "position": 1,
         "peopleAhead": 0,
-        "reason": "store_away",
+        "reason": "store_unavailable",
     });
     check(facts, &differing);
 }
@@ -130,7 +130,7 @@ fn before_the_opening_the_countdown_runs_in_whole_minutes() {
     facts.place.people_ahead = None;
     facts.draw = true;
     let opens_in = |millis| QueueReason::NotOpenYet {
-        opens_at: NOW + Span(millis),
+        opens_at: NOW + DurationMs(millis),
     };
     facts.place.reason = opens_in(7_440_001);
     let differing = json!({
@@ -186,7 +186,7 @@ fn a_pause_is_told_from_queue_all_with_the_operators_message() {
         check(facts, &differing);
     }
     facts.place.reason = QueueReason::StoreAway;
-    assert_eq!(body(facts)["cfWaitingRoom"]["reason"], "store_away");
+    assert_eq!(body(facts)["cfWaitingRoom"]["reason"], "store_unavailable");
 }
 
 #[test]
@@ -199,7 +199,7 @@ fn the_last_of_a_full_line_has_a_position_too() {
 
 #[test]
 fn a_body_is_read_back() {
-    let body = PlaceBody::from(facts());
+    let body = WaitingBody::from(facts());
     let text = serde_json::to_string(&body).unwrap();
-    assert_eq!(serde_json::from_str::<PlaceBody>(&text).unwrap(), body);
+    assert_eq!(serde_json::from_str::<WaitingBody>(&text).unwrap(), body);
 }

@@ -3,16 +3,16 @@
 use std::collections::VecDeque;
 
 use anteroom_room::ledger::Ledger;
-use anteroom_room::time::{Millis, Span};
+use anteroom_room::time::{DurationMs, Timestamp};
 
 use crate::scenario::model::{FaultKind, Scenario, StorePlace};
 
 /// Copies of a record, now and then.
 #[derive(Debug)]
 pub(super) struct History {
-    every: Span,
-    keep: Span,
-    records: VecDeque<(Millis, Ledger)>,
+    every: DurationMs,
+    keep: DurationMs,
+    records: VecDeque<(Timestamp, Ledger)>,
 }
 
 impl History {
@@ -26,13 +26,13 @@ impl History {
         let keep = losses.max()?;
         Some(Self {
             // Sixteen steps are fine enough to lose about as much as was asked for.
-            every: Span(keep.0 / 16),
+            every: DurationMs(keep.0 / 16),
             keep,
             records: VecDeque::new(),
         })
     }
 
-    pub(super) fn note(&mut self, ledger: &Ledger, now: Millis) {
+    pub(super) fn note(&mut self, ledger: &Ledger, now: Timestamp) {
         let newest = self.records.back().map(|(at, _)| *at);
         if newest.is_some_and(|at| now.since(at) < self.every) {
             return;
@@ -46,7 +46,7 @@ impl History {
 
     /// The newest record that is not newer than `at`, or the oldest there is. What is newer is
     /// forgotten.
-    pub(super) fn before(&mut self, at: Millis) -> Option<Ledger> {
+    pub(super) fn before(&mut self, at: Timestamp) -> Option<Ledger> {
         while self.records.len() > 1 && self.records.back().is_some_and(|(t, _)| *t > at) {
             self.records.pop_back();
         }

@@ -5,8 +5,10 @@ use std::io::{self, Read as _};
 use std::path::Path;
 
 use anteroom_config::Finding;
-use anteroom_config::toml_file::{Choice, Duration, Key, Number, Refusal, Table, Text, quoted};
-use anteroom_room::time::Span;
+use anteroom_config::toml_file::{
+    Choice, Duration, InvalidValue, Key, Number, Table, Text, quoted,
+};
+use anteroom_room::time::DurationMs;
 
 use super::kinds::{PER_SECOND_MAX, Point};
 use super::place::{DATA_CENTER, find_data_center};
@@ -67,7 +69,7 @@ const fn time(name: &'static str, default: Option<&'static str>) -> Key<Duration
     Key {
         name,
         kind: Duration {
-            min: Span::ZERO,
+            min: DurationMs::ZERO,
             max: LENGTH_MAX,
             bare_unit: "m",
         },
@@ -92,7 +94,7 @@ const FILE: Key<Text<String>> = Key {
         allowed: "the path of a CSV file, from the folder of the scenario",
         read: |text| {
             if text.is_empty() || text.contains('\0') {
-                return Err(Refusal::PLAIN);
+                return Err(InvalidValue::PLAIN);
             }
             Ok(text.to_owned())
         },
@@ -105,14 +107,15 @@ pub(super) fn read(room: &mut Table<'_>, frame: &Frame<'_>) -> Vec<Arrivals> {
     let mistakes = room.notes.count();
     let elements = room.elements("arrivals", allowed);
     if elements.is_empty() && room.notes.count() == mistakes {
-        let spot = room.spot("arrivals");
-        room.notes.refuse(&spot, Finding::Missing, allowed, None);
+        let location = room.location("arrivals");
+        room.notes
+            .refuse(&location, Finding::Missing, allowed, None);
     }
     if elements.len() > STREAMS_MAX {
-        let spot = room.spot("arrivals");
+        let location = room.location("arrivals");
         let found = Finding::Value(format!("{} tables", elements.len()));
         let allowed = format!("at most {STREAMS_MAX}");
-        room.notes.refuse(&spot, found, allowed, None);
+        room.notes.refuse(&location, found, allowed, None);
     }
     let mut all = Vec::new();
     for element in elements.iter().take(STREAMS_MAX) {
@@ -151,11 +154,11 @@ fn read_one(table: &mut Table<'_>, shape: Shape, frame: &Frame<'_>) -> Vec<Arriv
     streams
 }
 
-const fn point(at: Span, per_second: f64) -> RatePoint {
+const fn point(at: DurationMs, per_second: f64) -> RatePoint {
     RatePoint { at, per_second }
 }
 
-fn read_constant(table: &mut Table<'_>, length: Span) -> Option<Vec<RatePoint>> {
+fn read_constant(table: &mut Table<'_>, length: DurationMs) -> Option<Vec<RatePoint>> {
     let rate = table.required(&PER_SECOND);
     let from = table.defaulted(&FROM);
     let until = table.optional(&UNTIL);
@@ -199,24 +202,24 @@ fn read_points(table: &mut Table<'_>) -> Option<Vec<RatePoint>> {
     let mistakes = table.notes.count();
     let points = table.list(&POINTS)?;
     if points.len() < 2 && table.notes.count() == mistakes {
-        let spot = table.spot(POINTS.name);
+        let location = table.location(POINTS.name);
         let found = Finding::Value(format!("a list of {}", points.len()));
-        table.notes.refuse(&spot, found, "at least 2", None);
+        table.notes.refuse(&location, found, "at least 2", None);
     }
     for pair in points.windows(2) {
         if pair[1].value.at < pair[0].value.at {
             let finding = Finding::Remark("earlier than the point before".to_owned());
-            table.notes.refuse(&pair[1].spot, finding, "", None);
+            table.notes.refuse(&pair[1].location, finding, "", None);
         }
     }
     Some(points.into_iter().map(|placed| placed.value).collect())
 }
 
-fn check_order(table: &mut Table<'_>, from: Span, until: Option<Span>) {
+fn check_order(table: &mut Table<'_>, from: DurationMs, until: Option<DurationMs>) {
     if until.is_some_and(|until| until <= from) {
-        let spot = table.spot(UNTIL.name);
+        let location = table.location(UNTIL.name);
         let finding = Finding::Remark("not later than from".to_owned());
-        table.notes.refuse(&spot, finding, "", None);
+        table.notes.refuse(&location, finding, "", None);
     }
 }
 
@@ -229,10 +232,10 @@ fn read_csv(table: &mut Table<'_>, frame: &Frame<'_>) -> Vec<Arrivals> {
     let Some(file) = table.required(&FILE) else {
         return Vec::new();
     };
-    let spot = table.spot(FILE.name);
+    let location = table.location(FILE.name);
     let Some(folder) = frame.folder else {
         let finding = Finding::Remark("this scenario has no folder to find files in".to_owned());
-        table.notes.refuse(&spot, finding, "", None);
+        table.notes.refuse(&location, finding, "", None);
         return Vec::new();
     };
     let path = folder.join(&file);
@@ -245,7 +248,7 @@ fn read_csv(table: &mut Table<'_>, frame: &Frame<'_>) -> Vec<Arrivals> {
             let finding = format!("cannot read {}: {error}", quoted(&path.to_string_lossy()));
             table
                 .notes
-                .refuse(&spot, Finding::Remark(finding), "", None);
+                .refuse(&location, Finding::Remark(finding), "", None);
             Vec::new()
         }
     }

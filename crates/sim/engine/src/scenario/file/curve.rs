@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use anteroom_config::Finding;
 use anteroom_config::duration;
-use anteroom_config::toml_file::{Kind as _, Moment, Notes, Spot, quoted};
-use anteroom_room::time::{Millis, Span};
+use anteroom_config::toml_file::{Kind as _, Location, Moment, Notes, quoted};
+use anteroom_room::time::{DurationMs, Timestamp};
 use csv::{ByteRecord, ReaderBuilder};
 use toml::de::DeValue;
 
@@ -46,13 +46,13 @@ pub(super) fn read(
     let more = mistakes.len().saturating_sub(MISTAKES_MAX);
     for mistake in mistakes.into_iter().take(MISTAKES_MAX) {
         let key = mistake.column.to_owned();
-        let spot = Spot::elsewhere(Arc::clone(&source), mistake.line, key);
-        notes.refuse(&spot, mistake.finding, mistake.allowed, mistake.hint);
+        let location = Location::elsewhere(Arc::clone(&source), mistake.line, key);
+        notes.refuse(&location, mistake.finding, mistake.allowed, mistake.hint);
     }
     if more > 0 {
-        let spot = Spot::elsewhere(source, 0, String::new());
+        let location = Location::elsewhere(source, 0, String::new());
         let finding = Finding::Remark(format!("{more} more mistakes"));
-        notes.refuse(&spot, finding, "", None);
+        notes.refuse(&location, finding, "", None);
     }
     streams
 }
@@ -180,7 +180,7 @@ fn read_line(
     Some((data_center, RatePoint { at, per_second }))
 }
 
-fn read_time(text: &str, starts_at: Millis) -> Option<Span> {
+fn read_time(text: &str, starts_at: Timestamp) -> Option<DurationMs> {
     let span = duration::parse(text)
         .or_else(|| read_seconds(text))
         .or_else(|| {
@@ -190,7 +190,7 @@ fn read_time(text: &str, starts_at: Millis) -> Option<Span> {
     span.filter(|span| *span <= LENGTH_MAX)
 }
 
-fn read_seconds(text: &str) -> Option<Span> {
+fn read_seconds(text: &str) -> Option<DurationMs> {
     let seconds: f64 = text.parse().ok()?;
     let is_possible = (0.0..=super::seconds(LENGTH_MAX)).contains(&seconds);
     #[expect(
@@ -199,7 +199,7 @@ fn read_seconds(text: &str) -> Option<Span> {
         reason = "in range: 0 to a month of milliseconds, rounded"
     )]
     let millis = (seconds * 1_000.0).round() as u64;
-    is_possible.then_some(Span(millis))
+    is_possible.then_some(DurationMs(millis))
 }
 
 /// Reads `data` as a table, for fuzzers.
@@ -210,7 +210,7 @@ fn read_seconds(text: &str) -> Option<Span> {
 #[doc(hidden)]
 pub fn fuzz(data: &[u8]) {
     let frame = Frame {
-        starts_at: Millis(1_900_000_000_000),
+        starts_at: Timestamp(1_900_000_000_000),
         length: LENGTH_MAX,
         folder: None,
         data_centers: Some(&[]),
@@ -232,7 +232,7 @@ pub fn fuzz(data: &[u8]) {
 mod tests {
     use super::*;
 
-    const START: Millis = Millis(1_900_000_000_000);
+    const START: Timestamp = Timestamp(1_900_000_000_000);
 
     fn parsed(text: &str) -> (Vec<Arrivals>, Vec<Mistake>) {
         let frame = Frame {

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use anteroom_config::toml_file::{Choice, Key, Number, Placed, Refusal, Table, Text, Whole};
+use anteroom_config::toml_file::{Choice, InvalidValue, Key, Located, Number, Table, Text, Whole};
 use anteroom_config::{Finding, data_center_name};
-use anteroom_room::time::Span;
+use anteroom_room::time::DurationMs;
 
 use super::kinds::Travel;
 use crate::scenario::model::{DataCenterPlan, Delay};
@@ -15,7 +15,7 @@ const NODES_MAX: u32 = 5_000;
 const NAME: Key<Text<String>> = Key {
     name: "name",
     kind: Text {
-        allowed: "a name of 1 to 64 characters without /, not \"Anywhere\" and not \"world\"",
+        allowed: "a name of 1 to 64 characters without /, not \"Anywhere\" and not \"global\"",
         read: name,
     },
     default: None,
@@ -26,7 +26,7 @@ const PREFIX: Key<Text<String>> = Key {
         allowed: "what names begin with, 1 to 32 characters without /",
         read: |text| match name(text)? {
             name if name.chars().count() <= 32 => Ok(name),
-            _ => Err(Refusal::PLAIN),
+            _ => Err(InvalidValue::PLAIN),
         },
     },
     default: Some("\"dc\""),
@@ -61,20 +61,20 @@ const TO_STORE: Key<Travel> = Key {
     kind: Travel,
     default: Some("\"1ms\""),
 };
-const TO_WORLD: Key<Travel> = Key {
-    name: "to_world",
+const TO_GLOBAL: Key<Travel> = Key {
+    name: "to_global",
     kind: Travel,
     default: None,
 };
 
 /// Between continents, one way.
-const TO_WORLD_USUAL: Delay = Delay {
-    from: Span(40),
-    to: Span(40),
+const TO_GLOBAL_USUAL: Delay = Delay {
+    from: DurationMs(40),
+    to: DurationMs(40),
 };
 const NOWHERE: Delay = Delay {
-    from: Span::ZERO,
-    to: Span::ZERO,
+    from: DurationMs::ZERO,
+    to: DurationMs::ZERO,
 };
 
 /// How visitors are spread over many data centers.
@@ -88,11 +88,11 @@ enum Spread {
 
 /// One as far as it could be read.
 struct Read {
-    name: Option<Placed<String>>,
+    name: Option<Located<String>>,
     nodes: u32,
     share: f64,
     to_store: Delay,
-    to_world: Option<Delay>,
+    to_global: Option<Delay>,
 }
 
 /// Reads both forms; one node without any delay if there is neither. `None` after a mistake.
@@ -111,7 +111,7 @@ pub(super) fn read(root: &mut Table<'_>) -> Option<Vec<DataCenterPlan>> {
             nodes: 1,
             share: 1.0,
             to_store: NOWHERE,
-            to_world: NOWHERE,
+            to_global: NOWHERE,
         }]);
     }
     let key = if has_list {
@@ -122,7 +122,7 @@ pub(super) fn read(root: &mut Table<'_>) -> Option<Vec<DataCenterPlan>> {
     check_names(root, &all);
     check_sums(root, key, &all);
     let is_alone = all.len() == 1;
-    let usual = if is_alone { NOWHERE } else { TO_WORLD_USUAL };
+    let usual = if is_alone { NOWHERE } else { TO_GLOBAL_USUAL };
     let plans: Option<Vec<DataCenterPlan>> = all
         .into_iter()
         .map(|read| {
@@ -131,7 +131,7 @@ pub(super) fn read(root: &mut Table<'_>) -> Option<Vec<DataCenterPlan>> {
                 nodes: read.nodes,
                 share: read.share,
                 to_store: read.to_store,
-                to_world: read.to_world.unwrap_or(usual),
+                to_global: read.to_global.unwrap_or(usual),
             })
         })
         .collect();
@@ -141,14 +141,14 @@ pub(super) fn read(root: &mut Table<'_>) -> Option<Vec<DataCenterPlan>> {
 fn read_one(table: &mut Table<'_>) -> Read {
     let name = table.required(&NAME);
     Read {
-        name: name.map(|value| Placed {
+        name: name.map(|value| Located {
             value,
-            spot: table.spot(NAME.name),
+            location: table.location(NAME.name),
         }),
         nodes: table.defaulted(&NODES),
         share: table.defaulted(&SHARE),
         to_store: table.defaulted(&TO_STORE),
-        to_world: table.optional(&TO_WORLD),
+        to_global: table.optional(&TO_GLOBAL),
     }
 }
 
@@ -161,15 +161,15 @@ fn read_many(mut table: Table<'_>, is_there: bool) -> Vec<Read> {
     let nodes = table.defaulted(&NODES);
     let spread = table.defaulted(&SPREAD);
     let to_store = table.defaulted(&TO_STORE);
-    let to_world = table.optional(&TO_WORLD);
-    let spot = table.spot(COUNT.name);
+    let to_global = table.optional(&TO_GLOBAL);
+    let location = table.location(COUNT.name);
     table.finish();
     let count = count.unwrap_or(0);
     let width = count.to_string().len();
     let one = |number: u32| Read {
-        name: Some(Placed {
+        name: Some(Located {
             value: format!("{prefix}-{number:0width$}"),
-            spot: spot.clone(),
+            location: location.clone(),
         }),
         nodes,
         share: match spread {
@@ -177,41 +177,44 @@ fn read_many(mut table: Table<'_>, is_there: bool) -> Vec<Read> {
             Spread::Zipf => 1.0 / f64::from(number),
         },
         to_store,
-        to_world,
+        to_global,
     };
     (1..=count).map(one).collect()
 }
 
 fn check_names(root: &mut Table<'_>, all: &[Read]) {
     let mut seen = BTreeMap::new();
-    for Placed { value, spot } in all.iter().filter_map(|read| read.name.as_ref()) {
+    for Located { value, location } in all.iter().filter_map(|read| read.name.as_ref()) {
         if seen.insert(value, ()).is_some() {
             let finding = format!("there are two data centers {value:?}");
-            root.notes.refuse(spot, Finding::Remark(finding), "", None);
+            root.notes
+                .refuse(location, Finding::Remark(finding), "", None);
         }
     }
 }
 
 fn check_sums(root: &mut Table<'_>, key: &'static str, all: &[Read]) {
     let nodes: u64 = all.iter().map(|read| u64::from(read.nodes)).sum();
-    let spot = root.spot(key);
+    let location = root.location(key);
     if nodes > u64::from(NODES_MAX) {
         let found = Finding::Value(format!("{nodes} nodes"));
         let allowed = format!("at most {NODES_MAX} in all data centers");
-        root.notes.refuse(&spot, found, allowed, None);
+        root.notes.refuse(&location, found, allowed, None);
     }
     if !all.is_empty() && all.iter().all(|read| read.share <= 0.0) {
         let finding = Finding::Remark("every share is 0, so nobody comes anywhere".to_owned());
-        root.notes.refuse(&spot, finding, "", None);
+        root.notes.refuse(&location, finding, "", None);
     }
 }
 
-fn name(text: &str) -> Result<String, Refusal> {
+fn name(text: &str) -> Result<String, InvalidValue> {
     if text.contains('/') {
-        return Err(Refusal::hint("sjc/2 is node 2 of data center sjc"));
+        return Err(InvalidValue::hint("sjc/2 is node 2 of data center sjc"));
     }
-    if text.eq_ignore_ascii_case("world") {
-        return Err(Refusal::hint("faults use that word for the store of all"));
+    if text.eq_ignore_ascii_case("global") {
+        return Err(InvalidValue::hint(
+            "faults use that word for the store of all",
+        ));
     }
     data_center_name(text)
 }

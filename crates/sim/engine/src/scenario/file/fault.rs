@@ -2,7 +2,7 @@
 
 use anteroom_config::toml_file::{Choice, Duration, Key, Number, Switch, Table, Text, Whole};
 use anteroom_config::{Finding, read_room_limits};
-use anteroom_room::time::Span;
+use anteroom_room::time::DurationMs;
 
 use super::kinds::Step;
 use super::place::{DATA_CENTER, find_data_center, place, refuse};
@@ -54,7 +54,7 @@ const fn time(name: &'static str, default: Option<&'static str>) -> Key<Duration
     Key {
         name,
         kind: Duration {
-            min: Span::ZERO,
+            min: DurationMs::ZERO,
             max: LENGTH_MAX,
             bare_unit: "s",
         },
@@ -71,8 +71,8 @@ const APART: Key<Duration> = time("apart", Some("\"0s\""));
 const DELAYED: Key<Duration> = Key {
     name: "delayed",
     kind: Duration {
-        min: Span::ZERO,
-        max: Span::from_secs(60),
+        min: DurationMs::ZERO,
+        max: DurationMs::from_secs(60),
         bare_unit: "s",
     },
     default: Some("\"0s\""),
@@ -80,8 +80,8 @@ const DELAYED: Key<Duration> = Key {
 const SESSION_DURATION: Key<Duration> = Key {
     name: "session_duration",
     kind: Duration {
-        min: Span::from_secs(1),
-        max: Span::from_secs(86_400),
+        min: DurationMs::from_secs(1),
+        max: DurationMs::from_secs(86_400),
         bare_unit: "m",
     },
     default: None,
@@ -131,7 +131,7 @@ const NODE: Key<Text<String>> = place(
     "a data center and the number of a node in it, such as \"sjc/2\"; \"sjc/*\" for all of them, \
      \"*\" for all nodes",
 );
-const STORE: Key<Text<String>> = place("store", "the name of a data center, or \"world\"");
+const STORE: Key<Text<String>> = place("store", "the name of a data center, or \"global\"");
 
 /// Reads all faults, in the order of time.
 pub(super) fn read(root: &mut Table<'_>, frame: &Frame<'_>) -> Vec<FaultPlan> {
@@ -149,10 +149,10 @@ pub(super) fn read(root: &mut Table<'_>, frame: &Frame<'_>) -> Vec<FaultPlan> {
         }
     }
     if elements.len().max(faults.len()) > FAULTS_MAX {
-        let spot = root.spot("fault");
+        let location = root.location("fault");
         let found = Finding::Value(format!("more than {FAULTS_MAX}"));
         let allowed = format!("at most {FAULTS_MAX}, each node counted for itself");
-        root.notes.refuse(&spot, found, allowed, None);
+        root.notes.refuse(&location, found, allowed, None);
     }
     faults.sort_by_key(|fault| fault.at);
     faults
@@ -193,7 +193,7 @@ fn read_one(table: &mut Table<'_>, word: Word, frame: &Frame<'_>) -> Vec<FaultPl
 fn read_of_nodes(
     table: &mut Table<'_>,
     word: Word,
-    at: Option<Span>,
+    at: Option<DurationMs>,
     frame: &Frame<'_>,
 ) -> Vec<FaultPlan> {
     let nodes = match table.required(&NODE) {
@@ -224,9 +224,9 @@ fn read_of_nodes(
 /// What happens to a node, before it is said to which.
 #[derive(Clone, Copy)]
 enum OfNode {
-    Crash(Span),
-    Restart(Span),
-    Pause(Span),
+    Crash(DurationMs),
+    Restart(DurationMs),
+    Pause(DurationMs),
     Clock(i64, i32),
 }
 
@@ -245,7 +245,7 @@ impl OfNode {
     }
 }
 
-fn read_cut(table: &mut Table<'_>, at: Option<Span>, frame: &Frame<'_>) -> Vec<FaultPlan> {
+fn read_cut(table: &mut Table<'_>, at: Option<DurationMs>, frame: &Frame<'_>) -> Vec<FaultPlan> {
     let node = table.optional(&NODE);
     let data_center = table.optional(&DATA_CENTER);
     let apart = table.defaulted(&APART);
@@ -261,11 +261,11 @@ fn read_cut(table: &mut Table<'_>, at: Option<Span>, frame: &Frame<'_>) -> Vec<F
             found.map(LinkPlace::ToWorld).into_iter().collect()
         }
         _ => {
-            let spot = table.spot("node");
+            let location = table.location("node");
             let finding = Finding::Remark("which link?".to_owned());
             let allowed =
                 "node (to the store of its data center) or data_center (to the world), one of them";
-            table.notes.refuse(&spot, finding, allowed, None);
+            table.notes.refuse(&location, finding, allowed, None);
             Vec::new()
         }
     };
@@ -298,7 +298,7 @@ fn read_bad_network(table: &mut Table<'_>) -> Option<FaultKind> {
 
 fn read_of_store(table: &mut Table<'_>, word: Word, frame: &Frame<'_>) -> Option<FaultKind> {
     let store = table.required(&STORE).and_then(|name| {
-        if name == "world" {
+        if name == "global" {
             return Some(StorePlace::World);
         }
         find_data_center(table, &STORE, &name, frame).map(StorePlace::Local)

@@ -1,8 +1,8 @@
 //! Kinds of values that only scenarios have: delays, points of a curve, steps of a clock.
 
 use anteroom_config::duration;
-use anteroom_config::toml_file::{Kind, Refusal, quoted};
-use anteroom_room::time::Span;
+use anteroom_config::toml_file::{InvalidValue, Kind, quoted};
+use anteroom_room::time::DurationMs;
 use toml::de::DeValue;
 
 use crate::scenario::model::{Delay, RatePoint};
@@ -15,9 +15,9 @@ pub(super) struct Travel;
 
 impl Travel {
     /// Longer than any network: what is lost is lost.
-    const MAX: Span = Span::from_secs(60);
+    const MAX: DurationMs = DurationMs::from_secs(60);
 
-    fn one(value: &DeValue<'_>) -> Option<Span> {
+    fn one(value: &DeValue<'_>) -> Option<DurationMs> {
         duration::parse(value.as_str()?).filter(|span| *span <= Self::MAX)
     }
 }
@@ -33,22 +33,22 @@ impl Kind for Travel {
         )
     }
 
-    fn read(&self, value: &DeValue<'_>) -> Result<Delay, Refusal> {
+    fn read(&self, value: &DeValue<'_>) -> Result<Delay, InvalidValue> {
         if let DeValue::Integer(number) = value {
             let meant = format!("{}ms", number.as_str());
             return Err(match duration::parse(&meant) {
-                Some(_) => Refusal::hint(format!("did you mean {meant:?}?")),
-                None => Refusal::PLAIN,
+                Some(_) => InvalidValue::hint(format!("did you mean {meant:?}?")),
+                None => InvalidValue::PLAIN,
             });
         }
         let Some(list) = value.as_array() else {
-            let span = Self::one(value).ok_or(Refusal::PLAIN)?;
+            let span = Self::one(value).ok_or(InvalidValue::PLAIN)?;
             return Ok(Delay {
                 from: span,
                 to: span,
             });
         };
-        let refusal = || Refusal {
+        let refusal = || InvalidValue {
             found: Some(shown_list(list)),
             hint: None,
         };
@@ -94,9 +94,9 @@ impl Kind for Point {
         )
     }
 
-    fn read(&self, value: &DeValue<'_>) -> Result<RatePoint, Refusal> {
-        let list = value.as_array().ok_or(Refusal::PLAIN)?;
-        let refusal = || Refusal {
+    fn read(&self, value: &DeValue<'_>) -> Result<RatePoint, InvalidValue> {
+        let list = value.as_array().ok_or(InvalidValue::PLAIN)?;
+        let refusal = || InvalidValue {
             found: Some(shown_list(list)),
             hint: None,
         };
@@ -122,7 +122,7 @@ pub(super) struct Step;
 
 impl Step {
     /// Further off a clock shows another year, and the operator notices.
-    const MAX: Span = Span::from_secs(86_400);
+    const MAX: DurationMs = DurationMs::from_secs(86_400);
 }
 
 impl Kind for Step {
@@ -133,8 +133,8 @@ impl Kind for Step {
         format!("a duration from -{max} to {max} in quotes, such as \"-5s\"")
     }
 
-    fn read(&self, value: &DeValue<'_>) -> Result<i64, Refusal> {
-        let text = value.as_str().ok_or(Refusal::PLAIN)?.trim();
+    fn read(&self, value: &DeValue<'_>) -> Result<i64, InvalidValue> {
+        let text = value.as_str().ok_or(InvalidValue::PLAIN)?.trim();
         let (is_back, text) = match text.strip_prefix('-') {
             Some(rest) => (true, rest),
             None => (false, text.strip_prefix('+').unwrap_or(text)),
@@ -142,7 +142,7 @@ impl Kind for Step {
         let span = duration::parse(text).filter(|span| *span <= Self::MAX);
         let by = span.and_then(|span| i64::try_from(span.0).ok());
         by.map(|by| if is_back { -by } else { by })
-            .ok_or(Refusal::PLAIN)
+            .ok_or(InvalidValue::PLAIN)
     }
 }
 
@@ -158,8 +158,8 @@ mod tests {
     fn a_delay_is_one_duration_or_two_in_order() {
         let delay = |from, to| {
             Some(Delay {
-                from: Span(from),
-                to: Span(to),
+                from: DurationMs(from),
+                to: DurationMs(to),
             })
         };
         assert_eq!(read(&Travel, "\"3ms\""), delay(3, 3));
@@ -179,7 +179,7 @@ mod tests {
     #[test]
     fn a_point_is_a_time_and_a_rate() {
         let point = RatePoint {
-            at: Span::from_secs(600),
+            at: DurationMs::from_secs(600),
             per_second: 2.5,
         };
         assert_eq!(read(&Point, "[\"10m\", 2.5]"), Some(point));

@@ -42,7 +42,7 @@ pub(super) fn refuse(
     text: &str,
     hint: Option<String>,
 ) {
-    let spot = table.spot(key.name);
+    let location = table.location(key.name);
     let found = Finding::Value(quoted(text));
-    table.notes.refuse(&spot, found, key.kind.allowed, hint);
+    table.notes.refuse(&location, found, key.kind.allowed, hint);
 }

@@ -1,8 +1,8 @@
 //! `[room.NAME]`: limits in the gateway's words, who comes, and what visitors do.
 
-use anteroom_config::toml_file::{Duration, Key, Number, Placed, Table, Whole, nearest};
+use anteroom_config::toml_file::{Duration, Key, Located, Number, Table, Whole, nearest};
 use anteroom_config::{Finding, RoomName, read_room_rules};
-use anteroom_room::time::Span;
+use anteroom_room::time::DurationMs;
 
 use super::{Frame, arrivals};
 use crate::scenario::model::{Behaviour, RoomPlan};
@@ -19,20 +19,20 @@ const PAGES: Key<Number> = Key {
     default: Some("4"),
 };
 
-const fn time(name: &'static str, min: Span, default: Option<&'static str>) -> Key<Duration> {
+const fn time(name: &'static str, min: DurationMs, default: Option<&'static str>) -> Key<Duration> {
     Key {
         name,
         kind: Duration {
             min,
-            max: Span::from_secs(86_400),
+            max: DurationMs::from_secs(86_400),
             bare_unit: "s",
         },
         default,
     }
 }
 
-const THINK_TIME: Key<Duration> = time("think_time", Span(100), Some("\"30s\""));
-const PATIENCE: Key<Duration> = time("patience", Span::from_secs(1), None);
+const THINK_TIME: Key<Duration> = time("think_time", DurationMs(100), Some("\"30s\""));
+const PATIENCE: Key<Duration> = time("patience", DurationMs::from_secs(1), None);
 const PARALLEL_REQUESTS: Key<Whole<u32>> = Key {
     name: "parallel_requests",
     kind: Whole {
@@ -65,33 +65,34 @@ pub(super) fn read(root: &mut Table<'_>, frame: &Frame<'_>) -> Vec<RoomPlan> {
     let mistakes = root.notes.count();
     let mut tables = root.named_tables("room", allowed);
     if tables.is_empty() && root.notes.count() == mistakes {
-        let spot = root.spot("room");
-        root.notes.refuse(&spot, Finding::Missing, allowed, None);
+        let location = root.location("room");
+        root.notes
+            .refuse(&location, Finding::Missing, allowed, None);
     }
     if tables.len() > ROOMS_MAX {
-        let spot = root.spot("room");
+        let location = root.location("room");
         let found = Finding::Value(format!("{} rooms", tables.len()));
         let allowed = format!("at most {ROOMS_MAX}");
-        root.notes.refuse(&spot, found, allowed, None);
+        root.notes.refuse(&location, found, allowed, None);
         tables.truncate(ROOMS_MAX);
     }
     let (added, typed): (Vec<_>, Vec<_>) = tables
         .into_iter()
         .partition(|(_, element)| root.is_added(element));
-    for (Placed { value, spot }, _) in added {
+    for (Located { value, location }, _) in added {
         // A setting changes a room; it cannot make one.
         let known = typed.iter().map(|(name, _)| name.value);
         let hint = nearest(value, known).map(|known| format!("did you mean room.{known}?"));
         let finding = Finding::Remark("there is no such room in the scenario".to_owned());
-        root.notes.refuse(&spot, finding, "", hint);
+        root.notes.refuse(&location, finding, "", hint);
     }
     let mut rooms = Vec::new();
-    for (Placed { value, spot }, element) in typed {
+    for (Located { value, location }, element) in typed {
         let name = RoomName::new(value);
         if name.is_none() {
             let finding = Finding::Remark("not the name of a room".to_owned());
             let allowed = "1 to 64 of A-Z a-z 0-9 - _";
-            root.notes.refuse(&spot, finding, allowed, None);
+            root.notes.refuse(&location, finding, allowed, None);
         }
         let plan = read_one(root.enter(&element), value, frame);
         rooms.extend(plan.filter(|_| name.is_some()));

@@ -1,6 +1,6 @@
 //! Does a scenario mean what it says? Bad files are in `testdata/scenario`.
 
-use anteroom_room::ledger::LendingTerms;
+use anteroom_room::ledger::LeaseTerms;
 
 use super::*;
 use crate::scenario::model::{FaultKind, LinkPlace, NodePlace, RatePoint, StorePlace};
@@ -48,12 +48,12 @@ fn points(scenario: &Scenario) -> Vec<(u64, f64)> {
 fn a_small_file_has_a_default_for_everything_else() {
     let scenario = read(SMALL).unwrap();
     assert_eq!(scenario.name, "test");
-    assert_eq!(scenario.length, Span::from_secs(3_600));
-    assert_eq!(scenario.sample_every, Span::from_secs(10));
-    assert_eq!(scenario.world_lease, LendingTerms::WORLD.ttl);
+    assert_eq!(scenario.length, DurationMs::from_secs(3_600));
+    assert_eq!(scenario.sample_every, DurationMs::from_secs(10));
+    assert_eq!(scenario.global_lease, LeaseTerms::ROOT.ttl);
     assert_eq!(scenario.compare.len(), 4);
     assert_eq!(scenario.data_centers.len(), 1);
-    assert_eq!(scenario.data_centers[0].to_store.to, Span::ZERO);
+    assert_eq!(scenario.data_centers[0].to_store.to, DurationMs::ZERO);
     assert_eq!(scenario.rooms[0].rules.limits.new_users_per_minute, 100);
     assert_eq!(points(&scenario), [(0, 2.0), (3_600, 2.0)]);
 }
@@ -98,10 +98,10 @@ fn every_kind_of_arrivals_becomes_points() {
 }
 
 #[test]
-fn the_world_lends_for_as_long_as_is_typed() {
-    let set = |value| read_with(SMALL, &[("leases.world", value)]).map(|s| s.world_lease);
-    assert_eq!(set("2s").unwrap(), Span::from_secs(2));
-    assert_eq!(set("1h").unwrap(), Span::from_secs(3_600));
+fn the_root_leases_for_as_long_as_is_typed() {
+    let set = |value| read_with(SMALL, &[("leases.global", value)]).map(|s| s.global_lease);
+    assert_eq!(set("2s").unwrap(), DurationMs::from_secs(2));
+    assert_eq!(set("1h").unwrap(), DurationMs::from_secs(3_600));
     assert!(set("1999ms").is_err());
 }
 
@@ -117,7 +117,7 @@ name = \"lhr\"
 [[fault]]
 at = \"9m\"
 kind = \"store_wiped\"
-store = \"world\"
+store = \"global\"
 [[fault]]
 at = \"1m\"
 kind = \"restart\"
@@ -140,7 +140,7 @@ by = \"-2s\"
     let scenario = read(&text).unwrap_or_else(|problems| panic!("{problems}"));
     let restart = |data_center, node| FaultKind::Restart {
         node: NodePlace { data_center, node },
-        after: Span::from_secs(5),
+        after: DurationMs::from_secs(5),
     };
     let expected = [
         (60, restart(0, 0)),
@@ -151,7 +151,7 @@ by = \"-2s\"
             FaultKind::Cut {
                 link: LinkPlace::ToWorld(1),
                 answers_only: true,
-                lasts: Span::from_secs(10),
+                lasts: DurationMs::from_secs(10),
             },
         ),
         (
@@ -174,7 +174,7 @@ by = \"-2s\"
         .map(|f| (f.at.0 / 1_000, f.kind))
         .collect();
     assert_eq!(read, expected);
-    assert_eq!(scenario.data_centers[0].to_world.to, Span(40));
+    assert_eq!(scenario.data_centers[0].to_global.to, DurationMs(40));
 }
 
 #[test]
@@ -198,7 +198,7 @@ fn a_setting_is_read_as_if_it_stood_in_the_file() {
     let scenario = read_with(SMALL, &settings).unwrap();
     let room = &scenario.rooms[0];
     assert_eq!(room.rules.limits.new_users_per_minute, 900);
-    assert_eq!(room.rules.session_duration, Span::from_secs(600));
+    assert_eq!(room.rules.session_duration, DurationMs::from_secs(600));
     assert_eq!(points(&scenario), [(0, 7.0), (120, 7.0)]);
     assert!((room.behaviour.pages - 9.0).abs() < 1e-9);
 }
@@ -239,7 +239,7 @@ fn a_wrong_setting_is_told_in_the_words_of_the_file() {
 #[test]
 fn visitors_are_counted_up_to_the_end_only() {
     let point = |at, per_second| RatePoint {
-        at: Span::from_secs(at),
+        at: DurationMs::from_secs(at),
         per_second,
     };
     let stream = Arrivals {
@@ -252,7 +252,7 @@ fn visitors_are_counted_up_to_the_end_only() {
         ],
     };
     let check = |length, expected: f64| {
-        let counted = visitors(&stream, Span::from_secs(length));
+        let counted = visitors(&stream, DurationMs::from_secs(length));
         assert!((counted - expected).abs() < 1e-9, "{length}: {counted}");
     };
     check(5, 12.5);
@@ -265,11 +265,11 @@ fn visitors_are_counted_up_to_the_end_only() {
 fn samples_suit_the_length_and_have_a_bound() {
     let with = |head: &str| read(&format!("{head}\n{SMALL}"));
     let every = |head: &str| with(head).unwrap().sample_every;
-    assert_eq!(every("length = \"1m\""), Span::from_secs(1));
-    assert_eq!(every("length = \"2d\""), Span::from_secs(300));
+    assert_eq!(every("length = \"1m\""), DurationMs::from_secs(1));
+    assert_eq!(every("length = \"2d\""), DurationMs::from_secs(300));
     assert_eq!(
         every("length = \"2d\"\nsample_every = \"1m\""),
-        Span::from_secs(60)
+        DurationMs::from_secs(60)
     );
     let problems = with("length = \"31d\"\nsample_every = \"1s\"").unwrap_err();
     assert!(

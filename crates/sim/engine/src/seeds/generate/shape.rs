@@ -1,14 +1,14 @@
 //! How large is a small world, and how long does a session last in it?
 
 use anteroom_room::rules::{Limits, Rules};
-use anteroom_room::time::Span;
+use anteroom_room::time::DurationMs;
 
-use crate::dice::{Dice, Draw};
+use crate::rng::{Dice, Draw};
 
 /// How many of what there is.
 #[derive(Clone, Copy)]
 pub(super) struct Shape {
-    pub(super) world_lease: Span,
+    pub(super) global_lease: DurationMs,
     pub(super) data_centers: usize,
     pub(super) nodes: usize,
     pub(super) has_world: bool,
@@ -23,8 +23,8 @@ pub(super) enum Pace {
 }
 
 impl Pace {
-    pub(super) fn of(session: Span) -> Self {
-        if session <= Span::from_secs(20) {
+    pub(super) fn of(session: DurationMs) -> Self {
+        if session <= DurationMs::from_secs(20) {
             Self::Short
         } else {
             Self::Long
@@ -32,33 +32,33 @@ impl Pace {
     }
 }
 
-pub(super) fn limits(dice: &mut Dice) -> Limits {
-    if dice.chance(0.1) {
+pub(super) fn limits(rng: &mut Dice) -> Limits {
+    if rng.chance(0.1) {
         return Limits {
-            total_active_users: 20 + dice.below(181),
-            new_users_per_minute: 20 + dice.below(400),
+            total_active_users: 20 + rng.below(181),
+            new_users_per_minute: 20 + rng.below(400),
         };
     }
     Limits {
-        total_active_users: 1 + dice.below(12),
-        new_users_per_minute: 1 + dice.below(60),
+        total_active_users: 1 + rng.below(12),
+        new_users_per_minute: 1 + rng.below(60),
     }
 }
 
-pub(super) fn short_session(dice: &mut Dice) -> Span {
-    Span::from_secs(u64::from(1 + dice.below(20)))
+pub(super) fn short_session(rng: &mut Dice) -> DurationMs {
+    DurationMs::from_secs(u64::from(1 + rng.below(20)))
 }
 
 /// Another length of the session: anything short, or up to a hundred times as long or as short.
-pub(super) fn new_session(dice: &mut Dice, rules: Rules) -> Span {
-    if dice.chance(0.5) {
-        return short_session(dice);
+pub(super) fn new_session(rng: &mut Dice, rules: Rules) -> DurationMs {
+    if rng.chance(0.5) {
+        return short_session(rng);
     }
-    let factor = u64::from(2 + dice.below(99));
-    let session = if dice.chance(0.6) {
+    let factor = u64::from(2 + rng.below(99));
+    let session = if rng.chance(0.6) {
         rules.session_duration.times(factor)
     } else {
-        Span(rules.session_duration.0 / factor)
+        DurationMs(rules.session_duration.0 / factor)
     };
-    session.clamp(Span::from_secs(1), Span::from_secs(3_600))
+    session.clamp(DurationMs::from_secs(1), DurationMs::from_secs(3_600))
 }

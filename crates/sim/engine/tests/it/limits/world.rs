@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anteroom_room::hash::LotteryKey;
 use anteroom_room::id::{DataCenterId, NodeId, VisitorId};
-use anteroom_room::ledger::{Ledger, LendingTerms};
+use anteroom_room::ledger::{LeaseTerms, Ledger};
 use anteroom_room::room::check_in::Return;
 use anteroom_room::room::{Capacity, CheckIn, Predecessors, Room, RoomIdentity, Verdict, Visit};
 use anteroom_room::rules::{Limits, QueueingMethod, Rules, SeatNeedsCookie};
 use anteroom_room::sync::Reply;
 use anteroom_room::ticket::Ticket;
-use anteroom_room::time::{Millis, Minute, Span};
+use anteroom_room::time::{DurationMs, Minute, Timestamp};
 
 /// What happens.
 #[derive(Clone, Copy, Debug)]
@@ -22,14 +22,14 @@ pub(crate) enum Step {
     OldTicketReturns(usize),
     Logout(usize),
     LogoutReplayed(usize),
-    TimePasses(Span),
+    TimePasses(DurationMs),
     Sync,
     SyncAnswerLost,
     SyncRequestLost,
     Crash,
     Goodbye,
     Limits(u32, u32),
-    SessionDuration(Span),
+    SessionDuration(DurationMs),
 }
 
 /// A room at the start.
@@ -37,7 +37,7 @@ pub(crate) enum Step {
 pub(crate) struct Setup {
     pub(crate) total: u32,
     pub(crate) rate: u32,
-    pub(crate) session: Span,
+    pub(crate) session: DurationMs,
     pub(crate) renewal: bool,
     pub(crate) method: QueueingMethod,
     pub(crate) cookie: SeatNeedsCookie,
@@ -47,7 +47,7 @@ pub(crate) struct World {
     room: Room,
     ledger: Ledger,
     rules: Rules,
-    now: Millis,
+    now: Timestamp,
     ids: u64,
     lives: u64,
     waiting: Vec<Ticket>,
@@ -56,9 +56,9 @@ pub(crate) struct World {
     /// Every accepted ticket that was ever given, newest last.
     accepted: Vec<Ticket>,
     /// The newest end of each visitor, while it has not logged out.
-    inside: BTreeMap<VisitorId, Millis>,
+    inside: BTreeMap<VisitorId, Timestamp>,
     logged_out: Vec<Ticket>,
-    let_in: BTreeSet<(VisitorId, Option<Millis>)>,
+    let_in: BTreeSet<(VisitorId, Option<Timestamp>)>,
     admissions: BTreeMap<Minute, u32>,
     /// The highest limit that could still explain who is inside: after it was lowered, those who
     /// were inside then, and never rising.
@@ -81,10 +81,10 @@ impl World {
             ..Rules::default()
         };
         Self {
-            room: new_room(rules, 1, Millis(1_694_432_754_000)),
+            room: new_room(rules, 1, Timestamp(1_694_432_754_000)),
             ledger: Ledger::new(),
             rules,
-            now: Millis(1_694_432_754_000),
+            now: Timestamp(1_694_432_754_000),
             ids: 0,
             lives: 1,
             waiting: Vec::new(),
@@ -114,7 +114,7 @@ impl World {
                     let ticket = self.shown[at % self.shown.len()];
                     let age = self.now.since(ticket.last_check_in_at);
                     let is_out = self.logged_out.iter().any(|t| t.visitor == ticket.visitor);
-                    if age < self.rules.place_grace && !is_out {
+                    if age < self.rules.position_grace && !is_out {
                         self.visit(Some(ticket));
                     }
                 }
@@ -322,7 +322,7 @@ impl World {
 
     fn tell(&mut self, request: &anteroom_room::sync::SyncRequest) -> Reply {
         let ledger = std::mem::take(&mut self.ledger);
-        let (ledger, reply) = ledger.sync(request, LendingTerms::default(), self.now);
+        let (ledger, reply) = ledger.sync(request, LeaseTerms::default(), self.now);
         self.ledger = ledger;
         reply
     }
@@ -342,10 +342,10 @@ impl World {
     }
 }
 
-fn new_room(rules: Rules, life: u64, now: Millis) -> Room {
+fn new_room(rules: Rules, incarnation: u64, now: Timestamp) -> Room {
     let identity = RoomIdentity {
-        node: NodeId(life),
-        process: NodeId(life),
+        node: NodeId(incarnation),
+        process: NodeId(incarnation),
         is_alone: true,
         data_center: DataCenterId(1),
         lottery_key: LotteryKey([1; 16]),

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use anteroom_limit::time::{MicroSpan, Micros};
+use anteroom_limit::time::{DurationUs, TimestampUs};
 
 use super::parse_duration;
 use crate::lab::routing::Grown;
@@ -12,7 +12,7 @@ use crate::lab::run::NODES_MAX;
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct Added {
     nodes: u32,
-    after: MicroSpan,
+    after: DurationUs,
 }
 
 impl Added {
@@ -50,7 +50,7 @@ pub(super) fn in_all(nodes: u32, added: &[Added]) -> anyhow::Result<u32> {
 pub(super) fn grown(
     nodes: u32,
     added: &[Added],
-    (begin, end): (Micros, Micros),
+    (begin, end): (TimestampUs, TimestampUs),
 ) -> anyhow::Result<Vec<Grown>> {
     if added.is_empty() {
         return Ok(Vec::new());
@@ -58,7 +58,7 @@ pub(super) fn grown(
     let mut added = added.to_vec();
     added.sort_by_key(|added| added.after);
     let mut grown = vec![Grown {
-        at: Micros(0),
+        at: TimestampUs(0),
         nodes,
     }];
     let mut nodes = nodes;
@@ -83,10 +83,10 @@ mod tests {
     fn nodes_are_added_in_time_order_to_the_present_ones() {
         let added = ["4@7m", "2@4m"].map(|text| Added::parse(text).unwrap());
         assert_eq!(in_all(2, &added).unwrap(), 8);
-        let at = |mins: u64| Micros(1_000_000 + mins * 60_000_000);
+        let at = |mins: u64| TimestampUs(1_000_000 + mins * 60_000_000);
         let grown = grown(2, &added, (at(0), at(9))).unwrap();
-        let found: Vec<(Micros, u32)> = grown.iter().map(|one| (one.at, one.nodes)).collect();
-        assert_eq!(found, [(Micros(0), 2), (at(4), 4), (at(7), 8)]);
+        let found: Vec<(TimestampUs, u32)> = grown.iter().map(|one| (one.at, one.nodes)).collect();
+        assert_eq!(found, [(TimestampUs(0), 2), (at(4), 4), (at(7), 8)]);
         assert_eq!(added[0].to_string(), "4@420000ms");
     }
 
@@ -104,7 +104,7 @@ mod tests {
         let added = [Added::parse("999@4m").unwrap()];
         assert_eq!(in_all(1, &added).unwrap(), 1_000);
         assert!(in_all(2, &added).is_err());
-        let minute = (Micros(0), Micros(60_000_000));
+        let minute = (TimestampUs(0), TimestampUs(60_000_000));
         let error = grown(1, &added, minute).unwrap_err().to_string();
         assert!(error.ends_with("calls come for 60 s only"), "{error}");
     }

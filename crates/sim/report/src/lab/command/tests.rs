@@ -140,8 +140,8 @@ fn nodes_that_are_added_let_clients_begin_anew() {
     let of = |more: &[&str]| {
         let comparison = compared(&[&flags, more].concat()).unwrap();
         let runs = comparison.runs.into_iter();
-        let figures = runs.map(|run| (run.outcome.figures.wrongly_admitted, run.most));
-        figures.collect::<Vec<_>>()
+        let stats = runs.map(|run| (run.outcome.stats.wrongly_admitted, run.most));
+        stats.collect::<Vec<_>>()
     };
     assert_eq!(of(&[]), [(0, 100), (0, 100)]);
     let grown = of(&["--add-nodes", "2@4m30s", "--add-nodes", "4@7m"]);
@@ -157,7 +157,7 @@ fn nodes_that_hear_of_each_other_are_never_above_a_limit_each() {
         let late = ["--limit", "20/10s", "--delay", "5s"];
         let flags = [&flags[..], &late, &["--traffic", "adversary"]].concat();
         for run in compared(&flags).unwrap().runs {
-            let (highest, most) = (run.outcome.figures.highest, run.most);
+            let (highest, most) = (run.outcome.stats.highest, run.most);
             let word = run.algorithm.name();
             assert!(highest <= most, "{store}, {word}: {highest} of {most}");
             let are_late = highest >= 60;
@@ -169,7 +169,7 @@ fn nodes_that_hear_of_each_other_are_never_above_a_limit_each() {
 }
 
 #[test]
-fn figures_repeat_with_the_seed_and_are_told_in_both_ways() {
+fn stats_repeat_with_the_seed_and_are_told_in_both_ways() {
     let flags = ["--algorithm", "fixed-window,sliding-log", "--seed", "3"];
     let comparison = compared(&flags).unwrap();
     let told = json::json(&comparison);
@@ -189,11 +189,8 @@ fn figures_repeat_with_the_seed_and_are_told_in_both_ways() {
     let table = table::table(&comparison);
     let rows = table.lines().filter(|line| line.starts_with("sliding-log"));
     let cells: Vec<&str> = rows.flat_map(str::split_whitespace).collect();
-    let figures = comparison.runs[1].outcome.figures;
-    assert_eq!(
-        cells[3..6],
-        [figures.admitted.to_string().as_str(), "0", "0"]
-    );
+    let stats = comparison.runs[1].outcome.stats;
+    assert_eq!(cells[3..6], [stats.admitted.to_string().as_str(), "0", "0"]);
     assert_eq!(cells[6..8], ["100", "100"]);
 }
 
@@ -212,8 +209,8 @@ fn recorded_calls_are_judged_by_their_clients() {
         "sliding-log",
     ];
     let comparison = compared(&flags).unwrap();
-    let figures = comparison.runs[0].outcome.figures;
-    assert_eq!((figures.admitted, figures.refused), (2, 1));
+    let stats = comparison.runs[0].outcome.stats;
+    assert_eq!((stats.admitted, stats.refused), (2, 1));
     assert!(drawing::whose(&comparison.traffic).ends_with("client, \"a\""));
     let made_up = compared(&flags[2..]).unwrap();
     assert_eq!(drawing::whose(&made_up.traffic), "");

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use anteroom_limit::cost::Cost;
 use anteroom_limit::counters::{AddThenRead, CounterIndex, Counters};
-use anteroom_limit::time::Micros;
+use anteroom_limit::time::TimestampUs;
 
 use crate::lab::outcome::Fate;
 
@@ -20,7 +20,7 @@ pub(crate) struct MemcachedCounters {
 /// What is on its way to the store.
 pub(crate) enum Message {
     /// Add a call that came then to its counter, and read.
-    Add { client: u32, added_at: Micros },
+    Add { client: u32, added_at: TimestampUs },
     /// To the node: it did not fit.
     Refused { client: u32, index: CounterIndex },
     /// To the store: so it does not count.
@@ -35,7 +35,7 @@ impl MemcachedCounters {
         }
     }
 
-    fn add(&mut self, client: u32, added_at: Micros, desk: &mut Desk<Message>) {
+    fn add(&mut self, client: u32, added_at: TimestampUs, desk: &mut Desk<Message>) {
         let index = self.counters.index_at(added_at);
         *self.kept.entry((client, index)).or_default() += 1;
         let call = AddThenRead {

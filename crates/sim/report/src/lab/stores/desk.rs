@@ -3,11 +3,11 @@
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
-use anteroom_limit::time::{MicroSpan, Micros};
+use anteroom_limit::time::{DurationUs, TimestampUs};
 use anteroom_limit::verdict::{Outcome, Verdict};
 
-use crate::lab::dice::{Dice, Purpose};
 use crate::lab::outcome::{Decision, Fate};
+use crate::lab::rng::{Dice, Purpose};
 use crate::lab::traffic::Call;
 
 /// A way to share what nodes know.
@@ -40,46 +40,46 @@ pub(crate) struct Costs {
     pub(crate) messages: u64,
     pub(crate) writes: u64,
     pub(crate) writes_lost: u64,
-    pub(crate) lag: MicroSpan,
+    pub(crate) lag: DurationUs,
 }
 
 /// The clock, the messages on their way, and the decisions so far.
 pub(crate) struct Desk<M> {
-    now: Micros,
+    now: TimestampUs,
     on_their_way: BinaryHeap<Posted<M>>,
     sent: u64,
-    dice: Dice,
-    delay: MicroSpan,
+    rng: Dice,
+    delay: DurationUs,
     decisions: Vec<Decision>,
     pub(crate) costs: Costs,
 }
 
 impl<M> Desk<M> {
-    pub(crate) fn new(seed: u64, delay: MicroSpan) -> Self {
+    pub(crate) fn new(seed: u64, delay: DurationUs) -> Self {
         Self {
-            now: Micros(0),
+            now: TimestampUs(0),
             on_their_way: BinaryHeap::new(),
             sent: 0,
-            dice: Dice::new(seed, Purpose::Network),
+            rng: Dice::new(seed, Purpose::Network),
             delay,
             decisions: Vec::new(),
             costs: Costs::default(),
         }
     }
 
-    pub(crate) fn now(&self) -> Micros {
+    pub(crate) fn now(&self) -> TimestampUs {
         self.now
     }
 
     /// Sends a message over the network.
     pub(crate) fn send(&mut self, message: M) {
         self.costs.messages += 1;
-        let delay = self.dice.half_or_more(self.delay);
+        let delay = self.rng.half_or_more(self.delay);
         self.wake(self.now + delay, message);
     }
 
     /// Lets something happen at a moment, without a message.
-    pub(crate) fn wake(&mut self, at: Micros, message: M) {
+    pub(crate) fn wake(&mut self, at: TimestampUs, message: M) {
         self.sent += 1;
         self.on_their_way.push(Posted {
             at,
@@ -96,12 +96,12 @@ impl<M> Desk<M> {
         }
     }
 
-    pub(crate) fn decide(&mut self, client: u32, at: Micros, fate: Fate) {
+    pub(crate) fn decide(&mut self, client: u32, at: TimestampUs, fate: Fate) {
         self.decisions.push(Decision { at, client, fate });
     }
 
     /// Takes note that a node has heard of a call only now.
-    pub(crate) fn hear(&mut self, called_at: Micros) {
+    pub(crate) fn hear(&mut self, called_at: TimestampUs) {
         self.costs.lag = self.costs.lag.max(self.now.since(called_at));
     }
 
@@ -110,7 +110,7 @@ impl<M> Desk<M> {
         (self.decisions, self.costs)
     }
 
-    fn next_at(&self) -> Option<Micros> {
+    fn next_at(&self) -> Option<TimestampUs> {
         self.on_their_way.peek().map(|posted| posted.at)
     }
 }
@@ -136,7 +136,7 @@ pub(crate) fn serve<S: Store>(
 }
 
 /// All messages before a moment.
-fn deliver<S: Store>(store: &mut S, desk: &mut Desk<S::Message>, before: Option<Micros>) {
+fn deliver<S: Store>(store: &mut S, desk: &mut Desk<S::Message>, before: Option<TimestampUs>) {
     while desk
         .next_at()
         .is_some_and(|at| before.is_none_or(|before| at < before))
@@ -151,7 +151,7 @@ fn deliver<S: Store>(store: &mut S, desk: &mut Desk<S::Message>, before: Option<
 
 /// A message on its way.
 struct Posted<M> {
-    at: Micros,
+    at: TimestampUs,
     number: u64,
     message: M,
 }

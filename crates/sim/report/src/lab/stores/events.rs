@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use anteroom_limit::algorithm::Algorithm as _;
 use anteroom_limit::cost::Cost;
 use anteroom_limit::policy::{Policy, State};
-use anteroom_limit::time::{MicroSpan, Micros};
+use anteroom_limit::time::{DurationUs, TimestampUs};
 
 use super::desk::{Arrival, Desk, Store};
 use crate::lab::run::Plan;
@@ -20,8 +20,8 @@ pub(crate) struct Events {
     policy: Policy,
     raised: Policy,
     nodes: u32,
-    each_takes: MicroSpan,
-    busy_until: Micros,
+    each_takes: DurationUs,
+    busy_until: TimestampUs,
     read: BTreeMap<(u32, u32), State>,
 }
 
@@ -29,7 +29,7 @@ pub(crate) struct Events {
 #[derive(Clone, Copy)]
 pub(crate) struct Event {
     client: u32,
-    at: Micros,
+    at: TimestampUs,
     is_admitted: bool,
 }
 
@@ -50,8 +50,8 @@ impl Events {
             policy: plan.policy,
             raised,
             nodes: plan.nodes,
-            each_takes: MicroSpan(1_000_000 / u64::from(plan.events_per_second.max(1))),
-            busy_until: Micros(0),
+            each_takes: DurationUs(1_000_000 / u64::from(plan.events_per_second.max(1))),
+            busy_until: TimestampUs(0),
             read: BTreeMap::new(),
         }
     }

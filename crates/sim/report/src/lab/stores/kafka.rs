@@ -8,7 +8,7 @@
 use std::rc::Rc;
 
 use anteroom_limit::counters::Counters;
-use anteroom_limit::time::{MicroSpan, Micros};
+use anteroom_limit::time::{DurationUs, TimestampUs};
 
 use super::desk::{Arrival, Desk, Store};
 use super::known::Known;
@@ -21,8 +21,8 @@ pub(crate) struct Kafka {
     known: Known,
     rounds: Vec<Round>,
     totals: Round,
-    each_takes: MicroSpan,
-    busy_until: Micros,
+    each_takes: DurationUs,
+    busy_until: TimestampUs,
 }
 
 /// What is on its way, or due.
@@ -48,8 +48,8 @@ impl Kafka {
             known: Known::new(counters),
             rounds,
             totals,
-            each_takes: MicroSpan(1_000_000 / u64::from(plan.events_per_second.max(1))),
-            busy_until: Micros(0),
+            each_takes: DurationUs(1_000_000 / u64::from(plan.events_per_second.max(1))),
+            busy_until: TimestampUs(0),
         }
     }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use anteroom_limit::cost::Cost;
 use anteroom_limit::counters::{AddThenRead, CounterIndex, Counters};
-use anteroom_limit::time::Micros;
+use anteroom_limit::time::TimestampUs;
 use anteroom_limit::verdict::Verdict;
 
 use super::news::News;
@@ -30,7 +30,7 @@ impl Known {
         &mut self,
         node: u32,
         client: u32,
-        now: Micros,
+        now: TimestampUs,
     ) -> (Verdict, Option<News>) {
         let call = AddThenRead {
             added_at: now,

@@ -13,21 +13,21 @@ use anteroom_limit::lending::holding::{Decision, Holding, Turn};
 use anteroom_limit::lending::message::{Answer, Request, RequestId};
 use anteroom_limit::lending::parent::lend;
 use anteroom_limit::lending::record::Record;
-use anteroom_limit::lending::widened::{Lending, LendingError};
+use anteroom_limit::lending::widened::{LeasedLimit, NotLeasableError};
 use anteroom_limit::policy::Policy;
-use anteroom_limit::time::{MicroSpan, Micros};
+use anteroom_limit::time::{DurationUs, TimestampUs};
 
 use super::desk::{Arrival, Desk, Store};
-use crate::lab::dice::{Dice, Purpose};
 use crate::lab::outcome::Fate;
+use crate::lab::rng::{Dice, Purpose};
 use crate::lab::run::Plan;
 
 /// How long a call waits for an answer, as in the gateway.
-const PATIENCE: MicroSpan = MicroSpan::from_secs(1);
+const PATIENCE: DurationUs = DurationUs::from_secs(1);
 
 /// What nodes hold, and what the store keeps.
 pub(crate) struct Leases {
-    lending: Lending,
+    lending: LeasedLimit,
     epoch: Epoch,
     kept: BTreeMap<u32, Record>,
     holders: BTreeMap<Place, Holder>,
@@ -47,7 +47,7 @@ pub(crate) struct Place {
 #[derive(Default)]
 struct Holder {
     holding: Holding,
-    waiting: Vec<(Turn, Micros)>,
+    waiting: Vec<(Turn, TimestampUs)>,
 }
 
 /// A round of a node, under way.
@@ -56,7 +56,7 @@ pub(crate) struct Round {
     place: Place,
     request: Request,
     /// When it was sent: from then on a lease is counted.
-    sent_at: Micros,
+    sent_at: TimestampUs,
 }
 
 /// What is on its way.
@@ -71,22 +71,22 @@ pub(crate) enum Message {
 
 impl Leases {
     /// What is lent of this limit, with leases of the usual length.
-    pub(crate) fn lending(policy: &Policy) -> Result<Lending, LendingError> {
-        Lending::new(*policy)
+    pub(crate) fn lending(policy: &Policy) -> Result<LeasedLimit, NotLeasableError> {
+        LeasedLimit::new(*policy)
     }
 
-    pub(crate) fn new(plan: &Plan, lending: Lending) -> Self {
-        let mut dice = Dice::new(plan.seed, Purpose::Names);
+    pub(crate) fn new(plan: &Plan, lending: LeasedLimit) -> Self {
+        let mut rng = Dice::new(plan.seed, Purpose::Names);
         Self {
             lending,
             epoch: Epoch {
                 id: EpochId {
                     number: 1,
-                    random: dice.word(),
+                    random: rng.word(),
                 },
                 identity: StoreIdentity(1),
                 // Before all calls, recorded ones too.
-                began_at: Micros(0),
+                began_at: TimestampUs(0),
                 before: Before::Nothing,
             },
             kept: BTreeMap::new(),
@@ -101,7 +101,7 @@ impl Leases {
     fn poll(&mut self, place: Place, desk: &mut Desk<Message>) {
         let holder = self.holders.entry(place).or_default();
         let id = RequestId {
-            life: u64::from(place.node),
+            incarnation: u64::from(place.node),
             number: self.number,
         };
         let now = desk.now();
@@ -130,7 +130,7 @@ impl Leases {
                     }
                     desk.decide(place.client, now, Fate::Undecided);
                 }
-                Decision::Told(verdict) => {
+                Decision::Decided(verdict) => {
                     spent += u64::from(verdict.is_admitted());
                     desk.tell(place.client, &verdict);
                 }
@@ -182,7 +182,7 @@ impl Store for Leases {
         let holder = self.holders.entry(place).or_default();
         let now = desk.now();
         match holder.holding.decide(now, Cost::ONE) {
-            Decision::Told(verdict) => {
+            Decision::Decided(verdict) => {
                 self.spent += u64::from(verdict.is_admitted());
                 desk.tell(call.client, &verdict);
             }

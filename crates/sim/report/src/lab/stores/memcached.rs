@@ -11,17 +11,17 @@ use anteroom_limit::algorithm::Algorithm as _;
 use anteroom_limit::cost::Cost;
 use anteroom_limit::policy::{Policy, State};
 use anteroom_limit::swapping::{TRIES, pause_longest};
-use anteroom_limit::time::{MicroSpan, Micros};
+use anteroom_limit::time::{DurationUs, TimestampUs};
 use anteroom_limit::verdict::Outcome;
 
 use super::desk::{Arrival, Desk, Store};
 use super::turns::{Place, Turn, Turns};
-use crate::lab::dice::{Dice, Purpose};
 use crate::lab::outcome::Fate;
+use crate::lab::rng::{Dice, Purpose};
 use crate::lab::run::Plan;
 
 /// No try begins later, as in the gateway.
-const PATIENCE: MicroSpan = MicroSpan::from_secs(1);
+const PATIENCE: DurationUs = DurationUs::from_secs(1);
 
 /// How those deal with each other who write at one moment.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -37,7 +37,7 @@ pub(crate) struct Memcached {
     policy: Policy,
     manner: Manner,
     turns: Turns<Attempt>,
-    dice: Dice,
+    rng: Dice,
     kept: BTreeMap<u32, (u64, State)>,
 }
 
@@ -46,9 +46,9 @@ pub(crate) struct Memcached {
 pub(crate) struct Attempt {
     place: Place,
     tries: u32,
-    until: Micros,
+    until: TimestampUs,
     /// When the last try began.
-    began_at: Micros,
+    began_at: TimestampUs,
 }
 
 /// What is on its way.
@@ -70,7 +70,7 @@ pub(crate) enum Message {
 /// When a call was let through, if its write is the first.
 #[derive(Clone, Copy)]
 pub(crate) struct Decided {
-    goes_on_at: Micros,
+    goes_on_at: TimestampUs,
 }
 
 impl Memcached {
@@ -79,7 +79,7 @@ impl Memcached {
             policy: plan.policy,
             manner,
             turns: Turns::default(),
-            dice: Dice::new(plan.seed, Purpose::Pauses),
+            rng: Dice::new(plan.seed, Purpose::Pauses),
             kept: BTreeMap::new(),
         }
     }
@@ -168,9 +168,9 @@ impl Memcached {
         }
     }
 
-    fn pause(&mut self, attempt: Attempt, now: Micros) -> MicroSpan {
+    fn pause(&mut self, attempt: Attempt, now: TimestampUs) -> DurationUs {
         let longest = pause_longest(attempt.tries, now.since(attempt.began_at));
-        self.dice.part_of(longest)
+        self.rng.part_of(longest)
     }
 }
 

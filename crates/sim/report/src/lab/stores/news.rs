@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 
 use anteroom_limit::counters::CounterIndex;
-use anteroom_limit::time::{MicroSpan, Micros};
+use anteroom_limit::time::{DurationUs, TimestampUs};
 
-use crate::lab::dice::{Dice, Purpose};
+use crate::lab::rng::{Dice, Purpose};
 use crate::lab::run::Plan;
 
 /// So many calls of a client that a node admitted in a stretch of time.
@@ -17,15 +17,15 @@ pub(crate) struct News {
     pub(crate) index: CounterIndex,
     pub(crate) calls: u32,
     /// When the first of them came.
-    pub(crate) since: Micros,
+    pub(crate) since: TimestampUs,
 }
 
 /// What somebody tells in its next round.
 #[derive(Clone, Debug)]
 pub(crate) struct Round {
-    interval: MicroSpan,
+    interval: DurationUs,
     /// Rounds are so long after multiples of the interval: those of nodes lie anywhere.
-    offset: MicroSpan,
+    offset: DurationUs,
     gathered: BTreeMap<(u32, CounterIndex, u32), News>,
 }
 
@@ -35,7 +35,7 @@ pub(crate) enum Due {
     /// Nothing is gathered: right now.
     Now,
     /// The first of these news: then.
-    At(Micros),
+    At(TimestampUs),
     /// It is known.
     Known,
 }
@@ -43,17 +43,17 @@ pub(crate) enum Due {
 impl Round {
     /// Those of so many who tell.
     pub(crate) fn of(plan: &Plan, count: u32) -> Vec<Self> {
-        let mut dice = Dice::new(plan.seed, Purpose::Rounds);
+        let mut rng = Dice::new(plan.seed, Purpose::Rounds);
         let round = |_| Self {
             interval: plan.interval,
-            offset: dice.part_of(plan.interval),
+            offset: rng.part_of(plan.interval),
             gathered: BTreeMap::new(),
         };
         (0..count).map(round).collect()
     }
 
     /// Adds to what is told.
-    pub(crate) fn gather(&mut self, news: News, now: Micros) -> Due {
+    pub(crate) fn gather(&mut self, news: News, now: TimestampUs) -> Due {
         let is_first = self.gathered.is_empty();
         let told = self
             .gathered
@@ -73,9 +73,9 @@ impl Round {
         std::mem::take(&mut self.gathered).into_values().collect()
     }
 
-    fn next(&self, now: Micros) -> Micros {
+    fn next(&self, now: TimestampUs) -> TimestampUs {
         let into = (now.0 + self.interval.0 - self.offset.0) % self.interval.0;
-        now + MicroSpan(self.interval.0 - into)
+        now + DurationUs(self.interval.0 - into)
     }
 }
 
@@ -85,8 +85,8 @@ mod tests {
 
     fn round(interval: u64) -> Round {
         Round {
-            interval: MicroSpan(interval),
-            offset: MicroSpan(interval / 4),
+            interval: DurationUs(interval),
+            offset: DurationUs(interval / 4),
             gathered: BTreeMap::new(),
         }
     }
@@ -97,7 +97,7 @@ mod tests {
             client,
             index: CounterIndex(7),
             calls: 1,
-            since: Micros(since),
+            since: TimestampUs(since),
         }
     }
 
@@ -105,11 +105,11 @@ mod tests {
     fn news_wait_for_the_next_round_and_are_told_together() {
         let mut round = round(100);
         assert_eq!(
-            round.gather(news(1, 130), Micros(130)),
-            Due::At(Micros(225))
+            round.gather(news(1, 130), TimestampUs(130)),
+            Due::At(TimestampUs(225))
         );
-        assert_eq!(round.gather(news(1, 140), Micros(140)), Due::Known);
-        assert_eq!(round.gather(news(2, 150), Micros(150)), Due::Known);
+        assert_eq!(round.gather(news(1, 140), TimestampUs(140)), Due::Known);
+        assert_eq!(round.gather(news(2, 150), TimestampUs(150)), Due::Known);
         let told = round.take();
         assert_eq!(
             told,
@@ -122,18 +122,21 @@ mod tests {
             ]
         );
         assert_eq!(
-            round.gather(news(1, 225), Micros(225)),
-            Due::At(Micros(325))
+            round.gather(news(1, 225), TimestampUs(225)),
+            Due::At(TimestampUs(325))
         );
-        assert_eq!(round.gather(news(1, 3), Micros(3)), Due::Known);
-        assert_eq!(round.take()[0].since, Micros(3));
-        assert_eq!(round.gather(news(1, 3), Micros(3)), Due::At(Micros(25)));
+        assert_eq!(round.gather(news(1, 3), TimestampUs(3)), Due::Known);
+        assert_eq!(round.take()[0].since, TimestampUs(3));
+        assert_eq!(
+            round.gather(news(1, 3), TimestampUs(3)),
+            Due::At(TimestampUs(25))
+        );
     }
 
     #[test]
     fn nothing_waits_where_each_call_is_told_at_once() {
         let mut round = round(0);
-        assert_eq!(round.gather(news(1, 130), Micros(130)), Due::Now);
+        assert_eq!(round.gather(news(1, 130), TimestampUs(130)), Due::Now);
         assert_eq!(round.take().len(), 1);
     }
 }

@@ -5,7 +5,7 @@ use anteroom_limit::algorithm::Algorithm as _;
 use anteroom_limit::cost::Cost;
 use anteroom_limit::policy::{Policy, State};
 use anteroom_limit::registry::AlgorithmKind;
-use anteroom_limit::time::{MicroSpan, Micros};
+use anteroom_limit::time::{DurationUs, TimestampUs};
 
 use crate::lab::algorithm::{Settings, raised};
 use crate::lab::estimate::counted;
@@ -66,23 +66,23 @@ pub(super) fn alone(policy: Policy, traffic: &Traffic) -> Outcome {
 pub(super) fn under_attack(policy: Policy) -> Figures {
     let most = policy.most_in_any_window(1);
     let traffic =
-        adversary(policy.rate(), most, 1, MicroSpan::ZERO).expect("some hundred thousand calls");
-    alone(policy, &traffic).figures
+        adversary(policy.rate(), most, 1, DurationUs::ZERO).expect("some hundred thousand calls");
+    alone(policy, &traffic).stats
 }
 
 /// How many of a hundred calls a second before the edge of a minute and a hundred behind it pass.
 pub(super) fn around_an_edge(algorithm: AlgorithmKind) -> u64 {
     let edge = BEGIN + MINUTE.times(10);
-    let at = |at: Micros| (0..100).map(move |_| Call { at, client: 0 });
-    let calls = at(edge - MicroSpan::from_secs(1)).chain(at(edge));
+    let at = |at: TimestampUs| (0..100).map(move |_| Call { at, client: 0 });
+    let calls = at(edge - DurationUs::from_secs(1)).chain(at(edge));
     let traffic = Traffic::new(String::new(), calls.collect());
-    alone(policy(algorithm, PARTS), &traffic).figures.admitted
+    alone(policy(algorithm, PARTS), &traffic).stats.admitted
 }
 
 /// What of `calls` calls, made `made_after` the beginning of a minute, is counted later.
 pub(super) fn left_of(policy: &Policy, calls: u32, made_after: u64, later: u64) -> u32 {
     let unlimited = raised(policy).expect("it keeps counts");
-    let at = |secs| BEGIN + MicroSpan::from_secs(secs);
+    let at = |secs| BEGIN + DurationUs::from_secs(secs);
     let mut state = State::default();
     unlimited.step(&mut state, at(made_after), Cost::take(calls));
     let seen = unlimited.step(&mut state, at(later), Cost::Peek);
@@ -110,7 +110,7 @@ pub(super) fn visits() -> [Visit; 6] {
     let bucket = policy(AlgorithmKind::TokenBucket, PARTS);
     let mut state = State::default();
     [(0, 40), (6, 60), (12, 30), (42, 50), (45, 10), (120, 30)].map(|(at_secs, calls)| {
-        let now = BEGIN + MicroSpan::from_secs(at_secs);
+        let now = BEGIN + DurationUs::from_secs(at_secs);
         let tokens = bucket.step(&mut state, now, Cost::Peek).remaining;
         let admitted = (0..calls).filter(|_| bucket.step(&mut state, now, Cost::ONE).is_admitted());
         Visit {
@@ -127,7 +127,7 @@ pub(super) fn back_after(secs: u64) -> u32 {
     let bucket = policy(AlgorithmKind::TokenBucket, PARTS);
     let mut state = State::default();
     bucket.step(&mut state, BEGIN, Cost::take(LIMIT));
-    let later = BEGIN + MicroSpan::from_secs(secs);
+    let later = BEGIN + DurationUs::from_secs(secs);
     bucket.step(&mut state, later, Cost::Peek).remaining
 }
 
@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_figures_of_the_article_come_out() {
+    fn the_stats_of_the_article_come_out() {
         assert_eq!(around_an_edge(AlgorithmKind::FixedWindow), 200);
         assert_eq!(around_an_edge(AlgorithmKind::SlidingLog), 100);
         let two = policy(AlgorithmKind::SlidingWindow, PARTS);

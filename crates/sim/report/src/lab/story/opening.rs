@@ -54,17 +54,17 @@ pub(super) fn push_choice(page: &mut Page) {
          costs no more counters than one that sometimes is, but some calls are refused that would \
          have fitted.\n\
          \n\
-         - Which algorithm: `sub-windows-strict`, unless there is a reason. [Limits of \
-         calls](limits.md#which-algorithm) has the list.\n\
+         - Which algorithm: `sub-windows-strict`, unless there is a reason. [Rate limit \
+         algorithms](explanation/rate-limit-algorithms.md#which-algorithm) has the list.\n\
          - Which store: `local` with one node, `valkey` where each call of a small limit counts, \
          `leases` where many nodes must not ask for\n  \
-         each call. [Many nodes, one limit](limits.md#many-nodes-one-limit) says what each of \
+         each call. [Rate limits on many nodes](how-to/rate-limit-many-nodes.md) says what each of \
          them costs when something fails, which no figure on this page does.\n\
          \n\
          Chatty servers, the queue of events and Memcached are here as the article has them, and \
          as models of `store = \"gossip\"`, `store = \"kafka\"` and\n\
          `store = \"memcached\"`. What was measured of the stores themselves stands in \
-         [benchmarks.md](benchmarks.md); `kafka` was tested over a mock of Kafka\n\
-         alone.\n",
+         [the benchmarks](explanation/benchmarks-limits.md); `kafka` was tested over a mock of \
+         Kafka\nalone.\n",
     );
 }

@@ -2,7 +2,7 @@
 
 use crate::chart::number::{duration, grouped, length};
 use anteroom_limit::swapping::TRIES;
-use anteroom_limit::time::MicroSpan;
+use anteroom_limit::time::DurationUs;
 
 use super::Page;
 use crate::lab::run::{INTERVAL, Plan, StoreKind, run, run_events};
@@ -241,8 +241,8 @@ fn push_contention(page: &mut Page) {
          waits before each further one, for a time that grows and that chance shortens: {patient} \
          % are given up of writers who come once. Of {writers} nodes\n\
          that call again as soon as they are answered 2.4 to 6.6 % were measured \
-         ([benchmarks.md](benchmarks.md#limits-on-memcached)). In the model messages take from \
-         {least} to {most}, and the store needs no time to think.\n\
+         ([benchmarks](explanation/benchmarks-limits.md#limits-on-memcached)). In the model \
+         messages take from {least} to {most}, and the store needs no time to think.\n\
          \n",
         writers = sixteen.writers,
         lost = sixteen.plain.lost_percent,
@@ -270,7 +270,7 @@ fn shared_rows(traffic: &Traffic) -> [[String; 6]; 8] {
         ..plan(strict(systems::RUSH_LIMIT), store, systems::RUSH_NODES)
     };
     let usual = |store| run(&of(store, INTERVAL), traffic);
-    let at_once = of(StoreKind::Gossip, MicroSpan::ZERO);
+    let at_once = of(StoreKind::Gossip, DurationUs::ZERO);
     let runs = [
         ("each node by itself", usual(StoreKind::Local)),
         ("chatty servers, each call told", run(&at_once, traffic)),
@@ -282,14 +282,14 @@ fn shared_rows(traffic: &Traffic) -> [[String; 6]; 8] {
         ("`leases`", usual(StoreKind::Leases)),
     ];
     runs.map(|(name, outcome)| {
-        let figures = outcome.expect("all can keep it").figures;
-        let of_calls = figures.messages * 100 / figures.calls.max(1);
+        let stats = outcome.expect("all can keep it").stats;
+        let of_calls = stats.messages * 100 / stats.calls.max(1);
         [
             name.to_owned(),
-            grouped(figures.admitted),
-            grouped(figures.wrongly_admitted),
-            grouped(figures.highest),
-            grouped(figures.stranded),
+            grouped(stats.admitted),
+            grouped(stats.wrongly_admitted),
+            grouped(stats.highest),
+            grouped(stats.stranded),
             format!("{}.{:02}", of_calls / 100, of_calls % 100),
         ]
     })

@@ -54,7 +54,7 @@ fn push_log(page: &mut Page) {
 }
 
 fn push_fixed(page: &mut Page, random: &Traffic) {
-    let figures = alone(policy(AlgorithmKind::FixedWindow, PARTS), random).figures;
+    let stats = alone(policy(AlgorithmKind::FixedWindow, PARTS), random).stats;
     page.push(format_args!(
         "## Cheaply: a counter for each minute (`fixed-window`)\n\
          \n\
@@ -81,8 +81,8 @@ fn push_fixed(page: &mut Page, random: &Traffic) {
          count hardly moves. If it decides about these {calls} calls, it admits {wrong} that \
          should have been refused.\n\
          \n",
-        calls = grouped(figures.calls),
-        wrong = grouped(figures.wrongly_admitted),
+        calls = grouped(stats.calls),
+        wrong = grouped(stats.wrongly_admitted),
     ));
 }
 
@@ -153,8 +153,8 @@ fn push_strict(page: &mut Page, random: &Traffic) {
     let bursts = bursts();
     let row = |algorithm: AlgorithmKind| {
         let policy = policy(algorithm, PARTS);
-        let figures = [random, &bursts].map(|traffic| alone(policy, traffic).figures);
-        let [random, bursts] = figures;
+        let stats = [random, &bursts].map(|traffic| alone(policy, traffic).stats);
+        let [random, bursts] = stats;
         let name = match policy.counters() {
             Some(_) if algorithm.has(Setting::SubWindows) => {
                 format!("`{}` ({PARTS})", algorithm.name())
@@ -201,17 +201,17 @@ fn push_returns(page: &mut Page) {
     let row = |parts: u32| {
         let guess = policy(AlgorithmKind::SubWindows, parts);
         let strict = policy(AlgorithmKind::SubWindowsStrict, parts);
-        let figures = alone(guess, &traffic).figures;
+        let stats = alone(guess, &traffic).stats;
         let error = mean_error_tenths(&guess, &traffic);
         let counters = guess.counters().map_or(0, |counters| counters.count());
         [
             format!("{parts} of {} s", 60 / parts),
             counters.to_string(),
             format!("{}.{}", error / 10, error % 10),
-            figures.wrongly_admitted.to_string(),
-            figures.wrongly_refused.to_string(),
+            stats.wrongly_admitted.to_string(),
+            stats.wrongly_refused.to_string(),
             under_attack(guess).highest.to_string(),
-            alone(strict, &traffic).figures.wrongly_refused.to_string(),
+            alone(strict, &traffic).stats.wrongly_refused.to_string(),
             under_attack(strict).highest.to_string(),
         ]
     };

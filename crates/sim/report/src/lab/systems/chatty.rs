@@ -4,7 +4,7 @@ use crate::chart::axis::{Axis, as_f64};
 use crate::chart::line::{Line, LineChart};
 use crate::chart::number::grouped;
 use crate::chart::{Caption, Chart};
-use anteroom_limit::time::MicroSpan;
+use anteroom_limit::time::DurationUs;
 
 use super::{SEED, a_minute, plan, strict};
 use crate::lab::charts::LINES;
@@ -44,7 +44,7 @@ pub(crate) fn rehearse() -> Chatty {
 fn row(nodes: u32) -> Row {
     let demand = Demand {
         rate: a_minute(CALLS),
-        length: MicroSpan::from_secs(SECONDS),
+        length: DurationUs::from_secs(SECONDS),
         clients: nodes,
         seed: SEED,
     };
@@ -52,11 +52,11 @@ fn row(nodes: u32) -> Row {
     let messages = STORES.map(|store| {
         let plan = Plan {
             // Each call is told at once, as the article has it.
-            interval: MicroSpan::ZERO,
+            interval: DurationUs::ZERO,
             ..plan(strict(LIMIT_CALLS), store, nodes)
         };
         let outcome = run(&plan, &traffic).expect("all three can keep it");
-        outcome.figures.messages / SECONDS
+        outcome.stats.messages / SECONDS
     });
     Row {
         nodes,

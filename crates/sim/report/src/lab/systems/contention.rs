@@ -5,7 +5,7 @@ use crate::chart::axis::{Axis, as_f64};
 use crate::chart::line::{Line, LineChart};
 use crate::chart::{Caption, Chart};
 use anteroom_limit::policy::Policy;
-use anteroom_limit::time::MicroSpan;
+use anteroom_limit::time::DurationUs;
 use anteroom_limit::token_bucket::TokenBucket;
 
 use super::{a_minute, plan};
@@ -21,7 +21,7 @@ const WRITERS: [u32; 9] = [1, 2, 4, 6, 8, 12, 16, 24, 32];
 pub(crate) const SIXTEEN: u32 = 16;
 /// So often, far enough apart that all is over in between.
 const TIMES: u32 = 200;
-const APART: MicroSpan = MicroSpan::from_secs(1);
+const APART: DurationUs = DurationUs::from_secs(1);
 
 /// What came out for so many writers.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -80,11 +80,11 @@ fn row(writers: u32) -> Row {
     };
     let percent = |part: u64, of: u64| part * 100 / of.max(1);
     let of = |manner| {
-        let figures = run_optimistic(&plan, manner, &traffic).figures;
+        let stats = run_optimistic(&plan, manner, &traffic).stats;
         Waste {
-            writes_percent: percent(figures.writes, figures.calls),
-            lost_percent: percent(figures.writes_lost, figures.writes),
-            given_up_percent: percent(figures.undecided, figures.calls),
+            writes_percent: percent(stats.writes, stats.calls),
+            lost_percent: percent(stats.writes_lost, stats.writes),
+            given_up_percent: percent(stats.undecided, stats.calls),
         }
     };
     Row {

@@ -5,7 +5,7 @@
 use crate::chart::axis::{Axis, as_f64};
 use crate::chart::line::{Line, LineChart};
 use crate::chart::{Caption, Chart};
-use anteroom_limit::time::MicroSpan;
+use anteroom_limit::time::DurationUs;
 
 use super::{MINUTE, SEED, a_minute, plan, strict};
 use crate::lab::charts::{DASHED_LIMIT, LINES};
@@ -27,7 +27,7 @@ pub(crate) const NODES: u32 = 6;
 /// For so long: what cannot be counted in time has piled up for minutes by then.
 pub(crate) const MINUTES: u64 = 5;
 /// Across a data center, twice, and a moment in a buffer.
-pub(crate) const DELAY: MicroSpan = MicroSpan(20_000);
+pub(crate) const DELAY: DurationUs = DurationUs(20_000);
 
 /// What came out for so many clients.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -35,7 +35,7 @@ pub(crate) struct Row {
     /// Events of what can be counted, in percent.
     pub(crate) load: u32,
     /// How late counts were at most.
-    pub(crate) lag: MicroSpan,
+    pub(crate) lag: DurationUs,
     /// The most of one client in a minute.
     pub(crate) highest: u64,
     /// With one store instead.
@@ -73,11 +73,11 @@ fn row(clients: u32) -> Row {
     let of = |store| {
         run(&plan_of(store), &traffic)
             .expect("both can keep it")
-            .figures
+            .stats
     };
     let (told, shared) = (of(StoreKind::Kafka), of(StoreKind::Valkey));
     let queue = run_events(&plan_of(StoreKind::Kafka), &traffic);
-    let queue = queue.expect("it keeps counts").figures;
+    let queue = queue.expect("it keeps counts").stats;
     Row {
         load: clients * CALLS * 100 / 60 / EVENTS_PER_SECOND,
         lag: queue.lag,
@@ -141,7 +141,7 @@ mod tests {
         let rows = rehearse().rows;
         for row in &rows {
             assert!(row.highest_shared <= 100, "{row:?}");
-            let second = MicroSpan::from_secs(1);
+            let second = DurationUs::from_secs(1);
             assert_eq!(row.load > 100, row.lag > second.times(5), "{row:?}");
             if row.load < 95 {
                 assert!(row.lag < second && row.highest < 110, "{row:?}");

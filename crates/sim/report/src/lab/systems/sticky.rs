@@ -5,8 +5,8 @@ use crate::chart::line::{Line, LineChart};
 use crate::chart::number::grouped;
 use crate::chart::{Caption, Chart};
 use anteroom_config::time_text::rfc3339_secs;
-use anteroom_limit::time::{MicroSpan, Micros};
-use anteroom_room::time::Millis;
+use anteroom_limit::time::{DurationUs, TimestampUs};
+use anteroom_room::time::Timestamp;
 
 use super::{MINUTE, SEED, a_minute, plan, strict};
 use crate::lab::charts::{LIMIT, LINES};
@@ -48,7 +48,7 @@ pub(crate) fn rehearse() -> Sticky {
     };
     let traffic = random(&demand).expect("some hundred thousand calls");
     let grown = NODES.map(|(secs, nodes)| Grown {
-        at: BEGIN + MicroSpan::from_secs(secs),
+        at: BEGIN + DurationUs::from_secs(secs),
         nodes,
     });
     let of = |store| {
@@ -62,15 +62,15 @@ pub(crate) fn rehearse() -> Sticky {
     let sums = [sum(&local, &traffic), sum(&shared, &traffic)];
     let highest_sum = sums[0].iter().map(|(_, count)| *count).max().unwrap_or(0);
     Sticky {
-        local: local.figures,
-        shared: shared.figures,
+        local: local.stats,
+        shared: shared.stats,
         highest_sum,
         chart: draw(sums, highest_sum),
     }
 }
 
 /// How many calls of all clients together were admitted in the last minute.
-fn sum(outcome: &Outcome, traffic: &Traffic) -> Vec<(Micros, u64)> {
+fn sum(outcome: &Outcome, traffic: &Traffic) -> Vec<(TimestampUs, u64)> {
     let all: Vec<Decision> = outcome
         .decisions
         .iter()
@@ -79,9 +79,9 @@ fn sum(outcome: &Outcome, traffic: &Traffic) -> Vec<(Micros, u64)> {
     estimate::admitted(a_minute(LIMIT_CALLS), &all, 0, traffic.span)
 }
 
-fn draw([local, shared]: [Vec<(Micros, u64)>; 2], highest: u64) -> Chart {
-    let ms = |at: Micros| as_f64(at.since(BEGIN).0 / 1_000);
-    let line = |name: &str, look, points: Vec<(Micros, u64)>| Line {
+fn draw([local, shared]: [Vec<(TimestampUs, u64)>; 2], highest: u64) -> Chart {
+    let ms = |at: TimestampUs| as_f64(at.since(BEGIN).0 / 1_000);
+    let line = |name: &str, look, points: Vec<(TimestampUs, u64)>| Line {
         name: name.to_owned(),
         look,
         points: points
@@ -106,7 +106,7 @@ fn draw([local, shared]: [Vec<(Micros, u64)>; 2], highest: u64) -> Chart {
                 most = grouped(highest),
             ),
         },
-        across: Axis::time(Millis(BEGIN.0 / 1_000), length.0 / 1_000),
+        across: Axis::time(Timestamp(BEGIN.0 / 1_000), length.0 / 1_000),
         across_is: growth(),
         up: Axis::count(as_f64(highest) * 1.05),
         up_is: "calls of all clients".to_owned(),
@@ -127,7 +127,7 @@ fn draw([local, shared]: [Vec<(Micros, u64)>; 2], highest: u64) -> Chart {
 fn growth() -> String {
     let [(_, first), (second_at, second), (third_at, third)] = NODES;
     let clock = |secs: u64| {
-        let text = rfc3339_secs(Millis(BEGIN.0 / 1_000 + secs * 1_000));
+        let text = rfc3339_secs(Timestamp(BEGIN.0 / 1_000 + secs * 1_000));
         text.get(11..19).unwrap_or_default().to_owned()
     };
     format!(
@@ -158,7 +158,7 @@ mod tests {
         assert!(sticky.local.wrongly_admitted > 5_000, "{:?}", sticky.local);
         let demand = Demand {
             rate: a_minute(CALLS),
-            length: MicroSpan::from_secs(NODES[1].0),
+            length: DurationUs::from_secs(NODES[1].0),
             clients: CLIENTS,
             seed: SEED,
         };
@@ -167,7 +167,7 @@ mod tests {
             routing: Routing::Sticky(Vec::new()),
             ..plan(strict(LIMIT_CALLS), StoreKind::Local, NODES[0].1)
         };
-        let calm = run(&calm, &before).unwrap().figures;
+        let calm = run(&calm, &before).unwrap().stats;
         assert_eq!(
             calm.wrongly_admitted, 0,
             "as long as there are as many nodes"

@@ -6,7 +6,7 @@
 //! calls for all of them.
 
 use anteroom_limit::rate::Rate;
-use anteroom_limit::time::{MicroSpan, Micros};
+use anteroom_limit::time::{DurationUs, TimestampUs};
 
 use super::{BEGIN, CALLS_MAX, Call, TooManyCallsError, Traffic};
 
@@ -30,7 +30,7 @@ pub fn adversary(
     rate: Rate,
     most: u64,
     nodes: u32,
-    way: MicroSpan,
+    way: DurationUs,
 ) -> Result<Traffic, TooManyCallsError> {
     let window = rate.window();
     // Twice as many as all nodes could let through, for chance sends some to nodes that are full.
@@ -42,9 +42,9 @@ pub fn adversary(
     if all > CALLS_MAX as u64 {
         return Err(TooManyCallsError { calls: all });
     }
-    let step = MicroSpan(window.0 / tries);
+    let step = DurationUs(window.0 / tries);
     let edge = next_edge(window);
-    let first = edge - way - MicroSpan(1);
+    let first = edge - way - DurationUs(1);
     let mut calls: Vec<Call> = (0..at_once)
         .map(|_| Call {
             at: first,
@@ -54,7 +54,7 @@ pub fn adversary(
     // As many tries however far apart they are: several at once.
     let apart = way.times(WAYS).0.max(1);
     let later = (0..tries * 2).map(|at| Call {
-        at: edge + MicroSpan(step.times(at).0 / apart * apart),
+        at: edge + DurationUs(step.times(at).0 / apart * apart),
         client: 0,
     });
     calls.extend(later);
@@ -68,8 +68,8 @@ pub fn adversary(
 }
 
 /// Where a window ends, after a whole one.
-fn next_edge(window: MicroSpan) -> Micros {
-    Micros((BEGIN.0 / window.0 + 2) * window.0)
+fn next_edge(window: DurationUs) -> TimestampUs {
+    TimestampUs((BEGIN.0 / window.0 + 2) * window.0)
 }
 
 #[cfg(test)]
@@ -78,21 +78,21 @@ mod tests {
 
     #[test]
     fn it_asks_at_a_windows_last_instant_and_ever_after() {
-        let rate = Rate::new(100, MicroSpan::from_secs(60)).unwrap();
-        let traffic = adversary(rate, 200, 2, MicroSpan::ZERO).unwrap();
+        let rate = Rate::new(100, DurationUs::from_secs(60)).unwrap();
+        let traffic = adversary(rate, 200, 2, DurationUs::ZERO).unwrap();
         let (first, last) = (traffic.calls[0].at, traffic.span.1);
         assert_eq!(traffic.calls.len(), 800 + 120_000);
         assert_eq!(first.0 % 60_000_000, 59_999_999);
         assert_eq!(traffic.calls[800].at.0 % 60_000_000, 0);
         assert_eq!(last.since(first).0, 119_999_001);
-        let large = Rate::new(1_000_000, MicroSpan::from_secs(60)).unwrap();
-        assert!(adversary(large, 2_000_000, 1, MicroSpan::ZERO).is_err());
+        let large = Rate::new(1_000_000, DurationUs::from_secs(60)).unwrap();
+        assert!(adversary(large, 2_000_000, 1, DurationUs::ZERO).is_err());
     }
 
     #[test]
     fn distant_callers_ask_earlier_and_several_times_at_once() {
-        let rate = Rate::new(100, MicroSpan::from_secs(60)).unwrap();
-        let far = adversary(rate, 200, 2, MicroSpan(50_000)).unwrap();
+        let rate = Rate::new(100, DurationUs::from_secs(60)).unwrap();
+        let far = adversary(rate, 200, 2, DurationUs(50_000)).unwrap();
         assert_eq!(far.calls[0].at.0 % 60_000_000, 59_949_999);
         assert_eq!(far.calls.len(), 800 + 120_000);
         let tries = &far.calls[800..];

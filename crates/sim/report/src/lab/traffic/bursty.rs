@@ -1,10 +1,10 @@
 //! Calls that come in bursts: each client is loud for a while, then quiet for a while.
 
-use anteroom_limit::time::MicroSpan;
+use anteroom_limit::time::DurationUs;
 
 use super::poisson::{self, Apart};
 use super::{BEGIN, Demand, TooManyCallsError, Traffic};
-use crate::lab::dice::{Dice, Purpose};
+use crate::lab::rng::{Dice, Purpose};
 
 /// A loud phase has so many tenths of the mean rate, a quiet one the rest of twenty.
 const LOUD_TENTHS: u64 = 19;
@@ -19,22 +19,22 @@ const PHASES: u64 = 3;
 /// [`TooManyCallsError`].
 pub fn bursty(demand: &Demand) -> Result<Traffic, TooManyCallsError> {
     demand.check()?;
-    let mut dice = Dice::new(demand.seed, Purpose::Traffic);
-    let phase = MicroSpan(demand.rate.window().0 / PHASES);
+    let mut rng = Dice::new(demand.seed, Purpose::Traffic);
+    let phase = DurationUs(demand.rate.window().0 / PHASES);
     let mut calls = Vec::new();
     if let Some(apart) = Apart::of(demand.rate) {
         for client in 0..demand.clients {
             let (mut from, mut is_loud) = (BEGIN, false);
             while from < demand.end() {
-                let to = (from + dice.exponential(phase)).min(demand.end());
+                let to = (from + rng.exponential(phase)).min(demand.end());
                 let tenths = if is_loud {
                     LOUD_TENTHS
                 } else {
                     20 - LOUD_TENTHS
                 };
                 let apart = apart.at_tenths(tenths);
-                poisson::push(&mut calls, &mut dice, client, apart, (from, to));
-                from = to + MicroSpan(1);
+                poisson::push(&mut calls, &mut rng, client, apart, (from, to));
+                from = to + DurationUs(1);
                 is_loud = !is_loud;
             }
         }

@@ -2,10 +2,10 @@
 //! consists of.
 
 use anteroom_limit::rate::Rate;
-use anteroom_limit::time::{MicroSpan, Micros};
+use anteroom_limit::time::{DurationUs, TimestampUs};
 
 use super::Call;
-use crate::lab::dice::Dice;
+use crate::lab::rng::Dice;
 
 /// Where calls are closer than this on average, time is counted more finely than in microseconds.
 /// What is cut off of each time between two calls makes up to one and a half calls in a thousand
@@ -49,38 +49,38 @@ impl Apart {
 /// Adds the calls of a client from one moment on, before another: a Poisson process.
 pub(super) fn push(
     calls: &mut Vec<Call>,
-    dice: &mut Dice,
+    rng: &mut Dice,
     client: u32,
     apart: Apart,
-    (from, to): (Micros, Micros),
+    (from, to): (TimestampUs, TimestampUs),
 ) {
     // Whole microseconds must not stand still; parts of them are too small to.
     let least = u64::from(apart.parts == 1);
-    let mut elapsed = dice.whole_exponential(apart.mean);
+    let mut elapsed = rng.whole_exponential(apart.mean);
     loop {
-        let at = from + MicroSpan(elapsed / apart.parts);
+        let at = from + DurationUs(elapsed / apart.parts);
         if at >= to {
             return;
         }
         calls.push(Call { at, client });
-        elapsed = elapsed.saturating_add(dice.whole_exponential(apart.mean).max(least));
+        elapsed = elapsed.saturating_add(rng.whole_exponential(apart.mean).max(least));
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lab::dice::Purpose;
+    use crate::lab::rng::Purpose;
     use crate::lab::traffic::BEGIN;
 
     /// Calls of so many a minute and half as many again, in so many seconds.
     fn count(calls_a_minute: u32, secs: u64) -> usize {
-        let rate = Rate::new(calls_a_minute, MicroSpan::from_secs(60)).unwrap();
-        let mut dice = Dice::new(1, Purpose::Traffic);
+        let rate = Rate::new(calls_a_minute, DurationUs::from_secs(60)).unwrap();
+        let mut rng = Dice::new(1, Purpose::Traffic);
         let mut calls = Vec::new();
         let apart = Apart::of(rate).unwrap().at_tenths(15);
-        let end = BEGIN + MicroSpan::from_secs(secs);
-        push(&mut calls, &mut dice, 0, apart, (BEGIN, end));
+        let end = BEGIN + DurationUs::from_secs(secs);
+        push(&mut calls, &mut rng, 0, apart, (BEGIN, end));
         assert!(calls.is_sorted_by_key(|call| call.at));
         assert!(calls.iter().all(|call| call.at >= BEGIN && call.at < end));
         calls.len()
@@ -101,7 +101,7 @@ mod tests {
 
     #[test]
     fn nothing_comes_of_a_rate_of_nothing() {
-        let none = Rate::new(0, MicroSpan::from_secs(60)).unwrap();
+        let none = Rate::new(0, DurationUs::from_secs(60)).unwrap();
         assert_eq!(Apart::of(none), None);
     }
 }

@@ -10,7 +10,7 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
-use anteroom_limit::time::Micros;
+use anteroom_limit::time::TimestampUs;
 use csv::{ReaderBuilder, StringRecord};
 use jiff::Timestamp;
 
@@ -205,7 +205,10 @@ enum Kind {
     Moments,
 }
 
-fn read_line(fields: Vec<String>, kind: &mut Option<Kind>) -> Result<(Micros, String), Mistake> {
+fn read_line(
+    fields: Vec<String>,
+    kind: &mut Option<Kind>,
+) -> Result<(TimestampUs, String), Mistake> {
     let found = fields.len();
     let mut fields = fields.into_iter();
     let (Some(time), name, 1..=2) = (fields.next(), fields.next().unwrap_or_default(), found)
@@ -227,7 +230,7 @@ fn read_line(fields: Vec<String>, kind: &mut Option<Kind>) -> Result<(Micros, St
 }
 
 /// `23`, `23.5`, `1645686623.000001`: never by way of floats, which are wrong in the sixth decimal.
-fn seconds(text: &str) -> Option<Micros> {
+fn seconds(text: &str) -> Option<TimestampUs> {
     let (whole, decimals) = text.split_once('.').unwrap_or((text, "0"));
     let is_digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     if !is_digits(whole) || !is_digits(decimals) || decimals.len() > 6 {
@@ -235,12 +238,12 @@ fn seconds(text: &str) -> Option<Micros> {
     }
     let whole: u64 = whole.parse().ok().filter(|secs| *secs <= SECS_MAX)?;
     let micros: u64 = format!("{decimals:0<6}").parse().ok()?;
-    Some(Micros(whole * 1_000_000 + micros))
+    Some(TimestampUs(whole * 1_000_000 + micros))
 }
 
-fn moment(text: &str) -> Option<Micros> {
+fn moment(text: &str) -> Option<TimestampUs> {
     let moment: Timestamp = text.parse().ok()?;
-    u64::try_from(moment.as_microsecond()).ok().map(Micros)
+    u64::try_from(moment.as_microsecond()).ok().map(TimestampUs)
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use anteroom_limit::algorithm::Algorithm as _;
 use anteroom_limit::policy::Policy;
 use anteroom_limit::rate::Rate;
 use anteroom_limit::registry::AlgorithmKind;
-use anteroom_limit::time::MicroSpan;
+use anteroom_limit::time::DurationUs;
 use anteroom_report::lab::algorithm::{Settings, all};
 use anteroom_report::lab::run::{Plan, StoreKind, run};
 use anteroom_report::lab::traffic::{self, Demand, Traffic, adversary};
@@ -15,7 +15,7 @@ use crate::lab::common::{alone, plan, policy, settings};
 /// The adversary of one algorithm.
 fn against(policy: &Policy) -> Traffic {
     let most = policy.most_in_any_window(1);
-    adversary(policy.rate(), most, 1, MicroSpan::ZERO).expect("a small limit")
+    adversary(policy.rate(), most, 1, DurationUs::ZERO).expect("a small limit")
 }
 
 #[test]
@@ -31,17 +31,17 @@ fn each_adversary_reaches_its_bound_and_none_goes_beyond() {
         (AlgorithmKind::LeakyBucket, 100),
     ] {
         let policy = policy(algorithm);
-        let figures = alone(policy, &against(&policy)).figures;
-        assert_eq!(figures.highest, most, "{algorithm:?}");
+        let stats = alone(policy, &against(&policy)).stats;
+        assert_eq!(stats.highest, most, "{algorithm:?}");
         assert_eq!(policy.most_in_any_window(1), most, "{algorithm:?}");
         // So far above the limit, so many were wrong at least.
-        assert!(figures.wrongly_admitted >= most - 100, "{algorithm:?}");
-        assert_eq!(figures.wrongly_admitted > 0, most > 100, "{algorithm:?}");
+        assert!(stats.wrongly_admitted >= most - 100, "{algorithm:?}");
+        assert_eq!(stats.wrongly_admitted > 0, most > 100, "{algorithm:?}");
     }
 }
 
 /// The most in any window that the adversary gets who knows how far away the store is.
-fn highest_over(store: StoreKind, algorithm: AlgorithmKind, delay: MicroSpan) -> u64 {
+fn highest_over(store: StoreKind, algorithm: AlgorithmKind, delay: DurationUs) -> u64 {
     const NODES: u32 = 3;
     let policy = policy(algorithm);
     let most = policy.most_in_any_window(1);
@@ -51,12 +51,12 @@ fn highest_over(store: StoreKind, algorithm: AlgorithmKind, delay: MicroSpan) ->
         delay,
         ..plan(policy, store, NODES)
     };
-    run(&plan, &traffic).expect("it keeps all").figures.highest
+    run(&plan, &traffic).expect("it keeps all").stats.highest
 }
 
 #[test]
 fn a_distant_store_does_not_cure_an_algorithm_that_overshoots() {
-    for delay in [0, 2, 50].map(|ms| MicroSpan(ms * 1_000)) {
+    for delay in [0, 2, 50].map(|ms| DurationUs(ms * 1_000)) {
         for (algorithm, most, lent) in [
             (AlgorithmKind::FixedWindow, 200, 200),
             (AlgorithmKind::SlidingWindow, 199, 180),
@@ -87,7 +87,7 @@ fn finer_sub_windows_lower_the_number_of_mistakes_and_not_the_peak() {
             ..settings()
         };
         let policy = settings.policy(AlgorithmKind::SubWindows).unwrap();
-        alone(policy, &against(&policy)).figures
+        alone(policy, &against(&policy)).stats
     };
     let (coarse, fine) = (with(1), with(60));
     assert_eq!((coarse.highest, fine.highest), (199, 199));
@@ -97,18 +97,18 @@ fn finer_sub_windows_lower_the_number_of_mistakes_and_not_the_peak() {
 #[test]
 fn nodes_that_count_by_themselves_let_through_that_many_times_as_much() {
     let policy = policy(AlgorithmKind::FixedWindow);
-    let traffic = adversary(policy.rate(), 200, 6, MicroSpan::ZERO).unwrap();
-    let figures = run(&plan(policy, StoreKind::Local, 6), &traffic)
+    let traffic = adversary(policy.rate(), 200, 6, DurationUs::ZERO).unwrap();
+    let stats = run(&plan(policy, StoreKind::Local, 6), &traffic)
         .unwrap()
-        .figures;
-    assert_eq!(figures.highest, 1_200);
+        .stats;
+    assert_eq!(stats.highest, 1_200);
     let most = StoreKind::Local.most_in_any_window(&policy, 6);
     assert_eq!(most, 1_200);
 }
 
 fn any_settings() -> impl Strategy<Value = Settings> {
     let rate = (1u32..60, 1u64..20).prop_map(|(calls, secs)| {
-        Rate::new(calls, MicroSpan::from_secs(secs)).expect("the window is in range")
+        Rate::new(calls, DurationUs::from_secs(secs)).expect("the window is in range")
     });
     (
         rate,
@@ -145,13 +145,13 @@ proptest! {
         let traffic = make(&demand).expect("a few hundred calls");
         for algorithm in all() {
             let policy = settings.policy(algorithm).expect("the settings fit");
-            let figures = alone(policy, &traffic).figures;
+            let stats = alone(policy, &traffic).stats;
             let most = policy.most_in_any_window(1);
-            prop_assert!(figures.highest <= most, "{algorithm:?}: {} of {most}", figures.highest);
+            prop_assert!(stats.highest <= most, "{algorithm:?}: {} of {most}", stats.highest);
             let is_strict = most <= u64::from(rate.calls());
-            prop_assert!(figures.wrongly_admitted == 0 || !is_strict, "{algorithm:?}");
+            prop_assert!(stats.wrongly_admitted == 0 || !is_strict, "{algorithm:?}");
             if algorithm == AlgorithmKind::SlidingLog {
-                prop_assert_eq!(figures.wrongly_refused, 0);
+                prop_assert_eq!(stats.wrongly_refused, 0);
             }
         }
     }

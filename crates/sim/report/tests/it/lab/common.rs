@@ -3,14 +3,14 @@
 use anteroom_limit::policy::Policy;
 use anteroom_limit::rate::Rate;
 use anteroom_limit::registry::AlgorithmKind;
-use anteroom_limit::time::{MicroSpan, Micros};
+use anteroom_limit::time::{DurationUs, TimestampUs};
 use anteroom_report::lab::algorithm::Settings;
 use anteroom_report::lab::outcome::{Decision, Fate, Outcome};
 use anteroom_report::lab::routing::Routing;
 use anteroom_report::lab::run::{INTERVAL, Plan, StoreKind, run};
 use anteroom_report::lab::traffic::{BEGIN, Call, Traffic};
 
-pub(crate) const MINUTE: MicroSpan = MicroSpan::from_secs(60);
+pub(crate) const MINUTE: DurationUs = DurationUs::from_secs(60);
 
 /// The article's limit: 100 calls a minute, four sub-windows of 15 seconds and a part of a fifth.
 pub(crate) fn settings() -> Settings {
@@ -32,7 +32,7 @@ pub(crate) fn plan(policy: Policy, store: StoreKind, nodes: u32) -> Plan {
         store,
         nodes,
         routing: Routing::Spread(Vec::new()),
-        delay: MicroSpan(2_000),
+        delay: DurationUs(2_000),
         interval: INTERVAL,
         events_per_second: 10_000,
         seed: 1,
@@ -45,11 +45,11 @@ pub(crate) fn alone(policy: Policy, traffic: &Traffic) -> Outcome {
 }
 
 /// A moment of the morning of made-up traffic, `07:10:23`.
-pub(crate) fn clock(time: &str) -> Micros {
+pub(crate) fn clock(time: &str) -> TimestampUs {
     let secs = time.split(':').fold(0, |sum, part| {
         sum * 60 + part.parse::<u64>().expect("it is a time of day")
     });
-    BEGIN - MicroSpan::from_secs(7 * 3_600) + MicroSpan::from_secs(secs)
+    BEGIN - DurationUs::from_secs(7 * 3_600) + DurationUs::from_secs(secs)
 }
 
 /// So many calls at each of these moments.
@@ -66,7 +66,7 @@ pub(crate) fn calls(at: &[(&str, u64)]) -> Traffic {
 }
 
 /// How many calls were admitted from one moment on, before another.
-pub(crate) fn admitted_in(decisions: &[Decision], from: Micros, to: Micros) -> usize {
+pub(crate) fn admitted_in(decisions: &[Decision], from: TimestampUs, to: TimestampUs) -> usize {
     let is_in = |one: &&Decision| one.at >= from && one.at < to && one.fate == Fate::Admitted;
     decisions.iter().filter(is_in).count()
 }

@@ -4,7 +4,7 @@
 use anteroom_limit::algorithm::Algorithm as _;
 use anteroom_limit::rate::Rate;
 use anteroom_limit::registry::AlgorithmKind;
-use anteroom_limit::time::MicroSpan;
+use anteroom_limit::time::DurationUs;
 use anteroom_report::lab::algorithm::{Settings, all};
 use anteroom_report::lab::outcome::Figures;
 use anteroom_report::lab::run::{Plan, StoreKind, UnfitError, run};
@@ -32,8 +32,8 @@ fn rush(seed: u64) -> Traffic {
     traffic::bursty(&demand(400, seed)).expect("a few thousand calls")
 }
 
-fn figures(plan: &Plan, traffic: &Traffic) -> Figures {
-    run(plan, traffic).expect("the store can keep it").figures
+fn stats(plan: &Plan, traffic: &Traffic) -> Figures {
+    run(plan, traffic).expect("the store can keep it").stats
 }
 
 #[test]
@@ -41,9 +41,9 @@ fn every_call_is_decided_once_whoever_decides() {
     let traffic = rush(1);
     for store in StoreKind::ALL {
         let plan = plan(policy(AlgorithmKind::SubWindowsStrict), store, 6);
-        let figures = figures(&plan, &traffic);
-        assert_eq!(figures.calls, traffic.calls.len() as u64, "{store:?}");
-        assert_eq!(figures.admitted + figures.refused, figures.calls);
+        let stats = stats(&plan, &traffic);
+        assert_eq!(stats.calls, traffic.calls.len() as u64, "{store:?}");
+        assert_eq!(stats.admitted + stats.refused, stats.calls);
     }
 }
 
@@ -52,10 +52,10 @@ fn one_node_is_as_right_as_one_store() {
     let traffic = rush(2);
     for algorithm in all() {
         let policy = policy(algorithm);
-        let local = figures(&plan(policy, StoreKind::Local, 1), &traffic);
+        let local = stats(&plan(policy, StoreKind::Local, 1), &traffic);
         let mut near = plan(policy, StoreKind::Valkey, 6);
-        near.delay = MicroSpan::ZERO;
-        let near = figures(&near, &traffic);
+        near.delay = DurationUs::ZERO;
+        let near = stats(&near, &traffic);
         let costs = Figures {
             messages: near.messages,
             ..local
@@ -88,10 +88,10 @@ fn late_news_lets_calls_through_and_later_news_more() {
     let traffic = rush(3);
     let over = |store, delay_ms: u64| {
         let plan = Plan {
-            delay: MicroSpan(delay_ms * 1_000),
+            delay: DurationUs(delay_ms * 1_000),
             ..plan(policy(AlgorithmKind::SubWindowsStrict), store, 6)
         };
-        figures(&plan, &traffic).wrongly_admitted
+        stats(&plan, &traffic).wrongly_admitted
     };
     for store in [StoreKind::Gossip, StoreKind::Kafka] {
         let (soon, late, later) = (over(store, 1), over(store, 500), over(store, 10_000));
@@ -110,7 +110,7 @@ fn whoever_counts_too_slowly_lets_more_and_more_through() {
             events_per_second,
             ..plan(policy(AlgorithmKind::SubWindowsStrict), StoreKind::Kafka, 6)
         };
-        figures(&plan, &traffic).wrongly_admitted
+        stats(&plan, &traffic).wrongly_admitted
     };
     assert!(over(10_000) < over(3) && over(3) < over(1));
 }
@@ -124,11 +124,11 @@ fn a_rumour_goes_to_all_but_one() {
                 interval,
                 ..plan(policy(AlgorithmKind::FixedWindow), StoreKind::Gossip, nodes)
             };
-            figures(&plan, &traffic)
+            stats(&plan, &traffic)
         };
-        let at_once = told(MicroSpan::ZERO);
+        let at_once = told(DurationUs::ZERO);
         assert_eq!(at_once.messages, at_once.admitted * u64::from(nodes - 1));
-        let in_rounds = told(MicroSpan::from_secs(1));
+        let in_rounds = told(DurationUs::from_secs(1));
         let one_each = in_rounds.admitted * u64::from(nodes - 1);
         assert!(in_rounds.messages < one_each, "{in_rounds:?}");
         assert!(in_rounds.lag > at_once.lag, "{in_rounds:?}");
@@ -137,12 +137,12 @@ fn a_rumour_goes_to_all_but_one() {
 
 #[test]
 fn nodes_that_gossip_in_rounds_overshoot_as_measured() {
-    // The demand of docs/benchmarks.md, "Limits that nodes tell each other": 2,067 to 2,300 were
-    // admitted there, and no more than is offered in an interval and a way.
+    // The demand of docs/explanation/benchmarks-limits.md, "Limits that nodes tell each other":
+    // 2,067 to 2,300 were admitted there, and no more than is offered in an interval and a way.
     let limit = Rate::new(2_000, MINUTE).unwrap();
     let demand = Demand {
         rate: Rate::new(240_000, MINUTE).unwrap(),
-        length: MicroSpan::from_secs(59),
+        length: DurationUs::from_secs(59),
         clients: 1,
         seed: 1,
     };
@@ -153,13 +153,13 @@ fn nodes_that_gossip_in_rounds_overshoot_as_measured() {
     };
     let fixed = settings.policy(AlgorithmKind::FixedWindow).unwrap();
     for nodes in [2, 3, 6] {
-        let admitted = figures(&plan(fixed, StoreKind::Gossip, nodes), &traffic).admitted;
+        let admitted = stats(&plan(fixed, StoreKind::Gossip, nodes), &traffic).admitted;
         assert!((2_030..=2_410).contains(&admitted), "{nodes}: {admitted}");
         let at_once = Plan {
-            interval: MicroSpan::ZERO,
+            interval: DurationUs::ZERO,
             ..plan(fixed, StoreKind::Gossip, nodes)
         };
-        assert!(figures(&at_once, &traffic).admitted < 2_020);
+        assert!(stats(&at_once, &traffic).admitted < 2_020);
     }
 }
 
@@ -168,8 +168,8 @@ fn separate_counting_admits_one_limit_at_each_node_at_most() {
     let strict = policy(AlgorithmKind::SubWindowsStrict);
     for store in [StoreKind::Gossip, StoreKind::Kafka] {
         for nodes in [1, 2, 4, 6] {
-            let traffic = adversary(strict.rate(), 100, nodes, MicroSpan::ZERO).unwrap();
-            let highest = figures(&plan(strict, store, nodes), &traffic).highest;
+            let traffic = adversary(strict.rate(), 100, nodes, DurationUs::ZERO).unwrap();
+            let highest = stats(&plan(strict, store, nodes), &traffic).highest;
             // All of it comes at one moment, so nobody has heard of anybody.
             assert_eq!(highest, 100 * u64::from(nodes), "{store:?}");
         }
@@ -193,7 +193,7 @@ fn calls_of_a_node_queue_up_and_few_are_given_up() {
             seed: 1,
         };
         let traffic = traffic::random(&demand).unwrap();
-        figures(&plan(gcra, StoreKind::Memcached, nodes), &traffic)
+        stats(&plan(gcra, StoreKind::Memcached, nodes), &traffic)
     };
     let alone = of(6_000, 1);
     assert_eq!((alone.writes_lost, alone.undecided), (0, 0), "{alone:?}");
@@ -206,31 +206,31 @@ fn calls_of_a_node_queue_up_and_few_are_given_up() {
 fn a_client_faster_than_its_server_shuts_itself_out() {
     let demand = Demand {
         rate: Rate::new(120_000, MINUTE).unwrap(),
-        length: MicroSpan::from_secs(5),
+        length: DurationUs::from_secs(5),
         clients: 1,
         seed: 1,
     };
     let traffic = traffic::random(&demand).unwrap();
     let far = Plan {
-        delay: MicroSpan(20_000),
+        delay: DurationUs(20_000),
         ..plan(policy(AlgorithmKind::Gcra), StoreKind::Memcached, 1)
     };
-    let figures = figures(&far, &traffic);
-    assert_eq!(figures.calls, traffic.calls.len() as u64);
+    let stats = stats(&far, &traffic);
+    assert_eq!(stats.calls, traffic.calls.len() as u64);
     // A question takes 30 ms, so 33 calls a second are decided, of 2,000.
-    assert!(figures.undecided * 20 > figures.calls * 19, "{figures:?}");
-    assert!(figures.highest <= 199, "{figures:?}");
+    assert!(stats.undecided * 20 > stats.calls * 19, "{stats:?}");
+    assert!(stats.highest <= 199, "{stats:?}");
 }
 
 #[test]
 fn what_is_lent_and_not_used_is_told() {
     let plan = plan(policy(AlgorithmKind::SlidingLog), StoreKind::Leases, 6);
-    let figures = figures(&plan, &rush(6));
+    let stats = stats(&plan, &rush(6));
     assert!(
-        figures.stranded > 0 && figures.stranded < figures.admitted,
-        "{figures:?}"
+        stats.stranded > 0 && stats.stranded < stats.admitted,
+        "{stats:?}"
     );
-    assert!(figures.messages < figures.calls * 2, "{figures:?}");
+    assert!(stats.messages < stats.calls * 2, "{stats:?}");
 }
 
 #[test]
@@ -241,10 +241,10 @@ fn leases_stay_below_even_and_admit_most_of_the_limit() {
     {
         let policy = policy(algorithm);
         let most = policy.most_in_any_window(1);
-        let traffic = adversary(policy.rate(), most, 3, MicroSpan(2_000)).unwrap();
-        let figures = figures(&plan(policy, StoreKind::Leases, 3), &traffic);
-        assert!(figures.highest <= most, "{algorithm:?}: {figures:?}");
-        assert!(figures.highest >= 80, "{algorithm:?}: {figures:?}");
+        let traffic = adversary(policy.rate(), most, 3, DurationUs(2_000)).unwrap();
+        let stats = stats(&plan(policy, StoreKind::Leases, 3), &traffic);
+        assert!(stats.highest <= most, "{algorithm:?}: {stats:?}");
+        assert!(stats.highest >= 80, "{algorithm:?}: {stats:?}");
     }
 }
 
@@ -280,14 +280,14 @@ proptest! {
         for store in [StoreKind::Valkey, StoreKind::Memcached] {
             for algorithm in STRICT {
                 let plan = Plan {
-                    delay: MicroSpan(delay),
+                    delay: DurationUs(delay),
                     seed,
                     ..plan(policy(algorithm), store, nodes)
                 };
-                let figures = figures(&plan, &traffic);
-                prop_assert!(figures.highest <= 100, "{store:?} {algorithm:?} {figures:?}");
-                                prop_assert!(figures.wrongly_admitted == 0, "{store:?} \
-                                    {algorithm:?} {figures:?}");
+                let stats = stats(&plan, &traffic);
+                prop_assert!(stats.highest <= 100, "{store:?} {algorithm:?} {stats:?}");
+                                prop_assert!(stats.wrongly_admitted == 0, "{store:?} \
+                                    {algorithm:?} {stats:?}");
             }
         }
     }
@@ -303,14 +303,14 @@ proptest! {
         for algorithm in all().into_iter().filter(|one| *one != AlgorithmKind::LeakyBucket) {
             let policy = settings().policy(algorithm).expect("the settings fit");
             let plan = Plan {
-                delay: MicroSpan(delay),
+                delay: DurationUs(delay),
                 seed,
                 ..plan(policy, StoreKind::Leases, nodes)
             };
-            let figures = figures(&plan, &traffic);
-            prop_assert!(figures.highest <= policy.most_in_any_window(1), "{algorithm:?} \
-                {figures:?}");
-            prop_assert!(figures.wrongly_admitted == 0 || !STRICT.contains(&algorithm));
+            let stats = stats(&plan, &traffic);
+            prop_assert!(stats.highest <= policy.most_in_any_window(1), "{algorithm:?} \
+                {stats:?}");
+            prop_assert!(stats.wrongly_admitted == 0 || !STRICT.contains(&algorithm));
         }
     }
 }

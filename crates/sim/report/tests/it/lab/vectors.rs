@@ -15,10 +15,10 @@ fn around_the_edge() -> anteroom_report::lab::traffic::Traffic {
 
 #[test]
 fn fixed_windows_pass_twice_the_limit_where_a_log_rejects_half() {
-    let fixed = alone(policy(AlgorithmKind::FixedWindow), &around_the_edge()).figures;
+    let fixed = alone(policy(AlgorithmKind::FixedWindow), &around_the_edge()).stats;
     assert_eq!((fixed.admitted, fixed.wrongly_admitted), (200, 100));
     assert_eq!(fixed.highest, 200);
-    let log = alone(policy(AlgorithmKind::SlidingLog), &around_the_edge()).figures;
+    let log = alone(policy(AlgorithmKind::SlidingLog), &around_the_edge()).stats;
     assert_eq!((log.admitted, log.wrongly_admitted), (100, 0));
     assert_eq!((log.refused, log.wrongly_refused), (100, 0));
 }
@@ -60,7 +60,7 @@ fn two_windows_weigh_the_one_before_by_17_60ths_at_43_seconds() {
     let later = admitted_in(&outcome.decisions, clock("7:01:00"), clock("7:02:00"));
     assert_eq!(later, 83);
     // All of them had come in its first half, which is over: the guess is too high.
-    assert_eq!(outcome.figures.wrongly_refused, 17);
+    assert_eq!(outcome.stats.wrongly_refused, 17);
 }
 
 #[test]

@@ -23,22 +23,22 @@ async fn nodes_die_and_sleep_while_they_hold_leases() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_store_cannot_be_reached_for_longer_than_a_window() {
     let run = Run::start(LENT, 12).await;
-    run.cluster.world_link(0).stall();
+    run.cluster.global_link(0).stall();
     meanwhile(4).await;
-    run.cluster.world_link(1).cut();
+    run.cluster.global_link(1).cut();
     meanwhile(9).await;
-    run.cluster.world_link(0).heal();
-    run.cluster.world_link(1).heal();
+    run.cluster.global_link(0).heal();
+    run.cluster.global_link(1).heal();
     run.judge().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_store_is_killed_and_comes_back_empty() {
     let mut run = Run::start(LENT, 13).await;
-    run.cluster.world_mut().restart().await;
+    run.cluster.global_mut().restart().await;
     meanwhile(4).await;
     run.cluster.node_mut(NodeAt(0, 2)).kill().await;
-    run.cluster.world_mut().restart().await;
+    run.cluster.global_mut().restart().await;
     run.cluster.restart(NodeAt(0, 2)).await;
     run.judge().await;
 }
@@ -46,16 +46,16 @@ async fn the_store_is_killed_and_comes_back_empty() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_store_is_emptied_while_it_serves() {
     let run = Run::start(&format!("{LENT}\nalgorithm = \"sliding-log\""), 14).await;
-    run.cluster.forget_world().await;
+    run.cluster.forget_global().await;
     meanwhile(5).await;
-    run.cluster.forget_world().await;
+    run.cluster.forget_global().await;
     run.judge().await;
 }
 
 /// One data center, whose nodes are next to the store.
 fn near(setup: &mut Setup) {
     setup.data_centers.truncate(1);
-    setup.world = None;
+    setup.global = None;
 }
 
 /// So near to the limit that a node which spends a little too much, or a store that lends it,

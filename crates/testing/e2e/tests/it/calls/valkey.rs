@@ -10,14 +10,14 @@ async fn nodes_die_and_sleep_and_cannot_reach_the_store() {
     run.cluster.node_mut(NodeAt(0, 0)).kill().await;
     run.cluster.node(NodeAt(1, 1)).pause();
     meanwhile(2).await;
-    run.cluster.world_link(1).stall();
+    run.cluster.global_link(1).stall();
     run.cluster.restart(NodeAt(0, 0)).await;
     run.cluster.node(NodeAt(1, 1)).resume();
     meanwhile(6).await;
-    run.cluster.world_link(1).heal();
-    run.cluster.world_link(0).cut();
+    run.cluster.global_link(1).heal();
+    run.cluster.global_link(0).cut();
     meanwhile(4).await;
-    run.cluster.world_link(0).heal();
+    run.cluster.global_link(0).heal();
     run.judge().await;
 }
 

@@ -15,11 +15,11 @@ async fn run_with(allocation: &str) -> usize {
     let crowd = Crowd::at_once(&run.cluster.doors(), 300, &Habits::default(), 200);
     is_told_full(&crowd).await;
     meanwhile(12).await;
-    let tally = crowd.go_home().await;
-    run.cluster.assert_nobody_thrown_out(&tally);
+    let counters = crowd.go_home().await;
+    run.cluster.assert_nobody_thrown_out(&counters);
     let minutes = run.cluster.origin().minutes();
     let admissions = minutes.values().copied().max().unwrap_or(0);
-    assert!(admissions > 0, "{tally}");
+    assert!(admissions > 0, "{counters}");
     admissions
 }
 

@@ -48,6 +48,6 @@ async fn another_allocation_takes_over_and_gives_back() {
     meanwhile(5).await;
     change(&mut run.cluster, even, leases).await;
     run.cluster.admits(10).await;
-    let (_, tally) = run.judge_visitors(load).await;
-    assert!(tally.entered > 0, "{tally}");
+    let (_, counters) = run.judge_visitors(load).await;
+    assert!(counters.entered > 0, "{counters}");
 }

@@ -21,10 +21,10 @@ async fn check_spike(run: &Run, habits: Habits) -> Tally {
     let crowd = Crowd::send(&run.cluster.doors(), &spike(40), &habits, 1);
     is_told_full(&crowd).await;
     meanwhile(25).await;
-    let tally = crowd.go_home().await;
-    run.cluster.assert_kept(&tally);
-    assert_eq!(tally.ran_out, 0, "{tally}");
-    tally
+    let counters = crowd.go_home().await;
+    run.cluster.assert_kept(&counters);
+    assert_eq!(counters.ran_out, 0, "{counters}");
+    counters
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -60,7 +60,7 @@ async fn a_minute_allows_fewer_than_there_are_seats() {
     let has_two_minutes = async || run.cluster.origin().minutes().len() >= 2;
     eventually("somebody is admitted in another minute", has_two_minutes).await;
     meanwhile(5).await;
-    let tally = crowd.go_home().await;
-    run.cluster.assert_kept(&tally);
-    assert_eq!(tally.ran_out, 0, "{tally}");
+    let counters = crowd.go_home().await;
+    run.cluster.assert_kept(&counters);
+    assert_eq!(counters.ran_out, 0, "{counters}");
 }

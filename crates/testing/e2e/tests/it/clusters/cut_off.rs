@@ -13,7 +13,7 @@ use super::{FIRST, Run, limits, meanwhile};
 /// Long enough for three restarts on a busy machine.
 const GLOBAL_LEASE_SECS: u64 = 25;
 const RENEWALS: &str = "anteroom_renewals_total";
-const LEASE_LEFT: &str = "anteroom_lease_left_seconds";
+const LEASE_LEFT: &str = "anteroom_lease_remaining_seconds";
 const LEASE_LIVE: &str = "anteroom_lease_live";
 /// Visitors of the data center that is cut off, and of the other one. They leave a few of forty
 /// seats free: a full room fills slowly.
@@ -56,7 +56,7 @@ async fn nodes_start_with_longer_sessions_while_their_data_center_is_cut_off() {
     let cut_off = Crowd::at_once(&doors, CUT_OFF, &stay(100), 310);
     let elsewhere = Crowd::at_once(&doors, ELSEWHERE, &stay(0), 311);
     run.cluster.has_inside(CUT_OFF + ELSEWHERE).await;
-    run.cluster.world_link(0).cut();
+    run.cluster.global_link(0).cut();
     restart_with_longer_sessions(&mut run).await;
     // Without renewals at the new nodes the run would prove nothing.
     eventually("the new nodes renew the seats", async || {
@@ -72,10 +72,10 @@ async fn nodes_start_with_longer_sessions_while_their_data_center_is_cut_off() {
     let late = Crowd::at_once(&doors, 40, &stay(0), 312);
     run.cluster.admits(15).await;
     meanwhile(5).await;
-    let tally = cut_off.go_home().await;
-    let tally = tally.and(elsewhere.go_home().await);
-    let tally = tally.and(late.go_home().await);
-    run.cluster.assert_kept(&tally);
+    let counters = cut_off.go_home().await;
+    let counters = counters.and(elsewhere.go_home().await);
+    let counters = counters.and(late.go_home().await);
+    run.cluster.assert_kept(&counters);
 }
 
 /// First the global store says nothing, then it refuses connections. The store of the data center
@@ -86,7 +86,7 @@ async fn valid_tickets_wait_for_nothing_while_the_global_store_is_unavailable() 
     let mut insiders = Insiders::enter(&run).await;
     insiders.send(&run, "with a lease").await;
     let mut fresh = Insiders::enter(&run).await;
-    run.cluster.world_link(0).stall();
+    run.cluster.global_link(0).stall();
     for at in FIRST {
         eventually("the lease is about to end", async || {
             run.cluster.metric::<f64>(at, LEASE_LEFT).await < 4.0
@@ -102,8 +102,8 @@ async fn valid_tickets_wait_for_nothing_while_the_global_store_is_unavailable() 
     }
     let mut insiders = insiders.and(fresh);
     let mut waited = insiders.send(&run, "while it is silent").await;
-    run.cluster.world_mut().kill();
-    run.cluster.world_link(0).heal();
+    run.cluster.global_mut().kill();
+    run.cluster.global_link(0).heal();
     waited += insiders.send(&run, "while it is down").await;
     for at in FIRST {
         let is_live = run.cluster.metric::<u64>(at, LEASE_LIVE).await;

@@ -105,7 +105,7 @@ async fn waited(run: &Run) -> u64 {
     for at in FIRST {
         let metric = run
             .cluster
-            .metric::<u64>(at, "anteroom_waited_passes_total");
+            .metric::<u64>(at, "anteroom_delayed_requests_total");
         sum += metric.await;
     }
     sum

@@ -16,6 +16,6 @@ async fn tickets_are_sent_to_other_nodes_right_after_a_logout() {
     };
     let load = run.load(&habits, 180).await;
     meanwhile(25).await;
-    let tally = run.judge(load).await;
-    assert!(tally.replayed.1 > 0, "{tally}");
+    let counters = run.judge(load).await;
+    assert!(counters.replayed.1 > 0, "{counters}");
 }

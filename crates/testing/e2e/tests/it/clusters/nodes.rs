@@ -22,8 +22,8 @@ async fn a_node_is_killed_and_comes_back() {
     meanwhile(20).await;
     run.cluster.restart(NodeAt(0, 1)).await;
     meanwhile(15).await;
-    let tally = run.judge(load).await;
-    assert_eq!(tally.ran_out, 0, "{tally}");
+    let counters = run.judge(load).await;
+    assert_eq!(counters.ran_out, 0, "{counters}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -72,8 +72,8 @@ async fn nodes_are_killed_again_and_again_while_the_rate_holds_visitors_back() {
         kills += 1;
     }
     meanwhile(3).await;
-    let tally = run.judge(load).await;
-    assert_eq!(tally.ran_out, 0, "{tally}");
+    let counters = run.judge(load).await;
+    assert_eq!(counters.ran_out, 0, "{counters}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -99,6 +99,6 @@ async fn all_nodes_are_restarted_one_after_the_other() {
         meanwhile(1).await;
     }
     meanwhile(20).await;
-    let tally = run.judge(load).await;
-    assert_eq!(tally.ran_out, 0, "{tally}");
+    let counters = run.judge(load).await;
+    assert_eq!(counters.ran_out, 0, "{counters}");
 }

@@ -35,19 +35,19 @@ async fn the_store_of_a_data_center_is_lost_together_with_a_node() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_world_cannot_be_reached_for_longer_than_a_lease() {
+async fn the_global_store_cannot_be_reached_for_longer_than_a_lease() {
     let run = Run::small().await;
     let load = run.load(&Habits::default(), 100).await;
     for data_center in 0..2 {
-        run.cluster.world_link(data_center).stall();
+        run.cluster.global_link(data_center).stall();
     }
     meanwhile(LONGER_THAN_A_LEASE_SECS).await;
     for data_center in 0..2 {
-        run.cluster.world_link(data_center).heal();
+        run.cluster.global_link(data_center).heal();
     }
     run.cluster.admits(20).await;
-    let tally = run.judge(load).await;
-    assert_eq!(tally.ran_out, 0, "{tally}");
+    let counters = run.judge(load).await;
+    assert_eq!(counters.ran_out, 0, "{counters}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -55,7 +55,7 @@ async fn data_centers_are_cut_from_each_other() {
     let run = Run::small().await;
     let mut load = run.load(&Habits::default(), 110).await;
     for data_center in 0..2 {
-        run.cluster.world_link(data_center).cut();
+        run.cluster.global_link(data_center).cut();
     }
     // Some travel, and take their tickets along.
     let travellers = Habits {
@@ -66,7 +66,7 @@ async fn data_centers_are_cut_from_each_other() {
     load.others.push(travellers);
     meanwhile(20).await;
     for data_center in 0..2 {
-        run.cluster.world_link(data_center).heal();
+        run.cluster.global_link(data_center).heal();
     }
     run.cluster.admits(20).await;
     run.judge(load).await;
@@ -99,10 +99,10 @@ async fn a_node_sleeps_while_the_store_of_its_data_center_is_lost() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_store_of_the_world_is_killed_and_comes_back_empty() {
+async fn the_global_store_is_killed_and_comes_back_empty() {
     let mut run = Run::small().await;
     let load = run.load(&Habits::default(), 150).await;
-    run.cluster.world_mut().restart().await;
+    run.cluster.global_mut().restart().await;
     meanwhile(15).await;
     // A node that starts now must not begin another deployment.
     run.cluster.node_mut(NodeAt(1, 0)).kill().await;

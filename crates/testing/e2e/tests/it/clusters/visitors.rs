@@ -13,8 +13,8 @@ async fn visitors_change_the_node_with_every_request() {
     };
     let load = run.load(&habits, 140).await;
     meanwhile(25).await;
-    let tally = run.judge(load).await;
-    assert_eq!(tally.ran_out, 0, "{tally}");
+    let counters = run.judge(load).await;
+    assert_eq!(counters.ran_out, 0, "{counters}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -55,6 +55,9 @@ async fn old_tickets_are_replayed_and_tickets_of_those_who_logged_out() {
     };
     let load = run.load(&habits, 170).await;
     meanwhile(25).await;
-    let tally = run.judge(load).await;
-    assert!(tally.replayed.0 > 0 && tally.replayed.1 > 0, "{tally}");
+    let counters = run.judge(load).await;
+    assert!(
+        counters.replayed.0 > 0 && counters.replayed.1 > 0,
+        "{counters}"
+    );
 }

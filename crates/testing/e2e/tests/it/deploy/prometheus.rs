@@ -8,7 +8,7 @@ use anteroom_e2e::deploy::metrics::{selected, series};
 use anteroom_e2e::deploy::yaml;
 use serde_json::Value;
 
-use crate::deploy::docs::symptoms;
+use crate::deploy::docs::{rows_of_alerts, symptoms};
 
 fn alerts() -> Vec<Value> {
     let file = yaml::parse(&read("deploy/prometheus/alerts.yaml")).unwrap();
@@ -47,6 +47,7 @@ fn alerts_use_existing_series_and_their_labels() {
 #[test]
 fn each_alert_has_a_name_an_urgency_and_an_instruction() {
     let symptoms = symptoms();
+    let rows = rows_of_alerts();
     let mut names = BTreeSet::new();
     for alert in alerts() {
         let name = text(&alert, "/alert").to_owned();
@@ -58,8 +59,9 @@ fn each_alert_has_a_name_an_urgency_and_an_instruction() {
         let look = text(&alert, "/annotations/look");
         assert!(
             symptoms.contains(look),
-            "{name}: docs/operating.md has no row \"{look}\""
+            "{name}: what-to-do-when.md has no row \"{look}\""
         );
+        assert_eq!(rows.get(&name).map(String::as_str), Some(look), "{name}");
         assert!(names.insert(name), "stands twice");
     }
 }

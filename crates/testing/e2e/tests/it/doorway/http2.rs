@@ -1,6 +1,6 @@
 //! HTTP/2 over TLS: what the origin sees, limits, and how a connection ends.
 
-use anteroom_room::time::Span;
+use anteroom_room::time::DurationMs;
 use http::{Request, Version};
 use http_body_util::{BodyExt, Full};
 use hyper::client::conn::http2;
@@ -199,8 +199,8 @@ async fn slow_handshakes_and_idle_connections_make_room() {
 #[tokio::test]
 async fn a_connection_without_requests_is_ended_and_one_with_some_is_not() {
     let mut setup = Setup::default();
-    setup.time_outs.request_head = Span(500);
-    setup.time_outs.keep_alive = Span(500);
+    setup.timeouts.request_head = DurationMs(500);
+    setup.timeouts.keep_alive = DurationMs(500);
     let origin = Origin::new().await;
     let (tls, connector) = tls();
     setup.tls = Some(tls);
@@ -296,7 +296,7 @@ async fn pieces_of_an_answer_come_as_they_are_sent() {
 #[tokio::test]
 async fn an_untaken_response_is_given_up_and_others_are_not() {
     let mut setup = Setup::default();
-    setup.time_outs.body_idle = Span(300);
+    setup.timeouts.body_idle = DurationMs(300);
     let (gateway, origin, connector) = by_hand(setup).await;
     let mut client = Http2Wire::connect(gateway.address, &connector).await;
     client.headers(1, &get(b"/large"), true).await;
@@ -323,7 +323,7 @@ async fn an_untaken_response_is_given_up_and_others_are_not() {
 #[tokio::test]
 async fn the_last_piece_of_an_answer_is_given_up_too() {
     let mut setup = Setup::default();
-    setup.time_outs.body_idle = Span(300);
+    setup.timeouts.body_idle = DurationMs(300);
     let (gateway, origin, connector) = by_hand(setup).await;
     // Room for the first byte of it, and for no other.
     let mut client = Http2Wire::with_window(gateway.address, &connector, 1).await;
@@ -361,7 +361,7 @@ async fn a_large_answer_comes_whole_to_who_takes_it() {
 #[tokio::test]
 async fn whoever_connects_and_asks_nothing_has_the_time_of_a_head() {
     let mut setup = Setup::default();
-    setup.time_outs.request_head = Span(300);
+    setup.timeouts.request_head = DurationMs(300);
     let (gateway, _origin, connector) = encrypted(setup).await;
     let mut silent = Http2Wire::connect(gateway.address, &connector).await;
     assert_eq!(silent.end(1).await, End::GoAway(0));
@@ -370,7 +370,7 @@ async fn whoever_connects_and_asks_nothing_has_the_time_of_a_head() {
 #[tokio::test]
 async fn a_handshake_that_does_not_end_is_not_waited_for() {
     let mut setup = Setup::default();
-    setup.time_outs.request_head = Span(100);
+    setup.timeouts.request_head = DurationMs(100);
     let (gateway, _origin, _) = encrypted(setup).await;
     let mut silent = Wire::connect(gateway.address).await;
     let mut half = Wire::connect(gateway.address).await;

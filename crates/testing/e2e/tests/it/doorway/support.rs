@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anteroom_config::{
-    Config, Http2, Origin as OriginConfig, RoomName, RoomOrigins, SizeLimits, TimeOuts,
+    Config, Http2, Origin as OriginConfig, RoomName, RoomOrigins, SizeLimits, Timeouts,
 };
 use anteroom_proxy::body::Body;
 use anteroom_proxy::downstream::connection_table::ConnectionTable;
@@ -28,7 +28,7 @@ use tower::ServiceExt;
 /// What a test may want to set.
 #[derive(Clone)]
 pub(crate) struct Setup {
-    pub(crate) time_outs: TimeOuts,
+    pub(crate) timeouts: Timeouts,
     pub(crate) sizes: SizeLimits,
     pub(crate) tls: Option<Tls>,
 }
@@ -40,7 +40,7 @@ impl Default for Setup {
     fn default() -> Self {
         let server = Config::parse("test.toml", ROOM).unwrap().config.server;
         Self {
-            time_outs: server.time_outs,
+            timeouts: server.timeouts,
             sizes: SizeLimits {
                 request_head_bytes: 16_384,
                 request_uri_bytes: 8_192,
@@ -59,7 +59,7 @@ fn upstream(setup: &Setup, origin: SocketAddr) -> Upstream {
         health_check: None,
     };
     let limits = Limits {
-        connect: Duration::from_millis(setup.time_outs.origin_connect.0),
+        connect: Duration::from_millis(setup.timeouts.origin_connect.0),
         idle: Duration::from_secs(4),
         head_bytes: 65_536,
         headers: 100,
@@ -76,7 +76,7 @@ pub(crate) struct Gateway {
 }
 
 pub(crate) async fn gateway(setup: Setup, origin: SocketAddr) -> Gateway {
-    let proxy = ReverseProxy::new(&setup.time_outs);
+    let proxy = ReverseProxy::new(&setup.timeouts);
     let upstream = upstream(&setup, origin);
     let service = tower::service_fn(move |mut request: Request<Body>| {
         let upstream = upstream.clone();
@@ -89,13 +89,13 @@ pub(crate) async fn gateway(setup: Setup, origin: SocketAddr) -> Gateway {
     let address = listener.local_addr().unwrap();
     let (trigger, signal) = drain();
     let server = Server::new(
-        &setup.time_outs,
+        &setup.timeouts,
         &setup.sizes,
         ConnectionTable::with_limit(setup.sizes.connections),
         Arc::new(Unobserved),
     );
     let trusted = TrustedProxies::default();
-    let intake = Intake::new(&setup.time_outs, &setup.sizes, trusted);
+    let intake = Intake::new(&setup.timeouts, &setup.sizes, trusted);
     let handler = Checked::new(intake, service);
     let server = server.with_tls(setup.tls);
     let ended = tokio::spawn(server.serve(listener, handler, signal));

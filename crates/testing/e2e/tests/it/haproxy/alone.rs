@@ -10,8 +10,8 @@ async fn of_many_calls_at_once_exactly_as_many_as_the_limit_pass() {
     for connections in [1, 8] {
         let haproxy = Haproxy::start(&Recipe::of(SLIDING), origin.address).await;
         let before = origin.served();
-        let tally = burst(haproxy.address(), connections, 400 / connections).await;
-        assert_eq!(tally, Tally::new(LIMIT, 400 - LIMIT));
+        let counters = burst(haproxy.address(), connections, 400 / connections).await;
+        assert_eq!(counters, Tally::new(LIMIT, 400 - LIMIT));
         assert_eq!(origin.served() - before, LIMIT);
     }
 }
@@ -20,14 +20,14 @@ async fn of_many_calls_at_once_exactly_as_many_as_the_limit_pass() {
 async fn in_a_clock_minute_exactly_the_limit_passes() {
     let origin = Counting::start().await;
     let haproxy = Haproxy::start(&Recipe::of(CLOCK), origin.address).await;
-    let tally = burst(haproxy.address(), 8, 100).await;
+    let counters = burst(haproxy.address(), 8, 100).await;
     // A minute may have ended meanwhile: then there are two, and each has its own hundred.
     let minutes = haproxy.counts("calls").await;
     assert!((1..=2).contains(&minutes.len()), "{minutes:?}");
     let called = minutes.iter().map(|(_, count)| count);
     assert_eq!(called.clone().sum::<usize>(), 800);
     let passed: usize = called.map(|&count| count.min(LIMIT)).sum();
-    assert_eq!(tally, Tally::new(passed, 800 - passed));
+    assert_eq!(counters, Tally::new(passed, 800 - passed));
     assert_eq!(origin.served(), passed);
 }
 
@@ -37,8 +37,8 @@ async fn refused_calls_count_and_those_of_a_waiting_page_do_not() {
     for file in [SLIDING, CLOCK] {
         let haproxy = Haproxy::start(&Recipe::of(file), origin.address).await;
         let mut caller = Caller::connect(haproxy.address()).await;
-        let tally = caller.calls(2 * LIMIT + 50, &[]).await;
-        assert!(tally.refused > 0, "{tally:?}");
+        let counters = caller.calls(2 * LIMIT + 50, &[]).await;
+        assert!(counters.refused > 0, "{counters:?}");
         for path in ["place?room=shop", "events?room=shop", "language"] {
             let path = format!("/.well-known/anteroom/{path}");
             assert!(caller.passes(&path, &[]).await, "{file} {path}");

@@ -66,7 +66,7 @@ async fn behind_anteroom_clients_are_those_that_it_alone_names() {
 
 #[test]
 fn three_nodes_behind_haproxy_are_where_it_looks_for_them() {
-    let page = "docs/limits.md";
+    let page = "docs/how-to/rate-limit-many-nodes.md";
     let node = files::block(page, "# anteroom.toml of the first of three nodes");
     let node = Deployed::parse(&node).unwrap();
     let backend = files::block(page, "backend anteroom");

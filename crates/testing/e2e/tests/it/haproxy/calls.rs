@@ -64,12 +64,12 @@ impl Caller {
 
     /// What becomes of so many calls, one after the other.
     pub(crate) async fn calls(&mut self, count: usize, headers: &[&str]) -> Tally {
-        let mut tally = Tally::default();
+        let mut counters = Tally::default();
         for _ in 0..count {
             let passes = self.passes("/", headers).await;
-            tally.add(Tally::new(usize::from(passes), usize::from(!passes)));
+            counters.add(Tally::new(usize::from(passes), usize::from(!passes)));
         }
-        tally
+        counters
     }
 }
 
@@ -82,11 +82,11 @@ pub(crate) async fn burst(address: SocketAddr, connections: usize, calls_each: u
             caller.calls(calls_each, &[]).await
         });
     }
-    let mut tally = Tally::default();
+    let mut counters = Tally::default();
     for of_one in callers.join_all().await {
-        tally.add(of_one);
+        counters.add(of_one);
     }
-    tally
+    counters
 }
 
 /// An origin that counts what reaches it, and answers with the last address in `X-Forwarded-For`.

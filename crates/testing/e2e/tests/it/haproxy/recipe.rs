@@ -50,5 +50,5 @@ impl Recipe {
 
 /// The block of the page that begins with this line.
 pub(crate) fn block(first: &str) -> String {
-    files::block("docs/haproxy-limits.md", first)
+    files::block("docs/how-to/haproxy-limits.md", first)
 }

@@ -66,7 +66,7 @@ async fn origins_change_at_a_signal_and_no_visitor_notices() {
     eventually("it is refused", async || {
         metrics(&node)
             .await
-            .contains("\nanteroom_config_refused 1\n")
+            .contains("\nanteroom_config_rejected 1\n")
     })
     .await;
     let at_second = second.admissions();

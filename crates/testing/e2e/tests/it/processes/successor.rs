@@ -85,7 +85,7 @@ async fn connect_again_and_again(door: SocketAddr) -> String {
 fn crowd(node: &Node, visitors: u32, seed: u64) -> Crowd {
     let habits = Habits {
         think: Duration::from_millis(50)..=Duration::from_millis(300),
-        ask_again: Duration::from_millis(200)..=Duration::from_millis(600),
+        refresh_interval: Duration::from_millis(200)..=Duration::from_millis(600),
         log_out_percent: 100,
         ..Habits::default()
     };
@@ -105,9 +105,9 @@ async fn replaced_twice_under_a_crowd_nobody_is_lost_and_the_limits_hold() {
     let anew = tokio::spawn(connect_again_and_again(node.door().address().unwrap()));
     let mut newest: Option<Successor> = None;
     for times in 1..=2 {
-        let entered = crowd.tally().entered;
+        let entered = crowd.counters().entered;
         eventually("visitors come in", async || {
-            crowd.tally().entered >= entered + 20
+            crowd.counters().entered >= entered + 20
         })
         .await;
         match &newest {
@@ -127,25 +127,25 @@ async fn replaced_twice_under_a_crowd_nobody_is_lost_and_the_limits_hold() {
             Some(before) => eventually("the one before ends", async || before.has_ended()).await,
         }
     }
-    let entered = crowd.tally().entered;
+    let entered = crowd.counters().entered;
     eventually("visitors still come in", async || {
-        crowd.tally().entered >= entered + 20
+        crowd.counters().entered >= entered + 20
     })
     .await;
     assert!(!anew.is_finished(), "{}", anew.await.unwrap());
     anew.abort();
-    let tally = crowd.go_home().await;
+    let counters = crowd.go_home().await;
     let lost = (
-        tally.thrown_out.len(),
-        tally.ran_out,
-        tally.unanswered,
-        tally.failed.len(),
+        counters.thrown_out.len(),
+        counters.ran_out,
+        counters.unanswered,
+        counters.failed.len(),
     );
     assert_eq!(
         lost,
         (0, 0, 0, 0),
-        "{tally} {:?} {}",
-        tally.thrown_out,
+        "{counters} {:?} {}",
+        counters.thrown_out,
         node.log()
     );
     let verdict = origin.verdict();
@@ -170,17 +170,24 @@ async fn a_successor_that_cannot_start_changes_nothing() {
     )
     .await;
     let crowd = crowd(&node, 5, 8);
-    eventually("visitors come in", async || crowd.tally().entered >= 5).await;
+    eventually("visitors come in", async || crowd.counters().entered >= 5).await;
     let file = temp.path().join("node/anteroom.toml");
     std::fs::write(file, "not toml [").unwrap();
     for times in 1..=2 {
         node.replace();
         eventually("it is told", async || count(&node, GOES_ON) == times).await;
     }
-    let entered = crowd.tally().entered;
-    eventually("it still admits", async || crowd.tally().entered > entered).await;
-    let tally = crowd.go_home().await;
-    assert_eq!((tally.unanswered, tally.failed.len()), (0, 0), "{tally}");
+    let entered = crowd.counters().entered;
+    eventually("it still admits", async || {
+        crowd.counters().entered > entered
+    })
+    .await;
+    let counters = crowd.go_home().await;
+    assert_eq!(
+        (counters.unanswered, counters.failed.len()),
+        (0, 0),
+        "{counters}"
+    );
 }
 
 #[tokio::test]

@@ -122,7 +122,7 @@ async fn https_is_served_and_a_usable_renewed_certificate_is_taken() {
     eventually("it is refused", async || {
         operators(&node, "/metrics")
             .await
-            .contains("\nanteroom_config_refused 1\n")
+            .contains("\nanteroom_config_rejected 1\n")
     })
     .await;
     assert!(
@@ -141,7 +141,7 @@ async fn https_is_served_and_a_usable_renewed_certificate_is_taken() {
     eventually("it is taken", async || {
         operators(&node, "/metrics")
             .await
-            .contains("\nanteroom_config_refused 0\n")
+            .contains("\nanteroom_config_rejected 0\n")
     })
     .await;
     assert!(ask_trusting(door, &second).await.is_some());

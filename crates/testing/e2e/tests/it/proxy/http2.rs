@@ -231,7 +231,7 @@ async fn slow_readers_hold_little_and_nobody_up() {
 async fn an_upload_that_the_origin_does_not_read_is_given_up() {
     let (address, _seen) = origin().await;
     let mut setup = http2();
-    setup.time_outs.origin_response = anteroom_room::time::Span(2_000);
+    setup.timeouts.origin_response = anteroom_room::time::DurationMs(2_000);
     let gateway = gateway(setup, address).await;
     let mut client = Wire::connect(gateway.address).await;
     client

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anteroom::gateway::Gateway;
 use anteroom_config::{BypassRule, TlsConfig};
 use anteroom_e2e::eventually;
-use anteroom_room::time::Span;
+use anteroom_room::time::DurationMs;
 use anteroom_testkit::http2::connect;
 use http::Request;
 use http_body_util::Empty;
@@ -38,7 +38,7 @@ async fn admissions_stop_at_a_hanging_origin_before_any_time_out() {
         line: 0,
     }];
     let wait = Duration::from_secs(4);
-    config.server.time_outs.origin_response = Span(4_000);
+    config.server.timeouts.origin_response = DurationMs(4_000);
     let gateway = Gateway::start(&config).await.unwrap();
     let sender = connect(gateway.address(), cert.der().clone()).await;
     let site = Site { gateway, folder };

@@ -10,7 +10,7 @@ use anteroom_proxy::downstream::server::Server;
 use anteroom_proxy::forwarded::TrustedProxies;
 use anteroom_proxy::intake::{Checked, Intake};
 use anteroom_proxy::reverse_proxy::ReverseProxy;
-use anteroom_room::time::Span;
+use anteroom_room::time::DurationMs;
 use tokio::net::TcpStream;
 
 use crate::proxy::support::{Setup, Wire, all, header};
@@ -44,7 +44,7 @@ async fn draining_finishes_open_requests_and_accepts_no_more() {
 #[tokio::test]
 async fn what_is_open_at_the_end_of_draining_is_cut() {
     let mut setup = Setup::default();
-    setup.time_outs.drain = Span(50);
+    setup.timeouts.drain = DurationMs(50);
     let (mut client, gateway, origin) = all(setup).await;
     client.send(GET).await;
     let mut wire = origin.accept().await;
@@ -181,13 +181,13 @@ async fn loops_that_share_a_cap_and_a_signal_drain_together() {
     let mut loops = Vec::new();
     for listener in [listener, listen(address, true).unwrap()] {
         let server = Server::new(
-            &setup.time_outs,
+            &setup.timeouts,
             &setup.sizes,
             table.clone(),
             Arc::new(Unobserved),
         );
-        let intake = Intake::new(&setup.time_outs, &setup.sizes, TrustedProxies::default());
-        let proxy = Checked::new(intake, ReverseProxy::new(&setup.time_outs));
+        let intake = Intake::new(&setup.timeouts, &setup.sizes, TrustedProxies::default());
+        let proxy = Checked::new(intake, ReverseProxy::new(&setup.timeouts));
         loops.push(tokio::spawn(server.serve(listener, proxy, signal.clone())));
     }
     for _ in 0..8 {

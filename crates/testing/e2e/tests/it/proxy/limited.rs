@@ -71,7 +71,7 @@ async fn the_origin_sees_the_limits_calls_however_many_come() {
     assert_eq!(site.calls(3, &inside, "eight").await, [(200, 3)].into());
     let (head, _) = site.ask("/", &inside).await;
     assert!(head.starts_with("HTTP/1.1 200 ") && header(&head, "ratelimit").is_none());
-    let rejected = "anteroom_limit_calls_total{limit=\"api\",verdict=\"reject\"}";
+    let rejected = "anteroom_limit_requests_total{limit=\"api\",verdict=\"reject\"}";
     assert_eq!(site.metric(rejected).await.as_deref(), Some("80"));
     let keys = site.metric("anteroom_limit_keys{limit=\"api\"}").await;
     assert_eq!(keys.as_deref(), Some("2"));
@@ -181,7 +181,7 @@ async fn a_frequent_caller_outside_waits_and_enters_later() {
     // Whoever is inside is never sent to wait.
     let (status, _) = site.call(&inside, "seven").await;
     assert_eq!(status, 429);
-    let waited = "anteroom_limit_calls_total{limit=\"api\",verdict=\"wait\"}";
+    let waited = "anteroom_limit_requests_total{limit=\"api\",verdict=\"wait\"}";
     assert_eq!(site.metric(waited).await.as_deref(), Some("1"));
     site.gateway.stop_soon().await;
 }

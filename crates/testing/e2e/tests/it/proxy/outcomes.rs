@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anteroom_room::time::Span;
+use anteroom_room::time::DurationMs;
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::timeout;
 
@@ -51,7 +51,7 @@ async fn an_origin_that_does_not_take_the_connection_is_502_in_time() {
         queued.push(connected.unwrap());
     }
     let mut setup = Setup::default();
-    setup.time_outs.origin_connect = Span(50);
+    setup.timeouts.origin_connect = DurationMs(50);
     let gateway = gateway(setup, address).await;
     let head = asked(&gateway, GET).await;
     assert!(head.starts_with("http/1.1 502 "), "{head}");
@@ -80,7 +80,7 @@ async fn an_origin_that_hangs_up_or_talks_nonsense_is_502() {
 #[tokio::test]
 async fn an_origin_that_does_not_answer_is_504() {
     let mut setup = Setup::default();
-    setup.time_outs.origin_response = Span(50);
+    setup.timeouts.origin_response = DurationMs(50);
     let (mut client, _gateway, origin) = all(setup).await;
     client.send(GET).await;
     let mut wire = origin.accept().await;
@@ -110,7 +110,7 @@ async fn an_origin_that_dies_in_a_response_breaks_it_off() {
 #[tokio::test]
 async fn an_origin_that_stalls_in_a_response_is_given_up() {
     let mut setup = Setup::default();
-    setup.time_outs.body_idle = Span(50);
+    setup.timeouts.body_idle = DurationMs(50);
     let (mut client, _gateway, origin) = all(setup).await;
     client.send(GET).await;
     let mut wire = origin.accept().await;
@@ -126,7 +126,7 @@ async fn an_origin_that_stalls_in_a_response_is_given_up() {
 #[tokio::test]
 async fn an_upload_that_stops_is_408_and_not_the_origins_fault() {
     let mut setup = Setup::default();
-    setup.time_outs.body_idle = Span(50);
+    setup.timeouts.body_idle = DurationMs(50);
     let (mut client, gateway, origin) = all(setup).await;
     client
         .send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nabc")
@@ -136,14 +136,14 @@ async fn an_upload_that_stops_is_408_and_not_the_origins_fault() {
     let head = client.head().await;
     assert!(head.starts_with("http/1.1 408 "), "{head}");
     assert_eq!(header(&head, "x-outcome"), Some("none"));
-    let figures = gateway.group.figures().origins.remove(0);
-    assert_eq!((gateway.outcomes(), figures.last_error), (vec![], None));
+    let stats = gateway.group.stats().origins.remove(0);
+    assert_eq!((gateway.outcomes(), stats.last_error), (vec![], None));
 }
 
 #[tokio::test]
 async fn an_upload_may_take_longer_than_the_origin_may_think() {
     let mut setup = Setup::default();
-    setup.time_outs.origin_response = Span(30);
+    setup.timeouts.origin_response = DurationMs(30);
     let (mut client, gateway, origin) = all(setup).await;
     client
         .send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\n\r\nabc")
@@ -201,7 +201,7 @@ async fn a_body_over_the_limit_is_413_with_a_length_and_without() {
 #[tokio::test]
 async fn a_client_that_never_finishes_its_head_is_cut() {
     let mut setup = Setup::default();
-    setup.time_outs.request_head = Span(50);
+    setup.timeouts.request_head = DurationMs(50);
     let (mut client, gateway, _origin) = all(setup).await;
     client.send("GET / HTTP/1.1\r\nHost:").await;
     client.rest().await;

@@ -49,8 +49,8 @@ async fn the_configured_service_starts_and_ends_with_the_gateway() {
     }
     let metrics = send(gateway.admin(), "GET /metrics", "").await;
     for sample in [
-        "anteroom_rate_limit_answers_total{answer=\"ok\"} 2\n",
-        "anteroom_rate_limit_hits_total{limit=\"edge.k\",hits=\"over_limit\"} 1\n",
+        "anteroom_rate_limit_responses_total{outcome=\"ok\"} 2\n",
+        "anteroom_rate_limit_hits_total{limit=\"edge.k\",kind=\"over_limit\"} 1\n",
         "anteroom_rate_limit_keys 1\n",
     ] {
         assert!(metrics.contains(sample), "{sample}: {metrics}");

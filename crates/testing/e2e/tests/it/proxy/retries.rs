@@ -16,7 +16,7 @@ async fn used() -> (Wire, Gateway, Origin, Wire) {
 }
 
 fn stale(gateway: &Gateway) -> u64 {
-    gateway.group.figures().retries.stale
+    gateway.group.stats().retries.stale
 }
 
 #[tokio::test]
@@ -119,7 +119,7 @@ async fn a_request_without_a_connection_moves_to_another_origin_with_body() {
     drop(gone);
     let mut wire = None;
     // By lot between two who have as much to do, until it is out.
-    let is_up = || gateway.group.figures().origins[0].condition.name() == "up";
+    let is_up = || gateway.group.stats().origins[0].condition.name() == "up";
     for number in (0..1_000).take_while(|_| is_up()).chain(1_000..1_020) {
         let mut client = Wire::connect(gateway.address).await;
         let text = format!("{number:04}");
@@ -135,21 +135,21 @@ async fn a_request_without_a_connection_moves_to_another_origin_with_body() {
         client.read_until("hi").await;
         wire = Some(at);
     }
-    let figures = gateway.group.figures();
-    let conditions: Vec<_> = figures
+    let stats = gateway.group.stats();
+    let conditions: Vec<_> = stats
         .origins
         .iter()
         .map(|one| one.condition.name())
         .collect();
-    assert_eq!(conditions, ["out", "up"], "{figures:?}");
-    assert_eq!(figures.retries.elsewhere, 5, "then it is left out");
-    let failed = figures.origins[0]
+    assert_eq!(conditions, ["out", "up"], "{stats:?}");
+    assert_eq!(stats.retries.elsewhere, 5, "then it is left out");
+    let failed = stats.origins[0]
         .outcomes
         .iter()
         .find(|(word, _)| *word == "connect_failed");
     assert_eq!(failed, Some(&("connect_failed", 5)));
-    assert!(figures.origins[0].last_error.is_some());
-    assert_eq!(figures.origins[0].in_flight, 0);
+    assert!(stats.origins[0].last_error.is_some());
+    assert_eq!(stats.origins[0].in_flight, 0);
 }
 
 #[tokio::test]
@@ -162,8 +162,8 @@ async fn where_no_origin_takes_a_connection_it_is_502() {
         client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n").await;
         assert!(client.head().await.starts_with("http/1.1 502 "));
     }
-    let figures = gateway.group.figures();
-    let up = figures
+    let stats = gateway.group.stats();
+    let up = stats
         .origins
         .iter()
         .filter(|one| one.condition.name() == "up");
@@ -176,7 +176,7 @@ async fn a_request_counts_as_in_flight_until_its_answer_has_been_read() {
     client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n").await;
     let mut wire = origin.accept().await;
     wire.head().await;
-    let in_flight = || gateway.group.figures().origins[0].in_flight;
+    let in_flight = || gateway.group.stats().origins[0].in_flight;
     assert_eq!(in_flight(), 1);
     wire.send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nh")
         .await;

@@ -1,6 +1,6 @@
 //! Bodies go on piece by piece, and only as fast as they are taken.
 
-use anteroom_room::time::Span;
+use anteroom_room::time::DurationMs;
 
 use crate::proxy::support::{Setup, all, header};
 
@@ -52,7 +52,7 @@ async fn an_upload_arrives_before_it_ends() {
 async fn a_body_is_not_collected_in_memory() {
     let mut setup = Setup::default();
     // Ends the test if the gateway swallows what nobody reads.
-    setup.time_outs.body_idle = Span(200);
+    setup.timeouts.body_idle = DurationMs(200);
     let (mut client, _gateway, origin) = all(setup).await;
     client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n").await;
     let mut wire = origin.accept().await;
@@ -104,7 +104,7 @@ async fn trailers_pass_both_ways_without_what_is_ours() {
 #[tokio::test]
 async fn an_upload_that_the_origin_does_not_read_is_given_up() {
     let mut setup = Setup::default();
-    setup.time_outs.origin_response = Span(2_000);
+    setup.timeouts.origin_response = DurationMs(2_000);
     let (mut client, _gateway, origin) = all(setup).await;
     client
         .send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000000\r\n\r\n")

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use anteroom_config::{Http2, Origin as OriginConfig, RoomName, RoomOrigins, SizeLimits, TimeOuts};
+use anteroom_config::{Http2, Origin as OriginConfig, RoomName, RoomOrigins, SizeLimits, Timeouts};
 use anteroom_proxy::body::Body;
 use anteroom_proxy::downstream::connection_table::{ConnectionLimits, ConnectionTable};
 use anteroom_proxy::downstream::drain::{DrainTrigger, drain};
@@ -18,7 +18,7 @@ use anteroom_proxy::intake::{Checked, Intake};
 use anteroom_proxy::request_context::{RequestContext, Upstream};
 use anteroom_proxy::reverse_proxy::{OriginOutcome, ReverseProxy};
 use anteroom_proxy::upstream::{Group, Limits, Origins};
-use anteroom_room::time::Span;
+use anteroom_room::time::DurationMs;
 pub(crate) use anteroom_testkit::wire::{Origin, Wire, header};
 use http::{HeaderValue, Request, Response};
 use tokio::net::{TcpListener, TcpSocket};
@@ -29,7 +29,7 @@ use tower::ServiceExt;
 /// What a test may want to set.
 #[derive(Clone)]
 pub(crate) struct Setup {
-    pub(crate) time_outs: TimeOuts,
+    pub(crate) timeouts: Timeouts,
     pub(crate) sizes: SizeLimits,
     pub(crate) trusted: Vec<ipnet::IpNet>,
     pub(crate) http2: Http2,
@@ -43,13 +43,13 @@ pub(crate) struct Setup {
 impl Default for Setup {
     fn default() -> Self {
         Self {
-            time_outs: TimeOuts {
-                request_head: Span::from_secs(20),
-                origin_connect: Span::from_secs(20),
-                origin_response: Span::from_secs(20),
-                body_idle: Span::from_secs(20),
-                keep_alive: Span::from_secs(20),
-                drain: Span::from_secs(20),
+            timeouts: Timeouts {
+                request_head: DurationMs::from_secs(20),
+                origin_connect: DurationMs::from_secs(20),
+                origin_response: DurationMs::from_secs(20),
+                body_idle: DurationMs::from_secs(20),
+                keep_alive: DurationMs::from_secs(20),
+                drain: DurationMs::from_secs(20),
             },
             sizes: SizeLimits {
                 request_head_bytes: 16_384,
@@ -125,7 +125,7 @@ pub(crate) struct Gateway {
 impl Gateway {
     /// What became of requests at the first origin, as far as anything did.
     pub(crate) fn outcomes(&self) -> Vec<(&'static str, u64)> {
-        let mut outcomes = self.group.figures().origins.remove(0).outcomes;
+        let mut outcomes = self.group.stats().origins.remove(0).outcomes;
         outcomes.retain(|(_, count)| *count > 0);
         outcomes
     }
@@ -137,7 +137,7 @@ pub(crate) async fn gateway(setup: Setup, origin: SocketAddr) -> Gateway {
 
 /// The same with several origins.
 pub(crate) async fn gateway_to(setup: Setup, origins: &[SocketAddr]) -> Gateway {
-    let proxy = ReverseProxy::new(&setup.time_outs);
+    let proxy = ReverseProxy::new(&setup.timeouts);
     let upstream = Upstream::new(group(&setup, origins));
     let group = Arc::clone(&upstream.group);
     let service = tower::service_fn(move |mut request: Request<Body>| {
@@ -156,7 +156,7 @@ pub(crate) async fn gateway_to(setup: Setup, origins: &[SocketAddr]) -> Gateway 
     let counts = Arc::new(Counts::default());
     let (trigger, signal) = drain();
     let server = Server::new(
-        &setup.time_outs,
+        &setup.timeouts,
         &setup.sizes,
         ConnectionTable::new(ConnectionLimits {
             connections: setup.sizes.connections,
@@ -166,7 +166,7 @@ pub(crate) async fn gateway_to(setup: Setup, origins: &[SocketAddr]) -> Gateway 
         Arc::clone(&counts) as Arc<dyn ConnectionObserver>,
     );
     let trusted = TrustedProxies::new(setup.trusted);
-    let intake = Intake::new(&setup.time_outs, &setup.sizes, trusted);
+    let intake = Intake::new(&setup.timeouts, &setup.sizes, trusted);
     let handler = Checked::new(intake, service);
     let ended = tokio::spawn(server.serve(listener, handler, signal));
     Gateway {
@@ -199,7 +199,7 @@ fn group(setup: &Setup, origins: &[SocketAddr]) -> Arc<Group<Body>> {
         health_check: None,
     };
     let limits = Limits {
-        connect: Duration::from_millis(setup.time_outs.origin_connect.0),
+        connect: Duration::from_millis(setup.timeouts.origin_connect.0),
         idle: setup.idle,
         head_bytes: setup.head_bytes,
         headers: setup.headers,

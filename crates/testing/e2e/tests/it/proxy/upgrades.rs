@@ -1,6 +1,6 @@
 //! Connections that leave HTTP.
 
-use anteroom_room::time::Span;
+use anteroom_room::time::DurationMs;
 
 use crate::proxy::support::{Gateway, Origin, Setup, Wire, all, header};
 
@@ -47,7 +47,7 @@ async fn bytes_flow_both_ways_and_each_side_can_end_its_own() {
 #[tokio::test]
 async fn a_tunnel_in_which_nothing_moves_is_closed() {
     let mut setup = Setup::default();
-    setup.time_outs.body_idle = Span(50);
+    setup.timeouts.body_idle = DurationMs(50);
     let (mut client, mut wire, gateway, _origin) = tunnel(setup).await;
     assert_eq!(client.rest().await, "");
     assert_eq!(wire.rest().await, "");
@@ -57,7 +57,7 @@ async fn a_tunnel_in_which_nothing_moves_is_closed() {
 #[tokio::test]
 async fn a_tunnel_is_a_connection_that_draining_waits_for_and_then_cuts() {
     let mut setup = Setup::default();
-    setup.time_outs.drain = Span(50);
+    setup.timeouts.drain = DurationMs(50);
     let (mut client, _wire, gateway, _origin) = tunnel(setup).await;
     gateway.trigger.start();
     gateway.ended.await.unwrap();

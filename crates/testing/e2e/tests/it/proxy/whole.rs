@@ -168,7 +168,8 @@ impl Site {
     }
 }
 
-const CHECK: &str = "[room.health_check]\npath = \"/check\"\nevery = \"100ms\"\nhealthy_after = 1";
+const CHECK: &str =
+    "[room.health_check]\npath = \"/check\"\ninterval = \"100ms\"\nhealthy_after = 1";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_healthy_origins_nobody_new_enters_and_nobody_has_to_try() {

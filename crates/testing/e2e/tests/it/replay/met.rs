@@ -1,7 +1,7 @@
 //! What happens in recordings? A replay in which nothing happens compares nothing.
 
 use anteroom_room::sync::{Answer, Reply, SyncRequest};
-use anteroom_sim::recording::{Deed, Found, LedgerRole, Operation, Recording};
+use anteroom_sim::recording::{Found, LedgerOperation, LedgerRole, Operation, Recording};
 use anteroom_sim::scenario::model::StorePlace;
 
 /// How often each thing happened.
@@ -26,8 +26,8 @@ pub(crate) struct Met {
     leases_given_up: usize,
     old_requests: usize,
     goodbyes: usize,
-    requests_to_the_world: usize,
-    replies_of_the_world: usize,
+    requests_to_the_root: usize,
+    replies_of_the_root: usize,
     /// Replies of the root that came after their errand was given up.
     deliveries: usize,
 }
@@ -55,15 +55,15 @@ impl Met {
             (Found::Older { .. }, StorePlace::Local(_)) => self.locals_that_lost_writes += 1,
         }
         match &operation.deed {
-            Deed::Sync { request, news, .. } => {
-                self.replies_of_the_world += usize::from(news.is_some());
+            LedgerOperation::Sync { request, news, .. } => {
+                self.replies_of_the_root += usize::from(news.is_some());
                 if let Some(exchange) = &operation.exchange {
-                    self.requests_to_the_world += usize::from(exchange.errand.is_some());
+                    self.requests_to_the_root += usize::from(exchange.upstream_sync.is_some());
                     self.look_at_sync(request, &exchange.reply);
                 }
             }
-            Deed::Deliver(_) => self.deliveries += 1,
-            Deed::AssumeEmpty => {}
+            LedgerOperation::Deliver(_) => self.deliveries += 1,
+            LedgerOperation::AssumeEmpty => {}
         }
     }
 
@@ -71,7 +71,7 @@ impl Met {
         self.revocations_told += usize::from(!request.revocations.is_empty());
         self.goodbyes += usize::from(request.is_leaving);
         match reply {
-            Reply::Lent(answer) => self.look_at_answer(answer),
+            Reply::Granted(answer) => self.look_at_answer(answer),
             Reply::Void { .. } => self.leases_given_up += 1,
             Reply::Stale => self.old_requests += 1,
         }
@@ -82,7 +82,7 @@ impl Met {
         self.revocations_passed_on +=
             usize::from(revoked.is_some_and(|(_, news)| !news.is_empty()));
         self.lines_inherited += usize::from(answer.inherited.total() > 0);
-        self.phantoms += usize::from(answer.outlook.phantoms > 0);
+        self.phantoms += usize::from(answer.snapshot.phantoms > 0);
     }
 
     /// Checks that nothing is missing.
@@ -102,8 +102,8 @@ impl Met {
             self.leases_given_up,
             self.old_requests,
             self.goodbyes,
-            self.requests_to_the_world,
-            self.replies_of_the_world,
+            self.requests_to_the_root,
+            self.replies_of_the_root,
             self.deliveries,
         ];
         assert!(counts.iter().all(|&count| count > 0), "{self:#?}");

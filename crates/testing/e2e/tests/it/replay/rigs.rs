@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use anteroom_config::{HostPort, Topology, ValkeyAddress};
 use anteroom_e2e::replay::Rig;
 use anteroom_embedded::{DataDir, Embedded};
-use anteroom_room::time::Millis;
+use anteroom_room::time::Timestamp;
 use anteroom_store::memory::Memory;
 use anteroom_store::{
     BoxFuture, Clock, CounterName, Expected, Identity, Loaded, RecordKey, Store, StoreError, Swap,
@@ -21,11 +21,11 @@ use tempfile::TempDir;
 struct LookedAt(AtomicU64);
 
 impl Clock for LookedAt {
-    fn now(&self) -> Millis {
-        Millis(self.0.fetch_add(1, Ordering::SeqCst))
+    fn now(&self) -> Timestamp {
+        Timestamp(self.0.fetch_add(1, Ordering::SeqCst))
     }
 
-    fn never_before(&self, at: Millis) {
+    fn never_before(&self, at: Timestamp) {
         self.0.fetch_max(at.0, Ordering::SeqCst);
     }
 }
@@ -34,11 +34,11 @@ impl Clock for LookedAt {
 struct Backwards(AtomicU64);
 
 impl Clock for Backwards {
-    fn now(&self) -> Millis {
-        Millis(self.0.fetch_sub(1, Ordering::SeqCst))
+    fn now(&self) -> Timestamp {
+        Timestamp(self.0.fetch_sub(1, Ordering::SeqCst))
     }
 
-    fn never_before(&self, _at: Millis) {}
+    fn never_before(&self, _at: Timestamp) {}
 }
 
 /// A store in memory.

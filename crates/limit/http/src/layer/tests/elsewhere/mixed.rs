@@ -93,7 +93,7 @@ async fn what_went_on_alone_is_given_back_if_another_refuses() {
     let site = Site::behind(limits);
     assert_eq!(site.get().await, 503);
     assert_eq!(far.left(&far_limit("first", a_minute(10), &far)), 10);
-    let failures = site.meter.figures().into_iter();
+    let failures = site.meter.stats().into_iter();
     let failures: Vec<u64> = failures.map(|limit| limit.store_failures).collect();
     assert_eq!(failures, [0, 1], "the first could be counted");
 }

@@ -13,7 +13,7 @@ use crate::clusters::{Run, limits, meanwhile};
 const AFTER_MS: [u64; 6] = [0, 20, 50, 90, 125, 160];
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whoever_carries_requests_to_the_world_is_killed_on_the_way() {
+async fn the_node_that_syncs_upstream_is_killed_on_the_way() {
     let setup = Setup {
         has_taps: true,
         ..limits(40, 600, 12)
@@ -22,7 +22,7 @@ async fn whoever_carries_requests_to_the_world_is_killed_on_the_way() {
     let load = run.load(&Habits::default(), 300).await;
     for (number, after) in AFTER_MS.into_iter().enumerate() {
         let ago = Duration::from_millis(after);
-        let carrier = run.cluster.who_spoke_to_world(number % 2, ago).await;
+        let carrier = run.cluster.who_spoke_to_global(number % 2, ago).await;
         eprintln!("{carrier:?} carries, and is killed {after} ms later");
         run.cluster.node_mut(carrier).kill().await;
         // Somebody else has to carry meanwhile.

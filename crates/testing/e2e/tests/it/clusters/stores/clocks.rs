@@ -44,8 +44,8 @@ async fn the_clocks_of_nodes_are_400_ms_apart() {
     let load = run.load(&Habits::default(), 260).await;
     meanwhile(25).await;
     check_clocks(&run);
-    let tally = run.judge(load).await;
-    assert_eq!(tally.ran_out, 0, "{tally}");
+    let counters = run.judge(load).await;
+    assert_eq!(counters.ran_out, 0, "{counters}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -63,16 +63,16 @@ async fn the_clock_of_a_data_centers_store_is_stepped_forth_and_back() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_clock_of_the_worlds_store_is_stepped_forth_and_back() {
+async fn the_clock_of_the_global_store_is_stepped_forth_and_back() {
     let setup = Setup {
-        world: Some(StoreKind::Clocked),
+        global: Some(StoreKind::Clocked),
         ..apart()
     };
     let mut run = Run::start(setup).await;
     let load = run.load(&Habits::default(), 280).await;
-    step(run.cluster.world_store_mut(), STEP_MS).await;
+    step(run.cluster.global_store_mut(), STEP_MS).await;
     meanwhile(10).await;
-    step(run.cluster.world_store_mut(), 0).await;
+    step(run.cluster.global_store_mut(), 0).await;
     goes_on(run, load).await;
 }
 
@@ -80,7 +80,7 @@ async fn the_clock_of_the_worlds_store_is_stepped_forth_and_back() {
 async fn all_store_clocks_step_back_while_a_node_is_replaced() {
     let setup = Setup {
         local: StoreKind::Clocked,
-        world: Some(StoreKind::Clocked),
+        global: Some(StoreKind::Clocked),
         ..apart()
     };
     let mut run = Run::start(setup).await;
@@ -88,7 +88,7 @@ async fn all_store_clocks_step_back_while_a_node_is_replaced() {
     for data_center in 0..2 {
         step(run.cluster.local_store_mut(data_center), -STEP_MS).await;
     }
-    step(run.cluster.world_store_mut(), -STEP_MS).await;
+    step(run.cluster.global_store_mut(), -STEP_MS).await;
     // Whoever comes new compares its clock with the store's.
     run.cluster.node_mut(NodeAt(0, 2)).kill().await;
     run.cluster.restart(NodeAt(0, 2)).await;

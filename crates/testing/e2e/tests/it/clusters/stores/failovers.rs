@@ -15,10 +15,10 @@ use crate::clusters::{Run, limits, meanwhile};
 /// For how long a replica hears of nothing before it takes over.
 const BEHIND_SECS: u64 = 4;
 
-/// Forty seats, in a deployment whose world's store is of this kind.
-fn with_world(kind: StoreKind) -> Setup {
+/// Forty seats, in a deployment whose global store is of this kind.
+fn with_global(kind: StoreKind) -> Setup {
     Setup {
-        world: Some(kind),
+        global: Some(kind),
         ..limits(40, 600, 12)
     }
 }
@@ -41,11 +41,11 @@ async fn fail_over_behind(pair: &mut Replicated) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_replica_of_the_world_is_promoted_that_lacks_the_newest_writes() {
-    let mut run = Run::start(with_world(StoreKind::Replicated)).await;
+async fn a_promoted_replica_of_the_global_store_lacks_the_newest_writes() {
+    let mut run = Run::start(with_global(StoreKind::Replicated)).await;
     let load = run.load(&Habits::default(), 200).await;
     let before = run.cluster.epoch(NodeAt(0, 0)).await;
-    fail_over_behind(replicated(run.cluster.world_store_mut())).await;
+    fail_over_behind(replicated(run.cluster.global_store_mut())).await;
     let before = before.expect("a node that serves says its epoch");
     run.cluster.begins_another_epoch(before).await;
     // Longer than all seats that were given before.
@@ -72,11 +72,11 @@ async fn a_data_centers_promoted_replica_lacks_the_newest_writes() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_sentinel_replaces_the_master_of_the_world() {
-    let mut run = Run::start(with_world(StoreKind::Watched)).await;
+async fn a_sentinel_replaces_the_master_of_the_global_store() {
+    let mut run = Run::start(with_global(StoreKind::Watched)).await;
     let load = run.load(&Habits::default(), 220).await;
     let before = run.cluster.epoch(NodeAt(0, 0)).await;
-    let Store::Watched(watched) = run.cluster.world_store_mut() else {
+    let Store::Watched(watched) = run.cluster.global_store_mut() else {
         panic!("the setup has a sentinel");
     };
     watched.fail_over().await;
@@ -116,11 +116,11 @@ async fn a_cluster_moves_the_room_to_another_server_and_admissions_go_on() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_cluster_of_the_world_moves_the_room_to_another_server() {
-    let mut run = Run::start(with_world(StoreKind::Cluster)).await;
+async fn a_global_cluster_moves_the_room_to_another_server() {
+    let mut run = Run::start(with_global(StoreKind::Cluster)).await;
     let load = run.load(&Habits::default(), 250).await;
     let before = run.cluster.epoch(NodeAt(0, 0)).await;
-    move_the_room(run.cluster.world_store_mut()).await;
+    move_the_room(run.cluster.global_store_mut()).await;
     let before = before.expect("a node that serves says its epoch");
     run.cluster.begins_another_epoch(before).await;
     meanwhile(17).await;

@@ -1,0 +1,336 @@
+//! What operators say, one thing after the other, and what holds then.
+
+use anteroom_room::time::Timestamp;
+use serde_json::json;
+
+use super::log::ENTRIES_MAX;
+use super::order::{MESSAGE_CHARS_MAX, message};
+use super::*;
+use crate::Config;
+
+const NOW: Timestamp = Timestamp(1_900_000_000_000);
+
+fn room(more: &str) -> RoomConfig {
+    let text = format!(
+        "[[room]]\nname = \"shop\"\norigin = \"http://127.0.0.1:3000\"\n\
+         total_active_users = 200\nnew_users_per_minute = 100\nbypass = []\n{more}"
+    );
+    let mut config = Config::parse("test.toml", &text).unwrap().config;
+    config.rooms.remove(0)
+}
+
+fn who() -> Actor {
+    Actor {
+        token: "local".to_owned(),
+        user: Some("alice".to_owned()),
+        address: "127.0.0.1".to_owned(),
+    }
+}
+
+fn set(values: Value) -> OperatorCommand {
+    let Value::Object(values) = values else {
+        panic!("{values}");
+    };
+    OperatorCommand::Set(values.into_iter().collect())
+}
+
+fn pause(text: &str) -> OperatorCommand {
+    OperatorCommand::Pause {
+        message: Some(text.to_owned()),
+    }
+}
+
+/// What holds after all of these.
+fn after(overrides: &[OperatorCommand], file: &RoomConfig) -> RoomOverrides {
+    overrides
+        .iter()
+        .fold(RoomOverrides::default(), |before, order| {
+            before.after(order, file, &who(), NOW).unwrap()
+        })
+}
+
+#[test]
+fn a_change_says_who_when_what_before_and_after() {
+    let overrides = after(
+        &[set(json!({ "total_active_users": 300, "pacing": true }))],
+        &room(""),
+    );
+    assert_eq!(
+        serde_json::to_value(overrides.newest.unwrap()).unwrap(),
+        json!({
+            "version": 1,
+            "at": NOW.0,
+            "who": { "token": "local", "user": "alice", "address": "127.0.0.1" },
+            "what": "set pacing=true total_active_users=300",
+            // Pacing was on: it is the operator's now, and nothing changes.
+            "changes": [{ "key": "total_active_users", "before": 200, "after": 300 }],
+        })
+    );
+}
+
+#[test]
+fn a_pause_is_its_own_layer_and_resume_removes_only_that() {
+    let file = room("");
+    let steps = [
+        OperatorCommand::Message(Some("Sold out for Saturday".to_owned())),
+        OperatorCommand::QueueAll,
+        pause("Payment problem"),
+    ];
+    let paused = after(&steps, &file);
+    assert_eq!(paused.message(), Some("Payment problem"));
+    assert_eq!(paused.pause.as_ref().map(|pause| pause.since), Some(NOW.0));
+    let later = Timestamp(NOW.0 + 5_000);
+    let again = paused.after(&pause("Still"), &file, &who(), later).unwrap();
+    assert_eq!(
+        again.pause.as_ref().map(|pause| pause.since),
+        Some(NOW.0),
+        "it is the same pause"
+    );
+    let resumed = again
+        .after(&OperatorCommand::Resume, &file, &who(), later)
+        .unwrap();
+    assert_eq!(resumed.message(), Some("Sold out for Saturday"));
+    assert!(resumed.applied_to(&file).config.rules.queue_all);
+}
+
+#[test]
+fn open_ends_pauses_and_moves_the_opening_to_now() {
+    let file = room("opens_at = \"2040-01-01T00:00:00Z\"\ndraw = true\nqueue_all = true");
+    let opened = after(&[pause("wait"), OperatorCommand::Open], &file);
+    let changed = opened.applied_to(&file);
+    assert_eq!(changed.problems, []);
+    let rules = changed.config.rules;
+    assert_eq!(
+        (rules.queue_all, rules.opens_at, rules.draw),
+        (false, Some(NOW), true)
+    );
+    assert_eq!(opened.pause, None);
+
+    let opened_long_ago = room("opens_at = \"2020-01-01T00:00:00Z\"");
+    let opened = after(&[OperatorCommand::Open], &opened_long_ago);
+    assert_eq!(opened.values.keys().collect::<Vec<_>>(), ["queue_all"]);
+}
+
+#[test]
+fn reset_goes_back_to_the_file_by_key_or_as_a_whole() {
+    let file = room("");
+    let steps = [
+        set(json!({ "total_active_users": 300, "queueing_method": "random" })),
+        OperatorCommand::Message(Some("hello".to_owned())),
+        pause("wait"),
+    ];
+    let all = after(&steps, &file);
+    let reset = |key: &str| {
+        let order = OperatorCommand::Reset(Some(key.to_owned()));
+        all.after(&order, &file, &who(), NOW)
+    };
+    let one = reset("total_active_users").unwrap();
+    assert_eq!(one.values.keys().collect::<Vec<_>>(), ["queueing_method"]);
+    assert_eq!(reset("message").unwrap().message, None);
+    assert_eq!(reset("pause").unwrap().pause, None);
+    assert!(
+        reset("pauze")
+            .unwrap_err()
+            .to_string()
+            .contains("did you mean pause?")
+    );
+    let nothing = all
+        .after(&OperatorCommand::Reset(None), &file, &who(), NOW)
+        .unwrap();
+    assert!(nothing.values.is_empty() && nothing.pause.is_none() && nothing.message.is_none());
+    assert_eq!(nothing.version, 4, "also a reset is something newer");
+}
+
+#[test]
+fn a_mistake_changes_nothing_at_all() {
+    let file = room("");
+    let before = after(&[set(json!({ "total_active_users": 300 }))], &file);
+    let order = set(json!({ "total_active_users": 400, "new_users_per_minute": 0, "drow": 1 }));
+    let problems = before.after(&order, &file, &who(), NOW).unwrap_err();
+    assert_eq!(problems.0.len(), 2, "{problems}");
+    let empty = before.after(&set(json!({})), &file, &who(), NOW);
+    assert!(empty.unwrap_err().to_string().contains("key=value"));
+}
+
+#[test]
+fn a_value_is_not_made_long_to_fill_the_store() {
+    let long = format!("{}5m", "0".repeat(5_000));
+    let order = set(json!({ "session_duration": long }));
+    let refused = RoomOverrides::default().after(&order, &room(""), &who(), NOW);
+    assert!(refused.unwrap_err().to_string().contains("bytes of values"));
+}
+
+#[test]
+fn nobody_can_be_held_in_a_room_that_is_switched_off() {
+    let file = room("suspended = true");
+    for order in [pause("wait"), OperatorCommand::QueueAll] {
+        let problems = RoomOverrides::default().after(&order, &file, &who(), NOW);
+        assert!(
+            problems
+                .unwrap_err()
+                .to_string()
+                .contains("set suspended=false first")
+        );
+    }
+    let order = set(json!({ "suspended": false }));
+    assert!(after(&[order, pause("wait")], &file).pause.is_some());
+}
+
+#[test]
+fn overrides_that_no_longer_fit_the_file_can_be_taken_back() {
+    let opening = room("opens_at = \"2040-01-01T00:00:00Z\"");
+    let overrides = after(
+        &[
+            set(json!({ "draw": true, "total_active_users": 5 })),
+            pause("x"),
+        ],
+        &opening,
+    );
+    let file = room("");
+    let changed = overrides.applied_to(&file);
+    assert!(!changed.config.rules.draw);
+    assert_eq!(changed.config.rules.limits.total_active_users, 5);
+    assert_eq!(Shown::of(&overrides, &file).ignored.len(), 1);
+    assert!(
+        overrides
+            .after(&OperatorCommand::Resume, &file, &who(), NOW)
+            .is_ok()
+    );
+    assert!(
+        overrides
+            .after(
+                &OperatorCommand::Reset(Some("draw".to_owned())),
+                &file,
+                &who(),
+                NOW
+            )
+            .is_ok()
+    );
+    let more = set(json!({ "total_active_users": 6 }));
+    for order in [more, pause("a newer one"), OperatorCommand::QueueAll] {
+        assert!(
+            overrides.after(&order, &file, &who(), NOW).is_ok(),
+            "{order:?} has nothing to do with the draw"
+        );
+    }
+    let again = set(json!({ "draw": true }));
+    assert!(
+        overrides.after(&again, &file, &who(), NOW).is_err(),
+        "what does not fit is told to whoever asks for it"
+    );
+}
+
+#[test]
+fn the_last_override_is_newer_whatever_clocks_and_versions_say() {
+    let file = room("");
+    let first = after(&[pause("x"), OperatorCommand::Resume], &file);
+    let behind = Timestamp(NOW.0 - 60_000);
+    let next = first.after(&pause("y"), &file, &who(), behind).unwrap();
+    assert!(
+        next.is_newer_than(&first),
+        "its clock goes after the others'"
+    );
+    assert!(!first.is_newer_than(&next));
+    let forked = RoomOverrides::default()
+        .after(
+            &OperatorCommand::QueueAll,
+            &file,
+            &who(),
+            Timestamp(NOW.0 + 60_000),
+        )
+        .unwrap();
+    assert!(forked.version < next.version && forked.is_newer_than(&next));
+    assert!(!next.is_newer_than(&next), "the same is no news");
+    assert!(first.is_newer_than(&RoomOverrides::default()));
+}
+
+#[test]
+fn a_message_is_one_bounded_line_of_text() {
+    let check = |text: &str, expected: Result<Option<&str>, &str>| {
+        let found = message(text);
+        let found = found.as_ref().map(Option::as_deref).map_err(String::as_str);
+        assert_eq!(found, expected);
+    };
+    check("  Doors <b>at</b> 10  ", Ok(Some("Doors <b>at</b> 10")));
+    check(" \n ", Ok(None));
+    check("a\nb", Err("the control character \\u{a}"));
+    check("a\u{1b}[31m", Err("the control character \\u{1b}"));
+    check(&"é".repeat(MESSAGE_CHARS_MAX + 1), Err("501 characters"));
+    let longest = "é".repeat(MESSAGE_CHARS_MAX);
+    check(&longest, Ok(Some(&longest)));
+}
+
+#[test]
+fn what_is_shown_says_where_each_value_comes_from() {
+    let file = room("");
+    let overrides = after(
+        &[set(json!({ "total_active_users": 300 })), pause("wait")],
+        &file,
+    );
+    let shown = serde_json::to_value(Shown::of(&overrides, &file)).unwrap();
+    assert_eq!(
+        shown["values"]["total_active_users"],
+        json!({ "value": 300, "from": "operator", "file": 200 })
+    );
+    assert_eq!(shown["values"]["pacing"]["from"], "file");
+    assert_eq!(
+        shown["paused"],
+        json!({ "since": "2030-03-17T17:46:40.000Z", "message": "wait" })
+    );
+    assert_eq!(
+        (&shown["version"], &shown["ignored"]),
+        (&json!(2), &json!([]))
+    );
+}
+
+#[test]
+fn a_record_is_read_back_and_anything_else_is_damaged() {
+    let overrides = after(
+        &[set(json!({ "session_duration": "2m" })), pause("wait")],
+        &room(""),
+    );
+    assert_eq!(
+        RoomOverrides::decode(&overrides.encode()),
+        Ok(overrides.clone())
+    );
+    let mut log = Log::default();
+    log.add(overrides.newest.as_ref().unwrap());
+    assert_eq!(Log::decode(&log.encode()), Ok(log));
+    for bytes in [
+        &b""[..],
+        b"{}",
+        b"{\"form\":1}",
+        b"{\"form\":2,\"version\":1}",
+        b"\xff",
+        b"[1]",
+    ] {
+        assert_eq!(RoomOverrides::decode(bytes), Err(DamagedOverrides));
+    }
+    // What a later version adds is no reason not to understand the rest.
+    let more = b"{\"form\":1,\"version\":3,\"weather\":\"fine\"}";
+    assert_eq!(RoomOverrides::decode(more).unwrap().version, 3);
+}
+
+#[test]
+fn the_log_keeps_the_newest_and_counts_what_it_dropped() {
+    let entry = |version, length| Entry {
+        version,
+        at: NOW.0,
+        who: who(),
+        what: "x".repeat(length),
+        changes: Vec::new(),
+    };
+    let mut log = Log::default();
+    assert!(log.add(&entry(1, 1)));
+    assert!(!log.add(&entry(1, 1)), "once is enough");
+    for version in 2..=250 {
+        log.add(&entry(version, 1));
+    }
+    assert_eq!((log.entries.len(), log.dropped), (ENTRIES_MAX, 50));
+    assert_eq!(log.entries.last().unwrap().version, 250);
+    for version in 251..300 {
+        log.add(&entry(version, 10_000));
+    }
+    assert!(log.encode().len() < 150_000);
+    assert_eq!(log.entries.last().unwrap().version, 299);
+}

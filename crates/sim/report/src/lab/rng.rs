@@ -1,0 +1,109 @@
+//! Chance in the lab: the simulator's streams of numbers, one for each purpose, so that the same
+//! calls come whatever the network does.
+
+use anteroom_limit::time::DurationUs;
+use anteroom_room::split_mix::SplitMix;
+use anteroom_sim::rng::{self, Draw as _, whole};
+
+/// What a stream of numbers is for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Purpose {
+    /// When calls come, and whose they are.
+    Traffic,
+    /// To which node each of them goes.
+    Routing,
+    /// How long messages travel.
+    Network,
+    /// Names of epochs.
+    Names,
+    /// When nodes tell what they have gathered.
+    Rounds,
+    /// How long writers wait who came too late.
+    Pauses,
+}
+
+/// A stream of numbers for one purpose.
+#[derive(Clone, Debug)]
+pub(crate) struct Dice(rng::Dice);
+
+impl Dice {
+    pub(crate) fn new(seed: u64, purpose: Purpose) -> Self {
+        let salt = match purpose {
+            Purpose::Traffic => 1,
+            Purpose::Routing => 2,
+            Purpose::Network => 3,
+            Purpose::Names => 4,
+            Purpose::Rounds => 5,
+            Purpose::Pauses => 6,
+        };
+        Self(rng::Dice::salted(seed, salt))
+    }
+
+    pub(crate) fn word(&mut self) -> u64 {
+        self.0.word()
+    }
+
+    /// Uniform in 0..`bound`; 0 if that is empty.
+    pub(crate) fn below(&mut self, bound: u32) -> u32 {
+        self.0.below(bound)
+    }
+
+    /// Between half of a length and all of it.
+    pub(crate) fn half_or_more(&mut self, most: DurationUs) -> DurationUs {
+        let half = most.0 / 2;
+        DurationUs(most.0 - self.whole_below(half + 1))
+    }
+
+    /// Below this length; 0 if it is 0.
+    pub(crate) fn part_of(&mut self, length: DurationUs) -> DurationUs {
+        DurationUs(self.whole_below(length.0))
+    }
+
+    /// Exponential with this mean.
+    pub(crate) fn exponential(&mut self, mean: DurationUs) -> DurationUs {
+        DurationUs(self.whole_exponential(mean.0))
+    }
+
+    /// Exponential with this mean, in whole numbers of whatever it is.
+    pub(crate) fn whole_exponential(&mut self, mean: u64) -> u64 {
+        whole(self.0.exponential(mean as f64))
+    }
+
+    fn whole_below(&mut self, bound: u64) -> u64 {
+        let product = u128::from(self.word()) * u128::from(bound);
+        u64::try_from(product >> 64).unwrap_or(0)
+    }
+}
+
+/// Neighbours among seeds get words that have nothing in common.
+pub(crate) fn mixed(seed: u64) -> u64 {
+    SplitMix(seed).word()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn streams_repeat_and_differ_by_seed_and_purpose() {
+        let first = |seed, purpose| Dice::new(seed, purpose).word();
+        assert_eq!(first(1, Purpose::Traffic), first(1, Purpose::Traffic));
+        assert_ne!(first(1, Purpose::Traffic), first(2, Purpose::Traffic));
+        assert_ne!(first(1, Purpose::Traffic), first(1, Purpose::Network));
+    }
+
+    #[test]
+    fn means_and_bounds_are_what_was_asked_for() {
+        let mut rng = Dice::new(7, Purpose::Network);
+        let sum: u64 = (0..20_000)
+            .map(|_| rng.exponential(DurationUs(5_000)).0)
+            .sum();
+        assert!((4_850..5_150).contains(&(sum / 20_000)), "{sum}");
+        for _ in 0..1_000 {
+            assert!(rng.below(3) < 3);
+            assert!((5..=10).contains(&rng.half_or_more(DurationUs(10)).0));
+        }
+        assert_eq!(rng.below(0), 0);
+        assert_eq!(rng.half_or_more(DurationUs(0)), DurationUs(0));
+    }
+}
