@@ -3,6 +3,7 @@
 //! What the compiler, clippy and rustfmt can judge is left to them.
 
 mod files;
+mod links;
 mod manifests;
 mod problem;
 mod rules;
@@ -53,6 +54,8 @@ fn problems(files: &[SourceFile]) -> anyhow::Result<Vec<Problem>> {
         text_of("clippy.toml")?,
     ));
     problems.extend(manifests::page_names_a_missing_file(files));
+    problems.extend(links::link_leads_nowhere(files));
+    problems.extend(links::page_stands_in_no_summary(files));
     Ok(problems)
 }
 

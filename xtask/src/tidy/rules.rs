@@ -68,16 +68,18 @@ fn file_is_too_long(file: &SourceFile) -> Vec<Problem> {
     vec![Problem::new(&file.path, lines, what, remedy)]
 }
 
-/// Rows of tables and addresses cannot be broken.
+/// Rows of tables, addresses and items of a summary, which are one link each, cannot be broken.
 fn line_is_too_long(file: &SourceFile) -> Vec<Problem> {
     if !is_edited(file) {
         return Vec::new();
     }
     let is_bad = |line: &Line| {
         let words = line.text.trim_start_matches(['/', '!', '#', ' ']);
-        line.text.chars().count() > LINE_CHARACTERS_MAX
-            && !words.starts_with('|')
-            && !line.text.contains("://")
+        let is_address = ["://", "type.googleapis.com/"];
+        let is_address = is_address.iter().any(|mark| line.text.contains(mark));
+        let is_link = words.starts_with("- [") && words.ends_with(')');
+        let may_be_long = words.starts_with('|') || is_address || is_link;
+        line.text.chars().count() > LINE_CHARACTERS_MAX && !may_be_long
     };
     let remedy = "break it; a string continues after a backslash at the end of the line";
     lines_where(file, is_bad, "more than 100 characters", remedy)
@@ -228,6 +230,8 @@ mod tests {
         check(rule, "docs/a.md", &line("| ", 101), &[]);
         check(rule, SOURCE, &line("/// | ", 101), &[]);
         check(rule, SOURCE, &line("//! https://example.com/", 101), &[]);
+        let item = format!("  {})", line("- [", 101));
+        check(rule, "docs/a.md", &item, &[]);
         check(rule, "testdata/a.rs", &line("", 101), &[]);
     }
 
