@@ -229,16 +229,16 @@ fn push_frame(text: &mut String) {
              centers with {nodes} nodes each, at most {seats} visitors inside and {rate}\n\
              admissions a minute. A visitor looks at {pages} pages on average, one every {think} \
              s, and is inside for {session} s after the last one. A message takes 1 to 3 ms\n\
-             to the store of the data center, and 20 to 90 ms more to the one of the world. The \
-             nodes run the gateway's code; crowd, clocks and network\n\
-             are simulated. Each table compares the same crowd under the four allocations.\n\
+             to the store of the data center, and 20 to 90 ms more to the global store. The \
+             nodes run the gateway's code. Visitors, clocks and network\n\
+             are simulated. Each table compares the same visitors under the four allocations.\n\
              \n\
              How to read the tables: *above* is by how much a limit was exceeded at most. *Waited \
-             although a slot was free* is the part of all newcomers for\n\
-             whom there was a free seat and a free admission somewhere in the world at that \
-             moment. Some of them are unavoidable: when a new minute begins,\n\
-             its slots are free until those who wait have asked again, and who comes within these \
-             seconds waits behind them. *Filled* is how much of the\n\
+             although a slot was free* is the part of all newcomers who\n\
+             waited while a seat and an admission were free at some node or store. Some of them \
+             are unavoidable. When a new minute begins,\n\
+             its slots are free until the waiting visitors have polled again. A newcomer within \
+             these seconds waits behind them. *Filled* is how much of the\n\
              limit that binds was used while people waited. *Added latency* is what a newcomer \
              waits for the decision itself.\n\
              \n",

@@ -168,7 +168,7 @@ pub(super) fn push_leases(text: &mut String, facts: &Facts) {
              them back within moments. So uneven traffic does not matter, like with `counters`.\n\
              - **A seat that becomes free is lent again at once**, not in the next minute.\n\
              - **A node that falls silent costs room, never safety.** Its lease has an end. Until \
-             every visitor whom it could have let in must be\n  \
+             every visitor that it could have admitted must be\n  \
              gone, its slots count as used.\n\
              \n\
              8 and 7 visitors at two nodes with ten slots: **{total} admitted, {queued} wait**. \
