@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::overrides::CommandError;
+use crate::overrides::LimitCommandError;
 use crate::overrides::orders::{LimitCommand, RejectedCommand, ShownLimits};
 use anteroom_config::overrides::Log;
 use anteroom_config::{Client, LimitName, LiveValues};
@@ -124,7 +124,7 @@ pub(crate) async fn obey(
     let by = Arc::clone(&inner.limits);
     match in_time(async move { by.obey(&order, &who).await }).await {
         Ok(()) => Ok(Json(json(&inner.limits.shown(Some(limit.as_str())).await))),
-        Err(CommandFailure::Failed(CommandError::Refused(refused))) => Err(refusal(refused)),
+        Err(CommandFailure::Failed(LimitCommandError::Refused(refused))) => Err(refusal(refused)),
         Err(error) => {
             log_rejected(&format!("limit {limit}"), saying.command(), &error);
             Err(Refusal::StoreAway)
@@ -180,7 +180,7 @@ pub(crate) async fn assume_empty(
             );
             Ok(Json(AssumedEmpty { limits }))
         }
-        Err(CommandFailure::Failed(CommandError::Refused(refused))) => Err(refusal(refused)),
+        Err(CommandFailure::Failed(LimitCommandError::Refused(refused))) => Err(refusal(refused)),
         Err(error) => {
             log_rejected("limits that are lent", ASSUME_EMPTY, &error);
             Err(Refusal::StoreAway)

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use anteroom_config::overrides::{Log, OperatorCommand, Shown};
-use anteroom_node::{CommandError, CommandOutcome, RoomHandle};
+use anteroom_node::{CommandOutcome, RoomCommandError, RoomHandle};
 use axum::Json;
 use axum::body::to_bytes;
 use axum::extract::rejection::PathRejection;
@@ -152,11 +152,11 @@ pub(crate) async fn obey(
     });
     let obeyed = match obeyed.await {
         Ok(obeyed) => obeyed,
-        Err(CommandFailure::Failed(CommandError::Refused(problems))) => {
+        Err(CommandFailure::Failed(RoomCommandError::Refused(problems))) => {
             let problems = problems.0.iter().map(ToString::to_string).collect();
             return Err(Refusal::NotAllowed { problems });
         }
-        Err(CommandFailure::Failed(error @ CommandError::NotHere)) => {
+        Err(CommandFailure::Failed(error @ RoomCommandError::NotHere)) => {
             let problems = vec![error.to_string()];
             return Err(Refusal::NotAllowed { problems });
         }

@@ -8,4 +8,4 @@
 mod live;
 pub mod orders;
 
-pub use live::{CommandError, LiveLimits, Prepared};
+pub use live::{LimitCommandError, LiveLimits, Prepared};

@@ -31,7 +31,7 @@ const READ_FIRST_EVERY: Duration = Duration::from_millis(250);
 /// Why something that an operator said was not done.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum CommandError {
+pub enum LimitCommandError {
     /// It is not allowed; nothing was changed.
     #[error("that cannot be done")]
     Refused(#[source] RejectedCommand),
@@ -165,16 +165,17 @@ impl LiveLimits {
     ///
     /// # Errors
     ///
-    /// [`CommandError`] if it is not allowed, and nothing is changed then; or if the store fails.
-    pub async fn obey(&self, order: &LimitCommand, who: &Actor) -> Result<(), CommandError> {
+    /// [`LimitCommandError`] if it is not allowed, and nothing is changed then; or if the store
+    /// fails.
+    pub async fn obey(&self, order: &LimitCommand, who: &Actor) -> Result<(), LimitCommandError> {
         let now = self.clock.wall();
         let Held { file, .. } = self.held();
         let fits = self.fits();
         let change = |before: &LimitOverrides| before.after(order, &file, &fits, who, now);
         let next = match self.hearing.change(self, change).await {
             Ok(next) => next,
-            Err(ChangeError::Refused(refused)) => return Err(CommandError::Refused(refused)),
-            Err(error) => return Err(CommandError::Away(error)),
+            Err(ChangeError::Refused(refused)) => return Err(LimitCommandError::Refused(refused)),
+            Err(error) => return Err(LimitCommandError::Away(error)),
         };
         if let Some(entry) = &next.newest {
             tracing::warn!(
@@ -197,11 +198,11 @@ impl LiveLimits {
     ///
     /// # Errors
     ///
-    /// [`CommandError`] if no limit is lent, and nothing is done then; or if a store fails.
-    pub async fn assume_empty(&self, who: &Actor) -> Result<Vec<String>, CommandError> {
+    /// [`LimitCommandError`] if no limit is lent, and nothing is done then; or if a store fails.
+    pub async fn assume_empty(&self, who: &Actor) -> Result<Vec<String>, LimitCommandError> {
         self.obey(&LimitCommand::AssumeEmpty, who).await?;
         let done = self.meter.assume_leases_empty().await;
-        done.map_err(CommandError::NotForgotten)?;
+        done.map_err(LimitCommandError::NotForgotten)?;
         let Held { file, .. } = self.held();
         Ok(lent(&file).map(|limit| limit.name.to_string()).collect())
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 
 use anteroom_admin::overrides::orders::{LimitCommand, LimitOverrides, RejectedCommand};
-use anteroom_admin::overrides::{CommandError, LiveLimits};
+use anteroom_admin::overrides::{LimitCommandError, LiveLimits};
 use anteroom_config::overrides::Actor;
 use anteroom_config::{Config, LimitConfig, LimitName, LimitStore};
 use anteroom_limit::policy::Needs;
@@ -129,7 +129,7 @@ async fn where_nothing_is_lent_nothing_is_forgotten_and_nothing_written_down() {
     assert!(
         matches!(
             refused,
-            CommandError::Refused(RejectedCommand::NothingIsLent)
+            LimitCommandError::Refused(RejectedCommand::NothingIsLent)
         ),
         "{refused:?}"
     );
@@ -144,7 +144,7 @@ async fn an_unavailable_store_forgets_nothing_and_the_wish_is_known() {
     let node = node(&lender, &file(LENT));
     let failed = node.assume_empty(&Actor::default()).await.unwrap_err();
     assert!(
-        matches!(failed, CommandError::NotForgotten(_)),
+        matches!(failed, LimitCommandError::NotForgotten(_)),
         "{failed:?}"
     );
     assert_eq!(entries(&node).await, ["limits assume-empty"]);

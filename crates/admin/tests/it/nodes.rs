@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anteroom_admin::overrides::orders::{LimitCommand, LimitOverrides, RejectedCommand};
-use anteroom_admin::overrides::{CommandError, LiveLimits};
+use anteroom_admin::overrides::{LimitCommandError, LiveLimits};
 use anteroom_config::overrides::Actor;
 use anteroom_config::{Client, Config, LimitConfig, LimitName, LimitStore};
 use anteroom_limit::time::TimestampUs;
@@ -165,7 +165,10 @@ async fn while_the_store_is_away_nothing_changes_and_what_is_known_holds() {
     a_few_seconds().await;
     store.set_away(true);
     let refused = one.obey(&unset("gold"), &Actor::default()).await;
-    assert!(matches!(refused, Err(CommandError::Away(_))), "{refused:?}");
+    assert!(
+        matches!(refused, Err(LimitCommandError::Away(_))),
+        "{refused:?}"
+    );
     let started = node(&stores, &api());
     started.learn().await;
     tokio::spawn(Arc::clone(&started).watch());
@@ -250,7 +253,7 @@ async fn nothing_is_said_over_a_copy_that_was_not_heard_yet() {
     local.set_away(true);
     let one = node(&stores, &api());
     let said = one.obey(&set("tin", "7/min"), &Actor::default()).await;
-    assert!(matches!(said, Err(CommandError::Away(_))), "{said:?}");
+    assert!(matches!(said, Err(LimitCommandError::Away(_))), "{said:?}");
     local.set_away(false);
     say(&one, &set("tin", "7/min")).await;
     assert_eq!(
@@ -370,7 +373,7 @@ async fn what_a_store_cannot_count_keeps_nothing_else_from_holding() {
     let refused = small
         .obey(&set("iron", "1001/min"), &Actor::default())
         .await;
-    let Err(CommandError::Refused(RejectedCommand::NotAllowed(problems))) = refused else {
+    let Err(LimitCommandError::Refused(RejectedCommand::NotAllowed(problems))) = refused else {
         panic!("{refused:?}");
     };
     assert!(

@@ -17,5 +17,5 @@ pub use anteroom_room::room::passage::Intent;
 pub use clock::{HandClock, NodeClock, RoomClock, SystemWallClock, WallClock};
 pub use node::{Node, NodeSettings, StartError};
 pub use outcome::{Arrival, Outcome, Pass};
-pub use room::{CommandError, CommandOutcome, RoomHandle, RoomStats};
+pub use room::{CommandOutcome, RoomCommandError, RoomHandle, RoomStats};
 pub use stores::Stores;

@@ -41,7 +41,7 @@ use crate::random::Random;
 use crate::stores::{Ledgers, Stores};
 use asking::{Joined, Rounds};
 pub use holding::CommandOutcome;
-pub use overrides::CommandError;
+pub use overrides::RoomCommandError;
 pub use stats::RoomStats;
 use wall_time::{in_room_time, in_wall_time};
 

@@ -22,7 +22,7 @@ use tokio::task::spawn_blocking;
 use tokio::time::{sleep, timeout};
 
 use super::RoomHandle;
-use super::overrides::CommandError;
+use super::overrides::RoomCommandError;
 
 /// A store that takes longer for a command does not answer. Below the 3 s that the admin address
 /// waits, so that its answer can say what holds.
@@ -119,13 +119,13 @@ impl RoomHandle {
     ///
     /// # Errors
     ///
-    /// [`CommandError`] if it is not allowed, and nothing is changed then; or if the store fails,
-    /// and it is nothing that one node can do by itself.
+    /// [`RoomCommandError`] if it is not allowed, and nothing is changed then; or if the store
+    /// fails, and it is nothing that one node can do by itself.
     pub async fn obey(
         self: &Arc<Self>,
         order: &OperatorCommand,
         who: &Actor,
-    ) -> Result<CommandOutcome, CommandError> {
+    ) -> Result<CommandOutcome, RoomCommandError> {
         let at = self.moment();
         let stop = self.hold(order, who, at)?;
         if stop.is_none() && !self.holding.held.lock().has_any_about(order) {
@@ -134,9 +134,9 @@ impl RoomHandle {
         }
         match (self.write_in_time(order, who, at).await, stop) {
             (Ok(()), _) => Ok(CommandOutcome::Written),
-            (Err(CommandError::Refused(problems)), stop) => {
+            (Err(RoomCommandError::Refused(problems)), stop) => {
                 self.change_held(|held| stop.iter().for_each(|stop| held.remove(stop)));
-                Err(CommandError::Refused(problems))
+                Err(RoomCommandError::Refused(problems))
             }
             (Err(error), Some(_)) => {
                 tracing::warn!(
@@ -165,12 +165,12 @@ impl RoomHandle {
     ///
     /// # Errors
     ///
-    /// [`CommandError`] if it is not allowed, or nothing that one node can do by itself.
+    /// [`RoomCommandError`] if it is not allowed, or nothing that one node can do by itself.
     pub async fn obey_here(
         self: &Arc<Self>,
         order: &OperatorCommand,
         who: &Actor,
-    ) -> Result<CommandOutcome, CommandError> {
+    ) -> Result<CommandOutcome, RoomCommandError> {
         if self.hold(order, who, self.moment())?.is_some() {
             tracing::warn!(
                 room = %self.name,
@@ -183,7 +183,7 @@ impl RoomHandle {
             return Ok(self.keep().await);
         }
         if !self.holding.held.lock().has_any_about(order) {
-            return Err(CommandError::NotHere);
+            return Err(RoomCommandError::NotHere);
         }
         self.end(order).await;
         tracing::warn!(
@@ -210,13 +210,13 @@ impl RoomHandle {
         order: &OperatorCommand,
         who: &Actor,
         at: Timestamp,
-    ) -> Result<Option<HeldStop>, CommandError> {
+    ) -> Result<Option<HeldStop>, RoomCommandError> {
         let Some(stop) = Stop::of(order) else {
             return Ok(None);
         };
         let settings = self.settings.load_full();
         let allowed = settings.overrides.after(order, &settings.file, who, at);
-        allowed.map_err(CommandError::Refused)?;
+        allowed.map_err(RoomCommandError::Refused)?;
         let stop = HeldStop {
             stop,
             who: who.clone(),
@@ -246,7 +246,7 @@ impl RoomHandle {
         order: &OperatorCommand,
         who: &Actor,
         at: Timestamp,
-    ) -> Result<(), CommandError> {
+    ) -> Result<(), RoomCommandError> {
         let (by, order, who) = (Arc::clone(self), order.clone(), who.clone());
         let writing = tokio::spawn(async move { by.write(&order, &who, at).await });
         let failed: Box<dyn Error + Send + Sync> = match timeout(WRITE_TIME_OUT, writing).await {
@@ -254,7 +254,7 @@ impl RoomHandle {
             Ok(Err(ended)) => Box::new(ended),
             Err(late) => Box::new(late),
         };
-        Err(CommandError::Away(ChangeError::Store(
+        Err(RoomCommandError::Away(ChangeError::Store(
             StoreError::Unavailable {
                 doing: "write within two seconds",
                 place: format!("the settings of room {}", self.name),

@@ -41,7 +41,7 @@ const BUSY_PERIODS: u64 = 4;
 /// Why something that an operator said was not done.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum CommandError {
+pub enum RoomCommandError {
     /// It is not allowed; nothing was changed.
     #[error("that cannot be done")]
     Refused(#[source] Problems),
@@ -290,13 +290,13 @@ impl RoomHandle {
         order: &OperatorCommand,
         who: &Actor,
         now: Timestamp,
-    ) -> Result<(), CommandError> {
+    ) -> Result<(), RoomCommandError> {
         let file = Arc::clone(&self.settings.load().file);
         let change = |before: &RoomOverrides| before.after(order, &file, who, now);
         let next = match self.bulletin.hearing.change(self, change).await {
             Ok(next) => next,
-            Err(ChangeError::Refused(problems)) => return Err(CommandError::Refused(problems)),
-            Err(error) => return Err(CommandError::Away(error)),
+            Err(ChangeError::Refused(problems)) => return Err(RoomCommandError::Refused(problems)),
+            Err(error) => return Err(RoomCommandError::Away(error)),
         };
         if let Some(entry) = &next.newest {
             tracing::warn!(

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anteroom_config::overrides::{Actor, OperatorCommand};
-use anteroom_node::{CommandError, CommandOutcome, Outcome};
+use anteroom_node::{CommandOutcome, Outcome, RoomCommandError};
 use anteroom_room::decision::QueueReason;
 use anteroom_room::time::Timestamp;
 use serde_json::json;
@@ -488,7 +488,7 @@ async fn a_resume_without_the_store_ends_only_this_nodes_stop() {
     let room = deployment.room(0);
     let who = Actor::default();
     let stray = room.obey_here(&OperatorCommand::Resume, &who).await;
-    assert!(matches!(stray, Err(CommandError::NotHere)));
+    assert!(matches!(stray, Err(RoomCommandError::NotHere)));
     deployment.world.set_away(true);
     assert!(room.obey(&OperatorCommand::Resume, &who).await.is_err());
     room.obey(&pause(), &who).await.unwrap();
