@@ -120,7 +120,7 @@ pub async fn run(options: ServeOptions) -> anyhow::Result<ExitCode> {
     supervisor::say_ready();
     let end = until_stopped(&gateway, options.config.as_deref(), &mut signals).await;
     tracing::info!(
-        "giving back what is lent, then letting open requests finish; a second signal ends at once"
+        "returning leases and draining open requests; a second signal ends the process at once"
     );
     // Whoever stops the service tells all of its processes, this one too, which has begun to end
     // already.
