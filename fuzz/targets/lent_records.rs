@@ -2,4 +2,4 @@
 //! must hold.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| anteroom_limit_store::lending::fuzz::records(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| anteroom_limit_store::leases::fuzz::records(data));

@@ -1,9 +1,9 @@
-//! `cargo xtask bench sim`: how fast is the simulator, and does a large deployment cost more per
-//! event than a small one?
+//! Benchmark of the simulator, `cargo xtask bench sim`: its speed, and whether a large deployment
+//! costs more per event than a small one.
 //!
-//! Measures by the example `speed` of `anteroom-sim`, one process for each run, and compares by CPU
-//! time, which does not count what else the machine does. Nothing fails because it is slow: a
-//! number from a busy machine is for a person to judge.
+//! It runs the example `speed` of `anteroom-sim`, in one process per run. Runs are compared by CPU
+//! time, which excludes other work of the machine. A slow result is no failure: a person assesses
+//! it.
 
 pub(crate) mod cluster;
 pub(crate) mod gateway;
@@ -19,41 +19,41 @@ use serde::{Deserialize, Serialize};
 
 use crate::cargo;
 
-/// What can be measured.
+/// Benchmark to run.
 #[derive(Subcommand)]
-pub(crate) enum What {
+pub(crate) enum Benchmark {
     /// Events per second of the simulator, at 10 to 3 000 nodes.
     ///
-    /// Each size three times, in turn, each in a process of its own; prints the middle one by CPU
-    /// time per event, for the machine may have other things to do. Takes a few minutes.
+    /// Each size is measured three times, in turn, each in its own process. The median by CPU time
+    /// per event is printed, as the machine may have other work. Takes a few minutes.
     Sim(Options),
-    /// What many nodes cost new visitors and stores, on real redis-servers.
+    /// Latency of new visitors and load on stores with many nodes, on real redis-servers.
     ///
-    /// Added latency with counters and with leases, CPU time of redis-server, calls to the stores,
-    /// and what one server carries; beside the targets. Needs redis-server. Takes about six
-    /// minutes, and a machine that has nothing else to do.
+    /// Measures added latency with counters and with leases, CPU time of redis-server, requests to
+    /// the stores and the capacity of one server, and compares them with the targets. Needs
+    /// redis-server. Takes about six minutes on an otherwise idle machine.
     Cluster(cluster::Options),
-    /// What the gateway costs per request, beside hyper alone, nginx and haproxy.
+    /// Cost of the gateway per request, compared with hyper alone, nginx and haproxy.
     ///
-    /// The same load to each in turn, each on one processor: accepted visitors through to the
-    /// origin, waiting pages, and a million who wait. Takes about six minutes, and a machine with
-    /// two processors that has nothing else to do.
+    /// Each gets the same load in turn, on one processor: requests of active visitors, waiting
+    /// pages, and a million waiting visitors. Takes about six minutes on an otherwise idle machine
+    /// with two processors.
     Gateway(gateway::Options),
-    /// What a check of a limit costs, beside governor and limitador.
+    /// Cost of checking a limit, compared with governor and limitador.
     ///
-    /// All in turn in one process, compared by processor time; and the bytes that each client
-    /// takes. Takes about three minutes after the build, and a machine that has nothing else to do.
+    /// All run in turn in one process and are compared by processor time; the bytes per client are
+    /// measured, too. Takes about three minutes after the build, on an otherwise idle machine.
     Limits(limits::Options),
 }
 
-/// How to measure the simulator.
+/// Options of the benchmark of the simulator.
 #[derive(Args)]
 pub(crate) struct Options {
-    /// One large run instead: 300 data centers with 10 nodes each, one hour, a spike that makes a
-    /// million wait; tells what it cost and which promises held.
+    /// Measure one large run instead, and print its cost and which guarantees were kept: 300 data
+    /// centers with 10 nodes each, for one hour, with a spike that makes a million visitors wait.
     #[arg(long)]
     world: bool,
-    /// Visitors who come to that run.
+    /// Number of visitors of that run.
     #[arg(
         long,
         value_name = "N",
@@ -67,9 +67,9 @@ pub(crate) struct Options {
 }
 
 const NODES_PER_DATA_CENTER: u32 = 10;
-/// Data centers and visitors. In the first four each node has the same work, whatever the size. The
-/// last has as many visitors as the largest: what differs between those two is the number of
-/// nodes alone, and not whether the crowd fits into the processor's caches.
+/// Data centers and visitors. In the first four sizes each node has the same work. The last has as
+/// many visitors as the largest. Those two differ only in the number of nodes, and not in whether
+/// the visitors fit into the processor's caches.
 const SIZES: [(u32, u32); 5] = [
     (1, 1_000),
     (10, 10_000),
@@ -78,27 +78,27 @@ const SIZES: [(u32, u32); 5] = [
     (1, 300_000),
 ];
 const MINUTES: u32 = 10;
-/// Every size is measured so often, all sizes in turn: a machine that slows down meanwhile slows
-/// all of them. Odd, so that there is a middle one.
+/// Measurements of each size, all sizes in turn: a machine that slows down affects all of them.
+/// Odd, so that there is a median.
 const ROUNDS: usize = 3;
-/// Small sizes repeat until they have used this much, or chance would be all that is measured.
+/// CPU seconds that a size must use at least: small sizes repeat, as chance would decide otherwise.
 const CPU_SECONDS_MIN: &str = "2";
 
-/// What was promised of the simulator, on one core.
+/// Targets of the simulator, on one core.
 const EVENTS_PER_CPU_SECOND_MIN: f64 = 1e6;
 const LARGEST_TO_SMALLEST_MAX: f64 = 2.0;
 
-/// What the example prints, the part that is read here.
+/// Output of the example, as far as it is used here.
 #[derive(Clone, Debug, Deserialize)]
 struct Measured {
     data_centers: u32,
     nodes_per_data_center: u32,
-    /// As many as were asked for; how many come is up to the seed.
+    /// Requested number; the number that arrives depends on the seed.
     #[serde(skip)]
     visitors: u32,
     events: u64,
     cost: Cost,
-    /// Where the system says it.
+    /// Peak memory; `None` if the system does not report it.
     peak_bytes: Option<u64>,
 }
 
@@ -108,9 +108,9 @@ struct Cost {
     cpu_s: f64,
 }
 
-/// A line of the table: the middle one of the rounds, by cost per event.
+/// Row of the table: the median of the rounds, by cost per event.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-struct Line {
+struct Row {
     data_centers: u32,
     nodes: u32,
     visitors: u32,
@@ -119,16 +119,16 @@ struct Line {
     cpu_s: f64,
     events_per_cpu_second: f64,
     ns_per_event: f64,
-    /// Cost per event over that of the first line.
+    /// Cost per event relative to the first row.
     to_the_smallest: f64,
     peak_bytes: Option<u64>,
 }
 
-/// Measures and prints.
+/// Measures the simulator and prints the results.
 ///
 /// # Errors
 ///
-/// When the simulator cannot be built, and when a promise breaks in a run.
+/// If the simulator cannot be built, or a guarantee breaks in a run.
 pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     let speed = Speed::build()?;
     if options.world {
@@ -144,16 +144,16 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
             rounds.push(speed.measure(data_centers, visitors)?);
         }
     }
-    let lines = lines(&rounds);
+    let rows = rows(&rounds);
     if options.json {
-        println!("{}", serde_json::to_string_pretty(&lines)?);
+        println!("{}", serde_json::to_string_pretty(&rows)?);
     } else {
-        println!("{}", table(&lines));
+        println!("{}", table(&rows));
     }
     Ok(())
 }
 
-/// The example, built once: what is compared must be the same program, even if somebody edits it
+/// Example `speed`, built once: all runs use the same program, even if its source changes
 /// meanwhile.
 struct Speed {
     program: PathBuf,
@@ -170,7 +170,7 @@ impl Speed {
             "speed",
             "--message-format=json-render-diagnostics",
         ])?;
-        let program = executable(&messages).context("cargo build names no program")?;
+        let program = executable(&messages).context("cargo build reported no program")?;
         Ok(Self { program })
     }
 
@@ -179,18 +179,18 @@ impl Speed {
         let numbers = numbers.map(|number| number.to_string());
         let mut arguments: Vec<&str> = numbers.iter().map(String::as_str).collect();
         arguments.extend(["--json", "--cpu-s-min", CPU_SECONDS_MIN]);
-        let printed = self.run(&arguments)?;
-        let mut measured: Measured =
-            serde_json::from_str(&printed).context("reading what the example `speed` printed")?;
+        let output_text = self.run(&arguments)?;
+        let mut measured: Measured = serde_json::from_str(&output_text)
+            .context("reading the output of the example `speed`")?;
         measured.visitors = visitors;
         ensure!(
             measured.events > 0 && measured.cost.cpu_s > 0.0,
-            "nothing was measured: {printed}"
+            "nothing was measured: {output_text}"
         );
         Ok(measured)
     }
 
-    /// Runs it and returns what it prints.
+    /// Runs the example and returns its output.
     fn run(&self, arguments: &[&str]) -> anyhow::Result<String> {
         eprintln!("$ speed {}", arguments.join(" "));
         let output = Command::new(&self.program)
@@ -198,18 +198,54 @@ impl Speed {
             .stderr(Stdio::inherit())
             .output()
             .context("starting the example `speed`")?;
-        let printed = String::from_utf8_lossy(&output.stdout).into_owned();
-        // It ends so when a promise breaks, and has told which.
+        let output_text = String::from_utf8_lossy(&output.stdout).into_owned();
+        // It fails if a guarantee breaks, and has printed which.
         ensure!(
             output.status.success(),
-            "the example `speed` failed ({})\n{printed}",
+            "the example `speed` failed ({})\n{output_text}",
             output.status
         );
-        Ok(printed)
+        Ok(output_text)
     }
 }
 
-/// The program among the messages of a build.
+/// Program of the workspace, and its package. Both must be named: Cargo builds the gateway only by
+/// default.
+#[derive(Debug)]
+struct Program {
+    package: &'static str,
+    name: &'static str,
+}
+
+const GATEWAY: Program = Program {
+    package: "anteroom",
+    name: "anteroom",
+};
+const CLUSTER: Program = Program {
+    package: "anteroom-bench",
+    name: "anteroom-bench-cluster",
+};
+const RACE: Program = Program {
+    package: "anteroom-bench",
+    name: "anteroom-bench-gateway",
+};
+
+/// Builds a program and returns its path.
+fn build(profile: &str, program: &Program) -> anyhow::Result<PathBuf> {
+    let messages = cargo::read(&[
+        "build",
+        "--profile",
+        profile,
+        "--package",
+        program.package,
+        "--bin",
+        program.name,
+        "--message-format=json-render-diagnostics",
+    ])?;
+    executable(&messages).context("cargo build reported no program")
+}
+
+/// Returns the path of the program in the messages of a build.
 fn executable(messages: &str) -> Option<PathBuf> {
     #[derive(Deserialize)]
     struct Message {
@@ -219,8 +255,8 @@ fn executable(messages: &str) -> Option<PathBuf> {
     messages.flatten().find_map(|message| message.executable)
 }
 
-/// The middle of the rounds of each size, in the order in which the sizes first come.
-fn lines(rounds: &[Measured]) -> Vec<Line> {
+/// Returns the median of each size's rounds, in the order of the sizes.
+fn rows(rounds: &[Measured]) -> Vec<Row> {
     let size_of = |measured: &Measured| (measured.data_centers, measured.visitors);
     let mut sizes: Vec<(u32, u32)> = Vec::new();
     for measured in rounds {
@@ -228,17 +264,17 @@ fn lines(rounds: &[Measured]) -> Vec<Line> {
             sizes.push(size_of(measured));
         }
     }
-    let mut lines: Vec<Line> = Vec::new();
+    let mut rows: Vec<Row> = Vec::new();
     for size in sizes {
         let of_size = rounds.iter().filter(|round| size_of(round) == size);
         let mut of_size: Vec<&Measured> = of_size.collect();
         of_size.sort_by(|a, b| ns_per_event(a).total_cmp(&ns_per_event(b)));
         let middle = of_size[of_size.len() / 2];
         let ns_per_event = ns_per_event(middle);
-        let smallest = lines
+        let smallest = rows
             .first()
             .map_or(ns_per_event, |first| first.ns_per_event);
-        lines.push(Line {
+        rows.push(Row {
             data_centers: middle.data_centers,
             nodes: middle.data_centers * middle.nodes_per_data_center,
             visitors: middle.visitors,
@@ -251,76 +287,73 @@ fn lines(rounds: &[Measured]) -> Vec<Line> {
             peak_bytes: middle.peak_bytes,
         });
     }
-    lines
+    rows
 }
 
 fn ns_per_event(measured: &Measured) -> f64 {
     measured.cost.cpu_s * 1e9 / measured.events as f64
 }
 
-fn table(lines: &[Line]) -> String {
+fn table(rows: &[Row]) -> String {
     let mut table = String::from(
         "| data centers | nodes | visitors | events | wall s | CPU s | events per CPU second | ns \
          per event | to the smallest | peak MiB |\n\
          | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n",
     );
-    for line in lines {
-        let peak = line.peak_bytes.map_or_else(
+    for row in rows {
+        let peak = row.peak_bytes.map_or_else(
             || "unknown".to_owned(),
             |bytes| format!("{:.0}", bytes as f64 / 1_048_576.0),
         );
         writeln!(
             table,
             "| {} | {} | {} | {} | {:.2} | {:.2} | {:.0} | {:.0} | {:.2} | {peak} |",
-            line.data_centers,
-            line.nodes,
-            line.visitors,
-            line.events,
-            line.wall_s,
-            line.cpu_s,
-            line.events_per_cpu_second,
-            line.ns_per_event,
-            line.to_the_smallest,
+            row.data_centers,
+            row.nodes,
+            row.visitors,
+            row.events,
+            row.wall_s,
+            row.cpu_s,
+            row.events_per_cpu_second,
+            row.ns_per_event,
+            row.to_the_smallest,
         )
-        .expect("a String takes all that is written to it");
+        .expect("writing to a String does not fail");
     }
-    table.push_str(&verdict(lines));
+    table.push_str(&verdict(rows));
     table
 }
 
-fn verdict(lines: &[Line]) -> String {
-    let slowest = lines.iter().map(|line| line.events_per_cpu_second);
+fn verdict(rows: &[Row]) -> String {
+    let slowest = rows.iter().map(|row| row.events_per_cpu_second);
     let slowest = slowest.fold(f64::INFINITY, f64::min);
-    let (same_work, same_crowd) = ratios(lines);
-    let word = |is_met: bool| if is_met { "met" } else { "MISSED" };
+    let (same_work, same_visitors) = ratios(rows);
+    let verdict = |is_met: bool| if is_met { "met" } else { "MISSED" };
     format!(
         "\nat least {EVENTS_PER_CPU_SECOND_MIN:.0} events per CPU second: {} (at worst \
          {slowest:.0})\n\
          the most nodes at most {LARGEST_TO_SMALLEST_MAX:.1} times the cost per event of the \
          fewest,\n\
-         \x20 with the same crowd: {} ({same_crowd:.2})\n\
+         \x20 with the same visitors: {} ({same_visitors:.2})\n\
          \x20 with the same work for each node: {} ({same_work:.2})",
-        word(slowest >= EVENTS_PER_CPU_SECOND_MIN),
-        word(same_crowd <= LARGEST_TO_SMALLEST_MAX),
-        word(same_work <= LARGEST_TO_SMALLEST_MAX),
+        verdict(slowest >= EVENTS_PER_CPU_SECOND_MIN),
+        verdict(same_visitors <= LARGEST_TO_SMALLEST_MAX),
+        verdict(same_work <= LARGEST_TO_SMALLEST_MAX),
     )
 }
 
-/// The cost per event where the nodes are most, over that where they are fewest: with the least
-/// work that was measured there, and with as many visitors.
-fn ratios(lines: &[Line]) -> (f64, f64) {
-    let Some(largest) = lines.iter().max_by_key(|line| line.nodes) else {
+/// Returns the cost per event with the most nodes, relative to that with the fewest nodes: with the
+/// least work measured there, and with as many visitors.
+fn ratios(rows: &[Row]) -> (f64, f64) {
+    let Some(largest) = rows.iter().max_by_key(|row| row.nodes) else {
         return (1.0, 1.0);
     };
-    let fewest = lines.iter().map(|line| line.nodes).min();
-    let small = lines.iter().filter(|line| Some(line.nodes) == fewest);
-    let mut same_crowd = small
-        .clone()
-        .filter(|line| line.visitors == largest.visitors);
-    let ratio =
-        |line: Option<&Line>| line.map_or(1.0, |line| largest.ns_per_event / line.ns_per_event);
-    let same_work = small.min_by_key(|line| line.visitors);
-    (ratio(same_work), ratio(same_crowd.next()))
+    let fewest = rows.iter().map(|row| row.nodes).min();
+    let small = rows.iter().filter(|row| Some(row.nodes) == fewest);
+    let mut same_visitors = small.clone().filter(|row| row.visitors == largest.visitors);
+    let ratio = |row: Option<&Row>| row.map_or(1.0, |row| largest.ns_per_event / row.ns_per_event);
+    let same_work = small.min_by_key(|row| row.visitors);
+    (ratio(same_work), ratio(same_visitors.next()))
 }
 
 #[cfg(test)]

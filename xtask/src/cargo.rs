@@ -1,75 +1,68 @@
-//! How do we run Cargo and its subcommands?
+//! Cargo and its subcommands, as child processes.
 //!
-//! Prints each command before it runs, so that a log shows what to repeat. Decides nothing about
-//! which commands there are; see [`crate::steps`].
+//! Each command is printed before it runs, so that a log shows what to repeat. [`crate::steps`] has
+//! the commands.
 
-use std::ffi::OsString;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, bail};
 
 use crate::workspace;
 
-/// The Cargo that runs us, or else the first on the path.
-pub(crate) fn program() -> OsString {
-    std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
-}
-
-/// A Cargo command in the root of the workspace, not started yet.
+/// Returns a Cargo command in the root of the workspace; it is not started.
 pub(crate) fn command(arguments: &[&str]) -> Command {
-    let mut command = Command::new(program());
+    let mut command = Command::new(workspace::cargo_program());
     command.current_dir(workspace::root()).args(arguments);
     command
 }
 
 /// Prints a command as it could be typed.
 pub(crate) fn announce(arguments: &[&str]) {
-    println!("$ {}", typed(arguments));
+    println!("$ {}", displayed(arguments));
 }
 
 /// Prints a command with an environment variable as it could be typed.
 pub(crate) fn announce_with(variable: &str, value: &str, arguments: &[&str]) {
-    println!("$ {variable}='{value}' {}", typed(arguments));
+    println!("$ {variable}='{value}' {}", displayed(arguments));
 }
 
-fn typed(arguments: &[&str]) -> String {
+fn displayed(arguments: &[&str]) -> String {
     format!("cargo {}", arguments.join(" "))
 }
 
-/// Runs `cargo <arguments>` and lets its output through.
+/// Runs `cargo <arguments>` and forwards its output.
 ///
 /// # Errors
 ///
-/// When it cannot be started or ends with anything but success.
+/// If it cannot be started or fails.
 pub(crate) fn run(arguments: &[&str]) -> anyhow::Result<()> {
     announce(arguments);
     finish(command(arguments), arguments)
 }
 
-/// Runs `cargo <arguments>` and returns what it prints on standard output. What it says meanwhile,
-/// on standard error, is let through.
+/// Runs `cargo <arguments>` and returns its standard output. Its standard error is forwarded.
 ///
 /// # Errors
 ///
-/// As [`run`], and when what it prints is not UTF-8.
+/// Those of [`run`], and if the output is not UTF-8.
 pub(crate) fn read(arguments: &[&str]) -> anyhow::Result<String> {
-    // Aside: what comes next on standard output may be for a program to read.
-    eprintln!("$ {}", typed(arguments));
+    // On standard error: a program may read standard output.
+    eprintln!("$ {}", displayed(arguments));
     let output = command(arguments)
         .stderr(Stdio::inherit())
         .output()
-        .with_context(|| format!("starting {}", typed(arguments)))?;
+        .with_context(|| format!("starting {}", displayed(arguments)))?;
     if !output.status.success() {
-        bail!("{} failed ({})", typed(arguments), output.status);
+        bail!("{} failed ({})", displayed(arguments), output.status);
     }
-    String::from_utf8(output.stdout).context("reading what it printed")
+    String::from_utf8(output.stdout).context("reading its output")
 }
 
 /// Runs `cargo <arguments>` with an environment variable set.
 ///
 /// # Errors
 ///
-/// As [`run`].
+/// Those of [`run`].
 pub(crate) fn run_with(variable: &str, value: &str, arguments: &[&str]) -> anyhow::Result<()> {
     announce_with(variable, value, arguments);
     let mut command = command(arguments);
@@ -88,7 +81,7 @@ fn finish(mut command: Command, arguments: &[&str]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Whether the subcommand `name` (such as `nextest`) is installed.
+/// Returns whether the subcommand `name` (such as `nextest`) is installed.
 pub(crate) fn has(name: &str) -> bool {
     command(&[name, "--version"])
         .stdin(Stdio::null())

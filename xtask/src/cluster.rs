@@ -1,7 +1,7 @@
-//! `cargo xtask cluster`: runs one of the tests on real processes by hand, with all that it prints.
+//! Tests on real processes, run by hand with all of their output: `cargo xtask cluster`.
 //!
-//! The runs are tests of `anteroom-e2e`; this builds the program that they start, and passes on
-//! which of them is meant. The run at full scale takes too long for a test: it is an example there.
+//! The runs are tests of `anteroom-e2e`. This builds the program that they start, and selects the
+//! tests. The run at full scale takes too long for a test and is an example there.
 
 use std::path::{Path, PathBuf};
 
@@ -10,29 +10,29 @@ use clap::Args;
 
 use crate::cargo;
 
-/// What names the program to test; `anteroom-e2e` reads it.
+/// Environment variable with the program to test, for `anteroom-e2e`.
 const BINARY: &str = "ANTEROOM_BINARY";
-/// Where the runs are among the tests of `anteroom-e2e`.
+/// Prefix of the runs' names among the tests of `anteroom-e2e`.
 const MODULE: &str = "clusters::";
 
-/// Which run.
+/// Selection of runs.
 #[derive(Args)]
 #[command(after_help = "Examples:
-  cargo xtask cluster                               the names of all runs
-  cargo xtask cluster a_node_is_paused              the runs with this in their name
-  cargo xtask cluster a_node_is_paused --times 20   again and again, until one fails
-  cargo xtask cluster '' --release                  all of them, with optimized programs
-  cargo xtask cluster --full-scale                  sessions of five minutes: how full is the room?
+  cargo xtask cluster                               list all runs
+  cargo xtask cluster a_node_is_paused              run those with this in their name
+  cargo xtask cluster a_node_is_paused --times 20   repeat until one fails
+  cargo xtask cluster '' --release                  run all, with optimized programs
+  cargo xtask cluster --full-scale                  measure how full a room with long sessions is
 
-Needs redis-server. A run that fails prints where the logs of its nodes are; with
+Needs redis-server. A run that fails prints the folder with the logs of its nodes; with
 ANTEROOM_CLUSTER_KEEP=1 all runs do.")]
 pub(crate) struct Options {
-    /// Part of the name of a run; left out, all names are listed.
+    /// Part of the name of a run; without it, all names are listed.
     name: Option<String>,
-    /// Optimized: what the nodes take is more like what they take in production.
+    /// Build optimized programs, which use resources as in production.
     #[arg(long)]
     release: bool,
-    /// How often; stops at the first failure.
+    /// Number of repetitions; the first failure ends them.
     #[arg(
         long,
         value_name = "N",
@@ -40,15 +40,16 @@ pub(crate) struct Options {
         value_parser = clap::value_parser!(u32).range(1..),
     )]
     times: u32,
-    /// Instead of a test: 300 seats, sessions of five minutes, four visitors for each seat; prints
-    /// how full the room was and for how long seats were free. Always optimized.
+    /// Run the example at full scale instead of a test, always optimized. It has 300 seats,
+    /// sessions of five minutes and four visitors per seat. It prints how full the room was and for
+    /// how long seats were free.
     #[arg(long, conflicts_with_all = ["name", "release", "times"])]
     full_scale: bool,
-    /// For how many minutes.
+    /// Length of the run, in minutes.
     #[arg(long, value_name = "N", requires = "full_scale", default_value_t = 14,
         value_parser = clap::value_parser!(u32).range(1..))]
     minutes: u32,
-    /// Within how many seconds the crowd comes.
+    /// Seconds within which the visitors arrive.
     #[arg(
         long,
         value_name = "SECONDS",
@@ -61,11 +62,11 @@ pub(crate) struct Options {
     binary: Option<PathBuf>,
 }
 
-/// Lists the runs, or runs those that were asked for.
+/// Lists the runs, or runs the selected ones.
 ///
 /// # Errors
 ///
-/// When nothing has this name, the programs cannot be built, or a run failed.
+/// If no run has this name, a program cannot be built, or a run fails.
 pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     if options.full_scale {
         return full_scale(options);
@@ -103,15 +104,15 @@ fn full_scale(options: &Options) -> anyhow::Result<()> {
     run_against(options.binary.as_deref(), &arguments)
 }
 
-/// Runs Cargo, with the program that nodes are to be if it is not the one that Cargo built.
+/// Runs Cargo; tests start `binary` as nodes, or else the program that Cargo built.
 fn run_against(binary: Option<&Path>, arguments: &[&str]) -> anyhow::Result<()> {
-    // The one that was built stands beside the tests, where they look for it.
+    // Tests find the built program in their own folder.
     let Some(binary) = binary else {
         return cargo::run(arguments);
     };
     // Tests run in the folder of their crate.
     let binary = std::path::absolute(binary).context("finding the program to test")?;
-    let binary = binary.to_str().context("the program's path is no UTF-8")?;
+    let binary = binary.to_str().context("the program's path is not UTF-8")?;
     cargo::run_with(BINARY, binary, arguments)
 }
 
@@ -139,7 +140,7 @@ fn with_profile(options: &Options, arguments: &[&'static str]) -> Vec<&'static s
     arguments
 }
 
-/// The names of runs with this part, in a list of tests.
+/// Returns the names of runs that contain `part`, from a list of tests.
 fn listed(text: &str, part: &str) -> Vec<String> {
     let names = text.lines().filter_map(|line| line.strip_suffix(": test"));
     names
@@ -167,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn the_profile_is_that_of_tests_unless_optimized_programs_are_asked_for() {
+    fn the_test_profile_is_used_unless_release_is_requested() {
         let tests = "test -q -p anteroom-e2e --test it";
         check(&[], &format!("{tests} --"));
         check(&["a_node", "--release"], &format!("{tests} --release --"));
@@ -184,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_of_tests_is_read_without_what_else_stands_there() {
+    fn other_lines_in_a_list_of_tests_are_ignored() {
         let text = "clusters::a: test\nclusters::b: test\nnot::clusters::b: test\n\n3 tests";
         assert_eq!(listed(text, ""), ["clusters::a", "clusters::b"]);
         assert_eq!(listed(text, "b"), ["clusters::b"]);

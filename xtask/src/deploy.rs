@@ -9,7 +9,7 @@ use std::process::{Command, Output};
 
 use anyhow::{Context, bail, ensure};
 
-use crate::steps::Outcome;
+use crate::step::Outcome;
 use crate::workspace::root;
 
 const UNITS: &[&str] = &[

@@ -1,10 +1,10 @@
-//! What people and the build server type: the project's own commands, run as `cargo xtask ...`.
+//! Commands for work on the project: `cargo xtask ...`, for people and build servers.
 //!
-//! Nothing here ships. The checks (`tidy`, `layers`) are commands and `#[test]`s at the
-//! same time, so that a plain `cargo test` cannot miss them.
+//! Nothing here ships. The checks `tidy` and `layers` are commands and `#[test]`s, so that a plain
+//! `cargo test` runs them, too.
 #![expect(
     clippy::print_stdout,
-    reason = "a command line program for developers answers on standard output"
+    reason = "a command line program for developers prints to standard output"
 )]
 
 mod bench;
@@ -16,6 +16,7 @@ mod layers;
 mod mutations;
 mod requirements;
 mod sim;
+mod step;
 mod steps;
 mod stopwatch;
 mod test;
@@ -26,50 +27,50 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-/// The project's own commands.
+/// Commands for work on this project.
 #[derive(Parser)]
 #[command(name = "cargo xtask", bin_name = "cargo xtask")]
 enum Command {
     /// Run all checks and tests, cheapest first; stop after the first group that fails.
     Test(test::Options),
-    /// Look for an order of events in which a promise breaks, in thousands of small simulated
-    /// worlds.
+    /// Look for an order of events that breaks a guarantee, in thousands of small simulated
+    /// deployments.
     ///
-    /// Each seed is a world: a few seats, short sessions, one to three data centers, and faults in
-    /// an order of its own (crashes, pauses, bad networks, lost stores, changed limits). Every
-    /// promise has a checker. The same seed and code give the same run.
+    /// Each seed is one deployment: a few seats, short sessions, one to three data centers, and
+    /// faults in its own order (crashes, pauses, bad networks, unavailable stores, changed limits).
+    /// Each guarantee has a checker. The same seed and code give the same run.
     Sim(sim::Options),
-    /// Remove the rules of the protocol one at a time, and see whether a checker of `sim` notices.
+    /// Remove the rules of the protocol one at a time, and test that a checker of `sim` notices.
     ///
     /// Each file of crates/sim/engine/mutations is a patch that removes one rule. It is applied to
-    /// a copy of the workspace, in target/mutations. The seeds of `sim` run there until a promise
-    /// breaks: it must be one that the file names.
+    /// a copy of the workspace, in target/mutations. The seeds of `sim` run there until a guarantee
+    /// breaks. It must be one that the file names.
     Mutations(mutations::Options),
-    /// Run real nodes on real stores under load, break something, and see whether the limits hold.
+    /// Run real nodes on real stores under load, inject a fault, and check the limits.
     Cluster(cluster::Options),
-    /// Measure how fast something is.
+    /// Measure performance.
     #[command(subcommand)]
-    Bench(bench::What),
-    /// Check lengths and habits of the source text.
+    Bench(bench::Benchmark),
+    /// Check the style of the source text.
     Tidy,
-    /// Check that crates depend on each other only as the layers allow.
+    /// Check that crates depend only on crates of lower layers.
     Layers,
 }
 
 fn main() -> ExitCode {
-    let done = match Command::parse() {
+    let result = match Command::parse() {
         Command::Test(options) => test::run(&options),
         Command::Sim(options) => sim::run(&options),
         Command::Mutations(options) => mutations::run(&options),
         Command::Cluster(options) => cluster::run(&options),
-        Command::Bench(bench::What::Sim(options)) => bench::run(&options),
-        Command::Bench(bench::What::Cluster(options)) => bench::cluster::run(&options),
-        Command::Bench(bench::What::Gateway(options)) => bench::gateway::run(&options),
-        Command::Bench(bench::What::Limits(options)) => bench::limits::run(&options),
+        Command::Bench(bench::Benchmark::Sim(options)) => bench::run(&options),
+        Command::Bench(bench::Benchmark::Cluster(options)) => bench::cluster::run(&options),
+        Command::Bench(bench::Benchmark::Gateway(options)) => bench::gateway::run(&options),
+        Command::Bench(bench::Benchmark::Limits(options)) => bench::limits::run(&options),
         Command::Tidy => tidy::check(),
         Command::Layers => layers::check(),
     };
-    match done {
+    match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             println!("error: {error:#}");

@@ -15,11 +15,11 @@ use anyhow::{bail, ensure};
 use clap::Args;
 
 use crate::counters::Tally;
-use crate::steps::{Run, Scope};
+use crate::step::{Run, Scope};
 use crate::stopwatch::Stopwatch;
 use crate::workspace;
-use patch::Mutation;
-use tree::{Found, Tree};
+use patch::{Found, Mutation};
+use tree::Tree;
 
 /// Seeds to run before a mutation counts as unnoticed. Without a mutation all of them keep every
 /// promise. The rarest mutation is noticed in seed 1,365; others shift with every change of the

@@ -47,6 +47,8 @@ pub(crate) enum Package {
         name: &'static str,
         /// The folder, from the root of the workspace.
         folder: &'static str,
+        /// More arguments of `cargo install`.
+        arguments: &'static [&'static str],
     },
 }
 
@@ -152,9 +154,22 @@ pub(crate) const CARGO_DENY: Requirement = Requirement {
     package: Package::Crate {
         name: "cargo-deny@0.20.2",
         folder: CARGO_DENY_FOLDER,
+        arguments: &[],
     },
 };
 const CARGO_DENY_FOLDER: &str = "target/tools/cargo-deny-0.20.2";
+
+/// Builds the book of `docs/`; without its server, its watcher and its search, which take longer to
+/// compile than all the rest.
+pub(crate) const MDBOOK: Requirement = Requirement {
+    binary: "mdbook",
+    package: Package::Crate {
+        name: "mdbook@0.5.4",
+        folder: MDBOOK_FOLDER,
+        arguments: &["--no-default-features"],
+    },
+};
+const MDBOOK_FOLDER: &str = "target/tools/mdbook-0.5.4";
 
 /// The proxy whose recipes in the docs are tried; it races, too.
 pub(crate) const HAPROXY: Requirement = racer("haproxy", Some("haproxy"));
@@ -246,9 +261,13 @@ fn tool(binary: &str, folder: &str) -> Option<PathBuf> {
     own.is_file().then_some(own)
 }
 
-/// The cargo-deny to run: that on the path, or else our own. [`ensure`] it first.
-pub(crate) fn cargo_deny() -> PathBuf {
-    tool(CARGO_DENY.binary, CARGO_DENY_FOLDER).unwrap_or_else(|| CARGO_DENY.binary.into())
+/// Returns the program of a requirement: that on the path, or else our own. [`ensure`] it first.
+pub(crate) fn program(requirement: &Requirement) -> PathBuf {
+    let own = match requirement.package {
+        Package::Crate { folder, .. } => tool(requirement.binary, folder),
+        Package::Apt { .. } | Package::Component(_) | Package::Wheel { .. } => None,
+    };
+    own.unwrap_or_else(|| requirement.binary.into())
 }
 
 /// What to run, in order, so that everything `missing` is there.
@@ -272,10 +291,16 @@ fn install_commands(
             Package::Wheel { file, folder, .. } => {
                 wheels.push(pip_install(file, folder));
             }
-            Package::Crate { name, folder } => {
+            Package::Crate {
+                name,
+                folder,
+                arguments,
+            } => {
                 let folder = root().join(folder).display().to_string();
-                let install = ["cargo", "install", "--locked", name, "--root", &folder];
-                commands.push(words(&install));
+                let mut install = words(&["cargo", "install", "--locked", name]);
+                install.extend(words(arguments));
+                install.extend(words(&["--root", &folder]));
+                commands.push(install);
             }
             Package::Apt {
                 debian,

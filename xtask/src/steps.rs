@@ -8,67 +8,13 @@ use std::thread;
 
 use anyhow::{Context as _, bail, ensure};
 
-use crate::counters::{Tally, run_counted};
+use crate::counters::run_counted;
 use crate::requirements::{
-    CARGO_DENY, CHROMEDRIVER, CHROMIUM, CLIPPY, CXX, ENVOY, GIT, HAPROXY, MAKE, MEMCACHED, PIP,
-    REDIS_SERVER, RUSTFMT, Requirement,
+    CARGO_DENY, CHROMEDRIVER, CHROMIUM, CLIPPY, CXX, ENVOY, GIT, HAPROXY, MAKE, MDBOOK, MEMCACHED,
+    PIP, REDIS_SERVER, RUSTFMT, Requirement,
 };
+use crate::step::{Outcome, Run, Scope, Step};
 use crate::{bench, cargo, deploy, layers, mutations, requirements, tidy, workspace};
-
-/// How much is to run.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Scope {
-    /// What a person waits for.
-    Usual,
-    /// Everything, as on a build server.
-    All,
-}
-
-/// A run of steps: how much was asked for, and what came of it.
-#[derive(Debug)]
-pub(crate) struct Run {
-    /// How much is to run.
-    pub(crate) scope: Scope,
-    /// Counts and times of tests.
-    pub(crate) counters: Tally,
-    /// What did not run because not everything was asked for, for people.
-    pub(crate) left_out: Vec<String>,
-}
-
-impl Run {
-    pub(crate) fn new(scope: Scope) -> Self {
-        Self {
-            scope,
-            counters: Tally::default(),
-            left_out: Vec::new(),
-        }
-    }
-}
-
-/// One check or one run of tests.
-pub(crate) struct Step {
-    /// Steps of one group stand together; all of them run even if one fails, then the run stops.
-    pub(crate) group: &'static str,
-    /// What people type after `--only`.
-    pub(crate) name: &'static str,
-    /// What it finds out, for `--list`.
-    pub(crate) finds: &'static str,
-    /// Programs that must be there; see [`crate::requirements`].
-    pub(crate) needs: &'static [Requirement],
-    /// How much must be asked for before it runs.
-    pub(crate) scope: Scope,
-    /// Does it. Counts of tests go into the tally.
-    pub(crate) run: fn(&mut Run) -> anyhow::Result<Outcome>,
-}
-
-/// How a step ended that did not fail.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub(crate) enum Outcome {
-    /// It ran and found nothing.
-    Passed,
-    /// It did not run; why, and how to change that.
-    Skipped(&'static str),
-}
 
 /// All steps, cheapest first.
 pub(crate) const STEPS: &[Step] = &[
@@ -211,9 +157,29 @@ pub(crate) const STEPS: &[Step] = &[
         finds: "packages that are banned, or whose licence or source deny.toml does not allow",
         needs: &[CARGO_DENY],
         scope: Scope::All,
-        run: deny,
+        run: |_| tool_step(&CARGO_DENY, DENY),
+    },
+    Step {
+        group: "packages",
+        name: "book",
+        finds: "a book of docs/ that mdBook does not build",
+        needs: &[MDBOOK],
+        scope: Scope::All,
+        run: |_| tool_step(&MDBOOK, BOOK),
     },
 ];
+
+/// Errors alone: packages in two versions are worth knowing, and not in each run.
+const DENY: &[&str] = &[
+    "--log-level",
+    "error",
+    "check",
+    "bans",
+    "licenses",
+    "sources",
+];
+
+const BOOK: &[&str] = &["build", "--dest-dir", "target/book"];
 
 fn own_step(check: fn() -> anyhow::Result<()>) -> anyhow::Result<Outcome> {
     check().map(|()| Outcome::Passed)
@@ -336,25 +302,17 @@ fn test_step(arguments: &[&str], run: &mut Run) -> anyhow::Result<Outcome> {
     }
 }
 
-/// Errors alone: packages in two versions are worth knowing, and not in each run.
-fn deny(_: &mut Run) -> anyhow::Result<Outcome> {
-    let arguments = [
-        "--log-level",
-        "error",
-        "check",
-        "bans",
-        "licenses",
-        "sources",
-    ];
-    let program = requirements::cargo_deny();
+/// Runs a program that [`requirements`] installs, in the root of the workspace.
+fn tool_step(requirement: &Requirement, arguments: &[&str]) -> anyhow::Result<Outcome> {
+    let program = requirements::program(requirement);
     println!("$ {} {}", program.display(), arguments.join(" "));
     let mut command = Command::new(program);
     command.current_dir(workspace::root()).args(arguments);
-    let status = command.status().context("starting cargo-deny")?;
-    ensure!(
-        status.success(),
-        "cargo-deny found what deny.toml does not allow ({status})"
-    );
+    let name = requirement.binary;
+    let status = command
+        .status()
+        .with_context(|| format!("starting {name}"))?;
+    ensure!(status.success(), "{name} failed ({status})");
     Ok(Outcome::Passed)
 }
 

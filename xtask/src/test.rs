@@ -13,7 +13,8 @@ use clap::builder::PossibleValuesParser;
 
 use crate::counters::Tally;
 use crate::requirements;
-use crate::steps::{Outcome, Run, STEPS, Scope, Step};
+use crate::step::{Outcome, Run, Scope, Step};
+use crate::steps::STEPS;
 use crate::stopwatch::Stopwatch;
 
 /// How many of the slowest tests are named: those that a person would shorten first.

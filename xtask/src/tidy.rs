@@ -6,8 +6,10 @@ mod files;
 mod links;
 mod manifests;
 mod problem;
+mod prose;
 mod rules;
 mod source;
+mod words;
 
 use std::fmt::Write as _;
 

@@ -3,13 +3,17 @@
 //! Only the part of `cargo metadata` that the checks read; not a general model of Cargo.
 
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, bail, ensure};
 use serde::Deserialize;
 
-use crate::cargo;
+/// The Cargo that runs us, or else the first on the path.
+pub(crate) fn cargo_program() -> OsString {
+    std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
+}
 
 /// What `cargo metadata` says.
 #[derive(Debug, Deserialize)]
@@ -26,6 +30,17 @@ pub(crate) struct Package {
     pub(crate) manifest_path: PathBuf,
     /// As written in its `Cargo.toml`, of all kinds: normal, dev and build.
     pub(crate) dependencies: Vec<Dependency>,
+    /// Its libraries, programs, examples and tests.
+    #[cfg(test)]
+    #[serde(default)]
+    pub(crate) targets: Vec<Target>,
+}
+
+/// Something that Cargo builds from a package.
+#[cfg(test)]
+#[derive(Debug, Deserialize)]
+pub(crate) struct Target {
+    pub(crate) name: String,
 }
 
 /// One line of a `[dependencies]` table.
@@ -51,7 +66,7 @@ pub(crate) fn root() -> &'static Path {
 ///
 /// When Cargo cannot be run, refuses, or answers with something else than its format 1.
 pub(crate) fn metadata() -> anyhow::Result<Metadata> {
-    let mut command = Command::new(cargo::program());
+    let mut command = Command::new(cargo_program());
     command
         .current_dir(root())
         .args(["metadata", "--format-version", "1", "--no-deps"]);

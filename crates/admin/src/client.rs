@@ -1,13 +1,13 @@
-//! What do commands say to a running gateway, and how is its answer printed? `anteroom status`,
-//! `anteroom room` and `anteroom limits`.
+//! Commands that talk to a running gateway: `anteroom status`, `anteroom room` and `anteroom
+//! limits`.
 //!
-//! They know the gateway by its admin address alone: nothing is decided here, and no file of the
-//! gateway's is read but the token.
+//! They use only the gateway's admin address and, of its files, only the token. The gateway makes
+//! all decisions.
 
-mod asking;
+mod commands;
+mod http;
 pub mod limits;
 mod options;
 pub mod room;
-mod saying;
 pub mod status;
 mod text;

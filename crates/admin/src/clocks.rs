@@ -1,5 +1,4 @@
-//! What time is it for a reader? Rooms keep a clock of their own; people and dashboards have the
-//! wall clock.
+//! Conversion of room time to the wall clock, which people and dashboards use.
 
 use anteroom_node::NodeClock;
 use anteroom_room::time::{DurationMs, Timestamp};
@@ -19,12 +18,12 @@ impl Clocks {
         }
     }
 
-    /// A point of room time, told by the wall clock.
+    /// Converts a point of room time to the wall clock.
     pub(crate) fn to_wall(self, at: Timestamp) -> Timestamp {
         Timestamp(at.0.saturating_add(self.wall.0).saturating_sub(self.room.0))
     }
 
-    /// How far room time is ahead of the wall clock; negative if it is behind.
+    /// Returns how far room time is ahead of the wall clock, in seconds; negative if it is behind.
     pub(crate) fn offset_seconds(self) -> f64 {
         if self.room < self.wall {
             -seconds(self.wall.since(self.room))
@@ -34,13 +33,13 @@ impl Clocks {
     }
 }
 
-/// A length of time as metrics have it. Exact up to 285 000 years.
+/// Converts a duration to seconds, as metrics have it. Exact up to 285 000 years.
 pub(crate) fn seconds(span: DurationMs) -> f64 {
     // Whole milliseconds below 2^53 are exact in an f64.
     span.0 as f64 / 1_000.0
 }
 
-/// A point in time as metrics have it: seconds since the Unix epoch.
+/// Converts a point in time to seconds since the Unix epoch, as metrics have it.
 pub(crate) fn timestamp(at: Timestamp) -> f64 {
     seconds(at.since(Timestamp::ZERO))
 }
@@ -62,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn points_in_time_move_by_as_much_as_the_clocks_are_apart() {
+    fn points_in_time_shift_by_the_offset_of_the_clocks() {
         check(1_000, 1_000, 5_000, (5_000, "0"));
         check(1_500, 1_000, 5_000, (4_500, "0.5"));
         check(1_000, 3_250, 5_000, (7_250, "-2.25"));

@@ -1,4 +1,4 @@
-//! Who sends a command of an operator, and what stands in it?
+//! Authentication and body of an operator's command.
 
 use anteroom_config::overrides::Actor;
 use axum::extract::Request;
@@ -8,40 +8,40 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::inner::Inner;
-use crate::refusal::Refusal;
+use crate::api_error::ApiError;
+use crate::api_state::Inner;
 use crate::serve::Peer;
 
-/// Bytes of a body: every key there is and the longest message fit in many times.
+/// Maximum bytes of a body. Every key and the longest message fit many times over.
 pub(crate) const BODY_BYTES_MAX: usize = 16 * 1024;
 
-/// Who they say they are.
+/// Header with the operator's name, as the client states it.
 const OPERATOR: HeaderName = HeaderName::from_static("anteroom-operator");
-/// Longest name of a user that is written down.
+/// Maximum characters of a user's name in the audit log.
 const USER_CHARS_MAX: usize = 64;
 
-/// A body that says nothing.
+/// Body without fields.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NoBody {}
 
-/// A body; none at all says nothing.
-pub(crate) fn read<T: DeserializeOwned + Default>(body: &[u8]) -> Result<T, Refusal> {
+/// Parses a body; an empty one is the default.
+pub(crate) fn read<T: DeserializeOwned + Default>(body: &[u8]) -> Result<T, ApiError> {
     if body.trim_ascii().is_empty() {
         return Ok(T::default());
     }
-    serde_json::from_slice(body).map_err(|error| Refusal::NotUnderstood {
-        why: error.to_string(),
+    serde_json::from_slice(body).map_err(|error| ApiError::Malformed {
+        error: error.to_string(),
     })
 }
 
-/// For our own structs only: their keys are strings and none of their fields can fail.
+/// Serializes one of our own structs: their keys are strings, and none of their fields can fail.
 pub(crate) fn json(value: &impl serde::Serialize) -> Value {
-    serde_json::to_value(value).expect("structs with string keys always serialise")
+    serde_json::to_value(value).expect("structs with string keys always serialize")
 }
 
-/// Who asks, if it is somebody who may.
-pub(crate) fn actor(inner: &Inner, request: &Request) -> Result<Actor, Refusal> {
+/// Returns the operator behind a request, if the request has a valid token.
+pub(crate) fn actor(inner: &Inner, request: &Request) -> Result<Actor, ApiError> {
     let peer = request.extensions().get::<Peer>();
     let address = peer.map_or_else(|| "unknown".to_owned(), |Peer(address)| address.to_string());
     let shown = bearer(request.headers());
@@ -50,9 +50,9 @@ pub(crate) fn actor(inner: &Inner, request: &Request) -> Result<Actor, Refusal> 
             from = address,
             path = %request.uri().path(),
             has_token = shown.is_some(),
-            "somebody without a valid token wanted to change something or to read who did"
+            "request without a valid token rejected"
         );
-        return Err(Refusal::NoToken);
+        return Err(ApiError::NoToken);
     };
     let user = request.headers().get(&OPERATOR);
     let user = user.and_then(|user| user.to_str().ok());

@@ -1,4 +1,4 @@
-//! What is where on the admin address, and how is it answered?
+//! Routes of the admin address, and the handlers that only read.
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,59 +17,56 @@ use axum::routing::{get, post};
 use axum::{Json, Router, middleware};
 use futures_util::future::join_all;
 
+use crate::api_error::{ApiError, status_of_health};
+use crate::api_state::{Inner, room_of, state_of};
 use crate::bodies::{Health, Liveness, Readiness, RoomStates};
 use crate::clocks::Clocks;
 use crate::extras::Extras;
 use crate::guard::guard;
 use crate::health;
-use crate::inner::{Inner, room_of, state_of};
 use crate::limits;
 use crate::metrics::{self, Metrics};
-use crate::orders::{self, CommandName};
 use crate::probes::{self, Ready};
-use crate::refusal::{Refusal, status_of_health};
+use crate::room_commands::{self, CommandName};
 use crate::tokens::Tokens;
 
-/// What `GET /` says.
+/// Body of `GET /`.
 const INDEX: &str = "\
-Anteroom, for operators. What is read is read with GET.
+Anteroom admin API. Paths without a method are read with GET.
 
 /healthz             200 while every room has a live lease, else 503; JSON says why
-/livez               200; no answer: restart this process (never because a store is away)
+/livez               200; no response: restart this process (stores do not matter)
 /readyz              200 while visitors may be sent here, else 503: just started, or about to end
-/metrics             figures in the OpenMetrics text format
+/metrics             metrics in the OpenMetrics text format
 /rooms               the states of all rooms, JSON
 /rooms/{name}/state  the state of one room, JSON
-/rooms/{name}/settings  what holds in it, and which of it an operator set, JSON
+/rooms/{name}/settings  its values in force, and which of them an operator set, JSON
 
 With the header `Authorization: Bearer TOKEN`, as the command `anteroom room NAME ...` sends it:
 
 GET  /rooms/{name}/audit         who changed what, JSON
 POST /rooms/{name}/set           {\"total_active_users\": 300}: wins over the file until a reset
-POST /rooms/{name}/pause         {\"message\": \"...\"}: nobody new goes in
+POST /rooms/{name}/pause         {\"message\": \"...\"}: admits nobody new
 POST /rooms/{name}/resume        ends a pause
-POST /rooms/{name}/queue-all     everybody who is not inside waits
+POST /rooms/{name}/queue-all     everybody who is not active waits
 POST /rooms/{name}/open          ends both, and opens a room that has not opened yet
-POST /rooms/{name}/message       {\"message\": \"...\"}: stands on the page
-                                 these five with \"thisNode\": true hold here at once, even if the
-                                 store does not answer
+POST /rooms/{name}/message       {\"message\": \"...\"}: shown on the page
+                                 these five with \"thisNode\": true apply at this node at once, even
+                                 if the store is unavailable
 POST /rooms/{name}/reset         {\"key\": \"...\"} or nothing: as the file says
 POST /rooms/{name}/assume-empty  ends the wait of a room whose store has lost its memory
 GET  /limits                     clients with settings of their own, in all limits, JSON
-GET  /limits/{name}              the same in one limit
-POST /limits/{name}/set          {\"key\": \"api-key-7\", \"limit\": \"500/min\"}: as one of its \
-                                    overrides in
-                                 the file, over which it wins until an unset
+GET  /limits/{name}              clients with settings of their own in one limit, JSON
+POST /limits/{name}/set          {\"key\": \"api-key-7\", \"limit\": \"500/min\"}: an override,
+                                 which wins over the file until an unset
 POST /limits/{name}/unset        {\"key\": \"api-key-7\"}: as the file says
-POST /limits/{name}/show         {\"key\": \"api-key-7\"}: how this client stands where the limit \
-                                    is counted
-POST /limits/assume-empty        clients of all limits with store = \"leases\" begin anew: for a \
-    server that
-                                 has lost its memory, which otherwise lends nothing for a window
-GET  /audit/limits               who changed what there, JSON
+POST /limits/{name}/show         {\"key\": \"api-key-7\"}: the usage of this client
+POST /limits/assume-empty        clients of all limits with store = \"leases\" start at zero: for a
+                                 store that lost its memory and grants nothing for a window
+GET  /audit/limits               who changed what in the limits, JSON
 ";
 
-/// What operators see of a node.
+/// Admin API of a node.
 pub struct Control {
     inner: Arc<Inner>,
 }
@@ -81,8 +78,8 @@ impl fmt::Debug for Control {
 }
 
 impl Control {
-    /// A view of `node` and of the limits of calls beside it, with the figures that the rest of the
-    /// program brings ([`crate::NoExtras`] if it brings none), for whoever shows one of `tokens`.
+    /// Creates the API of `node` and of its rate limits, for operators with one of `tokens`.
+    /// `extras` are the stats of the rest of the program, [`crate::NoExtras`] if there are none.
     /// The start time in the metrics is now.
     #[must_use]
     pub fn new(
@@ -106,24 +103,24 @@ impl Control {
         }
     }
 
-    /// All paths, for [`crate::serve()`] or any other server.
+    /// Returns a router of all paths, for [`crate::serve()`] or any other server.
     pub fn router(&self) -> Router {
         let mut router = Router::new();
-        for saying in CommandName::ALL {
+        for command in CommandName::ALL {
             let handler = move |inner, name, request| async move {
-                orders::obey(saying, inner, name, request).await
+                room_commands::execute(command, inner, name, request).await
             };
-            router = router.route(saying.path(), post(handler));
+            router = router.route(command.path(), post(handler));
         }
-        for saying in limits::CommandName::ALL {
+        for command in limits::CommandName::ALL {
             let handler = move |inner, name, request| async move {
-                limits::obey(saying, inner, name, request).await
+                limits::execute(command, inner, name, request).await
             };
-            router = router.route(saying.path(), post(handler));
+            router = router.route(command.path(), post(handler));
         }
         router
             .route("/limits", get(limits::all))
-            // A limit may be called `assume-empty`: what it holds is read at the same path.
+            // A limit may have the name `assume-empty`: its overrides are read at the same path.
             .route(
                 "/limits/{name}",
                 get(limits::one).post(limits::assume_empty),
@@ -136,10 +133,10 @@ impl Control {
             .route("/metrics", get(metrics_text))
             .route("/rooms", get(rooms))
             .route("/rooms/{name}/state", get(room_state))
-            .route("/rooms/{name}/settings", get(orders::settings))
-            .route("/rooms/{name}/audit", get(orders::log))
-            .fallback(async || Refusal::UnknownPath)
-            .method_not_allowed_fallback(async || Refusal::Method)
+            .route("/rooms/{name}/settings", get(room_commands::settings))
+            .route("/rooms/{name}/audit", get(room_commands::log))
+            .fallback(async || ApiError::UnknownPath)
+            .method_not_allowed_fallback(async || ApiError::Method)
             .layer(middleware::from_fn(guard))
             .with_state(Arc::clone(&self.inner))
     }
@@ -159,14 +156,14 @@ async fn readyz(State(inner): State<Arc<Inner>>) -> (StatusCode, Json<Readiness>
     (status_of_health(readiness.ready), Json(readiness))
 }
 
-async fn metrics_text(State(inner): State<Arc<Inner>>) -> Result<impl IntoResponse, Refusal> {
-    let text = inner.metrics.text().map_err(|_| Refusal::Metrics)?;
+async fn metrics_text(State(inner): State<Arc<Inner>>) -> Result<impl IntoResponse, ApiError> {
+    let text = inner.metrics.text().map_err(|_| ApiError::Metrics)?;
     Ok(([(CONTENT_TYPE, metrics::CONTENT_TYPE)], text))
 }
 
 async fn rooms(State(inner): State<Arc<Inner>>) -> Json<RoomStates> {
     let clocks = Clocks::read(inner.node.clock());
-    // All at once: a store that does not answer costs one wait and not a thousand.
+    // All at once: an unavailable store costs one timeout and not a thousand.
     let states = inner
         .node
         .rooms()
@@ -174,8 +171,8 @@ async fn rooms(State(inner): State<Arc<Inner>>) -> Json<RoomStates> {
         .map(async |room| state_of(&room, clocks).await);
     let mut rooms = join_all(states).await;
     let extras = inner.extras.read();
-    let limits = health::limits_away(&extras.limits);
-    let connections = health::connections_short(&extras.connections);
+    let limits = health::unavailable_limits(&extras.limits);
+    let connections = health::connection_shortage(&extras.connections);
     let mut origins = extras.origins;
     for state in &mut rooms {
         let name = RoomName::new(&state.room);
@@ -194,7 +191,7 @@ async fn rooms(State(inner): State<Arc<Inner>>) -> Json<RoomStates> {
 async fn room_state(
     State(inner): State<Arc<Inner>>,
     name: Result<Path<String>, PathRejection>,
-) -> Result<Json<RoomState>, Refusal> {
+) -> Result<Json<RoomState>, ApiError> {
     let room = room_of(&inner.node, name)?;
     let mut state = state_of(&room, Clocks::read(inner.node.clock())).await;
     let stats = inner.extras.read().origins.remove(&room.config().name);

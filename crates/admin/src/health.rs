@@ -1,28 +1,27 @@
-//! Is this node well, and if not, what is the matter?
+//! Health of a node for people and alerts: the body of `GET /healthz`.
 //!
-//! Well means that every room has a live lease: from then on it admits and prolongs nobody on the
-//! word of the ledger. Other reasons to admit less are told and do not fail: another node would
-//! have them, too, and a restart heals none of them. For people and alerts; what decides about
-//! restarts and where visitors are sent is in [`crate::probes`].
+//! A node is healthy if every room has a live lease. Without one it admits nobody and extends no
+//! session. Other problems are reported and do not fail: other nodes have them as well, and a
+//! restart does not help. [`crate::probes`] decides about restarts and routing.
 
 use std::collections::BTreeMap;
 
 use anteroom_config::time_text::rfc3339_secs;
 use anteroom_node::{Node, RoomStats};
-use anteroom_room::decision::QueueReason;
+use anteroom_room::queue_position::QueueReason;
 
 use crate::bodies::{ConnectionTrouble, Health, LimitTrouble, RoomTrouble};
 use crate::clocks::Clocks;
 use crate::extras::{ConnectionStats, ExtraStats, LimitStats};
 
-/// Most bytes that are told of why a config file was refused. A file may hold thousands of
-/// mistakes; the log has all of them.
+/// Maximum bytes of the error of a config file, which may have thousands of mistakes. The log has
+/// all of them.
 const RELOAD_ERROR_BYTES_MAX: usize = 4_096;
 
-/// The reason of a room whose ledger lost its memory.
+/// Reason of a room whose ledger lost its memory.
 const RECOVERING: &str = "recovering";
 
-/// The health of all rooms, and of what is beside them.
+/// Returns the health of all rooms, of limits and of connections.
 pub(crate) fn of(node: &Node, extras: ExtraStats) -> Health {
     let clocks = Clocks::read(node.clock());
     let rooms = node.rooms();
@@ -44,34 +43,34 @@ pub(crate) fn of(node: &Node, extras: ExtraStats) -> Health {
     Health {
         healthy: !troubles.iter().any(|trouble| trouble.failing),
         rooms: troubles,
-        limits: limits_away(&extras.limits),
-        connections: connections_short(&extras.connections),
+        limits: unavailable_limits(&extras.limits),
+        connections: connection_shortage(&extras.connections),
         last_reload_error: extras.last_reload_error.map(shortened),
     }
 }
 
-/// The limits of calls whose stores are away.
-pub(crate) fn limits_away(limits: &BTreeMap<String, LimitStats>) -> Vec<LimitTrouble> {
-    let away = limits.iter().filter_map(|(name, stats)| {
+/// Lists the rate limits whose stores are unavailable.
+pub(crate) fn unavailable_limits(limits: &BTreeMap<String, LimitStats>) -> Vec<LimitTrouble> {
+    let unavailable = limits.iter().filter_map(|(name, stats)| {
         let ago = stats.store_failed_ago?;
         Some(LimitTrouble {
             limit: name.clone(),
             store: stats.store.to_owned(),
             last_failure_ms: u64::try_from(ago.as_millis()).unwrap_or(u64::MAX),
             detail: format!(
-                "calls cannot be counted at {:?}, the last one {} s ago; on_store_failure says \
-                 what becomes of them",
+                "requests cannot be counted at {:?}, the last one {} s ago; on_store_failure \
+                 decides about them",
                 stats.store,
                 ago.as_secs()
             ),
         })
     });
-    away.collect()
+    unavailable.collect()
 }
 
-/// That connections run short, if they do.
-pub(crate) fn connections_short(stats: &ConnectionStats) -> Option<ConnectionTrouble> {
-    // Without a limit nobody has said how many there are.
+/// Returns the shortage of client connections, if there is one.
+pub(crate) fn connection_shortage(stats: &ConnectionStats) -> Option<ConnectionTrouble> {
+    // Without a limit there is no source of connection stats.
     if stats.limit == 0 || stats.open < stats.near {
         return None;
     }
@@ -81,8 +80,7 @@ pub(crate) fn connections_short(stats: &ConnectionStats) -> Option<ConnectionTro
         limit: stats.limit,
         detail: format!(
             "{} of {} connections are open, {} of them with a ticket: those of waiting visitors \
-             are closed with each \
-             answer, and the longest idle ones make room",
+             are closed with each response, and the longest idle ones make room",
             stats.open, stats.limit, stats.with_ticket
         ),
     })
@@ -96,14 +94,14 @@ fn trouble(room: &str, stats: &RoomStats, clocks: Clocks) -> Option<RoomTrouble>
         None => return None,
     };
     let detail = match reason {
-        _ if failing && stats.syncs_total == 0 => "the store has not answered yet".to_owned(),
-        _ if failing => "the lease has ended and the store does not answer".to_owned(),
+        _ if failing && stats.syncs_total == 0 => "the store has not replied yet".to_owned(),
+        _ if failing => "the lease has ended and the store does not reply".to_owned(),
         QueueReason::Recovering { reopens_at } => format!(
-            "the ledger lost its memory and lends nothing before {}; if nobody is inside, \
+            "the ledger lost its memory and grants nothing before {}; if nobody is active, \
              `anteroom room {room} assume-empty` ends that",
             rfc3339_secs(clocks.to_wall(reopens_at))
         ),
-        QueueReason::OriginDown => "the origin does not answer, or with errors".to_owned(),
+        QueueReason::OriginDown => "the origin does not respond, or with errors".to_owned(),
         _ => "nobody new is admitted".to_owned(),
     };
     Some(RoomTrouble {
@@ -166,14 +164,14 @@ mod tests {
         check(&stats(1, None), None);
         check(
             &stats(0, Some(QueueReason::StoreAway)),
-            Some(("store_unavailable", true, "the store has not answered yet")),
+            Some(("store_unavailable", true, "the store has not replied yet")),
         );
         check(
             &stats(1, Some(QueueReason::StoreAway)),
             Some((
                 "store_unavailable",
                 true,
-                "the lease has ended and the store does not answer",
+                "the lease has ended and the store does not reply",
             )),
         );
         check(
@@ -181,21 +179,21 @@ mod tests {
             Some((
                 "origin_down",
                 false,
-                "the origin does not answer, or with errors",
+                "the origin does not respond, or with errors",
             )),
         );
     }
 
     #[test]
-    fn the_time_of_reopening_is_told_by_the_wall_clock() {
+    fn the_time_of_reopening_is_in_wall_clock_time() {
         let reopens_at = NOW + DurationMs(6_000);
         check(
             &stats(1, Some(QueueReason::Recovering { reopens_at })),
             Some((
                 "recovering",
                 false,
-                "the ledger lost its memory and lends nothing before 2023-09-11T11:47:00Z; if \
-                 nobody is inside, `anteroom room shop assume-empty` ends that",
+                "the ledger lost its memory and grants nothing before 2023-09-11T11:47:00Z; if \
+                 nobody is active, `anteroom room shop assume-empty` ends that",
             )),
         );
     }

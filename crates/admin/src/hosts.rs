@@ -1,8 +1,8 @@
-//! By which names may operators ask for the admin address?
+//! Host names under which the admin address may be requested.
 //!
-//! A page of another site can make its own name point at a loopback address (DNS rebinding). To the
-//! browser it is then one site with the admin address, and may read it. The `Host` header gives it
-//! away. An address in `Host` is no such name, and is allowed where it can be ours.
+//! A page of another site can point its own name at a loopback address (DNS rebinding). The browser
+//! then treats both as one site, and the page may read the admin address. The `Host` header shows
+//! the foreign name. An IP address in `Host` is no such name, and is allowed where it can be ours.
 
 use std::net::IpAddr;
 
@@ -10,34 +10,35 @@ use axum::http::header::{HOST, ORIGIN};
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, Uri};
 
-/// What may stand in `Host`.
+/// Allowed values of `Host`.
 #[derive(Clone, Debug)]
 pub(crate) struct AllowedHosts {
     own: IpAddr,
-    /// Lower case, without a port.
+    /// Additional names, in lower case and without a port.
     names: Vec<String>,
 }
 
 impl AllowedHosts {
-    /// For a listener at `own`, and with more names.
+    /// Allows the addresses of a listener at `own`, and more names.
     pub(crate) fn new(own: IpAddr, names: Vec<String>) -> Self {
         Self { own, names }
     }
 
-    /// Whether a request may ask for this host. Programs that send none are no browsers. Only a
-    /// loopback address has names that we can know; another one is checked if names were given.
+    /// Whether a request may have this `Host`. A request without one is allowed, because browsers
+    /// always send it. Only a loopback address has names that we can know; another address is
+    /// checked if names were given.
     pub(crate) fn allow(&self, uri: &Uri, headers: &HeaderMap) -> bool {
         if !self.own.is_loopback() && self.names.is_empty() {
             return true;
         }
-        let asked_for = headers.get_all(HOST).iter().map(|host| host.as_bytes());
-        let asked_for = asked_for.map(|host| Authority::try_from(host).ok());
-        let asked_for = asked_for.chain(uri.authority().cloned().map(Some));
-        let mut asked_for = asked_for.filter(|host| {
-            // An empty one is what HTTP prescribes for whoever has none.
+        let requested = headers.get_all(HOST).iter().map(|host| host.as_bytes());
+        let requested = requested.map(|host| Authority::try_from(host).ok());
+        let requested = requested.chain(uri.authority().cloned().map(Some));
+        let mut requested = requested.filter(|host| {
+            // HTTP prescribes an empty one for a request without a host.
             host.as_ref().is_none_or(|host| !host.as_str().is_empty())
         });
-        asked_for.all(|host| host.is_some_and(|host| self.is_ours(host.host())))
+        requested.all(|host| host.is_some_and(|host| self.is_ours(host.host())))
     }
 
     fn is_ours(&self, host: &str) -> bool {
@@ -55,7 +56,7 @@ impl AllowedHosts {
     }
 }
 
-/// Whether the page that asks, if it is one, comes from the host that it asks.
+/// Whether the requesting page, if there is one, comes from the requested host.
 pub(crate) fn is_own_origin(uri: &Uri, headers: &HeaderMap) -> bool {
     let host = headers.get(HOST).map(|host| host.as_bytes());
     let host = host.or_else(|| uri.authority().map(|host| host.as_str().as_bytes()));
@@ -92,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loopback_address_knows_its_names() {
+    fn a_loopback_address_allows_only_its_names() {
         for host in [
             "localhost",
             "LOCALHOST:8081",
@@ -123,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn another_address_is_checked_if_it_was_given_names() {
+    fn another_address_is_checked_if_names_were_given() {
         check("10.0.0.1", &[], &["anything.example"], true);
         check("10.0.0.1", &["ops.example"], &["anything.example"], false);
         check("10.0.0.1", &["ops.example"], &["10.0.0.1:8081"], true);
@@ -132,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn only_pages_of_this_address_may_ask() {
+    fn only_pages_of_this_address_are_allowed() {
         let check = |origins: &[&str], is_own| {
             let mut all = headers(ORIGIN, origins);
             all.insert(HOST, HeaderValue::from_static("localhost:8081"));

@@ -1,27 +1,27 @@
-//! What does an operator see, and how does one change a room? Health, metrics, the state of rooms
-//! and what operators say about them, over HTTP on an address of their own.
+//! Admin API of a node: health, metrics, the state of rooms and their overrides, over HTTP on a
+//! separate address.
 //!
-//! Whoever changes something shows a token; what is allowed is judged by the node. Figures are read
-//! from the node when somebody asks, so that nothing is counted twice. What other parts of the
-//! program count comes in through [`Extras`]; the front doors themselves are not known here.
+//! Every change needs a token, and the node decides whether it is allowed. Stats are read from the
+//! node at each request, so that nothing is counted twice. Other parts of the program bring theirs
+//! through [`Extras`]; this crate does not know the listeners of clients.
 
+mod api_error;
+mod api_state;
 mod bodies;
 pub mod client;
 mod clocks;
 mod command;
 mod control;
-mod doing;
+mod deadline;
 mod extras;
 mod guard;
 mod health;
 mod hosts;
-mod inner;
 mod limits;
 mod metrics;
-mod orders;
 pub mod overrides;
 mod probes;
-mod refusal;
+mod room_commands;
 mod serve;
 mod tokens;
 

@@ -1,14 +1,15 @@
-//! How does an operator change what holds for one client of a limit? By the words of the file's
-//! `overrides`, with a token.
+//! Handlers of commands on the clients of a limit. The bodies have the keys of the file's
+//! `overrides`, and all requests need a token.
 //!
-//! Also reading takes one: who calls may be the key of an API. For the same reason a client is
-//! named in a body and never in a path. What is allowed is judged by the code that reads the file.
+//! Reading needs a token because the name of a client may be an API key. For the same reason a
+//! client is named in a body and never in a path. The code that reads the file decides what is
+//! allowed.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::overrides::LimitCommandError;
-use crate::overrides::orders::{LimitCommand, RejectedCommand, ShownLimits};
+use crate::overrides::client_overrides::{LimitCommand, RejectedCommand, ShownLimits};
 use anteroom_config::overrides::Log;
 use anteroom_config::{Client, LimitName, LiveValues};
 use axum::Json;
@@ -19,18 +20,18 @@ use serde::Deserialize;
 use serde_json::Value;
 use tokio::time::timeout;
 
+use crate::api_error::ApiError;
+use crate::api_state::Inner;
 use crate::bodies::{AssumedEmpty, ClientStanding};
 use crate::command::{BODY_BYTES_MAX, NoBody, actor, json, read};
-use crate::doing::{CommandFailure, PATIENCE, in_time, log_rejected};
-use crate::inner::Inner;
-use crate::refusal::Refusal;
+use crate::deadline::{COMMAND_TIMEOUT, CommandFailure, in_time, log_rejected};
 
-/// What a client is called in a body.
+/// Key of a client in a body.
 const KEY: &str = "key";
-/// What can be said about all limits at once.
+/// Command on all limits with leases.
 const ASSUME_EMPTY: &str = "assume-empty";
 
-/// What can be said, as in paths and commands.
+/// Command on one client, as in paths.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum CommandName {
     Set,
@@ -49,8 +50,8 @@ impl CommandName {
         }
     }
 
-    /// Without the client's key, which no log may hold.
-    const fn command(self) -> &'static str {
+    /// Returns the command for logs, without the client's key.
+    const fn log_name(self) -> &'static str {
         match self {
             Self::Set => "set",
             Self::Unset => "unset",
@@ -59,7 +60,7 @@ impl CommandName {
     }
 }
 
-/// One text, or one for each part of the limit's key.
+/// Key of a client: one text, or one for each part of the limit's key.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Texts {
@@ -96,18 +97,18 @@ struct SetBody {
     values: LiveValues,
 }
 
-/// Does what is said.
-pub(crate) async fn obey(
-    saying: CommandName,
+/// Executes a command on one client.
+pub(crate) async fn execute(
+    kind: CommandName,
     State(inner): State<Arc<Inner>>,
     name: Result<Path<String>, PathRejection>,
     request: Request,
-) -> Result<Json<Value>, Refusal> {
+) -> Result<Json<Value>, ApiError> {
     let who = actor(&inner, &request)?;
     let limit = limit_of(&inner, name)?;
     let body = to_bytes(request.into_body(), BODY_BYTES_MAX).await;
-    let body = body.map_err(|_| Refusal::Body)?;
-    let order = match saying {
+    let body = body.map_err(|_| ApiError::Body)?;
+    let command = match kind {
         CommandName::Set => LimitCommand::Set {
             limit: limit.clone(),
             typed: typed(read(&body)?),
@@ -121,13 +122,13 @@ pub(crate) async fn obey(
             return standing(&inner, &limit, &texts).await;
         }
     };
-    let by = Arc::clone(&inner.limits);
-    match in_time(async move { by.obey(&order, &who).await }).await {
+    let limits = Arc::clone(&inner.limits);
+    match in_time(async move { limits.execute(&command, &who).await }).await {
         Ok(()) => Ok(Json(json(&inner.limits.shown(Some(limit.as_str())).await))),
-        Err(CommandFailure::Failed(LimitCommandError::Refused(refused))) => Err(refusal(refused)),
+        Err(CommandFailure::Failed(LimitCommandError::Rejected(reason))) => Err(api_error(reason)),
         Err(error) => {
-            log_rejected(&format!("limit {limit}"), saying.command(), &error);
-            Err(Refusal::StoreAway)
+            log_rejected(&format!("limit {limit}"), kind.log_name(), &error);
+            Err(ApiError::StoreUnavailable)
         }
     }
 }
@@ -145,9 +146,9 @@ async fn standing(
     inner: &Inner,
     limit: &LimitName,
     texts: &[String],
-) -> Result<Json<Value>, Refusal> {
+) -> Result<Json<Value>, ApiError> {
     let standing = inner.limits.standing(limit.as_str(), texts).await;
-    let standing = standing.map_err(refusal)?;
+    let standing = standing.map_err(api_error)?;
     let millis = |span: Duration| u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
     Ok(Json(json(&ClientStanding {
         calls: standing.rate.calls(),
@@ -158,89 +159,88 @@ async fn standing(
     })))
 }
 
-/// Forgets what clients of limits that are lent have spent.
+/// Executes `assume-empty`: resets the usage of all clients of limits with leases.
 pub(crate) async fn assume_empty(
     State(inner): State<Arc<Inner>>,
     name: Result<Path<String>, PathRejection>,
     request: Request,
-) -> Result<Json<AssumedEmpty>, Refusal> {
+) -> Result<Json<AssumedEmpty>, ApiError> {
     if !name.is_ok_and(|Path(name)| name == ASSUME_EMPTY) {
-        return Err(Refusal::Method);
+        return Err(ApiError::Method);
     }
     let who = actor(&inner, &request)?;
     let body = to_bytes(request.into_body(), BODY_BYTES_MAX).await;
-    read::<NoBody>(&body.map_err(|_| Refusal::Body)?)?;
-    let by = Arc::clone(&inner.limits);
-    match in_time(async move { by.assume_empty(&who).await }).await {
+    read::<NoBody>(&body.map_err(|_| ApiError::Body)?)?;
+    let limits = Arc::clone(&inner.limits);
+    match in_time(async move { limits.assume_empty(&who).await }).await {
         Ok(limits) => {
             tracing::warn!(
                 limits = limits.join(" "),
-                "an operator says that nobody has spent anything of what is lent: all clients of \
-                 these limits begin anew"
+                "operator assumes leased limits unspent: all clients of these limits start at zero"
             );
             Ok(Json(AssumedEmpty { limits }))
         }
-        Err(CommandFailure::Failed(LimitCommandError::Refused(refused))) => Err(refusal(refused)),
+        Err(CommandFailure::Failed(LimitCommandError::Rejected(reason))) => Err(api_error(reason)),
         Err(error) => {
-            log_rejected("limits that are lent", ASSUME_EMPTY, &error);
-            Err(Refusal::StoreAway)
+            log_rejected("limits with leases", ASSUME_EMPTY, &error);
+            Err(ApiError::StoreUnavailable)
         }
     }
 }
 
-/// What holds in all limits.
+/// Returns the values in force in all limits.
 pub(crate) async fn all(
     State(inner): State<Arc<Inner>>,
     request: Request,
-) -> Result<Json<ShownLimits>, Refusal> {
+) -> Result<Json<ShownLimits>, ApiError> {
     actor(&inner, &request)?;
     Ok(Json(inner.limits.shown(None).await))
 }
 
-/// What holds in one.
+/// Returns the values in force in one limit.
 pub(crate) async fn one(
     State(inner): State<Arc<Inner>>,
     name: Result<Path<String>, PathRejection>,
     request: Request,
-) -> Result<Json<ShownLimits>, Refusal> {
+) -> Result<Json<ShownLimits>, ApiError> {
     actor(&inner, &request)?;
     let limit = limit_of(&inner, name)?;
     Ok(Json(inner.limits.shown(Some(limit.as_str())).await))
 }
 
-/// Who changed what.
+/// Returns the audit log.
 pub(crate) async fn log(
     State(inner): State<Arc<Inner>>,
     request: Request,
-) -> Result<Json<Log>, Refusal> {
+) -> Result<Json<Log>, ApiError> {
     actor(&inner, &request)?;
-    match timeout(PATIENCE, inner.limits.log()).await {
+    match timeout(COMMAND_TIMEOUT, inner.limits.log()).await {
         Ok(Ok(log)) => Ok(Json(log)),
-        _ => Err(Refusal::StoreAway),
+        _ => Err(ApiError::StoreUnavailable),
     }
 }
 
-/// A limit of the file's, or one that operators said something about.
+/// Returns the limit that a path names: one in the file, or one with overrides.
 fn limit_of(
     inner: &Inner,
     name: Result<Path<String>, PathRejection>,
-) -> Result<LimitName, Refusal> {
+) -> Result<LimitName, ApiError> {
     // A path that is not UTF-8 once its escapes are gone names no limit either.
     let name = name.ok().and_then(|Path(name)| LimitName::new(&name));
     let known = name.filter(|name| inner.limits.knows(name.as_str()));
-    known.ok_or_else(|| Refusal::UnknownLimit {
+    known.ok_or_else(|| ApiError::UnknownLimit {
         limits: inner.limits.names(),
     })
 }
 
-fn refusal(refused: RejectedCommand) -> Refusal {
-    match refused {
-        RejectedCommand::NotAllowed(problems) => Refusal::NotAllowed {
+fn api_error(reason: RejectedCommand) -> ApiError {
+    match reason {
+        RejectedCommand::NotAllowed(problems) => ApiError::NotAllowed {
             problems: problems.0.iter().map(ToString::to_string).collect(),
         },
-        RejectedCommand::NoLimit { limits } => Refusal::UnknownLimit { limits },
-        RejectedCommand::StoreAway => Refusal::StoreAway,
-        other => Refusal::NotAllowed {
+        RejectedCommand::NoLimit { limits } => ApiError::UnknownLimit { limits },
+        RejectedCommand::StoreUnavailable => ApiError::StoreUnavailable,
+        other => ApiError::NotAllowed {
             problems: vec![other.to_string()],
         },
     }

@@ -1,7 +1,7 @@
-//! Which figures does a scrape bring, and how are they written?
+//! Metrics of a process in the OpenMetrics text format.
 //!
-//! One collector reads everything at the moment of the scrape: nothing is kept here. What a room's
-//! figures mean is in `rooms`, those of the rest of the program in `others`.
+//! One collector reads everything at the moment of the scrape; nothing is cached. The metrics of
+//! rooms are in `rooms`, those of the rest of the program in `others`.
 
 mod limits;
 mod origins;
@@ -24,10 +24,10 @@ use crate::clocks::{Clocks, timestamp};
 use crate::extras::Extras;
 use writer::Families;
 
-/// What [`Metrics::text`] is.
+/// Media type of [`Metrics::text`].
 pub(crate) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// All metrics of a process.
+/// Metrics of a process.
 #[derive(Debug)]
 pub(crate) struct Metrics {
     registry: Registry,
@@ -38,12 +38,12 @@ impl Metrics {
         let mut registry = Registry::with_prefix("anteroom");
         registry.register(
             "build",
-            "The program that runs",
+            "Version of the running program",
             Info::new([("version", env!("CARGO_PKG_VERSION"))]),
         );
         registry.register_with_unit(
             "start_time",
-            "When this process began to answer here, in seconds since the Unix epoch",
+            "Start of this process, in seconds since the Unix epoch",
             Unit::Seconds,
             ConstGauge::new(timestamp(node.clock().wall())),
         );
@@ -51,7 +51,7 @@ impl Metrics {
         Self { registry }
     }
 
-    /// Everything now, in the OpenMetrics text format.
+    /// Returns all metrics of this moment, in the OpenMetrics text format.
     pub(crate) fn text(&self) -> Result<String, fmt::Error> {
         let mut text = String::new();
         text::encode(&mut text, &self.registry)?;
@@ -59,7 +59,7 @@ impl Metrics {
     }
 }
 
-/// Reads figures when they are asked for.
+/// Collector that reads the metrics during a scrape.
 struct AtScrape {
     node: Arc<Node>,
     extras: Arc<dyn Extras>,

@@ -1,11 +1,10 @@
-//! What do operators say about single clients of limits while those act, and how does every node
-//! hear of it?
+//! Overrides of single clients of rate limits, which every node reads from the store.
 //!
-//! A record beside those of the rooms, changed by compare-and-swap: [`orders`] decides what becomes
-//! of it, by the code that reads the file; `anteroom-store` keeps it; [`LiveLimits`] reads it again
-//! and lays it over the file's limits. Which calls are let through is not decided here.
+//! [`client_overrides`] is the record and the changes to it, checked by the code that reads the
+//! file. `anteroom-store` keeps it, by compare-and-swap. [`LiveLimits`] reads it and applies it to
+//! the limits of the file. Verdicts on requests are not made here.
 
+pub mod client_overrides;
 mod live;
-pub mod orders;
 
 pub use live::{LimitCommandError, LiveLimits, Prepared};

@@ -1,9 +1,8 @@
-//! What do supervisors ask? Whether to restart this process, and whether to send visitors to it.
+//! Probes of supervisors: whether to restart this process, and whether to route visitors to it.
 //!
-//! Neither is the question that [`crate::health`] answers, and neither fails because a store is
-//! away: a restart brings no store back, and whoever sends visitors elsewhere then finds all other
-//! nodes in the same state, and in the end no node at all. A node without its store still lets
-//! those inside pass, and shows the others a page that says why they wait.
+//! Unlike [`crate::health`], neither fails because a store is unavailable. A restart does not bring
+//! a store back, and all other nodes are in the same state. A node without its store still lets
+//! active visitors pass, and shows the others a page with the reason for their wait.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -13,13 +12,12 @@ use anteroom_room::time::{DurationMs, Timestamp};
 use crate::bodies::{Liveness, Readiness};
 use crate::clocks::Clocks;
 
-/// A node that has not heard from its store for so long after its start gets visitors all the same.
-/// The store answers in milliseconds where it answers at all; in ten seconds others would have
-/// taken them.
-const STORE_PATIENCE: DurationMs = DurationMs(10_000);
+/// Time after the start from which a node without a reply of its store is ready all the same. A
+/// store that works replies in milliseconds.
+const STORE_TIMEOUT: DurationMs = DurationMs(10_000);
 
-/// Whether the process can read its own rooms. That takes the locks that requests take: if one of
-/// them is never let go, there is no answer, and whoever asked knows.
+/// Reads all rooms. That takes the locks that requests take: if one of them is never released, the
+/// probe gets no response.
 pub(crate) fn liveness(node: &Node) -> Liveness {
     let rooms = node.rooms();
     for room in &rooms {
@@ -31,7 +29,8 @@ pub(crate) fn liveness(node: &Node) -> Liveness {
     }
 }
 
-/// Whether visitors may be sent here: no, then yes, and no again when the process is about to end.
+/// Readiness over the life of a process: no, then yes, and no again when the process is about to
+/// end.
 #[derive(Debug)]
 pub(crate) struct Ready {
     started_at: Timestamp,
@@ -39,7 +38,7 @@ pub(crate) struct Ready {
 }
 
 impl Ready {
-    /// Of a process that begins now.
+    /// Begins with a process that starts now.
     pub(crate) fn new(node: &Node) -> Self {
         Self {
             started_at: Clocks::read(node.clock()).room,
@@ -49,13 +48,12 @@ impl Ready {
 
     pub(crate) fn of(&self, node: &Node) -> Readiness {
         if node.is_stopping() {
-            return Readiness::not("this node gives back what it was lent, and ends");
+            return Readiness::not("this node returns its leases and ends");
         }
         if !self.has_been.load(Ordering::Relaxed) {
-            let is_patient =
-                Clocks::read(node.clock()).room.since(self.started_at) < STORE_PATIENCE;
-            if is_patient && !node.rooms().iter().all(|room| has_heard(room)) {
-                return Readiness::not("the store has not answered yet");
+            let is_waiting = Clocks::read(node.clock()).room.since(self.started_at) < STORE_TIMEOUT;
+            if is_waiting && !node.rooms().iter().all(|room| has_synced(room)) {
+                return Readiness::not("the store has not replied yet");
             }
             self.has_been.store(true, Ordering::Relaxed);
         }
@@ -66,6 +64,6 @@ impl Ready {
     }
 }
 
-fn has_heard(room: &RoomHandle) -> bool {
+fn has_synced(room: &RoomHandle) -> bool {
     room.stats().syncs_total > 0
 }

@@ -1,12 +1,11 @@
-//! How do operators connect, how many at once, and for how long?
+//! HTTP server of the admin address, and its limits on connections, requests and time.
 //!
-//! One request for each connection: then one time-out over all of it bounds whoever sends slowly,
-//! reads slowly or says nothing, and a scrape every few seconds does not miss what keep-alive
-//! would save.
+//! One request per connection: a single timeout then bounds clients that send slowly, read slowly
+//! or send nothing. A scrape every few seconds does not need keep-alive.
 //!
-//! Every connection is accepted. Those that have not sent a head yet are few: one more closes the
-//! oldest of them. So nobody who stays silent keeps a probe from its answer. Requests that are
-//! worked on are few as well, and probes are not counted among them.
+//! Every connection is accepted. Connections without a whole head are few: one more closes the
+//! oldest of them, so that idle ones cannot block a probe. Concurrent requests are few as well;
+//! probes do not count among them.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -32,29 +31,30 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio::time::timeout;
 use tracing::{debug, warn};
 
+use crate::api_error::ApiError;
 use crate::hosts::AllowedHosts;
-use crate::refusal::Refusal;
 
-/// Requests at once, probes not counted; more are refused. A handful of scrapers and people need
-/// fewer, and the front door needs the file descriptors.
+/// Maximum concurrent requests, without probes; more are rejected. A handful of scrapers and people
+/// need fewer, and client connections need the file descriptors.
 const REQUESTS_MAX: usize = 64;
-/// Connections at once without a whole head. A head is there within milliseconds, so few wait at a
+/// Maximum connections without a whole head. A head arrives within milliseconds, so few wait at a
 /// time. With fewer, a flood of thousands a second closes a probe before it has sent its head.
 const HEADS_MAX: usize = 512;
-/// For the head of a request. On a network of operators it takes milliseconds.
+/// Timeout for the head of a request. On a network of operators it takes milliseconds.
 const HEAD_TIME_MAX: Duration = Duration::from_secs(2);
-/// What supervisors ask, who restart a process that does not answer.
+/// Paths of supervisors, which restart a process that sends no response.
 const PROBES: [&str; 3] = ["/livez", "/readyz", "/healthz"];
-/// For a whole connection: two megabytes of metrics over a slow line fit in.
+/// Timeout of a whole connection: two megabytes of metrics over a slow link fit.
 const CONNECTION_TIME_MAX: Duration = Duration::from_secs(30);
-/// For open connections after shutdown; a process on its way out must not wait for a scraper.
+/// Longest drain after shutdown; a process that ends must not wait for a scraper.
 const DRAIN_TIME_MAX: Duration = Duration::from_secs(5);
-/// Bytes of a request's head. Browsers send a few hundred, cookies of other ports a few thousand.
+/// Maximum bytes of a request's head. Browsers send a few hundred, cookies of other ports a few
+/// thousand.
 const HEAD_BYTES_MAX: usize = 16 * 1024;
 /// Pause after a failed accept. Without one, a process out of file descriptors spins.
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_millis(100);
 
-/// Where a request comes from.
+/// Client address of a request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Peer(pub(crate) IpAddr);
 
@@ -63,27 +63,27 @@ pub(crate) struct Peer(pub(crate) IpAddr);
 struct Heads(Mutex<BTreeMap<u64, oneshot::Sender<()>>>);
 
 impl Heads {
-    /// One more. What is returned says when it must close for a newer one.
+    /// Adds a connection. The returned receiver signals that it must close for a newer one.
     fn begin(&self, id: u64) -> oneshot::Receiver<()> {
         let (close, closing) = oneshot::channel();
         let mut heads = self.0.lock();
         if heads.len() >= HEADS_MAX
             && let Some((_, oldest)) = heads.pop_first()
         {
-            // It may have ended by itself.
+            // The connection may have ended already.
             let _ = oldest.send(());
         }
         heads.insert(id, close);
         closing
     }
 
-    /// Its head is there, or it is gone.
+    /// Removes a connection that has sent its head or has ended.
     fn end(&self, id: u64) {
         self.0.lock().remove(&id);
     }
 }
 
-/// What all connections share.
+/// State that all connections share.
 struct Serving {
     http: http1::Builder,
     router: Router,
@@ -91,8 +91,8 @@ struct Serving {
     permits: Arc<Semaphore>,
 }
 
-/// Answers on `listener` until `shutdown`, then lets open requests end, for five seconds at most.
-/// `hosts` are names by which browsers may ask, beside those of a loopback address.
+/// Serves on `listener` until `shutdown`, then drains open requests for at most five seconds.
+/// `hosts` are names that browsers may use, beside those of a loopback address.
 pub async fn serve(
     listener: TcpListener,
     hosts: Vec<String>,
@@ -125,7 +125,7 @@ pub async fn serve(
         };
         serving.start(id, stream, peer, open.watcher());
     }
-    // Whoever waits in the queue of the kernel is refused, instead of left hanging.
+    // Connections in the kernel's queue are refused, instead of left hanging.
     drop(listener);
     if timeout(DRAIN_TIME_MAX, open.shutdown()).await.is_err() {
         debug!("admin connections were still open at the end of draining");
@@ -138,20 +138,20 @@ impl Serving {
         let closing = self.heads.begin(id);
         let heads = Arc::clone(&self.heads);
         let permits = Arc::clone(&self.permits);
-        // Kept until the connection ends: until the whole response is sent.
+        // Held until the connection ends, so until the whole response is sent.
         let permit: Arc<OnceLock<OwnedSemaphorePermit>> = Arc::default();
         let router = TowerToHyperService::new(self.router.clone().layer(Extension(peer)));
         let service = service_fn(move |request: Request<Incoming>| {
             heads.end(id);
-            let is_taken = PROBES.contains(&request.uri().path())
+            let is_allowed = PROBES.contains(&request.uri().path())
                 || Arc::clone(&permits)
                     .try_acquire_owned()
-                    .is_ok_and(|taken| permit.set(taken).is_ok());
-            let answer = is_taken.then(|| router.call(request));
+                    .is_ok_and(|acquired| permit.set(acquired).is_ok());
+            let response = is_allowed.then(|| router.call(request));
             async move {
-                match answer {
-                    Some(answer) => answer.await,
-                    None => Ok::<Response<Body>, Infallible>(Refusal::Busy.into_response()),
+                match response {
+                    Some(response) => response.await,
+                    None => Ok::<Response<Body>, Infallible>(ApiError::Busy.into_response()),
                 }
             }
         });
@@ -161,12 +161,12 @@ impl Serving {
         tokio::spawn(async move {
             let closed = async {
                 if closing.await.is_err() {
-                    // Its head came in time.
+                    // The head arrived in time.
                     std::future::pending::<()>().await;
                 }
             };
             tokio::select! {
-                () = closed => debug!("admin connection closed: newer ones have no request either"),
+                () = closed => debug!("admin connection without a request closed for a newer one"),
                 served = timeout(CONNECTION_TIME_MAX, connection) => match served {
                     Ok(Ok(())) => {}
                     Ok(Err(error)) => {
@@ -180,13 +180,13 @@ impl Serving {
     }
 }
 
-/// The next connection.
+/// Accepts the next connection.
 async fn accept(listener: &TcpListener) -> (TcpStream, Peer) {
     loop {
         match listener.accept().await {
             Ok((stream, address)) => return (stream, Peer(address.ip().to_canonical())),
             Err(error) => {
-                warn!(%error, "could not accept an admin connection");
+                warn!(%error, "cannot accept an admin connection");
                 tokio::time::sleep(PAUSE_AFTER_FAILURE).await;
             }
         }
@@ -228,7 +228,7 @@ mod tests {
         }
     }
 
-    /// Everything that comes until the other side has closed.
+    /// Reads until the other side has closed.
     async fn rest(mut stream: TcpStream) -> Vec<u8> {
         let mut rest = Vec::new();
         stream.read_to_end(&mut rest).await.unwrap();
@@ -236,16 +236,16 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn whoever_says_nothing_is_let_go() {
+    async fn an_idle_connection_is_closed() {
         let running = start().await;
         let began = Instant::now();
-        let mute = TcpStream::connect(running.address).await.unwrap();
-        assert_eq!(rest(mute).await, b"");
+        let idle = TcpStream::connect(running.address).await.unwrap();
+        assert_eq!(rest(idle).await, b"");
         assert!(began.elapsed() >= HEAD_TIME_MAX);
         assert!(began.elapsed() < CONNECTION_TIME_MAX);
     }
 
-    async fn answer(address: std::net::SocketAddr, path: &str) -> String {
+    async fn get_path(address: std::net::SocketAddr, path: &str) -> String {
         let mut stream = TcpStream::connect(address).await.unwrap();
         let request = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n");
         stream.write_all(request.as_bytes()).await.unwrap();
@@ -253,22 +253,22 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_probe_is_answered_while_1500_heads_are_unfinished() {
+    async fn a_probe_gets_a_response_while_1500_heads_are_unfinished() {
         let running = start().await;
         let mut unfinished = Vec::new();
         for _ in 0..1_500 {
             let mut stream = TcpStream::connect(running.address).await.unwrap();
-            // Whoever was closed meanwhile cannot send.
+            // A connection may have been closed for a newer one.
             let _ = stream.write_all(b"GET /metrics HTTP/1.1\r\nhost: a").await;
             unfinished.push(stream);
         }
-        let answered = timeout(HEAD_TIME_MAX, answer(running.address, "/livez")).await;
-        let answered = answered.expect("no time-out of others is waited for");
-        assert!(answered.starts_with("HTTP/1.1 200 "), "{answered}");
+        let response = timeout(HEAD_TIME_MAX, get_path(running.address, "/livez")).await;
+        let response = response.expect("a response before the timeout of the others");
+        assert!(response.starts_with("HTTP/1.1 200 "), "{response}");
     }
 
     #[test]
-    fn one_too_many_without_a_head_closes_the_oldest() {
+    fn one_connection_too_many_without_a_head_closes_the_oldest() {
         let heads = Heads::default();
         let all = (0..).take(HEADS_MAX + 1).map(|id| heads.begin(id));
         let mut closing: Vec<_> = all.collect();
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn requests_that_are_worked_on_keep_no_probe_from_its_answer() {
+    async fn open_requests_do_not_block_probes() {
         let running = start().await;
         let mut slow = Vec::new();
         for _ in 0..REQUESTS_MAX {
@@ -290,27 +290,27 @@ mod tests {
             stream.write_all(request).await.unwrap();
             slow.push(stream);
         }
-        // Connections are served side by side: until all are known, one more may be taken.
+        // Connections are served concurrently: until all are known, one more may be allowed.
         loop {
-            let one_more = answer(running.address, "/nothing").await;
+            let one_more = get_path(running.address, "/nothing").await;
             if one_more.starts_with("HTTP/1.1 503 ") {
                 break;
             }
             assert!(one_more.starts_with("HTTP/1.1 404 "), "{one_more}");
         }
         for path in PROBES {
-            let answered = answer(running.address, path).await;
-            assert!(answered.starts_with("HTTP/1.1 200 "), "{path}: {answered}");
+            let response = get_path(running.address, path).await;
+            assert!(response.starts_with("HTTP/1.1 200 "), "{path}: {response}");
         }
     }
 
     #[tokio::test(start_paused = true)]
-    async fn shutdown_waits_for_nobody_who_says_nothing() {
+    async fn shutdown_does_not_wait_for_idle_connections() {
         let running = start().await;
-        let mute = TcpStream::connect(running.address).await.unwrap();
+        let idle = TcpStream::connect(running.address).await.unwrap();
         running.stop.send(()).unwrap();
         running.done.await.unwrap();
-        drop(mute);
+        drop(idle);
         assert!(TcpStream::connect(running.address).await.is_err());
     }
 }

@@ -1,7 +1,7 @@
-//! Who may change rooms? Whoever shows one of these tokens.
+//! Tokens that authorize changes.
 //!
-//! Only digests are kept, and all of them are compared in the same time whatever was shown. Where
-//! tokens come from (a file, a generated one) is up to whoever starts the process.
+//! Only digests are kept, and all of them are compared in constant time. The program that starts
+//! the server provides the tokens: from a file, or a generated one.
 
 use std::fmt;
 use std::sync::{PoisonError, RwLock};
@@ -9,44 +9,44 @@ use std::sync::{PoisonError, RwLock};
 use aws_lc_rs::constant_time::verify_slices_are_equal;
 use aws_lc_rs::digest::{Digest, SHA256, digest};
 
-/// Shortest token: what somebody makes up is shorter, and can be guessed.
+/// Minimum length of a token: shorter ones, as people make them up, can be guessed.
 const TOKEN_BYTES_MIN: usize = 16;
 const TOKEN_BYTES_MAX: usize = 256;
 const NAME_BYTES_MAX: usize = 64;
-/// Most tokens: all of them are compared each time.
+/// Maximum number of tokens: all of them are compared each time.
 const TOKENS_MAX: usize = 100;
-/// What a token is called that has no name.
+/// Name of a token without a name.
 const UNNAMED: &str = "operator";
 
-/// Tokens that hold at present. Without any nobody may change anything.
+/// Tokens that are valid at present. Without any, nobody may change anything.
 #[derive(Default)]
 pub struct Tokens(RwLock<Vec<Token>>);
 
-/// A token; its `Debug` shows its name.
+/// Token; its `Debug` shows its name.
 #[derive(Clone)]
 pub struct Token {
     name: String,
     digest: Digest,
 }
 
-/// Why a file holds no tokens.
+/// Error of a file of tokens.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TokenError {
-    /// There is none.
+    /// The file has no token.
     #[error("there is no token; each line holds one, with a name before it or without")]
     None,
-    /// There are too many.
+    /// The file has too many tokens.
     #[error("there are more than {TOKENS_MAX} tokens")]
     TooMany,
-    /// A line is no token.
+    /// A line is not a token.
     #[error(
         "line {line}: a token has {TOKEN_BYTES_MIN} to {TOKEN_BYTES_MAX} visible ASCII \
-         characters, such \
-         as `openssl rand -hex 32` prints, and a name before it 1 to {NAME_BYTES_MAX}"
+         characters, such as `openssl rand -hex 32` prints, and a name before it 1 to \
+         {NAME_BYTES_MAX}"
     )]
     Line {
-        /// Which, from 1.
+        /// Number of the line, from 1.
         line: usize,
     },
 }
@@ -64,7 +64,7 @@ impl fmt::Debug for Tokens {
 }
 
 impl Token {
-    /// A token of this name.
+    /// Creates a token with a name.
     #[must_use]
     pub fn new(name: &str, token: &str) -> Self {
         Self {
@@ -73,11 +73,12 @@ impl Token {
         }
     }
 
-    /// The tokens of a file: `name token` or a token alone on each line; `#` begins a comment.
+    /// Parses the tokens of a file: `name token` or a token alone on each line; `#` begins a
+    /// comment.
     ///
     /// # Errors
     ///
-    /// [`TokenError`]; it shows nothing of what the file holds.
+    /// [`TokenError`]; it never shows the content of the file.
     pub fn parse(text: &str) -> Result<Vec<Self>, TokenError> {
         let token = |(text, line)| {
             let (name, token) = words(text).ok_or(TokenError::Line { line })?;
@@ -92,11 +93,11 @@ impl Token {
         }
     }
 
-    /// The first token of such a file, for whoever shows it.
+    /// Returns the first token of such a file in clear text, for a client that sends it.
     ///
     /// # Errors
     ///
-    /// As [`Token::parse`].
+    /// The same as [`Token::parse`].
     pub fn first_in(text: &str) -> Result<&str, TokenError> {
         let mut lines = lines(text);
         let (text, line) = lines.next().ok_or(TokenError::None)?;
@@ -105,13 +106,13 @@ impl Token {
     }
 }
 
-/// What each line says that says something, and which it is, from 1.
+/// Returns the lines with content, and their numbers from 1.
 fn lines(text: &str) -> impl Iterator<Item = (&str, usize)> {
     let lines = text.lines().map(str::trim).zip(1..);
     lines.filter(|(line, _)| !line.is_empty() && !line.starts_with('#'))
 }
 
-/// The name and the token that a line holds.
+/// Splits a line into a name and a token.
 fn words(line: &str) -> Option<(&str, &str)> {
     let mut words = line.split_ascii_whitespace();
     let (name, token) = match (words.next(), words.next(), words.next()) {
@@ -126,23 +127,23 @@ fn words(line: &str) -> Option<(&str, &str)> {
 }
 
 impl Tokens {
-    /// These tokens hold.
+    /// Creates a set of valid tokens.
     #[must_use]
     pub fn new(tokens: Vec<Token>) -> Self {
         Self(RwLock::new(tokens))
     }
 
-    /// From now on these hold.
+    /// Replaces all tokens.
     pub fn set(&self, tokens: Vec<Token>) {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = tokens;
     }
 
-    /// The name of the token that was shown, if it holds.
+    /// Returns the name of a token, if it is valid.
     #[must_use]
     pub fn name_of(&self, shown: &str) -> Option<String> {
         let shown = digest(&SHA256, shown.as_bytes());
         let mut found = None;
-        // To the end, whichever it is.
+        // No early return, so that the time does not show which token matched.
         for token in self.list() {
             if verify_slices_are_equal(token.digest.as_ref(), shown.as_ref()).is_ok() {
                 found = Some(token.name);
@@ -162,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_is_known_by_its_name_and_nothing_else_is_known() {
+    fn only_valid_tokens_have_a_name() {
         let text = "# of the shop\n\nalice  aaaaaaaaaaaaaaaa\n bbbbbbbbbbbbbbbbb\r\n";
         let tokens = Tokens::new(Token::parse(text).unwrap());
         let check = |shown: &str, expected: Option<&str>| {
@@ -191,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_shows_a_token_reads_the_file_as_its_judge_does() {
+    fn a_client_reads_the_first_token_of_the_same_file() {
         let text = "# of the shop\n\nalice  aaaaaaaaaaaaaaaa\n bbbbbbbbbbbbbbbbb\r\n";
         assert_eq!(Token::first_in(text), Ok("aaaaaaaaaaaaaaaa"));
         assert_eq!(Token::first_in("# nothing\n"), Err(TokenError::None));

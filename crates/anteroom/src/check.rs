@@ -1,7 +1,6 @@
-//! `anteroom check`: everything that is wrong with a config file, at once, and what stands in the
-//! files that it names.
+//! `anteroom check`: reports every mistake in a config file and in the files that it names.
 //!
-//! The same code reads the file when a gateway starts, and when it is told to read it again.
+//! The same code reads the file when a gateway starts, and when it reloads the file.
 
 pub mod files;
 mod gossip_file;
@@ -14,11 +13,10 @@ pub mod store_password;
 pub mod token_file;
 
 use std::convert::Infallible;
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anteroom_config::terminal::{print, tell};
 use anteroom_config::{Checks, Config, Finding, Parsed, Problem, Problems, Refused};
 use anteroom_proxy::downstream::tls::Tls;
 use anteroom_room_http::bypass::BypassRules;
@@ -28,7 +26,7 @@ use anteroom_store::chain;
 use clap::Args;
 use serde_json::json;
 
-/// Who knows what texts in the configuration mean.
+/// Checks of the texts that the config crate does not compile.
 pub const CHECKS: Checks = Checks {
     bypass: BypassRules::check,
     bypass_remark: BypassRules::remark,
@@ -41,7 +39,7 @@ pub const CHECKS: Checks = Checks {
     lacks_kafka: !cfg!(feature = "kafka"),
 };
 
-/// Exit code for a configuration that is wrong.
+/// Exit code for an invalid configuration.
 pub const EXIT_BAD_CONFIG: u8 = 2;
 
 /// Flags of `anteroom check`.
@@ -57,21 +55,21 @@ pub struct CheckOptions {
     json: bool,
 }
 
-/// Whoever names the file alone is told how it is named.
+/// Rejects a file without its flag, with the right command in the error.
 fn as_a_flag(file: &str) -> Result<Infallible, String> {
     Err(format!(
         "a config file is named by a flag: anteroom check --config {file}"
     ))
 }
 
-/// Mistakes, one a line, ready to be shown.
+/// Mistakes of a configuration, one a line, ready to be shown.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Report {
     lines: Vec<String>,
 }
 
 impl Report {
-    /// Of what is wrong with a config file by itself.
+    /// Creates a report of the problems of a config file.
     #[must_use]
     pub fn of_problems(problems: &Problems) -> Self {
         Self {
@@ -79,34 +77,36 @@ impl Report {
         }
     }
 
-    /// Of these lines.
+    /// Creates a report of these lines.
     #[must_use]
     pub const fn of(lines: Vec<String>) -> Self {
         Self { lines }
     }
 
-    /// Of one line.
+    /// Creates a report of one line.
     #[must_use]
     pub fn of_one(line: String) -> Self {
         Self { lines: vec![line] }
     }
 
-    /// The mistakes.
+    /// Returns the mistakes.
     #[must_use]
     pub fn lines(&self) -> Vec<String> {
         self.lines.clone()
     }
 
-    /// Prints them for people.
-    pub fn print(&self) {
+    /// Prints the mistakes for people.
+    ///
+    /// # Errors
+    ///
+    /// If they cannot be written.
+    pub fn print(&self, err: &mut impl Write) -> io::Result<()> {
         for line in &self.lines {
-            tell(&format!("error: {line}"));
+            writeln!(err, "error: {line}")?;
         }
         let count = self.lines.len();
         let mistakes = if count == 1 { "mistake" } else { "mistakes" };
-        tell(&format!(
-            "{count} {mistakes}; nothing was started or changed"
-        ));
+        writeln!(err, "{count} {mistakes}; nothing was started or changed")
     }
 }
 
@@ -131,7 +131,7 @@ pub fn read(file: &Path) -> Result<Parsed, Report> {
         }
         Err(Refused { problems, readable }) => {
             let mut report = Report::of_problems(&problems);
-            // All is told at once, also what stands in other files.
+            // Everything is reported at once, also mistakes in other files.
             if let Some(mut config) = readable {
                 let (lines, _) = mistakes_around(&name, &text, &mut config, file);
                 report.lines.extend(lines);
@@ -141,11 +141,11 @@ pub fn read(file: &Path) -> Result<Parsed, Report> {
     }
 }
 
-/// The text of a config file, or why it is none and what to do then.
+/// Reads the text of a config file. The error says why it is not text, and what to do.
 fn read_text(file: &Path) -> io::Result<String> {
     let bytes = std::fs::read(file)?;
     let is_utf_16 = bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff");
-    let invalid = |what: String| io::Error::new(io::ErrorKind::InvalidData, what);
+    let invalid = |message: String| io::Error::new(io::ErrorKind::InvalidData, message);
     if is_utf_16 || bytes.contains(&0) {
         let what = "it is UTF-16 text, or no text; save it as UTF-8 (in \
                     PowerShell: `Set-Content -Encoding utf8`)";
@@ -160,9 +160,9 @@ fn read_text(file: &Path) -> io::Result<String> {
     })
 }
 
-/// What the text alone does not show: what stands in the files that it names, which are found
-/// from anywhere from now on, and how its rooms go together. Mistakes, and warnings of files that
-/// cannot be opened here.
+/// Checks what the text alone does not show: the files that it names, and how its rooms fit
+/// together. Makes the paths of files independent of the current folder. Returns mistakes, and
+/// warnings about files that cannot be opened here.
 fn mistakes_around(
     name: &str,
     text: &str,
@@ -173,8 +173,8 @@ fn mistakes_around(
     let mut lines = page_files::load(config, file);
     let ca_files = anteroom_proxy::upstream::find_ca_files(config, file).into_iter();
     lines.extend(ca_files.map(|(path, what)| {
-        let place = place_of(text, file, "origin_ca_file", Some(&path));
-        format!("{place}: {what}")
+        let location = location_of(text, file, "origin_ca_file", Some(&path));
+        format!("{location}: {what}")
     }));
     lines.extend(key_file::load(config, file));
     lines.extend(gossip_file::load(config, file));
@@ -185,21 +185,21 @@ fn mistakes_around(
         tls.iter_mut().for_each(|files| files.resolve_paths(folder));
         for (files, error) in Tls::check(tls) {
             let key = tls_key(files.number);
-            let place = match files.line {
+            let location = match files.line {
                 0 => name.to_owned(),
                 line => format!("{name}:{line}"),
             };
-            lines.push(format!("{place}: {key}: {}", chain(&error)));
+            lines.push(format!("{location}: {key}: {}", chain(&error)));
         }
     }
     lines.extend(secrets.mistakes);
     (lines, secrets.warnings)
 }
 
-/// The position of a key in the text of a config file: `anteroom.toml:7`, or the file alone if the
-/// key is written in another way. Of several such keys the one that names a file like `path`. The
-/// text is searched because a value that was read no longer knows its line.
-fn place_of(text: &str, file: &Path, key: &str, path: Option<&Path>) -> String {
+/// Returns the location of a key in the text of a config file: `anteroom.toml:7`, or the file alone
+/// if the key is written in another way. Of several such keys, the one that names a file like
+/// `path`. The text is searched because a value does not know its line.
+fn location_of(text: &str, file: &Path, key: &str, path: Option<&Path>) -> String {
     let named = path
         .and_then(Path::file_name)
         .and_then(|name| name.to_str());
@@ -214,14 +214,14 @@ fn place_of(text: &str, file: &Path, key: &str, path: Option<&Path>) -> String {
     }
 }
 
-/// Private keys that are none, of files whose paths have been found.
+/// Reports private keys that every user can read, in files whose paths are absolute.
 fn open_keys(name: &str, config: &Config) -> Vec<Problem> {
     let files = config.server.tls.iter();
     let open = files.filter(|files| anteroom_proxy::downstream::tls::is_open_to_all(&files.key));
     open.map(|files| open_key(name, files.number)).collect()
 }
 
-/// What names the certificate and key of this number.
+/// Returns the keys of the config file that name the certificate and key of this number.
 fn tls_key(number: usize) -> String {
     match number {
         0 => "server.tls_certificate, tls_key".to_owned(),
@@ -229,7 +229,7 @@ fn tls_key(number: usize) -> String {
     }
 }
 
-/// That of a private key that is none.
+/// Returns the problem of a private key that every user can read.
 fn open_key(name: &str, number: usize) -> Problem {
     Problem {
         source: name.into(),
@@ -237,13 +237,13 @@ fn open_key(name: &str, number: usize) -> Problem {
         column: None,
         owner: None,
         key: tls_key(number),
-        finding: Finding::Remark("everybody on this machine may read the private key".to_owned()),
+        finding: Finding::Remark("every user of this machine can read the private key".to_owned()),
         allowed: String::new(),
         hint: Some("chmod 600".to_owned()),
     }
 }
 
-/// Checks what only the gateway can know: bypass rules and paths.
+/// Checks what only the gateway knows: bypass rules and paths.
 ///
 /// # Errors
 ///
@@ -253,7 +253,7 @@ pub fn with_rooms(parsed: Parsed) -> Result<Parsed, Report> {
     unless(lines, parsed)
 }
 
-/// What was read, unless there are mistakes.
+/// Returns what was read, unless there are mistakes.
 fn unless(lines: Vec<String>, parsed: Parsed) -> Result<Parsed, Report> {
     if lines.is_empty() {
         Ok(parsed)
@@ -278,7 +278,7 @@ fn room_mistakes(name: &str, config: &Config) -> Vec<String> {
         name => format!("{name}: {line}"),
     });
     let lines = problems.into_iter().map(|problem| {
-        let place = match (name, problem.line) {
+        let location = match (name, problem.line) {
             ("", _) => String::new(),
             (_, 0) => format!("{name}: "),
             (_, line) => format!("{name}:{line}: "),
@@ -287,17 +287,21 @@ fn room_mistakes(name: &str, config: &Config) -> Vec<String> {
             "" => String::new(),
             room => format!("room \"{room}\": "),
         };
-        format!("{place}{room}{}", problem.message)
+        format!("{location}{room}{}", problem.message)
     });
     lines.chain(loops).chain(limits).collect()
 }
 
-/// Checks a file and says what is wrong with it.
+/// Checks a file and prints its mistakes.
 ///
 /// # Errors
 ///
-/// If nothing can be printed; mistakes are an exit code of 2.
-pub fn run(options: &CheckOptions) -> anyhow::Result<ExitCode> {
+/// If the output cannot be printed; mistakes are an exit code of 2.
+pub fn run(
+    options: &CheckOptions,
+    out: &mut impl Write,
+    err: &mut impl Write,
+) -> anyhow::Result<ExitCode> {
     let result = read(&options.config);
     if options.json {
         let (mistakes, warnings) = match &result {
@@ -309,17 +313,17 @@ pub fn run(options: &CheckOptions) -> anyhow::Result<ExitCode> {
         };
         let is_valid = result.is_ok();
         let report = json!({ "valid": is_valid, "errors": mistakes, "warnings": warnings });
-        print(&format!("{report}\n"))?;
+        out.write_all(format!("{report}\n").as_bytes())?;
     } else {
         match &result {
             Ok(parsed) => {
                 for warning in &parsed.warnings {
-                    print(&format!("warning: {warning}\n"))?;
+                    out.write_all(format!("warning: {warning}\n").as_bytes())?;
                 }
                 let what = summary(&parsed.config);
-                print(&format!("{}: valid, {what}\n", options.config.display()))?;
+                out.write_all(format!("{}: valid, {what}\n", options.config.display()).as_bytes())?;
             }
-            Err(report) => report.print(),
+            Err(report) => report.print(err)?,
         }
     }
     Ok(match result {
@@ -328,7 +332,7 @@ pub fn run(options: &CheckOptions) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// How many rooms there are, and limits if there are any.
+/// Returns the number of rooms, and of limits if there are any.
 fn summary(config: &Config) -> String {
     let count = |count: usize, what: &str| match count {
         1 => format!("1 {what}"),
@@ -354,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_without_its_flag_is_answered_with_the_right_command() {
+    fn a_file_without_its_flag_is_rejected_with_the_right_command() {
         let refused = Cli::try_parse_from(["check", "shop.toml"]).unwrap_err();
         let text = refused.to_string();
         assert!(text.contains("anteroom check --config shop.toml"), "{text}");
@@ -363,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn rooms_are_counted_and_limits_where_there_are_any() {
+    fn the_summary_counts_rooms_and_any_limits() {
         let room = "[[room]]\nname = \"shop\"\norigin = \"http://a\"\ntotal_active_users = 1\n\
                     new_users_per_minute = 1\nbypass = []\n";
         let limit = "[[limit]]\nname = \"api\"\nlimit = \"1/s\"\n";
@@ -390,7 +394,7 @@ mod tests {
         std::fs::write(&file, text).unwrap();
         std::fs::write(folder.path().join("ca.pem"), "nothing").unwrap();
         let lines = read(&file).unwrap_err().lines();
-        let told = [
+        let expected = [
             ":4: server.listen: ",
             ":10: room \"shop\": bypass",
             ":11: room \"shop\": session_duration: ",
@@ -398,9 +402,9 @@ mod tests {
             ":12: room \"shop\": ",
             ":2: server.tls_certificate, tls_key: cannot read the certificate",
         ];
-        assert_eq!(lines.len(), told.len(), "each once: {lines:#?}");
-        for (line, told) in lines.iter().zip(told) {
-            assert!(line.contains(told), "{told}: {lines:#?}");
+        assert_eq!(lines.len(), expected.len(), "each once: {lines:#?}");
+        for (line, expected) in lines.iter().zip(expected) {
+            assert!(line.contains(expected), "{expected}: {lines:#?}");
         }
     }
 
@@ -421,7 +425,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unreadable_certificate_is_named_by_its_own_place_in_the_file() {
+    fn an_unreadable_certificate_is_named_by_its_own_line() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("anteroom.toml");
         let text = "[server]\ntls_certificate = \"a.pem\"\n\
@@ -431,7 +435,10 @@ mod tests {
                     total_active_users = 1\nnew_users_per_minute = 1\n";
         std::fs::write(&file, text).unwrap();
         let lines = read(&file).unwrap_err().lines();
-        let told = ":3: server.more_certificates[3]: cannot read the certificate";
-        assert!(lines.iter().any(|line| line.contains(told)), "{lines:#?}");
+        let expected = ":3: server.more_certificates[3]: cannot read the certificate";
+        assert!(
+            lines.iter().any(|line| line.contains(expected)),
+            "{lines:#?}"
+        );
     }
 }

@@ -1,7 +1,7 @@
-//! The gateways of a demo: one on its own journal, or many that share stores, all in this process.
+//! Gateways of a demo: one on its own journal, or many that share stores, all in this process.
 //!
-//! They are gateways as `serve` starts them, on free ports of this machine. Nothing is decided
-//! here but which of them gets which folder and which store.
+//! They are gateways as `serve` starts them, on free ports of this machine. This module only
+//! decides which of them gets which folder and which store.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -28,7 +28,7 @@ struct Member {
 ///
 /// # Errors
 ///
-/// If a store or a gateway does not start. Stores that were started have ended then; gateways end
+/// If a store or a gateway does not start. Stores that were started are stopped then; gateways stop
 /// with the process.
 pub(crate) async fn start(plan: GatewayPlan) -> anyhow::Result<RunningGateways> {
     if plan.layout.is_alone() {
@@ -46,7 +46,7 @@ pub(crate) async fn start(plan: GatewayPlan) -> anyhow::Result<RunningGateways> 
         let gateway = Gateway::start(&config(&plan, Some(&member))?)
             .await
             .with_context(|| format!("node {} of dc{}", member.node, member.data_center))?;
-        shown.push(running(&gateway, member.data_center, View::World)?);
+        shown.push(running(&gateway, member.data_center, View::Global)?);
         gateways.push(gateway);
     }
     Ok(RunningGateways {
@@ -55,7 +55,7 @@ pub(crate) async fn start(plan: GatewayPlan) -> anyhow::Result<RunningGateways> 
     })
 }
 
-/// All gateways, those of one data center after those of another.
+/// Returns all gateways, grouped by data center.
 fn members(plan: &GatewayPlan, stores: &DemoStores) -> Vec<Member> {
     let data_centers = 1..=plan.layout.data_centers;
     let with_stores = data_centers.filter_map(|number| Some((number, stores.addresses(number)?)));
@@ -69,21 +69,21 @@ fn members(plan: &GatewayPlan, stores: &DemoStores) -> Vec<Member> {
     members.collect()
 }
 
-/// All gateways at once, then the stores: whoever stops gives back what it holds.
+/// Stops all gateways at once, then the stores: each gateway returns its leases first.
 async fn stop(gateways: Vec<Gateway>, stores: DemoStores) {
     let mut stopping: JoinSet<()> = gateways.into_iter().map(Gateway::stop_soon).collect();
-    // One that panicked has said so already.
+    // A task that panicked has reported it already.
     while stopping.join_next().await.is_some() {}
     drop(stores);
 }
 
-/// Whom a gateway's figures of the line are about.
+/// Scope of a gateway's counts of waiting visitors.
 #[derive(Clone, Copy, Debug)]
 enum View {
-    /// Those who asked here: all there are, and known at once.
+    /// Visitors of this gateway: here these are all visitors, and known at once.
     Own,
-    /// Those who asked anywhere, as its store said last.
-    World,
+    /// Visitors of all gateways, as of the last report of the store.
+    Global,
 }
 
 fn running(gateway: &Gateway, data_center: u32, view: View) -> anyhow::Result<RunningGateway> {
@@ -95,7 +95,7 @@ fn running(gateway: &Gateway, data_center: u32, view: View) -> anyhow::Result<Ru
             inside: stats.snapshot.inside,
             waiting: match view {
                 View::Own => stats.people_waiting,
-                View::World => stats.snapshot.waiting,
+                View::Global => stats.snapshot.waiting,
             },
             admitted: stats.counters.admitted,
         }

@@ -1,15 +1,15 @@
-//! How many connections fit into the files that this process may have open?
+//! Number of connections that fit the limit on open files of this process.
 //!
-//! Shells give a process 1,024 open files at first, and let it take more by itself. With too few,
-//! accepting fails long before the table of connections is full, and then nobody is served.
+//! Shells give a process 1,024 open files at first, and let it raise the limit itself. With too
+//! few, accepting fails long before the table of connections is full, and no visitor is served.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Descriptors for stores, journals, logs and listeners.
+/// File descriptors for stores, journals, logs and listeners.
 const REST: u64 = 1_000;
 
 /// Raises the limit on open files to what `connections` visitors' connections need, as far as the
-/// system allows. Returns how many connections fit, which is less if it allows less.
+/// system allows. Returns the number of connections that fit, which may be lower.
 pub(crate) fn make_room(connections: usize) -> usize {
     let needed = needed(connections);
     let before = getrlimit(Resource::Nofile);
@@ -40,7 +40,8 @@ pub(crate) fn make_room(connections: usize) -> usize {
     fitting
 }
 
-/// Each connection takes a descriptor, and one more while a request is at the origin.
+/// Returns the descriptors for these connections: each takes one, and one more while a request is
+/// at the origin.
 fn needed(connections: usize) -> u64 {
     let connections = u64::try_from(connections).unwrap_or(u64::MAX);
     connections.saturating_mul(2).saturating_add(REST)
@@ -58,14 +59,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_needed_fits() {
+    fn the_needed_descriptors_fit_the_connections() {
         for connections in [100, 10_000, 150_000] {
             assert!(fitting(needed(connections)) >= connections);
         }
     }
 
     #[test]
-    fn few_files_leave_some_for_the_rest() {
+    fn a_low_limit_reserves_descriptors_for_the_rest() {
         assert_eq!(fitting(256), 96);
         assert_eq!(fitting(1_024), 384);
         assert_eq!(fitting(0), 1);

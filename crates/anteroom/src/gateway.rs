@@ -24,12 +24,12 @@ use tokio::task::JoinHandle;
 
 use crate::admin_tokens;
 use crate::descriptors;
-use crate::extras::{Connections, Extras};
 use crate::listeners::Listeners;
+use crate::other_stats::{Connections, Extras};
 use crate::rate_limit_service;
 
-/// How long a gateway with a successor answers what comes by connections that are open, before it
-/// closes those by which nothing comes.
+/// Time for which a gateway with a successor serves its open connections, before it closes idle
+/// ones.
 const LEAVE_FOR: Duration = Duration::from_secs(5);
 
 /// A running gateway.
@@ -58,7 +58,7 @@ impl std::fmt::Debug for Gateway {
 }
 
 impl Gateway {
-    /// Starts everything. Visitors inside pass at once; nobody is admitted before the journal is
+    /// Starts everything. Active visitors pass at once; new ones are admitted when the journal is
     /// open.
     ///
     /// # Errors
@@ -68,7 +68,8 @@ impl Gateway {
         Self::start_after(config, Inherited::default(), Workers::default()).await
     }
 
-    /// The same with what was handed on to this process, and with visitors on threads of their own.
+    /// Starts a gateway like [`Gateway::start`], with sockets of a predecessor, and with visitors
+    /// on worker threads.
     ///
     /// # Errors
     ///
@@ -83,11 +84,11 @@ impl Gateway {
         let dir = DataDir::open(&server.data_dir)?;
         let clock = Arc::new(RoomClock::start(dir.clock()));
         let opened = Opened::of(config, &dir, Arc::clone(&clock) as Arc<dyn Clock>).await?;
-        let from_outside = (inherited, workers);
-        Self::start_opened(config, dir, clock, opened, from_outside).await
+        let process = (inherited, workers);
+        Self::start_opened(config, dir, clock, opened, process).await
     }
 
-    /// The same with a clock of the caller's.
+    /// Starts a gateway like [`Gateway::start`], with a clock of the caller.
     ///
     /// # Errors
     ///
@@ -101,7 +102,7 @@ impl Gateway {
         Self::start_opened(config, dir, clock, opened, Default::default()).await
     }
 
-    /// The same on a journal of the caller's.
+    /// Starts a gateway like [`Gateway::start_with`], on a journal of the caller.
     ///
     /// # Errors
     ///
@@ -124,7 +125,8 @@ impl Gateway {
         (inherited, workers): (Inherited, Workers),
     ) -> anyhow::Result<Self> {
         let server = &config.server;
-        // All that may fail comes before the first visitor: who is accepted here is answered here.
+        // Everything that may fail comes before the first visitor: an accepted visitor is served
+        // here.
         let tls = (!server.tls.is_empty())
             .then(|| Tls::load(&server.tls))
             .transpose()?;
@@ -134,11 +136,12 @@ impl Gateway {
         let layers = Layers::on(config, dir, clock, opened).await?;
         let table = table_of(server);
         let connections = Arc::new(Connections::of(table.clone()));
-        let doors = ServiceSockets {
+        let service_sockets = ServiceSockets {
             grpc: sockets.rate_limits_grpc,
             http: sockets.rate_limits_http,
         };
-        let rate_limits = rate_limit_service::start_service(config, doors, layers.clock()).await?;
+        let rate_limits =
+            rate_limit_service::start_service(config, service_sockets, layers.clock()).await?;
         let service = rate_limits.clone();
         let extras = Extras::new(&layers, Arc::clone(&connections), tls.clone(), service);
         let address = sockets.visitors.local_addr()?;
@@ -181,56 +184,56 @@ impl Gateway {
         })
     }
 
-    /// Where visitors connect.
+    /// Returns the address for visitors.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// How visitors are served.
+    /// Returns the scheme for visitors: `http` or `https`.
     #[must_use]
     pub fn scheme(&self) -> &'static str {
         if self.tls.is_some() { "https" } else { "http" }
     }
 
-    /// What a successor gets.
+    /// Returns the sockets that a successor gets.
     #[must_use]
     pub fn legacy(&self) -> &Legacy {
         &self.legacy
     }
 
-    /// Where operators connect.
+    /// Returns the address for operators.
     #[must_use]
     pub fn admin(&self) -> SocketAddr {
         self.admin
     }
 
-    /// Envoy's rate limit service, if it runs here.
+    /// Returns Envoy's rate limit service, if it runs here.
     #[must_use]
     pub fn rate_limits(&self) -> Option<&RateLimitService> {
         self.rate_limits.as_deref()
     }
 
-    /// The node.
+    /// Returns the node.
     #[must_use]
     pub fn node(&self) -> &Arc<Node> {
         self.layers.node()
     }
 
     /// Applies a changed configuration: rooms, limits and ticket keys at once. Addresses, folders,
-    /// sizes and time-outs stay until a restart.
+    /// sizes and timeouts keep their values until a restart.
     ///
     /// # Errors
     ///
     /// If a room cannot be served as configured; nothing changes then.
     pub fn reload(&self, config: &Config) -> anyhow::Result<()> {
-        // All that may fail comes first: what is half applied serves rooms that nobody wrote down.
+        // Everything that may fail comes first: a half-applied config would serve unknown rooms.
         let next = self.layers.prepare(config)?;
         let tokens = admin_tokens::load(&config.server, self.layers.dir())?;
         if let Some(tls) = &self.tls
             && !config.server.tls.is_empty()
         {
-            // Last of them: it changes at once, or not at all.
+            // Last, because it changes at once or not at all.
             tls.reload(&config.server.tls)?;
         }
         self.layers.commit(config, next)?;
@@ -244,7 +247,7 @@ impl Gateway {
         Ok(())
     }
 
-    /// Tables beside `[server]` that differ from those that the process was started with.
+    /// Returns the tables besides `[server]` that differ from those at the start of the process.
     fn tables_changed_until_restart(&self, next: &Config) -> Vec<&'static str> {
         let has_other_store = next.store != self.store;
         let has_other_service = next.rate_limit_service != self.rate_limit_service;
@@ -255,26 +258,26 @@ impl Gateway {
             .collect()
     }
 
-    /// Notes how a reload went, for metrics and health.
+    /// Records the result of a reload, for metrics and health.
     pub fn note_reload(&self, problem: Option<String>) {
         self.extras.note_reload(problem);
     }
 
-    /// Gives everything back, lets go of the journal so that a successor may lend, then lets open
+    /// Returns all leases, closes the journal so that a successor may grant leases, then lets open
     /// requests finish.
     pub async fn stop(mut self) {
         self.layers.close().await;
-        // As long as it is kept, nobody who connects is refused.
+        // While it is kept, the listening sockets stay open and no connection is refused.
         self.legacy = Legacy::default();
         self.end().await;
         self.layers.finish(false).await;
     }
 
-    /// The same for a successor that serves already: nobody is sent away who could still ask here.
+    /// Stops for a successor that serves already; visitors with open connections are served on.
     pub async fn leave(mut self) {
         self.legacy = Legacy::default();
         self.layers.drain().leave();
-        // Operators ask the successor.
+        // Operators connect to the successor.
         self.stop_control.send_replace(true);
         let rate_limits = rate_limit_service::stop_service(self.rate_limits.as_ref());
         self.layers.close().await;
@@ -285,27 +288,27 @@ impl Gateway {
             self.end().await;
         }
         let _ = rate_limits.await;
-        // What was counted meanwhile is the last of it.
+        // Includes what was counted meanwhile.
         self.layers.finish(true).await;
     }
 
     async fn end(&mut self) {
         self.layers.drain().start();
         let rate_limits = rate_limit_service::stop_service(self.rate_limits.as_ref());
-        // Tasks that panicked have said so already.
+        // Tasks that panicked have reported it already.
         let _ = tokio::join!(&mut self.listeners, rate_limits);
         self.stop_control.send_replace(true);
         let _ = (&mut self.control).await;
     }
 
-    /// Stops without waiting for requests that go on and on.
+    /// Stops without waiting for requests without end.
     pub async fn stop_soon(self) {
-        // Whatever is still open after this was a stream; its end is no loss.
+        // The requests that are still open are streams; ending them does no harm.
         let _ = tokio::time::timeout(Duration::from_secs(1), self.stop()).await;
     }
 }
 
-/// The connections that there may be, after the config.
+/// Creates the table of connections with the limits of the config.
 fn table_of(server: &ServerConfig) -> ConnectionTable {
     ConnectionTable::new(ConnectionLimits {
         connections: descriptors::make_room(server.size_limits.connections),
@@ -314,7 +317,7 @@ fn table_of(server: &ServerConfig) -> ConnectionTable {
     })
 }
 
-/// Answers operators until the sender says `true`, or is gone.
+/// Serves operators until the sender sends `true` or is dropped.
 fn serve_operators(
     listener: TcpListener,
     server: &ServerConfig,
@@ -322,7 +325,7 @@ fn serve_operators(
 ) -> (JoinHandle<()>, watch::Sender<bool>) {
     let (stop, mut stopped) = watch::channel(false);
     let stopping = async move {
-        // The sender lives in the gateway; when that is gone, so are we.
+        // The sender is part of the gateway; when it is dropped, this ends.
         let _ = stopped.wait_for(|is_stopped| *is_stopped).await;
     };
     let hosts = server.admin_hosts.clone();

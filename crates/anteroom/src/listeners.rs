@@ -1,4 +1,4 @@
-//! The listeners of visitors, and what stands behind them, put together.
+//! The listeners for visitors, with the services behind them.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -20,12 +20,12 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tower::Layer as _;
 
-use crate::extras::Connections;
+use crate::other_stats::Connections;
 
-/// Everything that visitors meet.
+/// Listeners for visitors, and what they need.
 pub(crate) struct Listeners {
     pub(crate) visitors: TcpListener,
-    /// Where those connect who are sent to https.
+    /// Listener that redirects visitors to https.
     pub(crate) redirect: Option<TcpListener>,
     pub(crate) tls: Option<Tls>,
     pub(crate) rooms: WaitingRoomLayer,
@@ -33,7 +33,7 @@ pub(crate) struct Listeners {
     pub(crate) connections: Arc<Connections>,
     pub(crate) table: ConnectionTable,
     pub(crate) clock: Arc<dyn NodeClock>,
-    /// The threads on which visitors are served.
+    /// Threads that serve visitors.
     pub(crate) workers: Workers,
 }
 
@@ -83,7 +83,7 @@ impl Listeners {
     }
 }
 
-/// Warns of the end of the certificate, if there is one; for ever.
+/// Warns before the certificate expires, if there is one; runs for ever.
 async fn watch_end(tls: Option<Tls>, clock: Arc<dyn NodeClock>) {
     let Some(tls) = tls else {
         return std::future::pending().await;

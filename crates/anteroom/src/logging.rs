@@ -1,17 +1,17 @@
-//! Logs: text for people, JSON for programs, on standard error.
+//! Logs on standard error: text for people, JSON for programs.
 
 use clap::{Args, ValueEnum};
 use tracing_appender::non_blocking::WorkerGuard;
 use tracing_subscriber::EnvFilter;
 
-/// How to log.
+/// Log settings.
 #[derive(Args, Clone, Debug)]
 pub struct LogOptions {
-    /// How log lines are written
+    /// Format of log lines
     #[arg(long, value_enum, default_value_t = LogFormat::Text, value_name = "FORMAT")]
     pub log_format: LogFormat,
-    /// What to log: a level, or targets with levels, as in `warn,access=info` (the access log is
-    /// the target `access`)
+    /// Filter of log lines: a level, or targets with levels, such as `warn,access=info` (`access`
+    /// is the access log)
     #[arg(
         long,
         default_value = "info",
@@ -21,18 +21,18 @@ pub struct LogOptions {
     pub log: String,
 }
 
-/// How log lines are written.
+/// Format of log lines.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, ValueEnum)]
 pub enum LogFormat {
-    /// For people.
+    /// Text for people.
     #[default]
     Text,
-    /// One JSON object a line.
+    /// One JSON object per line.
     Json,
 }
 
 impl LogOptions {
-    /// Warnings only, for commands whose output is something else.
+    /// Returns options for warnings only, for commands with other output.
     #[must_use]
     pub fn quiet() -> Self {
         Self {
@@ -42,7 +42,7 @@ impl LogOptions {
     }
 }
 
-/// Writes what is still to be written when dropped; keep it until the end.
+/// Writes the remaining lines when it is dropped; keep it until the end.
 #[must_use = "lines that are still to be written are lost when it is dropped"]
 pub struct Flush {
     _guard: WorkerGuard,
@@ -50,12 +50,12 @@ pub struct Flush {
 
 /// Starts logging. A second call changes nothing.
 ///
-/// Lines are written by a thread of their own. Whoever reads them may be slow or gone: then lines
-/// are dropped, and not visitors held.
+/// A thread of its own writes the lines. If their reader is slow or gone, lines are dropped, so
+/// that no visitor waits for it.
 ///
 /// # Errors
 ///
-/// If the filter cannot be understood.
+/// If the filter is not valid.
 pub fn init(options: &LogOptions) -> anyhow::Result<Flush> {
     let filter = EnvFilter::try_new(&options.log).map_err(|error| {
         anyhow::anyhow!(
@@ -66,10 +66,10 @@ pub fn init(options: &LogOptions) -> anyhow::Result<Flush> {
     let (writer, guard) = tracing_appender::non_blocking(std::io::stderr());
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        // It would complain on standard error that standard error is closed, and panic.
+        // It would report a closed standard error on standard error, and panic.
         .log_internal_errors(false)
         .with_writer(writer);
-    // Tests start several gateways in one process; the first one's logging stays.
+    // Tests start several gateways in one process; the logging of the first one stays.
     let _ = match options.log_format {
         LogFormat::Text => builder
             .with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()))

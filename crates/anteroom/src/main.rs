@@ -1,5 +1,5 @@
-//! The `anteroom` program. All of it is in the library, which is compiled once for the program and
-//! its tests.
+//! The `anteroom` program. All its code is in the library, which is compiled once for the program
+//! and its tests.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! Envoy's rate limit service in a gateway, and how limits are shown to operators.
+//! Envoy's rate limit service in a gateway, and stats of limits for operators.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ fn now(clock: &dyn NodeClock) -> TimestampUs {
 /// Starts Envoy's rate limit service, if the file has one.
 pub(crate) async fn start_service(
     config: &Config,
-    doors: ServiceSockets,
+    sockets: ServiceSockets,
     clock: &Arc<dyn NodeClock>,
 ) -> anyhow::Result<Option<Arc<RateLimitService>>> {
     let Some(service) = &config.rate_limit_service else {
@@ -35,7 +35,7 @@ pub(crate) async fn start_service(
     };
     let clock = Arc::clone(clock);
     let now = Arc::new(move || now(&*clock));
-    let service = RateLimitService::start(doors, service, counts, now).await?;
+    let service = RateLimitService::start(sockets, service, counts, now).await?;
     tracing::info!(
         grpc = service.grpc().map(tracing::field::display),
         http = service.http().map(tracing::field::display),
@@ -44,7 +44,7 @@ pub(crate) async fn start_service(
     Ok(Some(Arc::new(service)))
 }
 
-/// Ends the service, if there is one: it takes nobody any more, and open calls may finish.
+/// Stops the service, if there is one: it accepts no new requests, and open ones may finish.
 pub(crate) fn stop_service(service: Option<&Arc<RateLimitService>>) -> JoinHandle<()> {
     let stopped = service.map(|service| service.stop());
     tokio::spawn(async move {
@@ -54,7 +54,7 @@ pub(crate) fn stop_service(service: Option<&Arc<RateLimitService>>) -> JoinHandl
     })
 }
 
-/// The figures of the rate limit service, as operators are shown them.
+/// Returns the stats of the rate limit service for operators.
 pub(crate) fn service_shown(service: &RateLimitService) -> RateLimitServiceStats {
     let stats = service.stats();
     let fill = stats.fill.unwrap_or_default();
@@ -76,7 +76,7 @@ pub(crate) fn service_shown(service: &RateLimitService) -> RateLimitServiceStats
     }
 }
 
-/// The figures of one limit, by its name, as operators are shown them.
+/// Returns the stats of one limit for operators, with its name.
 pub(crate) fn shown(stats: LimiterStats) -> (String, LimitStats) {
     let count = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
     let calls = stats.events.iter();

@@ -1,6 +1,7 @@
-//! `anteroom serve`: the gateway, until it is told to stop.
+//! `anteroom serve`: runs the gateway until it is stopped.
 
 use std::future::Future;
+use std::io::Write;
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
@@ -33,7 +34,7 @@ pub struct ServeOptions {
     logs: LogOptions,
 }
 
-/// What a file says otherwise: the flags of the table in `anteroom-config`.
+/// Flags that replace a file: those of the table in `anteroom-config`.
 #[derive(Clone, Debug)]
 struct RoomFlags(Flags);
 
@@ -86,17 +87,21 @@ fn argument(flag: &Flag) -> Arg {
     }
 }
 
-/// Runs the gateway until SIGTERM or SIGINT, or until a successor is ready that SIGUSR2 asked for.
+/// Runs the gateway until SIGTERM or SIGINT, or until a successor, requested by SIGUSR2, is ready.
 ///
 /// # Errors
 ///
 /// If the configuration is wrong or something cannot be started.
-pub async fn run(options: ServeOptions) -> anyhow::Result<ExitCode> {
+pub async fn run(options: ServeOptions, err: &mut impl Write) -> anyhow::Result<ExitCode> {
     let _flush = logging::init(&options.logs)?;
-    // Before anything takes time: a SIGHUP during the start must not end the process.
+    // Before anything slow: a SIGHUP during the start must not end the process.
     let mut signals = Signals::listen()?;
-    let Some(config) = configure(&options) else {
-        return Ok(ExitCode::from(check::EXIT_BAD_CONFIG));
+    let config = match configure(&options) {
+        Ok(config) => config,
+        Err(report) => {
+            report.print(err)?;
+            return Ok(ExitCode::from(check::EXIT_BAD_CONFIG));
+        }
     };
     let mut inherited = Inherited::take()?;
     let predecessor = inherited.predecessor();
@@ -113,7 +118,7 @@ pub async fn run(options: ServeOptions) -> anyhow::Result<ExitCode> {
     if let Some(predecessor) = predecessor
         && let Err(error) = predecessor.say_ready().await
     {
-        // There is nobody to take over from: it was told to end meanwhile, and so is this.
+        // The predecessor was stopped meanwhile, and this process was too.
         gateway.stop().await;
         return Err(error.into());
     }
@@ -122,9 +127,9 @@ pub async fn run(options: ServeOptions) -> anyhow::Result<ExitCode> {
     tracing::info!(
         "returning leases and draining open requests; a second signal ends the process at once"
     );
-    // Whoever stops the service tells all of its processes, this one too, which has begun to end
-    // already.
-    let is_told = matches!(end, End::Stop);
+    // A supervisor that stops the service signals all its processes, this one too, which is already
+    // stopping.
+    let is_stopped = matches!(end, End::Stop);
     let ending = async {
         match end {
             End::Stop => {
@@ -137,23 +142,23 @@ pub async fn run(options: ServeOptions) -> anyhow::Result<ExitCode> {
             }
         }
     };
-    let told_twice = async {
-        if !is_told {
+    let second_signal = async {
+        if !is_stopped {
             signals.stopped().await;
-            tracing::info!("told to end, which it is about to; a second signal ends at once");
+            tracing::info!("already stopping; a second signal ends the process at once");
         }
         signals.stopped().await;
     };
     tokio::select! {
         () = ending => Ok(ExitCode::SUCCESS),
-        () = told_twice => {
-            tracing::warn!("ended by a second signal; open requests were cut");
+        () = second_signal => {
+            tracing::warn!("ended by a second signal; open requests were aborted");
             Ok(ExitCode::FAILURE)
         }
     }
 }
 
-/// What an operator or a supervisor says to the process.
+/// Signals of an operator or a supervisor to the process.
 struct Signals {
     hang_up: Signal,
     replace: Signal,
@@ -180,28 +185,18 @@ impl Signals {
     }
 }
 
-/// The configuration, or `None` if it is wrong and that has been said.
-fn configure(options: &ServeOptions) -> Option<Config> {
-    match &options.config {
-        Some(file) => read(file).map_err(|report| report.print()).ok(),
-        None => {
-            let parsed = Config::single_room_with(&options.room.0, check::CHECKS);
-            let parsed = parsed.map_err(|problems| check::Report::of_problems(&problems));
-            let checked = parsed.and_then(check::with_rooms);
-            match checked {
-                Ok(parsed) => {
-                    for warning in parsed.warnings {
-                        tracing::warn!("{warning}");
-                    }
-                    Some(parsed.config)
-                }
-                Err(report) => {
-                    report.print();
-                    None
-                }
-            }
-        }
+/// Returns the configuration, and logs its warnings.
+fn configure(options: &ServeOptions) -> Result<Config, check::Report> {
+    if let Some(file) = &options.config {
+        return read(file);
     }
+    let parsed = Config::single_room_with(&options.room.0, check::CHECKS)
+        .map_err(|problems| check::Report::of_problems(&problems))?;
+    let Parsed { config, warnings } = check::with_rooms(parsed)?;
+    for warning in warnings {
+        tracing::warn!("{warning}");
+    }
+    Ok(config)
 }
 
 fn read(file: &Path) -> Result<Config, check::Report> {
@@ -218,7 +213,7 @@ fn read(file: &Path) -> Result<Config, check::Report> {
     Ok(config)
 }
 
-/// Folders and files of the process are meant relative to the config file.
+/// Makes folders and files of the process relative to the config file.
 fn resolve_paths(config: &mut Config, file: &Path) {
     if let Some(folder) = file.parent() {
         config.server.data_dir = folder.join(&config.server.data_dir);
@@ -231,11 +226,11 @@ fn resolve_paths(config: &mut Config, file: &Path) {
     }
 }
 
-/// Why a gateway ends.
+/// Reason why a gateway ends.
 enum End {
-    /// It was told to.
+    /// The process was stopped.
     Stop,
-    /// Another process goes on, with this id.
+    /// Another process with this id has taken over.
     Successor(u32),
 }
 
@@ -255,7 +250,7 @@ async fn until_stopped(gateway: &Gateway, file: Option<&Path>, signals: &mut Sig
             }
             _ = signals.replace.recv(), if starting.is_none() => {
                 if std::process::id() == 1 {
-                    // The first of its container, which ends with it.
+                    // The first process of a container, which ends with it.
                     tracing::error!(
                         "SIGUSR2: a successor would end with this process, which is number 1; \
                          start \
@@ -280,7 +275,7 @@ async fn until_stopped(gateway: &Gateway, file: Option<&Path>, signals: &mut Sig
     }
 }
 
-/// What became of the successor, if one is being started.
+/// Waits for the successor, if one is being started.
 async fn ready(starting: &mut Option<Starting<'_>>) -> Result<u32, HandoverError> {
     match starting {
         Some(starting) => starting.await,
@@ -288,7 +283,7 @@ async fn ready(starting: &mut Option<Starting<'_>>) -> Result<u32, HandoverError
     }
 }
 
-/// Reads the file again. A bad one changes nothing, and is told.
+/// Reads the file again. A bad file changes nothing, and is reported.
 fn reload(gateway: &Gateway, file: Option<&Path>) {
     let Some(file) = file else {
         tracing::warn!("SIGHUP: there is no config file to read again");

@@ -1,6 +1,6 @@
-//! `anteroom simulate`: a rehearsal, and exit code 2 like every command where what was given has
-//! mistakes.
+//! `anteroom simulate`: a simulation, with exit code 2 for mistakes in the scenario.
 
+use std::io::Write;
 use std::process::ExitCode;
 
 use anteroom_report::rehearsal::Rehearsed;
@@ -8,16 +8,20 @@ pub use anteroom_report::rehearsal::SimulateOptions;
 
 use crate::check::{EXIT_BAD_CONFIG, Report};
 
-/// Rehearses a scenario and prints what came out.
+/// Simulates a scenario and prints the outcome.
 ///
 /// # Errors
 ///
 /// If a file cannot be read or the report cannot be written.
-pub fn run(options: &SimulateOptions) -> anyhow::Result<ExitCode> {
-    Ok(match anteroom_report::rehearsal::run(options)? {
+pub fn run(
+    options: &SimulateOptions,
+    out: &mut impl Write,
+    err: &mut impl Write,
+) -> anyhow::Result<ExitCode> {
+    Ok(match anteroom_report::rehearsal::run(options, out, err)? {
         Rehearsed::Done(code) => code,
         Rehearsed::Mistaken(lines) => {
-            Report::of(lines).print();
+            Report::of(lines).print(err)?;
             ExitCode::from(EXIT_BAD_CONFIG)
         }
     })

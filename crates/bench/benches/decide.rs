@@ -1,8 +1,8 @@
-//! What deciding costs in process, with one room and with a thousand: time, and allocations.
+//! Cost of a room's decision in process, with one room and with a thousand: time and allocations.
 //!
-//! `cargo bench -p anteroom-bench --bench decide`. A visitor's cookie is opened and checked and the
-//! verdict given, or a newcomer gets a ticket, as for a front door; HTTP and the search for the
-//! room are not part of it.
+//! `cargo bench -p anteroom-bench --bench decide`. It opens and checks a visitor's cookie and
+//! returns the verdict, or gives a new visitor a ticket, as a listener would. HTTP and the lookup
+//! of the room are excluded.
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -29,7 +29,7 @@ fn main() {
     divan::main();
 }
 
-/// A node with rooms where there is place for everybody.
+/// Node with rooms that never fill.
 struct Bench {
     rooms: Vec<Arc<RoomHandle>>,
     runtime: Runtime,
@@ -40,14 +40,14 @@ struct Bench {
 impl Bench {
     fn with(rooms: usize) -> Self {
         let bench = Self::start(rooms, "");
-        // Every room has lent something before the clock runs.
+        // Every room has a lease before the measurement.
         for room in &bench.rooms {
             bench.admit(room);
         }
         bench
     }
 
-    /// Rooms with more settings.
+    /// Starts rooms with further settings.
     fn start(rooms: usize, settings: &str) -> Self {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
@@ -65,12 +65,12 @@ impl Bench {
         }
     }
 
-    /// Sends newcomers until one goes in, and returns its ticket.
+    /// Sends new visitors until one is admitted, and returns its ticket.
     fn admit(&self, room: &RoomHandle) -> String {
         self.runtime.block_on(async {
             loop {
                 if let Outcome::Pass(pass) = room.decide(arrival(&[])).await {
-                    return pass.new_ticket.expect("whoever comes in gets one");
+                    return pass.new_ticket.expect("an admitted visitor gets a ticket");
                 }
                 sleep(Duration::from_millis(5)).await; // tidy: time passes
             }
@@ -116,26 +116,26 @@ const fn arrival<'a>(tickets: &'a [&'a str]) -> Arrival<'a> {
     }
 }
 
-/// Somebody who is inside comes back: its ticket is opened, checked, and it passes. Each time in
-/// the next room.
+/// Requests of active visitors: the ticket is opened and checked, and the request passes. Each one
+/// is in the next room.
 #[divan::bench(args = ROOMS, sample_count = 500, sample_size = 500)]
 fn accepted_visitor(bencher: Bencher<'_, '_>, rooms: usize) {
     pass(bencher, rooms, rooms);
 }
 
-/// The same, always in one room; the others only exist. What is left of the difference between one
-/// and a thousand is what their loops cost; the rest is that memory is cold.
+/// Requests of active visitors in one room, while the others only exist. What remains of the
+/// difference between one and a thousand rooms is the cost of their loops; the rest is cold memory.
 #[divan::bench(args = ROOMS, sample_count = 500, sample_size = 500)]
 fn accepted_visitor_of_one_room(bencher: Bencher<'_, '_>, rooms: usize) {
     pass(bencher, rooms, 1);
 }
 
-/// Somebody passes, in turn in so many of the rooms.
-fn pass(bencher: Bencher<'_, '_>, rooms: usize, asked: usize) {
+/// Measures requests of active visitors, in turn in the first rooms.
+fn pass(bencher: Bencher<'_, '_>, rooms: usize, visited: usize) {
     let bench = Bench::with(rooms);
     let _runtime = bench.runtime.enter();
-    let asked = &bench.rooms[..asked];
-    let tickets: Vec<String> = asked.iter().map(|room| bench.admit(room)).collect();
+    let visited = &bench.rooms[..visited];
+    let tickets: Vec<String> = visited.iter().map(|room| bench.admit(room)).collect();
     let next = RefCell::new((0..tickets.len()).cycle());
     bencher.bench_local(|| {
         let index = next.borrow_mut().next().unwrap_or_default();
@@ -146,14 +146,14 @@ fn pass(bencher: Bencher<'_, '_>, rooms: usize, asked: usize) {
     });
 }
 
-/// Somebody comes and goes in. What the ledger lends is used up faster than it is lent anew, so
-/// every sample waits, untimed, until there is some.
+/// New visitors that are admitted. They use up leases faster than new ones come, so every sample
+/// waits, untimed, until there is one.
 #[divan::bench(args = ROOMS, sample_count = 500, sample_size = 10)]
-fn newcomer_who_goes_in(bencher: Bencher<'_, '_>, rooms: usize) {
+fn admitted_newcomer(bencher: Bencher<'_, '_>, rooms: usize) {
     let bench = Bench::with(rooms);
     let _runtime = bench.runtime.enter();
     let next = RefCell::new((0..rooms).cycle());
-    let [went_in, came] = [const { Cell::new(0_u32) }; 2];
+    let [admitted, arrived] = [const { Cell::new(0_u32) }; 2];
     bencher
         .with_inputs(|| {
             let index = next.borrow_mut().next().unwrap_or_default();
@@ -162,20 +162,20 @@ fn newcomer_who_goes_in(bencher: Bencher<'_, '_>, rooms: usize) {
         })
         .bench_local_values(|index| {
             let outcome = bench.rooms[index].decide(arrival(&[])).now_or_never();
-            came.set(came.get() + 1);
-            went_in.set(went_in.get() + u32::from(matches!(outcome, Some(Outcome::Pass(_)))));
+            arrived.set(arrived.get() + 1);
+            admitted.set(admitted.get() + u32::from(matches!(outcome, Some(Outcome::Pass(_)))));
             outcome
         });
-    let (went_in, came) = (went_in.get(), came.get());
+    let (admitted, arrived) = (admitted.get(), arrived.get());
     assert!(
-        u64::from(went_in) * 100 >= u64::from(came) * 99,
-        "only {went_in} of {came} went in: it is not them that was measured"
+        u64::from(admitted) * 100 >= u64::from(arrived) * 99,
+        "only {admitted} of {arrived} were admitted: the measurement is invalid"
     );
 }
 
-/// Somebody comes and is told to wait, with a ticket that keeps the place.
+/// New visitors that are queued, with a ticket that keeps the position.
 #[divan::bench(args = ROOMS, sample_count = 500, sample_size = 100)]
-fn newcomer_who_waits(bencher: Bencher<'_, '_>, rooms: usize) {
+fn queued_newcomer(bencher: Bencher<'_, '_>, rooms: usize) {
     let bench = Bench::start(rooms, "queue_all = true\n");
     let _runtime = bench.runtime.enter();
     for room in &bench.rooms {

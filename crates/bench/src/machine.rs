@@ -1,19 +1,19 @@
-//! On what machine was it measured?
+//! Machine of a measurement.
 
 use serde::Serialize;
 
-/// What it was measured on.
+/// Machine of a measurement.
 #[derive(Clone, Debug, Serialize)]
 pub struct Machine {
     /// Processor cores that this process may use.
     pub cores: usize,
-    /// Load average of the last minute, before anything was measured; `None` where the system does
-    /// not say.
+    /// Load average of the last minute, before the measurement; `None` if the system does not
+    /// report it.
     pub load_before: Option<f64>,
 }
 
 impl Machine {
-    /// Looks at this one.
+    /// Returns the data of this machine.
     #[must_use]
     pub fn look() -> Self {
         let load = std::fs::read_to_string("/proc/loadavg").ok();

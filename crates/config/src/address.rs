@@ -1,8 +1,8 @@
-//! Where is a server? Hosts and stores as people write them, in the one form in which they are
-//! compared and shown.
+//! Hosts and addresses of stores as people write them, in the one form in which they are compared
+//! and shown.
 //!
-//! Nothing is resolved or connected to, and nothing shows a password. Errors are exhaustive:
-//! whoever reads settings tells each of them in words of its own, and is to miss none.
+//! Nothing here resolves names or connects, and nothing shows a password. The error enums are
+//! exhaustive, so that a reader of settings has a text of its own for each error.
 
 #[doc(hidden)]
 pub mod fuzz;

@@ -1,7 +1,7 @@
-//! Files of certificates whose signers are trusted: how much of one is read, and what it must hold.
+//! Reader of files of trusted certificates: bounds what is read and checks what it contains.
 //!
-//! A caller opens the file and adds the certificates to what it trusts: no file is opened here, and
-//! no TLS library is known.
+//! The caller opens the file and adds the certificates to its trust store. No file is opened here,
+//! and no TLS library is used.
 
 use std::error::Error;
 use std::io::{self, Read};
@@ -12,10 +12,10 @@ use rustls_pki_types::pem::PemObject as _;
 
 use crate::pem_error::PemError;
 
-/// Most bytes of a file of certificates. All that a machine trusts takes a quarter of a megabyte.
+/// Largest file of certificates, in bytes. A whole system's trust store takes a quarter of 1 MiB.
 pub const CA_FILE_BYTES_MAX: usize = 4 << 20;
 
-/// Why a file of trusted certificates cannot be used.
+/// Error of a file of trusted certificates.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CaFileError {
@@ -24,19 +24,19 @@ pub enum CaFileError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What names it in the config file.
+        /// Key of the config file that names the file.
         key: &'static str,
-        /// The cause.
+        /// Underlying error.
         source: io::Error,
     },
-    /// The file is no PEM file.
+    /// The file is not PEM.
     #[error("{} ({key}) cannot be read", path.display())]
     NoPem {
         /// The file.
         path: PathBuf,
-        /// What names it in the config file.
+        /// Key of the config file that names the file.
         key: &'static str,
-        /// What is wrong.
+        /// Underlying error.
         source: PemError,
     },
     /// The file holds a certificate that cannot be used.
@@ -44,9 +44,9 @@ pub enum CaFileError {
     NoAuthority {
         /// The file.
         path: PathBuf,
-        /// What names it in the config file.
+        /// Key of the config file that names the file.
         key: &'static str,
-        /// What is wrong.
+        /// Underlying error.
         source: Box<dyn Error + Send + Sync>,
     },
     /// The file holds no certificate.
@@ -54,7 +54,7 @@ pub enum CaFileError {
     NoCertificate {
         /// The file.
         path: PathBuf,
-        /// What names it in the config file.
+        /// Key of the config file that names the file.
         key: &'static str,
     },
 }
@@ -62,14 +62,14 @@ pub enum CaFileError {
 /// A file of trusted certificates.
 #[derive(Clone, Copy, Debug)]
 pub struct CaFile<'f> {
-    /// Where it is.
+    /// Path of the file.
     pub path: &'f Path,
-    /// What names it in the config file, for messages.
+    /// Key of the config file that names the file, for messages.
     pub key: &'static str,
 }
 
 impl CaFile<'_> {
-    /// Reads the whole file. A device without end is not read for ever.
+    /// Reads the whole file, at most [`CA_FILE_BYTES_MAX`] of an endless device.
     ///
     /// # Errors
     ///
@@ -84,11 +84,11 @@ impl CaFile<'_> {
         })
     }
 
-    /// Hands each certificate in the text of the file to `trust`.
+    /// Passes each certificate in the text of the file to `trust`.
     ///
     /// # Errors
     ///
-    /// [`CaFileError`] if the text is no PEM, holds no certificate, or one that `trust` rejects.
+    /// [`CaFileError`] if the text is not PEM, has no certificate, or has one that `trust` rejects.
     pub fn each_certificate<E: Error + Send + Sync + 'static>(
         &self,
         text: &[u8],
@@ -118,7 +118,7 @@ impl CaFile<'_> {
 
 fn read_at_most(file: impl Read) -> io::Result<Vec<u8>> {
     let mut text = Vec::new();
-    // One byte more than may be, so that it is noticed.
+    // One byte more than allowed, so that a file that is too large is noticed.
     let most = CA_FILE_BYTES_MAX as u64 + 1;
     file.take(most).read_to_end(&mut text)?;
     if text.len() > CA_FILE_BYTES_MAX {
@@ -139,22 +139,22 @@ mod tests {
         }
     }
 
-    /// What is said about a text whose certificates of three bytes are no authorities.
-    fn told(text: &[u8]) -> CaFileError {
+    /// Returns the error of a text. Certificates of three bytes are no authorities.
+    fn error_of(text: &[u8]) -> CaFileError {
         #[derive(Debug, thiserror::Error)]
         #[error("nonsense")]
         struct Nonsense;
-        let refuse = |certificate: CertificateDer<'_>| match certificate.len() {
+        let reject = |certificate: CertificateDer<'_>| match certificate.len() {
             3 => Err(Nonsense),
             _ => Ok(()),
         };
-        file().each_certificate(text, refuse).unwrap_err()
+        file().each_certificate(text, reject).unwrap_err()
     }
 
     #[test]
-    fn a_file_of_certificates_that_cannot_be_used_says_which_and_why() {
+    fn a_useless_certificate_file_is_rejected_with_path_and_reason() {
         let check = |text: &str, expected: &str| {
-            assert_eq!(told(text.as_bytes()).to_string(), expected);
+            assert_eq!(error_of(text.as_bytes()).to_string(), expected);
         };
         check("", "ca.pem (origin_ca_file) holds no certificate");
         check(
@@ -169,15 +169,19 @@ mod tests {
             "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
             "ca.pem (origin_ca_file) holds a certificate that cannot sign others",
         );
-        let CaFileError::NoPem { source, .. } = told(b"-----BEGIN CERTIFICATE-----\nAAAA") else {
+        let CaFileError::NoPem { source, .. } = error_of(b"-----BEGIN CERTIFICATE-----\nAAAA")
+        else {
             panic!("it is no PEM file");
         };
-        let said = source.to_string();
-        assert!(said.contains("cut short"), "a remedy, no bytes: {said}");
+        let message = source.to_string();
+        assert!(
+            message.contains("cut short"),
+            "a remedy, no bytes: {message}"
+        );
     }
 
     #[test]
-    fn a_file_is_read_whole_up_to_the_bound_and_no_further() {
+    fn a_file_is_read_up_to_the_size_limit() {
         let read = |bytes: u64| file().text(Ok(io::repeat(b'a').take(bytes)));
         let most = CA_FILE_BYTES_MAX as u64;
         assert_eq!(read(most).unwrap().len(), CA_FILE_BYTES_MAX);

@@ -1,23 +1,24 @@
-//! What is wrong with texts that mean something elsewhere? Asked of whoever knows.
+//! Checks of texts that this crate does not compile: bypass rules and templates.
 
 use crate::model::BypassRule;
 
-/// Says everything that is wrong with texts whose meaning is not known here; whoever compiles them
-/// brings this, so that their mistakes are told together with all others.
+/// Checks that the caller supplies for texts that this crate cannot compile. Their mistakes are
+/// reported together with all others.
 #[derive(Clone, Copy, Debug)]
 pub struct Checks {
-    /// Of a bypass rule.
+    /// Returns the mistakes of a bypass rule.
     pub bypass: fn(&BypassRule) -> Vec<String>,
-    /// What a bypass rule does that is probably not meant; of rules without mistakes.
+    /// Returns a warning about a bypass rule without mistakes that probably does not do what is
+    /// meant.
     pub bypass_remark: fn(&BypassRule) -> Option<String>,
-    /// Of a page's template: line in it, from 1, and what is wrong there.
+    /// Returns the mistakes of a page template: line in it, from 1, and text.
     pub template: fn(&str) -> Vec<(usize, String)>,
     /// Whether the program was built without Kafka.
     pub lacks_kafka: bool,
 }
 
 impl Default for Checks {
-    /// Takes every text for right.
+    /// Accepts every text.
     fn default() -> Self {
         Self {
             bypass: |_| Vec::new(),

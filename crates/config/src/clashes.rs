@@ -1,4 +1,4 @@
-//! Do the rooms get along, and do the limits? Names, routes and cookies that two of them claim.
+//! Check for rooms and limits that clash: names, routes and cookies that two of them claim.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
@@ -13,14 +13,14 @@ use super::problem::Finding;
 use super::room::RoomRead;
 use super::shared_store::StoreConfig;
 
-/// Notes every claim that an earlier room, or the same one, has made before.
+/// Reports every claim that an earlier room, or the same one, has made before.
 pub(super) fn check(notes: &mut Notes, rooms: &[RoomRead]) {
     check_names(notes, rooms);
     check_routes(notes, rooms);
     check_cookies(notes, rooms);
 }
 
-/// Notes names that an earlier limit has, and what means something only where a room is.
+/// Reports names that an earlier limit has, and keys that have no effect without a room.
 pub(super) fn check_limits(notes: &mut Notes, limits: &[LimitRead], rooms: &[RoomRead]) {
     let names = limits.iter().filter_map(|limit| limit.name.as_ref());
     refuse_same_names(notes, "limit", names);
@@ -34,15 +34,15 @@ pub(super) fn check_limits(notes: &mut Notes, limits: &[LimitRead], rooms: &[Roo
     }
 }
 
-/// Whether a request can be covered by the limit and by a room.
+/// Whether some request is covered by both the limit and a room.
 fn meets_any(limit: &LimitRead, rooms: &[RoomRead]) -> bool {
     let routes = || rooms.iter().flat_map(|room| &room.routes);
     let meets = |own: &Route| routes().any(|room| own.meets(&room.value));
     limit.routes.is_empty() || limit.routes.iter().any(|own| meets(&own.route))
 }
 
-/// Notes limits that a server counts, where there is none. Calls are lent from the data folder,
-/// too.
+/// Reports limits that are counted at a store's server if there is no such server. Leases work with
+/// the embedded store too.
 pub(super) fn check_limits_stores(notes: &mut Notes, limits: &[LimitRead], store: &StoreConfig) {
     if matches!(store, StoreConfig::Valkey(_)) {
         return;
@@ -99,19 +99,19 @@ fn check_routes(notes: &mut Notes, rooms: &[RoomRead]) {
 }
 
 fn check_cookies(notes: &mut Notes, rooms: &[RoomRead]) {
-    // By cookie: its hosts and the line of the room that took each.
+    // By cookie: its hosts, and the line of the first room on each.
     let mut taken: HashMap<String, HashMap<&Host, usize>> = HashMap::new();
     let mut names = HashSet::new();
     for room in rooms {
         let Some(name) = &room.name else { continue };
-        // Two rooms of one name are told once.
+        // Two rooms with one name are reported once.
         if !names.insert(&name.value) {
             continue;
         }
         let cookie = cookie::name(&room.cookie.value, &name.value);
         let hosts = taken.entry(cookie.clone()).or_default();
         let own = || room.routes.iter().map(|route| &route.value.host);
-        // A room on any host shares each of them.
+        // A room on any host shares its cookie with rooms on every host.
         let clash = if own().any(|host| *host == Host::Any) {
             hosts.values().min()
         } else {

@@ -1,15 +1,15 @@
-//! What is the ticket's cookie called?
+//! Name of the ticket's cookie.
 //!
-//! Attributes and contents of the cookie are the gateway's business.
+//! The gateway decides the attributes and the contents of the cookie.
 
 use super::model::{CookieSettings, RoomConfig, RoomName};
 
-/// What every cookie of ours begins with.
+/// Common prefix of all cookies of Anteroom.
 const PREFIX: &str = "__anteroom_";
 
 impl RoomConfig {
-    /// Name of the cookie that carries this room's tickets; never the same for two rooms on one
-    /// host.
+    /// Returns the name of the cookie that carries this room's tickets; no two rooms on one host
+    /// share it.
     #[must_use]
     pub fn cookie_name(&self) -> String {
         name(&self.cookie, &self.name)
@@ -23,8 +23,8 @@ pub(super) fn name(settings: &CookieSettings, room: &RoomName) -> String {
     )
 }
 
-/// FNV-1a, 32 bits: only has to tell the rooms of one file apart, the same on every node and in
-/// every version. Two rooms that collide on one host are a problem of the config file.
+/// Hashes with FNV-1a, 32 bits. The hash distinguishes the rooms of one file, and is the same on
+/// every node and in every version. Two rooms that collide on one host are an error of the config.
 fn fnv1a(bytes: &[u8]) -> u32 {
     bytes.iter().fold(0x811c_9dc5, |hash, byte| {
         (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193)

@@ -1,5 +1,5 @@
-//! One room without a file: flags become the table that a file would have held, and go the same
-//! way from there. [`FLAGS`] has a row for each flag that the command line has.
+//! Configuration of one room by flags. Flags become the table that a file would hold, and the same
+//! code reads it. [`FLAGS`] has a row for each flag of the command line.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -8,22 +8,22 @@ use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeArray, DeTable, DeValue};
 
-/// One flag of `anteroom serve` that stands for a key of the file.
+/// Flag of `anteroom serve` that replaces a key of the file.
 #[derive(Clone, Copy, Debug)]
 pub struct Flag {
-    /// Without the dashes.
+    /// Name, without the dashes.
     pub name: &'static str,
-    /// The key, with its table.
+    /// Key of the file, with its table.
     pub key: &'static str,
-    /// What follows the name.
+    /// Kind of the value.
     pub takes: Takes,
-    /// Another flag that must stand beside it.
+    /// Another flag that this one requires.
     pub requires: Option<&'static str>,
-    /// What `--help` says.
+    /// Text of `--help`.
     pub help: &'static str,
 }
 
-/// What follows the name of a flag, and what help calls it.
+/// Kind of a flag's value, with the name of the value in `--help`.
 #[derive(Clone, Copy, Debug)]
 pub enum Takes {
     /// A text.
@@ -32,7 +32,7 @@ pub enum Takes {
     Number(&'static str),
     /// A text; the flag may be repeated.
     Texts(&'static str),
-    /// Nothing: the flag alone says `true`.
+    /// A flag without a value, which means `true`.
     Nothing,
 }
 
@@ -65,25 +65,25 @@ pub const FLAGS: &[Flag] = &[
         "origin",
         "room.origin",
         "URL",
-        "Where admitted requests go: http://host, https://host, with :port or without",
+        "Origin to protect: http://host or https://host, with or without :port",
     ),
     text(
         "listen",
         "server.listen",
         "ADDRESS",
-        "Where visitors connect [default: 127.0.0.1:8080]",
+        "Address for visitors [default: 127.0.0.1:8080]",
     ),
     text(
         "admin",
         "server.admin",
         "ADDRESS",
-        "Where operators connect: health, metrics, state, changes [default: 127.0.0.1:8081]",
+        "Address for operators: health, metrics, state, overrides [default: 127.0.0.1:8081]",
     ),
     text(
         "admin-token-file",
         "server.admin_token_file",
         "FILE",
-        "Tokens of those who may change rooms; without it one is drawn and kept in the data folder",
+        "File of operators' tokens; without it, the gateway generates one in the data folder",
     ),
     text(
         "data",
@@ -104,7 +104,7 @@ pub const FLAGS: &[Flag] = &[
             "global",
             "store.global",
             "ADDRESS",
-            "The server behind all data centers",
+            "Global store: the server that all data centers share",
         )
     },
     text(
@@ -127,7 +127,7 @@ pub const FLAGS: &[Flag] = &[
         "session-duration",
         "room.session_duration",
         "DURATION",
-        "How long a visitor stays inside after its last request, as in 5m or 90s [default: 5m]",
+        "Length of a session after the visitor's last request, such as 5m or 90s [default: 5m]",
     ),
     text(
         "queueing-method",
@@ -141,7 +141,7 @@ pub const FLAGS: &[Flag] = &[
             "queue-all",
             "room.queue_all",
             "",
-            "Hold everybody who is not inside yet",
+            "Queue every new visitor and admit nobody",
         )
     },
     Flag {
@@ -150,7 +150,7 @@ pub const FLAGS: &[Flag] = &[
             "bypass",
             "room.bypass",
             "",
-            "Requests that pass untouched, as CEL expressions; may be repeated",
+            "CEL expression for requests that bypass the room; may be repeated",
         )
     },
     Flag {
@@ -159,20 +159,20 @@ pub const FLAGS: &[Flag] = &[
             "trusted-proxies",
             "server.trusted_proxies",
             "",
-            "Proxies whose X-Forwarded-* headers are believed; may be repeated",
+            "Proxy whose X-Forwarded-* headers are trusted; may be repeated",
         )
     },
 ];
 
-/// With it goes `store.kind = "valkey"`.
+/// Key that sets `store.kind = "valkey"` as well.
 const STORE: &str = "store.local";
-/// The room is called `main` where nobody names it.
+/// Key of the room's name; `main` by default.
 const NAME: &str = "room.name";
 
-/// What was typed on the command line, untouched, by the keys that it stands for.
+/// Values that were typed as flags, unchanged, by the keys that they replace.
 ///
-/// Text everywhere, numbers too, so that every mistake is found here, in one go and in the same
-/// words as for a file. A key that the file does not have is refused like one in a file.
+/// All values are text, numbers too, so that every mistake is found here, at once and in the same
+/// words as for a file. A key that the file does not have is rejected like one in a file.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Flags(BTreeMap<&'static str, FlagValue>);
 
@@ -184,17 +184,18 @@ enum FlagValue {
     True,
 }
 
-/// Nothing of it stands in a file.
+/// Offset of values that stand in no file.
 const NOWHERE: Range<usize> = 0..0;
 
 impl Flags {
-    /// Takes a flag as it was typed: with one text, with several if it may be repeated, with none
-    /// if it takes nothing.
+    /// Adds a flag as it was typed: one text, several if it may be repeated, none if it takes
+    /// nothing.
     pub fn put(&mut self, flag: &Flag, mut typed: Vec<String>) {
         let value = match flag.takes {
             Takes::Text(_) => typed.pop().map(FlagValue::Text),
             Takes::Number(_) => typed.pop().map(FlagValue::Number),
-            // One that was not given leaves the key out: an empty list says something else.
+            // A flag that was not given leaves the key out: an empty list would mean something
+            // else.
             Takes::Texts(_) => (!typed.is_empty()).then_some(FlagValue::Texts(typed)),
             Takes::Nothing => Some(FlagValue::True),
         };
@@ -207,7 +208,7 @@ impl Flags {
         self.with(key, FlagValue::Text(text.into()))
     }
 
-    /// Sets a key to a number, which may be none: that is then a mistake like any other.
+    /// Sets a key to a number. A text that is not a number is reported later, as in a file.
     #[must_use]
     pub fn number(self, key: &'static str, number: impl ToString) -> Self {
         self.with(key, FlagValue::Number(number.to_string()))
@@ -231,7 +232,7 @@ impl Flags {
         self
     }
 
-    /// The table of the file that would say the same.
+    /// Returns the table of a file with the same values.
     pub(super) fn table(&self) -> DeTable<'_> {
         let mut root = DeTable::new();
         put(&mut root, "server", DeValue::Table(self.under("server")));
@@ -249,7 +250,7 @@ impl Flags {
         root
     }
 
-    /// What was typed for the keys of one table.
+    /// Returns the values of the keys of one table.
     fn under(&self, table: &str) -> DeTable<'_> {
         let mut values = DeTable::new();
         for (key, typed) in &self.0 {
@@ -286,7 +287,7 @@ fn text_value(text: &str) -> DeValue<'_> {
     DeValue::String(Cow::Borrowed(text))
 }
 
-/// What is no number stays text, and is refused as such.
+/// Returns a number, or the text itself if it is none; the reader then rejects it.
 fn number_value(text: &str) -> DeValue<'_> {
     let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     match DeValue::parse(text) {
@@ -301,15 +302,15 @@ mod tests {
     use crate::Config;
 
     #[test]
-    fn each_flag_stands_for_a_key_and_tells_its_default() {
+    fn the_help_of_each_flag_names_the_default_of_its_key() {
         let known = Config::known_keys();
         for flag in FLAGS {
             let key = known.get(flag.key);
             let key = key.unwrap_or_else(|| panic!("--{}: no key {}", flag.name, flag.key));
-            let told = flag.help.split_once("[default: ");
-            if let Some((_, told)) = told {
+            let stated = flag.help.split_once("[default: ");
+            if let Some((_, stated)) = stated {
                 let default = key.default.unwrap_or_default().trim_matches('"');
-                assert_eq!(told, format!("{default}]"), "--{}", flag.name);
+                assert_eq!(stated, format!("{default}]"), "--{}", flag.name);
             }
         }
     }

@@ -1,4 +1,4 @@
-//! What must hold for any bytes whatever; called by fuzzers and by the tests.
+//! Properties of the parsers that hold for any bytes. Fuzzers and tests call them.
 
 use anteroom_room::time::Timestamp;
 use toml::de::{DeTable, DeValue};
@@ -11,10 +11,10 @@ use crate::{Config, RoomConfig};
 /// # Panics
 ///
 /// If a problem or a warning takes more than one line or shows a secret, or if a file is
-/// refused without a problem. Any other panic is a mistake too.
+/// rejected without a problem. Any other panic is a bug too.
 pub fn config(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
-    let told: Vec<String> = match Config::parse("fuzz.toml", &text) {
+    let messages: Vec<String> = match Config::parse("fuzz.toml", &text) {
         Ok(parsed) => {
             assert!(
                 !parsed.config.rooms.is_empty(),
@@ -23,12 +23,12 @@ pub fn config(data: &[u8]) {
             parsed.warnings.iter().map(ToString::to_string).collect()
         }
         Err(problems) => {
-            assert!(!problems.0.is_empty(), "refused without a problem");
+            assert!(!problems.0.is_empty(), "rejected without a problem");
             problems.0.iter().map(ToString::to_string).collect()
         }
     };
     let secrets = secrets(&text);
-    for line in &told {
+    for line in &messages {
         assert!(!line.contains(['\n', '\r']), "more than one line: {line:?}");
         for secret in &secrets {
             assert!(!line.contains(secret.as_str()), "shows a secret: {line:?}");
@@ -36,8 +36,8 @@ pub fn config(data: &[u8]) {
     }
 }
 
-/// Every ticket key, every password of a store and whoever is named by a header or cookie, if it
-/// could not stand in a message by chance.
+/// Returns the secrets of a file: ticket keys, store passwords, and clients that a header or cookie
+/// names. Only those that cannot occur in a message by chance.
 fn secrets(text: &str) -> Vec<String> {
     let Ok(document) = DeTable::parse(text) else {
         return Vec::new();
@@ -62,13 +62,13 @@ fn secrets(text: &str) -> Vec<String> {
         .chain(properties)
         .chain(addresses.filter_map(password_of))
         .chain(clients(document.get_ref()))
-        // Shorter ones occur in our own words.
+        // Shorter ones occur in our own messages.
         .filter(|secret| secret.len() >= 16 && text.matches(*secret).count() == 1)
         .map(str::to_owned)
         .collect()
 }
 
-/// Who has a limit of its own by what stands in a header or cookie.
+/// Returns the clients with a limit of their own that a header or cookie names.
 fn clients<'d>(document: &'d DeTable<'d>) -> Vec<&'d str> {
     let texts = |value: Option<&'d DeValue<'d>>| -> Vec<&'d str> {
         match value {
@@ -96,7 +96,7 @@ fn clients<'d>(document: &'d DeTable<'d>) -> Vec<&'d str> {
         .collect()
 }
 
-/// Where a password stands in an address, whatever else is wrong with it.
+/// Returns the password in an address, whatever else is wrong with the address.
 fn password_of(address: &str) -> Option<&str> {
     let (_, rest) = address.split_once("://")?;
     let (credentials, _) = rest.rsplit_once('@')?;
@@ -104,12 +104,12 @@ fn password_of(address: &str) -> Option<&str> {
     Some(password)
 }
 
-/// Reads `data` as the record of what operators said about a room, and as values that one sets.
+/// Reads `data` as the record of a room's overrides, and as values that an operator sets.
 ///
 /// # Panics
 ///
-/// If a record is another one when it is written and read again, if a mistake takes more than one
-/// line, or if values are taken and refused at once. Any other panic is a mistake too.
+/// If a record changes when it is written and read again, if a problem takes more than one
+/// line, or if values are both accepted and rejected. Any other panic is a bug too.
 pub fn overrides(data: &[u8]) {
     if let Ok(log) = Log::decode(data) {
         assert_eq!(Log::decode(&log.encode()), Ok(log), "another log");
@@ -135,20 +135,17 @@ pub fn overrides(data: &[u8]) {
         let line = problem.to_string();
         assert!(!line.contains(['\n', '\r']), "more than one line: {line:?}");
     }
-    let order = OperatorCommand::Set(overrides.values.clone());
-    let set = RoomOverrides::default().after(&order, &file, &Actor::default(), Timestamp(1));
+    let command = OperatorCommand::Set(overrides.values.clone());
+    let set = RoomOverrides::default().after(&command, &file, &Actor::default(), Timestamp(1));
     let is_right = changed.problems.is_empty() && !overrides.values.is_empty();
-    // Only the length of it all may be wrong besides.
+    // Besides, only the length of the record can be wrong.
     let is_long = overrides.encode().len() > 4_000;
-    assert!(set.is_ok() == is_right || is_long, "taken and refused");
+    assert!(set.is_ok() == is_right || is_long, "accepted and rejected");
     if let Ok(set) = set {
-        let command = order.command();
-        assert!(
-            !command.contains(['\n', '\r']),
-            "more than one line: {command:?}"
-        );
+        let text = command.command();
+        assert!(!text.contains(['\n', '\r']), "more than one line: {text:?}");
         assert_eq!(set.applied_to(&file).config, changed.config);
-        // What holds can be said again, and nothing changes.
+        // Values in effect can be set again, and nothing changes.
         let again = changed.config.values();
         let again = again
             .into_iter()
@@ -158,7 +155,7 @@ pub fn overrides(data: &[u8]) {
     }
 }
 
-/// A room with an opening, so that every key can be set alone.
+/// Returns a room with an opening time, so that every key can be set alone.
 fn room() -> RoomConfig {
     let text = "[[room]]\nname = \"shop\"\norigin = \"http://127.0.0.1:9\"\n\
                 total_active_users = 1\n\

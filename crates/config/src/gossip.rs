@@ -1,7 +1,6 @@
-//! `[gossip]`: how nodes tell each other what they have counted, for limits with
-//! `store = "gossip"`.
+//! `[gossip]`: the exchange of counts between nodes, for limits with `store = "gossip"`.
 //!
-//! Nothing is looked up or opened here.
+//! Nothing here resolves names or opens files.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -11,26 +10,26 @@ use anteroom_room::time::DurationMs;
 use crate::address::host::HostPort;
 
 use super::keys::{A_FILE, path_key, time_key};
-use super::kind::{Address, Duration, Place, Text};
+use super::kind::{Address, Duration, ServerAddress, Text};
 use super::problem::Finding;
 use super::reader::{Key, Table};
 
-/// `[gossip]`: how nodes tell each other what they have counted.
+/// `[gossip]`: the exchange of counts between nodes.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct GossipConfig {
-    /// Where this node listens, for UDP.
+    /// UDP address that this node listens on.
     pub listen: SocketAddr,
-    /// Where the others reach it, if that is another address.
+    /// Address at which other nodes reach this node, if it is another one.
     pub advertise: Option<SocketAddr>,
-    /// Some of the others; this node may be among them.
+    /// Some of the other nodes; this node may be among them.
     pub peers: Vec<HostPort>,
-    /// Where the secret stands that all nodes share.
+    /// File of the secret that all nodes share.
     pub secret_file: PathBuf,
-    /// How long news are collected before they are told.
+    /// Time for which counts are collected before they are sent.
     pub interval: DurationMs,
 }
 
-/// Most peers; a few are enough, for they know the others.
+/// Most peers; a few are enough, because each peer knows the others.
 const PEERS_MAX: usize = 64;
 
 const LISTEN: Key<Address> = Key {
@@ -43,19 +42,19 @@ const ADVERTISE: Key<Address> = Key {
     kind: Address,
     default: None,
 };
-const PEERS: Key<Place> = Key {
+const PEERS: Key<ServerAddress> = Key {
     name: "peers",
-    kind: Place {
+    kind: ServerAddress {
         allowed: "a node such as \"10.0.0.6:7946\" or \"anteroom.example:7946\"",
         usual_port: None,
     },
     default: Some("[]"),
 };
 const SECRET_FILE: Key<Text<PathBuf>> = path_key("secret_file", A_FILE, None);
-/// More often costs processors, more rarely costs how exact a limit is.
+/// Interval between messages. Shorter costs CPU, longer makes limits less exact.
 const INTERVAL: Key<Duration> = time_key("interval", 10, DurationMs::from_secs(10), "\"100ms\"");
 
-/// Reads the table; `None` after a mistake in it.
+/// Reads the table; `None` if it has a mistake.
 pub(super) fn read(mut table: Table<'_>) -> Option<GossipConfig> {
     let mistakes = table.notes.count();
     let listen = table.required(&LISTEN);
@@ -66,7 +65,7 @@ pub(super) fn read(mut table: Table<'_>) -> Option<GossipConfig> {
     if peers.len() > PEERS_MAX {
         let location = table.location(PEERS.name);
         let found = Finding::Value(format!("{} peers", peers.len()));
-        let allowed = format!("at most {PEERS_MAX}: a few are enough, for they know the others");
+        let allowed = format!("at most {PEERS_MAX}: a few are enough, each peer knows the others");
         table.notes.refuse(&location, found, allowed, None);
     }
     let nowhere = |address: &SocketAddr| address.ip().is_unspecified() || address.port() == 0;
@@ -76,7 +75,7 @@ pub(super) fn read(mut table: Table<'_>) -> Option<GossipConfig> {
     };
     if let Some(reached) = reached.filter(nowhere) {
         let location = table.location(key);
-        let found = Finding::Value(format!("\"{reached}\", which nobody can send to"));
+        let found = Finding::Value(format!("\"{reached}\", to which no node can send"));
         let allowed = "an address of this node and a port, in listen or else in advertise";
         table.notes.refuse(&location, found, allowed, None);
     }

@@ -1,4 +1,4 @@
-//! Which host or origin is meant, as people type them and as browsers send them?
+//! Parser of hosts and origins.
 //!
 //! Nothing is resolved here, and names that are not ASCII are not translated.
 
@@ -12,39 +12,39 @@ impl Host {
     ///
     /// # Errors
     ///
-    /// [`HostError`] when it can be no host.
+    /// [`HostError`] if the text is not a host.
     pub fn normalise(text: &str) -> Result<String, HostError> {
         normalise(text)
     }
 }
 
-/// Why a text is not an origin.
+/// Error of a text that is not an origin.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum OriginError {
-    /// It begins neither with `http://` nor with `https://`.
+    /// The text begins neither with `http://` nor with `https://`.
     #[error("origin begins neither with http:// nor with https://")]
     Scheme,
-    /// It holds a user name or password.
+    /// The text contains a user name or password.
     #[error("origin has user information")]
     UserInfo,
-    /// It goes on after the authority.
+    /// The text goes on after the authority.
     #[error("origin has a path")]
     Path,
-    /// Its port is 0.
+    /// The port is 0.
     #[error("origin has port 0")]
     PortZero,
-    /// Its host is none.
+    /// The host is not valid.
     #[error("origin has no valid host")]
     Host(#[source] HostError),
 }
 
 impl Origin {
-    /// Reads `http://host[:port]` or `https://host[:port]`; without a port it is 80 or 443.
+    /// Reads `http://host[:port]` or `https://host[:port]`; the default port is 80 or 443.
     ///
     /// # Errors
     ///
-    /// [`OriginError`] for everything that is more or less than that.
+    /// [`OriginError`] if the text is anything else.
     pub fn parse(text: &str) -> Result<Self, OriginError> {
         let (scheme, rest) = text.split_once("://").ok_or(OriginError::Scheme)?;
         let has_tls = scheme.eq_ignore_ascii_case("https");

@@ -1,6 +1,6 @@
-//! `[jwt]`: which signed tokens are good, for limits that tell clients apart by what those say.
+//! `[jwt]`: rules for signed tokens, for limits that distinguish clients by a token's claims.
 //!
-//! Nothing is opened here: what stands in the file of keys is judged by whoever reads it.
+//! Nothing is opened here. The caller reads and checks the file of keys.
 
 use std::path::PathBuf;
 
@@ -24,7 +24,7 @@ const TOKEN: Key<PlaceKind> = Key {
 };
 const ISSUER: Key<Text<String>> = text_key("issuer");
 const AUDIENCE: Key<Text<String>> = text_key("audience");
-// Beyond a few minutes a clock is not off but wrong.
+// A clock that is more than a few minutes off is wrong.
 const LEEWAY: Key<Duration> = time_key("leeway", 0, DurationMs::from_secs(300), "\"30s\"");
 
 const fn text_key(name: &'static str) -> Key<Text<String>> {
@@ -43,7 +43,7 @@ const fn text_key(name: &'static str) -> Key<Text<String>> {
     }
 }
 
-/// Where a token is.
+/// Value that says where a request carries its token.
 struct PlaceKind;
 
 impl Kind for PlaceKind {
@@ -67,7 +67,7 @@ impl Kind for PlaceKind {
     }
 }
 
-/// Reads the table; `None` after a mistake in it.
+/// Reads the table; `None` if it has a mistake.
 pub(super) fn read(mut table: Table<'_>) -> Option<JwtConfig> {
     let mistakes = table.notes.count();
     let path = table.required(&KEYS_FILE);

@@ -1,7 +1,6 @@
-//! `[kafka]`: the log over which limits with `store = "kafka"` are counted.
+//! `[kafka]`: the log through which limits with `store = "kafka"` are counted.
 //!
-//! Nothing is connected to: brokers are names, and which properties there are only the client
-//! library knows.
+//! Nothing here connects: brokers are names. Only the client library knows the valid properties.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,21 +9,21 @@ use toml::de::DeValue;
 
 use crate::address::host::HostPort;
 
-use super::kind::{InvalidValue, Kind, Place};
+use super::kind::{InvalidValue, Kind, ServerAddress};
 use super::notes::Located;
 use super::problem::{Finding, quoted};
 use super::reader::{Key, Table};
 
 use super::store::PREFIX;
 
-/// `[kafka]`: over which log limits may be counted.
+/// `[kafka]`: the log through which limits may be counted.
 #[derive(Clone, Eq, PartialEq)]
 pub struct KafkaConfig {
     /// Some of the brokers; at least one.
     pub brokers: Vec<HostPort>,
-    /// What the names of topics and groups begin with.
+    /// Prefix of the names of topics and groups.
     pub prefix: String,
-    /// Further properties of the client library, which may be secret.
+    /// Further properties of the client library; some are secret.
     pub properties: BTreeMap<String, String>,
 }
 
@@ -34,15 +33,15 @@ impl fmt::Debug for KafkaConfig {
     }
 }
 
-/// Most brokers, and most properties: there are some 150, and far fewer matter.
+/// Most brokers, and most properties: the library has some 150, of which few matter.
 const LISTED_MAX: usize = 64;
 const USUAL_PORT: u16 = 9_092;
-/// Longer than any password or list of mechanisms.
+/// Longest property, in bytes; longer than any password or list of mechanisms.
 const PROPERTY_BYTES_MAX: usize = 4_096;
 
-const BROKERS: Key<Place> = Key {
+const BROKERS: Key<ServerAddress> = Key {
     name: "brokers",
-    kind: Place {
+    kind: ServerAddress {
         allowed: "a broker such as \"127.0.0.1:9092\"",
         usual_port: Some(USUAL_PORT),
     },
@@ -54,7 +53,7 @@ const PROPERTIES: Key<Property> = Key {
     default: None,
 };
 
-/// A property and its value, which may be a password.
+/// Property and its value, which may be a password.
 struct Property;
 
 impl Kind for Property {
@@ -85,7 +84,7 @@ impl Kind for Property {
     }
 }
 
-/// Reads the table; `None` after a mistake in it.
+/// Reads the table; `None` if it has a mistake.
 pub(super) fn read(mut table: Table<'_>) -> Option<KafkaConfig> {
     let mistakes = table.notes.count();
     let brokers = table.list(&BROKERS);

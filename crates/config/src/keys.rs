@@ -1,4 +1,4 @@
-//! Keys of a kind that several tables have.
+//! Constructors of keys that several tables have.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use anteroom_room::time::DurationMs;
 use crate::kind::{Duration, InvalidValue, Text};
 use crate::reader::Key;
 
-/// The path of something that is there, or will be.
+/// Declares a key for the path of a file or folder.
 pub(crate) const fn path_key(
     name: &'static str,
     allowed: &'static str,
@@ -27,9 +27,9 @@ pub(crate) const fn path_key(
     }
 }
 
-/// What a path may be of.
+/// Text for a key that takes the path of a file.
 pub(crate) const A_FILE: &str = "the path of a file";
-/// A span of time from `min_ms` to `max`.
+/// Declares a key for a duration from `min_ms` to `max`.
 pub(crate) const fn time_key(
     name: &'static str,
     min_ms: u64,

@@ -1,8 +1,8 @@
-//! What may a key of the config file hold, besides what keys of any file may?
+//! Kinds of values that only the gateway's config file has.
 
 mod address;
 mod exponent;
-mod place;
+mod host;
 mod store;
 mod ticket_key;
 
@@ -12,6 +12,6 @@ pub(super) use crate::toml_file::kind::{
 };
 pub(super) use address::{Address, Network};
 pub(super) use exponent::Exponent;
-pub(super) use place::Place;
+pub(super) use host::ServerAddress;
 pub(super) use store::{Password, StoreAddress};
 pub(super) use ticket_key::TicketKey;

@@ -1,7 +1,7 @@
-//! In which languages can the waiting page be written?
+//! Languages of the waiting page.
 //!
-//! Only names: the texts are where the page is, and which one a browser would like is found out
-//! there too.
+//! Only their names and tags. The page's crate has the texts and negotiates the language with
+//! the browser.
 
 /// A language that the waiting page is translated into.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
@@ -45,8 +45,8 @@ pub enum Language {
     TraditionalChinese,
 }
 
-/// Every language by the names that a config may call it: our own tag, then that which
-/// configurations of hosted waiting rooms use.
+/// Languages by the names that a config may use: our own tag, then the tag that hosted waiting
+/// rooms use.
 pub(crate) const LANGUAGES: &[(&str, Language)] = &[
     ("ar", Language::Arabic),
     ("ar-EG", Language::Arabic),
@@ -87,7 +87,7 @@ pub(crate) const LANGUAGES: &[(&str, Language)] = &[
 ];
 
 impl Language {
-    /// All of them, in the order of their tags.
+    /// All languages, in the order of their tags.
     pub const ALL: [Self; 18] = [
         Self::Arabic,
         Self::German,
@@ -109,7 +109,7 @@ impl Language {
         Self::TraditionalChinese,
     ];
 
-    /// The tag by which browsers know it (BCP 47).
+    /// Returns the tag by which browsers know the language (BCP 47).
     #[must_use]
     pub fn tag(self) -> &'static str {
         let mut named = LANGUAGES.iter().filter(|(_, language)| *language == self);
@@ -122,7 +122,7 @@ impl Language {
         matches!(self, Self::Arabic | Self::Hebrew)
     }
 
-    /// The language of exactly this tag, whatever its case.
+    /// Returns the language with exactly this tag, in any case.
     #[must_use]
     pub fn of_tag(tag: &str) -> Option<Self> {
         let mut tags = LANGUAGES.iter();
@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_language_has_a_tag_that_leads_back_to_it() {
+    fn every_language_is_found_by_its_tag() {
         for language in Language::ALL {
             assert_eq!(Language::of_tag(language.tag()), Some(language));
         }

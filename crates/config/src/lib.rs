@@ -1,6 +1,5 @@
-//! What does the operator want? The config file, read in two steps: what was typed, then what it
-//! means; and in [`overrides`] what is said while a room runs. Every mistake is reported, not only
-//! the first.
+//! Configuration of Anteroom: reads the config file or flags into checked values, and keeps the
+//! [`overrides`] that operators set while a room runs. Reports every mistake, not only the first.
 //!
 //! Nothing is opened, resolved or compiled here: paths stay as they were typed, hosts are names,
 //! and bypass rules are text.
@@ -39,7 +38,6 @@ mod room;
 mod server;
 mod shared_store;
 mod store;
-pub mod terminal;
 pub mod time_text;
 pub mod toml_file;
 pub mod words;
@@ -84,52 +82,52 @@ use source::Source;
 
 /// Most rooms of a file. A room costs memory on every node and a loop of its own.
 const ROOMS_MAX: usize = 1_000;
-/// Most limits of a file: each is looked at for every request.
+/// Most limits of a file: every request is checked against each.
 const LIMITS_MAX: usize = 200;
 
-/// A configuration and what is odd about it.
+/// Configuration, with warnings about it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Parsed {
-    /// What holds from now on.
+    /// The configuration.
     pub config: Config,
-    /// Allowed, but probably not meant; in the order of the file.
+    /// Settings that are allowed but probably not meant, in the order of the file.
     pub warnings: Vec<Problem>,
 }
 
-/// A text that is no configuration.
+/// Error of a text that is not a valid configuration.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Refused {
-    /// Every mistake that the text holds.
+    /// Every mistake in the text.
     pub problems: Problems,
-    /// What could be read in spite of them, for whoever looks into the files that it names, so that
-    /// their mistakes are told in the same run; never to be started. Rooms that lack something
-    /// required are absent, and so is what somebody has judged already: bypass rules and templates
-    /// in the text. `None` if the text is no TOML.
+    /// The part that could be read in spite of the mistakes. Never start it: it is for a caller
+    /// that checks the files it names, to report their mistakes in the same run. It lacks rooms
+    /// without a required key, and what has been checked already: bypass rules and inline
+    /// templates. `None` if the text is not TOML.
     pub readable: Option<Box<Config>>,
 }
 
 impl Config {
-    /// Reads a config file. `source_name` is what messages call it.
+    /// Reads a config file. Messages call it `source_name`.
     ///
     /// # Errors
     ///
-    /// [`Problems`] with every mistake that the text holds; only the first one if it is no TOML
-    /// at all, because nothing behind that can be trusted.
+    /// [`Problems`] with every mistake of the text; only the first one if it is not TOML, because
+    /// the rest cannot be read then.
     pub fn parse(source_name: &str, text: &str) -> Result<Parsed, Problems> {
         Self::parse_with(source_name, text, Checks::default())
     }
 
-    /// The same, with somebody who knows bypass rules and templates.
+    /// Reads a config file like [`parse`](Self::parse), and checks bypass rules and templates.
     ///
     /// # Errors
     ///
-    /// As [`Config::parse`], mistakes in those included.
+    /// Like [`Config::parse`], with the mistakes that `checks` finds.
     pub fn parse_with(source_name: &str, text: &str, checks: Checks) -> Result<Parsed, Problems> {
         let parsed = Self::parse_partly(source_name, text, checks);
         parsed.map_err(|refused| refused.problems)
     }
 
-    /// The same, with what can be read of a text that holds mistakes.
+    /// Reads a config file like [`parse_with`](Self::parse_with). The error has what could be read.
     ///
     /// # Errors
     ///
@@ -156,25 +154,25 @@ impl Config {
         Self::single_room_with(flags, Checks::default())
     }
 
-    /// The same, with somebody who knows bypass rules and templates.
+    /// Reads flags like [`single_room`](Self::single_room), and checks bypass rules and templates.
     ///
     /// # Errors
     ///
-    /// As [`Config::single_room`], mistakes in those included.
+    /// Like [`Config::single_room`], with the mistakes that `checks` finds.
     pub fn single_room_with(flags: &Flags, checks: Checks) -> Result<Parsed, Problems> {
         let read = read(Notes::new(None), &flags.table(), checks);
         read.map_err(|refused| refused.problems)
     }
 
-    /// Every key of the file by its path, such as `room.cookie_attributes.secure`: for whatever
-    /// documents them.
+    /// Returns every key of the file by its path, such as `room.cookie_attributes.secure`, for
+    /// documentation.
     ///
     /// # Panics
     ///
-    /// Never: the text that it reads is constant.
+    /// Never: the text that it reads is a constant.
     #[must_use]
     pub fn known_keys() -> BTreeMap<String, KnownKey> {
-        // Elements of lists only have keys where there is one.
+        // Keys of list elements are only known if the list has an element.
         let document = DeTable::parse(
             "server = { more_certificates = [{}] }\nroom = [{ additional_routes = [{}] }]\n\
              limit = [{ routes = [{}], overrides = [{}] }]\njwt = {}\nmemcached = {}\nkafka = {}\n\
@@ -226,21 +224,21 @@ fn read(mut notes: Notes, document: &DeTable<'_>, checks: Checks) -> Result<Pars
             warnings: notes.warnings,
         });
     }
-    config.rooms.iter_mut().for_each(forget_judged);
+    config.rooms.iter_mut().for_each(drop_checked);
     Err(Refused {
         problems: Problems(notes.problems),
         readable: Some(Box::new(config)),
     })
 }
 
-/// Takes out what was judged while it was read.
-fn forget_judged(room: &mut RoomConfig) {
+/// Removes what was checked while it was read.
+fn drop_checked(room: &mut RoomConfig) {
     room.bypass.clear();
     let is_text = |template: &mut _| matches!(template, PageTemplate::Html(_));
     room.page.template.take_if(is_text);
 }
 
-/// The tables of a file, as far as they could be read.
+/// Tables of a file, as far as they could be read.
 struct FileRead {
     server: ServerConfig,
     store: Option<StoreConfig>,
@@ -301,7 +299,7 @@ fn read_limits(root: &mut Table<'_>) -> Vec<LimitRead> {
         .collect()
 }
 
-/// Says if there are more than `most`, and leaves out what is beyond.
+/// Returns at most `most` elements, and reports if there are more.
 fn refuse_beyond<'n>(
     root: &mut Table<'n>,
     mut elements: Vec<Element<'n>>,

@@ -1,4 +1,4 @@
-//! `[[limit]]`: how many calls a client may make, as far as one limit can be judged alone.
+//! `[[limit]]`: one rate limit, as far as it can be checked without the rest of the file.
 
 use std::num::NonZeroU32;
 
@@ -43,7 +43,7 @@ const NAME: Key<Text<LimitName>> = Key {
 };
 const COST: Key<Whole<u32>> = whole("cost", 1, 1_000_000, Some("1"));
 
-/// What becomes of a call that is over its limit, in one word.
+/// Action on a request that is over its limit, without its settings.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum OnLimitKind {
     Reject,
@@ -52,7 +52,7 @@ enum OnLimitKind {
 }
 
 impl OnLimitKind {
-    /// As it is typed.
+    /// Returns the word of the config file.
     const fn word(self) -> &'static str {
         match self {
             Self::Reject => "reject",
@@ -71,7 +71,7 @@ const ON_LIMIT: Key<Choice<OnLimitKind>> = Key {
     ]),
     default: Some("\"reject\""),
 };
-// Browsers and proxies give up after a minute, and a call that is held keeps its connection.
+// Browsers and proxies give up after a minute, and a delayed request keeps its connection.
 const DELAY_MAX: Key<Duration> = time_key("delay_max", 10, DurationMs::from_secs(60), "\"5s\"");
 const SHADOW: Key<Switch> = switch("shadow");
 const COUNT_POLLING: Key<Switch> = switch("count_polling");
@@ -84,7 +84,7 @@ const fn switch(name: &'static str) -> Key<Switch> {
     }
 }
 
-/// Which headers an answer has: those of the IETF, those of old.
+/// Headers of a response: those of the IETF, and the older `X-RateLimit-*`.
 const HEADERS: Key<Choice<(bool, bool)>> = Key {
     name: "headers",
     kind: Choice(&[
@@ -104,19 +104,19 @@ const LEGACY_RESET: Key<Choice<LegacyReset>> = Key {
     default: Some("\"seconds\""),
 };
 
-/// A limit as far as it could be read; the parts outlive mistakes elsewhere in the limit, so that
-/// clashes between limits are found in the same run.
+/// A limit as far as it could be read. Parts without mistakes are there even if others have some,
+/// so that clashes between limits are found in the same run.
 pub(super) struct LimitRead {
     pub(super) name: Option<Located<LimitName>>,
-    /// What it covers; none: every request.
+    /// Routes that it covers; empty = every request.
     pub(super) routes: Vec<LimitRoute>,
-    /// What means nothing without a room, and what then happens.
+    /// Keys that have no effect without a room, and the warnings about them.
     pub(super) of_rooms: Vec<(Location, &'static str)>,
-    /// Where it says that a server of all nodes counts.
+    /// Location of the store's name, if a server counts for all nodes.
     pub(super) of_valkey: Option<Location>,
-    /// Tables that it needs, and where it says so.
+    /// Tables that it needs, and the locations of the keys that need them.
     pub(super) needs: Vec<(Need, Location)>,
-    /// `None` after a mistake in a key that decides about calls.
+    /// `None` after a mistake in a key that affects decisions.
     pub(super) config: Option<LimitConfig>,
 }
 
@@ -198,11 +198,11 @@ fn read_on_limit(table: &mut Table<'_>, settings: &Settings) -> OnLimit {
                 Some("add on_limit = \"delay\"".to_owned()),
             )
         };
-        let allowed = format!("\"delay\" with algorithm {name:?}, for it holds calls");
+        let allowed = format!("\"delay\" with algorithm {name:?}, which delays requests");
         table.notes.refuse(&location, finding, allowed, hint);
     } else if is_right && kind != OnLimitKind::Delay && table.has(DELAY_MAX.name) {
         let location = table.location(DELAY_MAX.name);
-        let finding = Finding::Remark("has no effect, for no call is held".to_owned());
+        let finding = Finding::Remark("has no effect: requests are not delayed".to_owned());
         let allowed = "only with on_limit \"delay\"";
         table.notes.refuse(&location, finding, allowed, None);
     }
@@ -230,18 +230,18 @@ fn read_headers(table: &mut Table<'_>) -> LimitHeaders {
     }
 }
 
-/// Says what is allowed and certainly not what anybody wants.
+/// Warns about settings that are allowed but certainly not meant.
 fn warn(table: &mut Table<'_>, policy: &Policy, cost: NonZeroU32, on_limit: OnLimit, shadow: bool) {
-    if !shadow && policy::lets_nothing_through(policy, cost.get()) {
+    if !shadow && policy::rejects_everything(policy, cost.get()) {
         let (key, remark) = if policy.rate().calls() == 0 {
             (
                 LIMIT.name,
-                "no call at all is let through; to try that out, shadow = true",
+                "every request is rejected; set shadow = true to try it out",
             )
         } else {
             (
                 COST.name,
-                "one call counts more than is ever free, so none is let through",
+                "every request is rejected: its cost is higher than the capacity",
             )
         };
         let location = table.location(key);
@@ -261,13 +261,13 @@ fn of_rooms(
     if key.is_some_and(|key| key.parts.contains(&KeyPart::Ticket)) {
         of_rooms.push((
             table.location(KEY.name),
-            "no room covers anything of this limit, so there is never a ticket",
+            "no room covers a route of this limit, so no request has a ticket",
         ));
     }
     if on_limit == OnLimit::Wait {
         of_rooms.push((
             table.location(ON_LIMIT.name),
-            "no room covers anything of this limit, so nobody can wait and all are rejected",
+            "no room covers a route of this limit, so requests are rejected instead of queued",
         ));
     }
     of_rooms

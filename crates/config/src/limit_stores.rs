@@ -1,5 +1,5 @@
-//! The stores in which limits are counted, and the tables of those that are beside the store of
-//! rooms: `[memcached]`, `[kafka]`, `[gossip]`.
+//! Stores in which limits are counted, and the tables of those besides the store of rooms:
+//! `[memcached]`, `[kafka]`, `[gossip]`.
 
 use crate::gossip::{self, GossipConfig};
 use crate::kafka::{self, KafkaConfig};
@@ -9,23 +9,23 @@ use crate::notes::Location;
 use crate::problem::Finding;
 use crate::reader::Table;
 
-/// Declares the stores in which limits are counted, one row each: what is typed for it in `store`.
+/// Declares the stores in which limits are counted, one row each, with the word of the config.
 macro_rules! limit_stores {
     ($($(#[$doc:meta])* $store:ident = $word:literal,)*) => {
-        /// Where the calls of a limit are counted.
+        /// Store in which the requests of a limit are counted.
         #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
         pub enum LimitStore {
             $($(#[$doc])* $store,)*
         }
 
         impl LimitStore {
-            /// All of them.
+            /// All stores.
             pub const ALL: &[Self] = &[$(Self::$store),*];
 
-            /// What may be typed, and what it means.
+            /// Words of the config file, and what they mean.
             pub(crate) const CHOICES: &[(&'static str, Self)] = &[$(($word, Self::$store)),*];
 
-            /// As it is typed.
+            /// Returns the word of the config file.
             #[must_use]
             pub const fn word(self) -> &'static str {
                 match self {
@@ -37,19 +37,20 @@ macro_rules! limit_stores {
 }
 
 limit_stores! {
-    /// In the memory of each node.
+    /// Counts in the memory of each node.
     Local = "local",
-    /// At the server of all nodes, which is asked about each call.
+    /// Counts at the server of all nodes, with a round trip for each request.
     Valkey = "valkey",
-    /// At each node, from batches that the store lends: that of all nodes, or the node's own data
-    /// folder.
+    /// Counts at each node, from batches that the store leases: the store of all nodes, or the
+    /// node's own data folder.
     Leases = "leases",
-    /// At the servers of `[memcached]`, which are asked about each call.
+    /// Counts at the servers of `[memcached]`, with a round trip for each request.
     Memcached = "memcached",
-    /// At each node, from what it counts and what others tell over the log of `[kafka]`.
+    /// Counts at each node, from its own counts and those that other nodes send through the log
+    /// of `[kafka]`.
     Kafka = "kafka",
-    /// At each node, which tells all others. The last row, for stores open in this order, and this
-    /// one is told to other nodes.
+    /// Counts at each node, which sends its counts to all others. The last row, because stores
+    /// open in this order and this one is announced to other nodes.
     Gossip = "gossip",
 }
 
@@ -65,26 +66,26 @@ const KAFKA: Need = Need {
 };
 const GOSSIP: Need = Need {
     table: "gossip",
-    finding: "there is no [gossip], so nodes cannot talk",
+    finding: "there is no [gossip], so nodes cannot exchange counts",
     allowed: "\"gossip\" only beside a table [gossip] with listen and secret_file",
 };
 
-/// Stores in which limits may be counted, beside that of rooms.
+/// Stores in which limits may be counted, besides the store of rooms.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct LimitStores {
     /// The servers of memcached.
     pub memcached: Option<MemcachedConfig>,
-    /// The log over which nodes tell each other what they have counted.
+    /// The log through which nodes exchange their counts.
     pub kafka: Option<KafkaConfig>,
-    /// How nodes tell each other what they have counted.
+    /// The direct exchange of counts between nodes.
     pub gossip: Option<GossipConfig>,
 }
 
 impl LimitStores {
-    /// The names of the tables that are others in `next`.
+    /// Returns the names of the tables that differ in `next`.
     #[must_use]
     pub fn changed(&self, next: &Self) -> Vec<&'static str> {
-        // Taken apart, so that a new field cannot be forgotten here.
+        // Destructured, so that a new field cannot be forgotten here.
         let Self {
             memcached,
             kafka,
@@ -100,19 +101,19 @@ impl LimitStores {
     }
 }
 
-/// The table that a limit with this store needs.
+/// Returns the table that a limit with this store needs.
 pub(crate) const fn needed_by(store: LimitStore) -> Option<Need> {
     match store {
         LimitStore::Memcached => Some(MEMCACHED),
         LimitStore::Kafka => Some(KAFKA),
         LimitStore::Gossip => Some(GOSSIP),
-        // Whether `[store]` is of the right kind is looked at with all limits.
+        // The kind of `[store]` is checked with all limits.
         LimitStore::Local | LimitStore::Valkey | LimitStore::Leases => None,
     }
 }
 
-/// Reads all tables. `needs` are those that limits need, and where they say so; `lacks_kafka` says
-/// that this program was built without Kafka.
+/// Reads all tables. `needs` are the tables that limits need, with locations; `lacks_kafka` is set
+/// if this program was built without Kafka.
 pub(crate) fn read(
     root: &mut Table<'_>,
     needs: &[&(Need, Location)],
@@ -123,7 +124,7 @@ pub(crate) fn read(
     if root.has(KAFKA.table) && lacks_kafka {
         let location = root.location(KAFKA.table);
         let finding = Finding::Remark("this program was built without Kafka".to_owned());
-        let allowed = "only in one that was built with the cargo feature \"kafka\"";
+        let allowed = "only in a program that was built with the cargo feature \"kafka\"";
         root.notes.refuse(&location, finding, allowed, None);
     }
     LimitStores {

@@ -1,8 +1,8 @@
-//! What may be changed while the gateway runs? The keys of a room that decide who goes in and how
-//! those who wait are answered, read by the same code as the file.
+//! Settings that operators may change while the gateway runs: the keys of a room that decide about
+//! admission and about responses to waiting visitors. The code that reads the file reads them.
 //!
-//! Where a room is, what it guards and what its cookie is called stay the file's: to change those
-//! is to make another room of it. Who changes what, and where that is kept, is not known here.
+//! A room's routes, origins and cookie come from the file only: to change them makes another room.
+//! Storage of changes and access to them are not decided here.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -22,20 +22,20 @@ use super::source::Source;
 /// Values of a room's keys by name, as they were typed.
 pub type LiveValues = BTreeMap<String, Value>;
 
-/// What stands for no value where the file has one.
+/// Word for no value, where the file sets one.
 const NONE: &str = "none";
 
 /// A room's configuration with some values changed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Changed {
-    /// The configuration; what could not be changed is as it was.
+    /// The configuration; a value that could not be changed is as before.
     pub config: RoomConfig,
-    /// Everything that is wrong with the values.
+    /// Every mistake in the values.
     pub problems: Vec<Problem>,
 }
 
 impl RoomConfig {
-    /// The same room with other values for keys that may be changed while it runs.
+    /// Returns the room with other values for keys that may be changed while it runs.
     #[must_use]
     pub fn with_values(&self, values: &LiveValues) -> Changed {
         let mut config = self.clone();
@@ -55,8 +55,8 @@ impl RoomConfig {
         Changed { config, problems }
     }
 
-    /// The values of all keys that may be changed while the room runs; `null` where a key that may
-    /// be left out has none.
+    /// Returns the values of all keys that may be changed while the room runs; `null` for an
+    /// optional key without a value.
     #[must_use]
     pub fn values(&self) -> BTreeMap<&'static str, Value> {
         let rows = keys::live();
@@ -68,8 +68,7 @@ fn is_none(value: &Value) -> bool {
     value.is_null() || value.as_str() == Some(NONE)
 }
 
-/// Lets `read` read values that somebody typed into no file, as if they stood in one. Problems
-/// have no line.
+/// Runs `read` on values that are in no file, as if they stood in one. Problems have no line.
 pub(crate) fn read_typed<'v, T>(
     owner: Owner,
     values: impl Iterator<Item = (&'v String, &'v Value)>,
@@ -90,7 +89,7 @@ pub(crate) fn read_typed<'v, T>(
     (read, notes.problems.into_iter().map(unplaced).collect())
 }
 
-/// A value that was typed, and what stands for it in a table of TOML.
+/// A typed value, and its form in a TOML table.
 struct LiveEntry<'v> {
     key: &'v str,
     value: &'v Value,
@@ -122,7 +121,7 @@ impl<'v> LiveEntry<'v> {
     }
 }
 
-/// A list of texts; anything else in it is left to be refused.
+/// Returns a list of texts; other values become something that the reader rejects.
 fn texts(values: &[Value]) -> DeArray<'_> {
     let texts = values.iter().map(|value| {
         let text = value.as_str().map(Cow::Borrowed);
@@ -131,7 +130,7 @@ fn texts(values: &[Value]) -> DeArray<'_> {
     texts.collect()
 }
 
-/// A problem as somebody reads it who typed no file.
+/// Rewords a problem for a reader who typed no file.
 fn reworded(mut problem: Problem) -> Problem {
     if let Some(bare) = problem.allowed.strip_suffix(" in quotes") {
         problem.allowed = bare.to_owned();
@@ -147,7 +146,7 @@ fn reworded(mut problem: Problem) -> Problem {
     problem
 }
 
-/// Whether the table of a room has such a key.
+/// Whether a room has such a key in the file.
 fn is_in_file(key: &str) -> bool {
     let mut known = Config::known_keys().into_keys();
     known.any(|path| {
@@ -156,7 +155,7 @@ fn is_in_file(key: &str) -> bool {
     })
 }
 
-/// Checks the name of a key that is to be set back to what the file says.
+/// Checks the name of a key that is to be reset to the file's value.
 ///
 /// # Errors
 ///

@@ -1,38 +1,38 @@
-//! `[memcached]`: where limits with `store = "memcached"` are counted.
+//! `[memcached]`: the servers that count limits with `store = "memcached"`.
 //!
-//! Nothing is connected to: servers are names.
+//! Nothing here connects: servers are names.
 
 use crate::address::host::HostPort;
 
-use super::kind::{Kind as _, Place};
+use super::kind::{Kind as _, ServerAddress};
 use super::notes::Located;
 use super::problem::Finding;
 use super::reader::{Key, Table};
 use super::store::PREFIX;
 
-/// `[memcached]`: where limits may be counted.
+/// `[memcached]`: servers that may count limits.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct MemcachedConfig {
-    /// Among which clients are divided; at least one.
+    /// Servers, among which clients are divided; at least one.
     pub servers: Vec<HostPort>,
-    /// What the names of all values begin with.
+    /// Prefix of the names of all values.
     pub prefix: String,
 }
 
-/// Most servers; far more than it takes to count calls, which is little to keep.
+/// Most servers; counters are small, so far fewer are enough.
 const SERVERS_MAX: usize = 64;
 const USUAL_PORT: u16 = 11_211;
 
-const SERVERS: Key<Place> = Key {
+const SERVERS: Key<ServerAddress> = Key {
     name: "servers",
-    kind: Place {
+    kind: ServerAddress {
         allowed: "a server such as \"127.0.0.1:11211\"",
         usual_port: Some(USUAL_PORT),
     },
     default: None,
 };
 
-/// Reads the table; `None` after a mistake in it.
+/// Reads the table; `None` if it has a mistake.
 pub(super) fn read(mut table: Table<'_>) -> Option<MemcachedConfig> {
     let mistakes = table.notes.count();
     let is_left_out = !table.has(SERVERS.name);

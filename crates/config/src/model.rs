@@ -1,4 +1,4 @@
-//! The meaning of a config file: checked values only.
+//! Meaning of a config file: checked values only.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -25,20 +25,20 @@ pub use rate_limit_service::{
 };
 pub use server::{OriginLimits, ServerConfig, SizeLimits, Timeouts, TlsConfig};
 
-/// A whole configuration, checked.
+/// A whole, checked configuration.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
-    /// The process.
+    /// Settings of the process.
     pub server: ServerConfig,
-    /// Where what nodes share is kept.
+    /// Store that nodes share.
     pub store: StoreConfig,
     /// The rooms, in the order of the file.
     pub rooms: Vec<RoomConfig>,
-    /// The limits of calls, in the order of the file.
+    /// The rate limits, in the order of the file.
     pub limits: Vec<LimitConfig>,
-    /// The signed tokens by which limits may tell clients apart.
+    /// Rules for signed tokens, by which limits may distinguish clients.
     pub jwt: Option<JwtConfig>,
-    /// Where limits may be counted, beside the store of rooms.
+    /// Stores in which limits may be counted, besides the store of rooms.
     pub limit_stores: LimitStores,
     /// Envoy's rate limit service, if it runs here.
     pub rate_limit_service: Option<RateLimitServiceConfig>,
@@ -49,19 +49,19 @@ pub struct Config {
 pub struct RoomName(pub(super) String);
 
 impl RoomName {
-    /// A name, if `text` is one.
+    /// Returns a name, if `text` is one.
     #[must_use]
     pub fn new(text: &str) -> Option<Self> {
         ((1..=64).contains(&text.len()) && Self::is_name(text)).then(|| Self(text.to_owned()))
     }
 
-    /// Whether `text` holds only what names are made of.
+    /// Whether `text` has only characters of names.
     pub(super) fn is_name(text: &str) -> bool {
         text.bytes()
             .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
     }
 
-    /// The name as text.
+    /// Returns the name as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -81,33 +81,33 @@ pub struct RoomConfig {
     pub name: RoomName,
     /// Host and path of the room, then `additional_routes`.
     pub routes: Vec<Route>,
-    /// Where admitted requests go.
+    /// Origins of admitted requests.
     pub origins: RoomOrigins,
-    /// Who goes in and who waits.
+    /// Rules of admission and of the queue.
     pub rules: Rules,
-    /// Switched off: everything passes, untouched.
+    /// Whether the room is switched off and everything passes untouched.
     pub suspended: bool,
-    /// Answer a request whose `Accept` is exactly `application/json` with JSON.
+    /// Whether a request whose `Accept` is exactly `application/json` gets a JSON response.
     pub json_response_enabled: bool,
-    /// What those see who wait.
+    /// Page for waiting visitors.
     pub page: PageConfig,
     /// Status of a waiting page: 200, 202, 429 or 503.
     pub queueing_status_code: u16,
     /// Status of a waiting response to a request that is no navigation: 429 or 503.
     pub non_navigation_status_code: u16,
-    /// From how many networks a ticket may be used at a node within ten minutes, 2 to 16; `None` =
-    /// from any number.
+    /// Most networks from which a ticket may be used at one node within ten minutes, 2 to 16;
+    /// `None` = any number.
     pub max_addresses_per_ticket: Option<u32>,
     /// The ticket's cookie.
     pub cookie: CookieSettings,
-    /// Which commands in the origin's answers are obeyed.
+    /// Commands that are accepted from the origin's responses.
     pub origin_commands: OriginCommands,
-    /// Requests that pass untouched.
+    /// Rules for requests that pass untouched.
     pub bypass: Vec<BypassRule>,
 }
 
 impl RoomConfig {
-    /// A room of which nothing has been read yet: its reader sets every field, or drops it.
+    /// Returns a room with no values read; its reader sets every field, or drops it.
     pub(super) fn unread() -> Self {
         Self {
             name: RoomName(String::new()),
@@ -136,40 +136,40 @@ impl RoomConfig {
     }
 }
 
-/// What those see who wait.
+/// Page for waiting visitors.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct PageConfig {
-    /// The language for browsers that like none of ours.
+    /// Language for browsers that accept none of ours.
     pub language: Language,
     /// The operator's own page; `None` = the built-in one.
     pub template: Option<PageTemplate>,
 }
 
-/// A page that the operator wrote, as a Mustache template.
+/// Page that the operator wrote, as a Mustache template.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum PageTemplate {
     /// The template itself.
     Html(String),
     /// The file that holds it, as it was typed.
     File {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
         /// Line in the config file, for messages; 0 = not from a file.
         line: usize,
     },
 }
 
-/// What a room covers.
+/// Host and path that a room covers.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Route {
-    /// Which host.
+    /// Host.
     pub host: Host,
     /// Path prefix, normalised, starts with `/`; covers whole segments.
     pub path: String,
 }
 
 impl Route {
-    /// Whether there are requests that both cover.
+    /// Whether some request is covered by both routes.
     #[must_use]
     pub fn meets(&self, other: &Self) -> bool {
         let is_on_one_host =
@@ -179,25 +179,25 @@ impl Route {
     }
 }
 
-/// By whole segments; both are normalised.
+/// Whether `path` is `top` or below it, by whole segments; both are normalised.
 fn is_at_or_below(path: &str, top: &str) -> bool {
     let rest = path.strip_prefix(top.trim_end_matches('/'));
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// Which host a route covers.
+/// Host that a route covers.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub enum Host {
     /// Any host (`host` was left out).
     Any,
-    /// This one: lower case, no port, no trailing dot.
+    /// One host: lower case, no port, no trailing dot.
     Name(String),
 }
 
 /// The ticket's cookie.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct CookieSettings {
-    /// What follows `__anteroom_`; `None` = 8 hex digits of the room's name.
+    /// Suffix after `__anteroom_`; `None` = 8 hex digits of the room's name.
     pub suffix: Option<String>,
     /// `SameSite`.
     pub same_site: SameSite,
@@ -222,23 +222,23 @@ pub enum SameSite {
 /// `cookie_attributes.secure`.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Secure {
-    /// When the visitor came by HTTPS (told by a trusted proxy).
+    /// Sent if the visitor came by HTTPS (a trusted proxy reports it).
     #[default]
     Auto,
-    /// Always.
+    /// Sent with every cookie.
     Always,
-    /// Never.
+    /// Sent with no cookie.
     Never,
 }
 
-/// Which commands in the origin's answers are obeyed.
+/// Commands that are accepted from the origin's responses.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct OriginCommands {
     /// `Anteroom-Command: revoke` ends the visitor's session.
     pub revoke: bool,
 }
 
-/// One expression that lets requests pass untouched.
+/// Expression for requests that pass untouched.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct BypassRule {
     /// CEL, over the variables that the gateway documents.

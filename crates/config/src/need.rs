@@ -1,4 +1,4 @@
-//! A table without which some limits mean nothing, such as that of the servers that count them.
+//! Table that some limits need, such as that of the servers that count them.
 
 use crate::notes::Location;
 use crate::problem::Finding;
@@ -7,17 +7,17 @@ use crate::reader::Table;
 /// A table that some limits need.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Need {
-    /// Its name.
+    /// Name of the table.
     pub(crate) table: &'static str,
-    /// What is wrong without it.
+    /// Finding if the table is missing.
     pub(crate) finding: &'static str,
-    /// What is allowed without it.
+    /// Text of what is allowed if the table is missing.
     pub(crate) allowed: &'static str,
 }
 
 impl Need {
-    /// Reads the table, which may be left out unless a limit needs it. `needs` are the tables that
-    /// limits need, and where they say so.
+    /// Reads the table. It is optional unless a limit needs it. `needs` are the tables that limits
+    /// need, with locations.
     pub(crate) fn read<T>(
         self,
         root: &mut Table<'_>,

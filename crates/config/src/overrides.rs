@@ -1,13 +1,12 @@
-//! What did operators say about a room while it runs? A small record beside the room's ledger:
-//! values that win over the file, a pause, a message; and with it the newest change, so that
-//! nothing changes without a trace.
+//! Overrides of a room: a small record beside its ledger, with values that win over the file, a
+//! pause, a message, and the newest change, so that no change goes without a trace.
 //!
-//! JSON, for an operator may have to look at it. Where it is kept and who reads it when is not
-//! known here, and neither is what the room makes of it.
+//! It is JSON, because operators may have to read it. Where it is stored, when nodes read it and
+//! what the room makes of it are not decided here.
 
-mod held;
+mod command;
 mod log;
-mod order;
+mod pending_stops;
 mod shown;
 
 use anteroom_room::time::Timestamp;
@@ -17,27 +16,27 @@ use serde_json::Value;
 
 use crate::{Changed, LiveValues, RoomConfig};
 
-pub use held::{DecidedAt, HeldStop, HeldStops, Stop, Subject};
+pub use command::OperatorCommand;
 pub use log::Log;
-pub use order::OperatorCommand;
+pub use pending_stops::{DecidedAt, HeldStop, HeldStops, Stop, Subject};
 pub use shown::{Shown, ShownHeld, ShownPause, ShownValue};
 
-/// What operators said about one room.
+/// Overrides that operators set for one room.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RoomOverrides {
-    /// How often something was said.
+    /// Number of changes so far.
     pub version: u64,
     /// Values that win over the file.
     #[serde(default)]
     pub values: LiveValues,
-    /// Nobody new goes in.
+    /// Pause, in which no new visitor is admitted.
     #[serde(default)]
     pub pause: Option<Pause>,
-    /// What stands on the page and in JSON; a pause has its own.
+    /// Message on the page and in JSON; a pause has its own.
     #[serde(default)]
     pub message: Option<String>,
-    /// When somebody last gave a command about what a node may hold by itself.
+    /// Times of the newest commands about each subject that a node may keep on its own.
     #[serde(default, skip_serializing_if = "DecidedAt::is_never")]
     pub decided_at: DecidedAt,
     /// The newest change.
@@ -49,22 +48,22 @@ pub struct RoomOverrides {
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Pause {
-    /// Why, in the operator's words.
+    /// Reason, in the operator's words.
     pub message: Option<String>,
-    /// Since when, in Unix milliseconds by the wall clock.
+    /// Start, in Unix milliseconds by the wall clock.
     pub since: u64,
 }
 
-/// Who changes something.
+/// Operator who makes a change.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Actor {
-    /// Name of the token that was shown.
+    /// Name of the token that authorised the change.
     pub token: String,
-    /// Who they say they are: the Unix user of a command.
+    /// Name that the operator gives: the Unix user of a command.
     #[serde(default)]
     pub user: Option<String>,
-    /// Where they connected from.
+    /// Address from which the operator connected.
     pub address: String,
 }
 
@@ -72,22 +71,22 @@ pub struct Actor {
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Entry {
-    /// The version that it made.
+    /// Version that the change made.
     pub version: u64,
-    /// When, in Unix milliseconds by the wall clock of the node that was told; later than the entry
-    /// before it, wherever that clock stands.
+    /// Time of the change, in Unix milliseconds by the wall clock of the node that received it;
+    /// later than the previous entry, even if that clock is behind.
     pub at: u64,
-    /// Who.
+    /// Operator.
     pub who: Actor,
-    /// What was said, as a command.
+    /// The change as a command line.
     pub what: String,
-    /// What was changed by it.
+    /// Values that changed.
     pub changes: Vec<Change>,
 }
 
 impl Entry {
-    /// The next one of a record: its version is one more, and it is later, wherever the clock
-    /// stands that says `now`.
+    /// Returns the next entry of a record: its version is one more, and its time is later, even if
+    /// the clock that gives `now` is behind.
     #[must_use]
     pub fn following<R: Record>(
         record: &R,
@@ -107,52 +106,52 @@ impl Entry {
     }
 }
 
-/// What became of one value.
+/// Change of one value.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct Change {
-    /// Which.
+    /// Key.
     pub key: String,
-    /// What held before; `null` if nothing did.
+    /// Value before; `null` if there was none.
     pub before: Value,
-    /// What holds now.
+    /// Value now; `null` if there is none.
     pub after: Value,
 }
 
-/// The record is no record, or one of a version that is not known here.
+/// Error of bytes that are no record, or one of an unknown version.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
-#[error("the record of what operators said is damaged")]
+#[error("the record of overrides is damaged")]
 pub struct DamagedOverrides;
 
-/// What operators said about something, as it is kept: versioned, with the newest change in it.
+/// Record of overrides, as a store keeps it: versioned, with the newest change in it.
 pub trait Record: Clone + Default + Serialize + DeserializeOwned + Send + Sync + 'static {
-    /// Writes it down.
+    /// Encodes the record.
     fn encode(&self) -> Vec<u8> {
         encode(self)
     }
 
-    /// Reads what was written down.
+    /// Decodes a record.
     ///
     /// # Errors
     ///
-    /// [`DamagedOverrides`] if the bytes are no such record.
+    /// [`DamagedOverrides`] if the bytes are not such a record.
     fn decode(bytes: &[u8]) -> Result<Self, DamagedOverrides> {
         decode(bytes)
     }
 
-    /// How often something was said.
+    /// Returns the number of changes so far.
     fn version(&self) -> u64;
 
-    /// The newest change.
+    /// Returns the newest change.
     fn newest(&self) -> Option<&Entry>;
 
-    /// Whether this was said later than `other`. A store may have lost something, and then two
-    /// records of the same version differ; what was said last holds.
+    /// Whether this record is newer than `other`. A store may lose data, and then two records of
+    /// the same version differ; the later change wins.
     fn is_newer_than(&self, other: &Self) -> bool {
-        let said = |record: &Self| {
+        let recency = |record: &Self| {
             let at = record.newest().map_or(0, |newest| newest.at);
             (at, record.version())
         };
-        said(self) > said(other)
+        recency(self) > recency(other)
     }
 }
 
@@ -166,7 +165,7 @@ impl Record for RoomOverrides {
     }
 }
 
-/// The form of the record; another number is not understood.
+/// Version of the record's format; others are not understood.
 const FORM: u8 = 1;
 
 #[derive(Deserialize, Serialize)]
@@ -177,13 +176,13 @@ struct Written<T> {
 }
 
 impl RoomOverrides {
-    /// What holds, where the file says `file`: a pause is not part of it.
+    /// Returns the file's configuration with the values of this record; a pause is not part of it.
     #[must_use]
     pub fn applied_to(&self, file: &RoomConfig) -> Changed {
         file.with_values(&self.values)
     }
 
-    /// What stands on the page.
+    /// Returns the message for the page.
     #[must_use]
     pub fn message(&self) -> Option<&str> {
         let of_pause = self
@@ -194,21 +193,21 @@ impl RoomOverrides {
     }
 }
 
-/// Writes a record in the form that [`decode`] reads.
+/// Encodes a record in the form that [`decode`] reads.
 ///
 /// # Panics
 ///
-/// If its keys are no texts, or if it cannot be written at all; records are text and numbers.
+/// If its keys are not texts, or if it cannot be encoded; records are text and numbers.
 #[must_use]
 fn encode<T: Serialize>(record: &T) -> Vec<u8> {
     serde_json::to_vec(&Written { form: FORM, record }).expect("text and numbers can be written")
 }
 
-/// Reads a record that [`encode`] has written.
+/// Decodes a record that [`encode`] has written.
 ///
 /// # Errors
 ///
-/// [`DamagedOverrides`] if the bytes are none of this form.
+/// [`DamagedOverrides`] if the bytes are not in this form.
 fn decode<T: for<'a> Deserialize<'a>>(bytes: &[u8]) -> Result<T, DamagedOverrides> {
     let written: Written<T> = serde_json::from_slice(bytes).map_err(|_| DamagedOverrides)?;
     if written.form != FORM {

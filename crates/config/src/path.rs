@@ -1,28 +1,27 @@
-//! Which path does a room cover? One form for every way to write the same prefix.
+//! Normal form of the path that a room covers.
 //!
-//! Only for paths that an operator typed. What a request's path may mean to an origin is the
-//! gateway's question.
+//! Only for paths that an operator types. The gateway handles the paths of requests.
 
-/// Why a text is not the path of a room.
+/// Error of a text that is not the path of a room.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PathError {
-    /// It does not begin with `/`.
+    /// The path does not begin with `/`.
     #[error("path does not begin with /")]
     Relative,
-    /// It holds `*`.
+    /// The path contains `*`.
     #[error("path has a wildcard")]
     Wildcard,
-    /// It holds `?` or `#`.
+    /// The path contains `?` or `#`.
     #[error("path has a query or a fragment")]
     Query,
-    /// It holds a space, a control character or a backslash.
+    /// The path contains a space, a control character or a backslash.
     #[error("path has a space, a control character or a backslash")]
     Character,
     /// A percent sign is not followed by two hex digits.
     #[error("path has a broken percent escape")]
     Escape,
-    /// It escapes `/`, `\` or a control character; origins do not agree on what that means.
+    /// The path escapes `/`, `\` or a control character; origins do not agree on what that means.
     #[error("path escapes a slash, a backslash or a control character")]
     Ambiguous,
 }
@@ -34,7 +33,7 @@ pub enum PathError {
 ///
 /// # Errors
 ///
-/// [`PathError`] when it can be no path, or not the same one for every origin.
+/// [`PathError`] if the text is not a path, or does not mean the same to every origin.
 pub fn normalise(text: &str) -> Result<String, PathError> {
     if !text.starts_with('/') {
         return Err(PathError::Relative);
@@ -53,8 +52,7 @@ pub fn normalise(text: &str) -> Result<String, PathError> {
     Ok(format!("/{}", segments.join("/")))
 }
 
-/// Whether a path that can be normalised has a `.` or `..` segment: then it is not what it looks
-/// like.
+/// Whether a path that can be normalised has a `.` or `..` segment: then it is not what it seems.
 #[must_use]
 pub fn has_dot_segments(text: &str) -> bool {
     let escaped = normalise_escapes(text).unwrap_or_default();
@@ -63,7 +61,8 @@ pub fn has_dot_segments(text: &str) -> bool {
         .any(|segment| matches!(segment, "." | ".."))
 }
 
-/// Every character in its one spelling; an escaped reserved character is not the bare one.
+/// Brings every character into its one spelling; an escaped reserved character differs from the
+/// bare one.
 fn normalise_escapes(text: &str) -> Result<String, PathError> {
     let mut out = String::with_capacity(text.len());
     let mut bytes = text.bytes();
@@ -163,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_one_prefix_is_refused_with_the_reason() {
+    fn an_invalid_path_is_rejected_with_its_reason() {
         let check = |input: &str, expected| {
             assert_eq!(normalise(input), Err(expected), "{input}");
         };

@@ -1,11 +1,11 @@
-//! What is wrong with a PEM file, in words, and what to do about it.
+//! Error of a PEM file, with its remedy.
 
 use std::error::Error;
 use std::fmt;
 
 use rustls_pki_types::pem;
 
-/// Why a file in PEM cannot be read.
+/// Error of a file that is not valid PEM.
 #[derive(Debug)]
 pub struct PemError(pem::Error);
 
@@ -26,14 +26,14 @@ impl fmt::Display for PemError {
                 "a line that begins with -----BEGIN does not end in -----; copy the file again",
             ),
             pem::Error::Base64Decode(_) => f.write_str(
-                "what stands between -----BEGIN and -----END is not base64; copy the file again, \
+                "the text between -----BEGIN and -----END is not base64; copy the file again, \
                  as plain text",
             ),
             pem::Error::NoItemsFound => f.write_str(
-                "nothing of this kind is in it; PEM is plain text with -----BEGIN lines, and \
+                "it contains nothing of this kind; PEM is plain text with -----BEGIN lines, and \
                  `openssl x509` or `openssl pkey` with `-inform der` makes it from DER",
             ),
-            _ => f.write_str("it is not written in PEM"),
+            _ => f.write_str("it is not valid PEM"),
         }
     }
 }
@@ -48,12 +48,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_broken_file_is_told_in_words_and_without_its_bytes() {
+    fn the_error_of_a_broken_file_names_the_cause_without_bytes() {
         let check = |pem: &str, expected: &str| {
             let error = CertificateDer::from_pem_slice(pem.as_bytes()).unwrap_err();
-            let said = PemError(error).to_string();
-            assert!(said.contains(expected), "{pem}: {said}");
-            assert!(!said.contains("45, 45"), "{said}");
+            let message = PemError(error).to_string();
+            assert!(message.contains(expected), "{pem}: {message}");
+            assert!(!message.contains("45, 45"), "{message}");
         };
         let begin = "-----BEGIN CERTIFICATE-----\n";
         check(&format!("{begin}AAAA\n"), "cut short");

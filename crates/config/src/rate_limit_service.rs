@@ -1,4 +1,4 @@
-//! `[rate_limit_service]`: Envoy's rate limit service, which runs if the table is there.
+//! `[rate_limit_service]`: Envoy's rate limit service, which runs if the table exists.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -34,7 +34,7 @@ const ON_STORE_FAILURE: Key<Choice<OnStoreFailure>> = Key {
     ]),
     default: Some("\"closed\""),
 };
-// As that of [[limit]], for the same reasons; here all limits share them.
+// Like that of [[limit]], for the same reasons; here all limits share them.
 const KEYS_MAX: Key<Whole<usize>> = Key {
     name: "keys_max",
     kind: Whole {
@@ -73,8 +73,8 @@ const fn switch(name: &'static str) -> Key<Switch> {
     }
 }
 
-/// Reads the table; `None` after a mistake in a key that decides, and where there is no service,
-/// which `is_there` says. `around` is what the rest of the file says, and what could be read of it.
+/// Reads the table; `None` after a mistake in a key that affects decisions, and if there is no
+/// service (`is_there`). `around` is the rest of the file, as far as it could be read.
 pub(super) fn read(
     mut table: Table<'_>,
     is_there: bool,
@@ -141,8 +141,8 @@ fn check_addresses(
         let other = taken.iter().find(|(_, other)| other.is_some_and(is_taken));
         if let (Some((other, _)), Some(address)) = (other, address) {
             let location = table.location(name);
-            let finding = Finding::Value(format!("{address}, a port that {other} has already"));
-            let allowed = "an address that nobody else listens on";
+            let finding = Finding::Value(format!("{address}, a port that {other} already uses"));
+            let allowed = "an address that no other listener uses";
             table.notes.refuse(&location, finding, allowed, None);
         }
         taken.push((name, address));

@@ -1,7 +1,6 @@
-//! How is a limit of calls written? `100/s`, `1000/h`, `20/10s`: so many in how long.
+//! Text form of a rate: `100/s`, `1000/h`, `20/10s`.
 //!
-//! The config file and the command line take the same texts. Finer windows than whole seconds are
-//! not written anywhere.
+//! The config file and the command line accept the same texts. Windows are whole seconds.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,11 +8,11 @@ use std::str::FromStr;
 use anteroom_limit::rate::Rate;
 use anteroom_limit::time::DurationUs;
 
-/// Longest window in seconds: a month of 31 days. What is counted for longer would have to outlive
-/// restarts and upgrades.
+/// Longest window in seconds: a month of 31 days. A count over a longer window would have to
+/// survive restarts and upgrades.
 const WINDOW_SECS_MAX: u64 = 31 * 86_400;
 
-/// Units from long to short: what each is in seconds, and its names, the first one for writing.
+/// Units from long to short: each in seconds, with its names, the first one for writing.
 const UNITS: [(u64, &[&str]); 5] = [
     (604_800, &["w", "week", "weeks"]),
     (86_400, &["d", "day", "days"]),
@@ -22,9 +21,9 @@ const UNITS: [(u64, &[&str]); 5] = [
     (1, &["s", "sec", "second", "seconds"]),
 ];
 
-/// So many calls in a window of whole seconds, up to 31 days.
+/// Number of requests in a window of whole seconds, up to 31 days.
 ///
-/// `Display` writes it as [`FromStr`] reads it, in the longest unit that says it exactly.
+/// `Display` writes it as [`FromStr`] reads it, in the longest unit that is exact.
 ///
 /// # Examples
 ///
@@ -37,38 +36,38 @@ const UNITS: [(u64, &[&str]); 5] = [
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct RateText(Rate);
 
-/// Why a text is no limit of calls.
+/// Error of a text that is not a rate.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RateTextError {
-    /// There is no slash.
-    #[error("the time in which so many calls may come is missing")]
+    /// The text has no slash.
+    #[error("rate has no window after a slash")]
     NoWindow,
-    /// What stands in front of the slash is no whole number from 0 to 4294967295.
-    #[error("the calls are no whole number from 0 to {}", u32::MAX)]
+    /// The text before the slash is not a whole number from 0 to 4294967295.
+    #[error("requests are not a whole number from 0 to {}", u32::MAX)]
     Calls,
-    /// Behind the slash is a number without a unit.
-    #[error("the time has no unit")]
+    /// The number after the slash has no unit.
+    #[error("window has no unit")]
     NoUnit,
-    /// Months differ.
+    /// Months differ in length.
     #[error("a month has no fixed length")]
     Month,
-    /// What stands behind the slash is no time.
-    #[error("what follows the slash is no time")]
+    /// The text after the slash is not a time.
+    #[error("window is not a time")]
     Unit,
-    /// The time is shorter than a second or longer than 31 days.
-    #[error("the time is not from 1s to 31d")]
+    /// The window is shorter than a second or longer than 31 days.
+    #[error("window is not from 1s to 31d")]
     WindowOutOfRange,
 }
 
 impl RateText {
-    /// What it says.
+    /// Returns the rate.
     #[must_use]
     pub const fn rate(self) -> Rate {
         self.0
     }
 
-    /// How a rate is written; one whose window is no whole seconds as if it ended with the next.
+    /// Returns the text form of a rate; a window is rounded up to whole seconds.
     #[must_use]
     pub const fn of(rate: Rate) -> Self {
         Self(rate)
@@ -94,7 +93,7 @@ impl FromStr for RateText {
     }
 }
 
-/// A number, which may be left out, and a unit.
+/// Reads an optional number and a unit, as seconds.
 fn window_secs(text: &str) -> Result<u64, RateTextError> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let (number, unit) = text.split_at(digits);
@@ -111,7 +110,7 @@ fn window_secs(text: &str) -> Result<u64, RateTextError> {
     if number.is_empty() {
         return Ok(*secs);
     }
-    // What is too long for 64 bits is too long for a window.
+    // A number that does not fit 64 bits is too long for a window.
     let times: Option<u64> = number.parse().ok();
     let secs = times.and_then(|times| times.checked_mul(*secs));
     secs.ok_or(RateTextError::WindowOutOfRange)
@@ -121,7 +120,7 @@ impl fmt::Display for RateText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let secs = self.0.window().secs_ceil();
         write!(f, "{}/", self.0.calls())?;
-        // Every number of seconds has at least the second as its unit.
+        // Every window is a whole number of the smallest unit, a second.
         let whole = UNITS.iter().find(|(unit, _)| secs.is_multiple_of(*unit));
         let (unit, names) = whole.unwrap_or(&UNITS[UNITS.len() - 1]);
         match secs / unit {
@@ -166,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_limit_says_why() {
+    fn an_invalid_rate_is_rejected_with_its_reason() {
         use RateTextError::{Calls, Month, NoUnit, NoWindow, Unit, WindowOutOfRange};
         let check = |text: &str, error: RateTextError| {
             assert_eq!(text.parse::<RateText>(), Err(error), "{text:?}");

@@ -1,4 +1,4 @@
-//! `[[room]]`: one room, as far as it can be judged alone.
+//! `[[room]]`: one room, as far as it can be checked without the rest of the file.
 
 use anteroom_room::rules::{Limits, QueueingMethod, Rules};
 
@@ -24,8 +24,8 @@ const BYPASS_RULES_MAX: usize = 64;
 /// Most routes of a room besides its own.
 const ADDITIONAL_ROUTES_MAX: usize = 100;
 
-/// A room as far as it could be read; the parts outlive mistakes elsewhere in the room, so that
-/// clashes between rooms are found in the same run.
+/// A room as far as it could be read. Parts without mistakes are there even if others have some,
+/// so that clashes between rooms are found in the same run.
 pub(super) struct RoomRead {
     pub(super) name: Option<Located<RoomName>>,
     pub(super) routes: Vec<Located<Route>>,
@@ -49,7 +49,7 @@ pub(super) fn read(mut table: Table<'_>, checks: Checks) -> RoomRead {
     let rules = read_room_rules(&mut table);
     let origins = origins::read(&mut table);
     let mut config = RoomConfig::unread();
-    // They have defaults, so that none of them is missing.
+    // All of them have defaults, so none is missing.
     let _ = read_rows(keys::ANSWERS, &mut table, &mut config);
     let _ = read_rows(keys::FIXED, &mut table, &mut config);
     config.page.template = page::read_template(&mut table, checks);
@@ -96,7 +96,7 @@ fn read_routes(table: &mut Table<'_>) -> Vec<Located<Route>> {
     routes
 }
 
-/// A route; `None` after a mistake in it, so that a wrong host does not clash as "any host".
+/// Reads a route; `None` if it has a mistake, so that a wrong host does not clash as "any host".
 pub(super) fn read_route(table: &mut Table<'_>) -> Option<Located<Route>> {
     let mistakes = table.notes.problems.len();
     let value = Route {
@@ -107,8 +107,7 @@ pub(super) fn read_route(table: &mut Table<'_>) -> Option<Located<Route>> {
     if path::has_dot_segments(path) {
         let location = table.location(PATH.name);
         let taken = &value.path;
-        let remark =
-            format!("{path:?} has dot segments: it covers {taken:?}, which is better typed");
+        let remark = format!("{path:?} has dot segments: it covers {taken:?}; write that instead");
         table.notes.warn(&location, remark);
     }
     let typed = [PATH.name, HOST.name]
@@ -120,14 +119,14 @@ pub(super) fn read_route(table: &mut Table<'_>) -> Option<Located<Route>> {
     })
 }
 
-/// Reads a room's two ceilings; `None` after a mistake in one.
+/// Reads a room's two limits; `None` after a mistake in one.
 pub fn read_room_limits(table: &mut Table<'_>) -> Option<Limits> {
     let mut config = RoomConfig::unread();
     read_rows(keys::LIMITS, table, &mut config)?;
     Some(config.rules.limits)
 }
 
-/// Reads what decides who goes in and who waits; `None` after a mistake in a limit.
+/// Reads the rules of admission and of the queue; `None` after a mistake in a limit.
 pub fn read_room_rules(table: &mut Table<'_>) -> Option<Rules> {
     let mut config = RoomConfig::unread();
     let limits = read_rows(keys::LIMITS, table, &mut config);
@@ -136,7 +135,7 @@ pub fn read_room_rules(table: &mut Table<'_>) -> Option<Rules> {
     limits.and(others).map(|()| config.rules)
 }
 
-/// Reads each key of a table of settings; `None` after a mistake in one that must be there.
+/// Reads each key of a table of settings; `None` after a mistake in a required one.
 fn read_rows<R: FileRow + ?Sized>(
     rows: &[&R],
     table: &mut Table<'_>,
@@ -149,9 +148,9 @@ fn read_rows<R: FileRow + ?Sized>(
     whole
 }
 
-/// Refuses a draw that is not held at an opening, or not for an order of arrival.
+/// Reports a draw without an opening time, or without an order of arrival.
 pub(super) fn check_draw(table: &mut Table<'_>, rules: &mut Rules) {
-    // One that could not be read was told, and is not missing.
+    // An opening time that could not be read was reported, and is not missing.
     let has_opening = rules.opens_at.is_some() || table.has(keys::OPENS_AT);
     if !rules.draw || (has_opening && rules.queueing_method == QueueingMethod::Fifo) {
         return;
@@ -163,7 +162,7 @@ pub(super) fn check_draw(table: &mut Table<'_>, rules: &mut Rules) {
         "only together with opens_at and queueing_method \"fifo\"",
         None,
     );
-    // Without an opening nothing could be drawn.
+    // Without an opening time, nothing could be drawn.
     rules.draw = false;
 }
 
@@ -179,7 +178,7 @@ fn read_cookie(table: &mut Table<'_>) -> Located<CookieSettings> {
             &location,
             Finding::Value("\"never\" together with samesite \"none\"".to_owned()),
             "\"auto\" or \"always\" with samesite \"none\"",
-            Some("browsers drop such a cookie, so nobody would ever get in".to_owned()),
+            Some("browsers drop such a cookie, so no visitor would be admitted".to_owned()),
         );
     }
     attributes.finish();
@@ -196,7 +195,7 @@ fn read_origin_commands(table: &mut Table<'_>) -> OriginCommands {
         return OriginCommands { revoke: true };
     };
     for Located { location, .. } in commands.iter().skip(1) {
-        let finding = Finding::Remark("the same command again".to_owned());
+        let finding = Finding::Remark("the same command a second time".to_owned());
         table.notes.refuse(location, finding, "", None);
     }
     OriginCommands {
@@ -213,7 +212,7 @@ fn read_bypass(table: &mut Table<'_>, checks: Checks) -> Vec<BypassRule> {
         } else {
             (
                 "bypass = ['path.startsWith(\"/webhooks/\")']",
-                "; bypass = [] says that there are none",
+                "; write bypass = [] if there are none",
             )
         };
         table.notes.warn(
@@ -242,7 +241,7 @@ fn read_bypass(table: &mut Table<'_>, checks: Checks) -> Vec<BypassRule> {
             (rule, location)
         })
         .collect();
-    // Rules beyond the limit are refused anyway, and reading them may cost.
+    // Rules beyond the maximum are reported anyway, and checking them may be slow.
     for (rule, location) in rules.iter().take(BYPASS_RULES_MAX) {
         for mistake in (checks.bypass)(rule) {
             let finding = Finding::Remark(mistake);

@@ -1,9 +1,9 @@
-//! `[server]`: what concerns the process and not one room.
+//! `[server]`: settings of the process.
 
-mod answers;
 mod edge;
 mod encryption;
 mod operators;
+mod response_limits;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -16,8 +16,8 @@ use super::model::{OriginLimits, ServerConfig, SizeLimits, Timeouts};
 use super::notes::{Located, Location};
 use super::problem::Finding;
 use super::reader::{Key, Table};
-use answers::{ORIGIN_HEAD_BYTES, ORIGIN_HEADERS};
 pub use edge::TRUSTED_PROXY_HEADERS;
+use response_limits::{ORIGIN_HEAD_BYTES, ORIGIN_HEADERS};
 
 const LISTEN: Key<Address> = Key {
     name: "listen",
@@ -48,21 +48,21 @@ const DATA_CENTER: Key<Text<String>> = Key {
     },
     default: Some("\"local\""),
 };
-/// What every data center is called without a name of its own: the default.
+/// Name of a data center without one of its own: the default.
 const UNNAMED: &str = "local";
 
 const MINUTE: DurationMs = DurationMs::from_secs(60);
 const DAY: DurationMs = DurationMs::from_secs(86_400);
 
-// The lower ends only keep a slip of the pen from switching everything off; the upper ends keep a
-// stuck peer from holding a connection for good.
+// The lower bounds keep a typing error from switching everything off; the upper bounds keep a
+// stuck peer from holding a connection for ever.
 const REQUEST_HEAD: Key<Duration> = time_key("request_head", 100, MINUTE.times(10), "\"10s\"");
 const ORIGIN_CONNECT: Key<Duration> = time_key("origin_connect", 10, MINUTE.times(5), "\"2s\"");
 const ORIGIN_RESPONSE: Key<Duration> = time_key("origin_response", 100, DAY, "\"60s\"");
 const ORIGIN_IDLE: Key<Duration> = time_key("origin_idle", 100, MINUTE.times(60), "\"4s\"");
 const BODY_IDLE: Key<Duration> = time_key("body_idle", 100, DAY, "\"60s\"");
-// Proxies and load balancers in front keep their connections for 60 s mostly: whoever closes first
-// should be the one who sends requests.
+// Proxies and load balancers mostly keep connections for 60 s. The side that sends requests should
+// close first.
 const KEEP_ALIVE: Key<Duration> = time_key("keep_alive", 100, DAY, "\"75s\"");
 const DRAIN: Key<Duration> = time_key("drain", 0, DAY, "\"30s\"");
 
@@ -144,7 +144,7 @@ const REQUESTS_PER_CONNECTION: Key<Whole<u64>> = Key {
     },
     default: Some("10000"),
 };
-// Browsers open up to 100 and wait for the rest; below that pages load slower.
+// Browsers open up to 100 and wait for the rest; with fewer, pages load more slowly.
 const HTTP2_STREAMS: Key<Whole<u32>> = Key {
     name: "http2_streams",
     kind: Whole {
@@ -155,10 +155,10 @@ const HTTP2_STREAMS: Key<Whole<u32>> = Key {
     default: Some("100"),
 };
 
-/// `[server]`, and what the meaning of other tables depends on.
+/// `[server]`, and what other tables need of it.
 pub(super) struct ServerRead {
     pub(super) config: ServerConfig,
-    /// Where the name of the data center would stand, if it has none of its own.
+    /// Location for the data center's name, if it has none of its own.
     pub(super) unnamed: Option<Location>,
 }
 
@@ -173,7 +173,7 @@ pub(super) fn read(mut table: Table<'_>) -> ServerRead {
     let redirect = encryption::read_redirect(&mut table, !tls.is_empty(), &[listen, admin]);
     let mistakes = table.notes.count();
     let data_center = table.defaulted(&DATA_CENTER);
-    // A name that could not be read was told, and is not taken for none.
+    // A name that could not be read was reported, and does not count as left out.
     let is_unnamed = data_center == UNNAMED && table.notes.count() == mistakes;
     let data_dir = table.defaulted(&DATA_DIR);
     let ticket_keys = read_ticket_keys(&mut table);
@@ -207,7 +207,7 @@ pub(super) fn read(mut table: Table<'_>) -> ServerRead {
     ServerRead { config, unnamed }
 }
 
-/// The time-outs, and how long an unused connection to an origin is kept.
+/// Reads the timeouts, and the time for which an unused connection to an origin is kept.
 fn read_timeouts(mut table: Table<'_>) -> (Timeouts, DurationMs) {
     let timeouts = Timeouts {
         request_head: table.defaulted(&REQUEST_HEAD),
@@ -222,13 +222,13 @@ fn read_timeouts(mut table: Table<'_>) -> (Timeouts, DurationMs) {
     (timeouts, origin_idle)
 }
 
-/// How much of the head of an origin's answer is taken.
-struct AnswerHead {
+/// Limits on the head of an origin's response.
+struct ResponseHead {
     bytes: usize,
     headers: usize,
 }
 
-fn read_size_limits(mut table: Table<'_>) -> (SizeLimits, AnswerHead) {
+fn read_size_limits(mut table: Table<'_>) -> (SizeLimits, ResponseHead) {
     let size_limits = SizeLimits {
         request_head_bytes: table.defaulted(&REQUEST_HEAD_BYTES),
         request_headers: table.defaulted(&REQUEST_HEADERS),
@@ -240,7 +240,7 @@ fn read_size_limits(mut table: Table<'_>) -> (SizeLimits, AnswerHead) {
         requests_per_connection: table.defaulted(&REQUESTS_PER_CONNECTION),
         http2_streams: table.defaulted(&HTTP2_STREAMS),
     };
-    let head = AnswerHead {
+    let head = ResponseHead {
         bytes: table.defaulted(&ORIGIN_HEAD_BYTES),
         headers: table.defaulted(&ORIGIN_HEADERS),
     };
@@ -256,7 +256,7 @@ pub(crate) fn share_a_port(one: SocketAddr, other: SocketAddr) -> bool {
 
 fn check_addresses(table: &mut Table<'_>, listen: SocketAddr, admin: SocketAddr) {
     if share_a_port(listen, admin) {
-        // Whichever of the two was typed; both have a default.
+        // The one that was typed; both have a default.
         let name = if table.has(ADMIN.name) {
             ADMIN.name
         } else {
@@ -274,7 +274,7 @@ fn check_addresses(table: &mut Table<'_>, listen: SocketAddr, admin: SocketAddr)
             &location,
             Finding::Value(format!("{admin} without admin_token_file")),
             "a loopback address, or one that others reach together with admin_token_file",
-            Some("whoever reaches it may try to change every room".to_owned()),
+            Some("every client that reaches it may try to change rooms".to_owned()),
         );
     }
 }
@@ -291,15 +291,15 @@ fn read_ticket_keys(table: &mut Table<'_>) -> Vec<[u8; 32]> {
     keys
 }
 
-/// A data center's name, if `text` is one.
+/// Returns a data center's name, if `text` is one.
 ///
 /// # Errors
 ///
-/// A [`InvalidValue`] if it is none.
+/// [`InvalidValue`] if it is not one.
 pub fn data_center_name(text: &str) -> Result<String, InvalidValue> {
     if text.eq_ignore_ascii_case("Anywhere") {
         return Err(InvalidValue::hint(
-            "the state uses that word for what no data center has a share in",
+            "the state uses this name for what belongs to no data center",
         ));
     }
     let length = text.chars().count();

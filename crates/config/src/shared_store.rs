@@ -1,17 +1,17 @@
-//! The meaning of `[store]`: which engine holds what nodes share, and where.
+//! Meaning of `[store]`: the engine and the addresses of what nodes share.
 
 use std::path::{Path, PathBuf};
 
 use crate::address::password::PasswordError;
 use crate::address::valkey::ValkeyAddress;
 
-/// Where records live.
+/// Storage of records.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum StoreConfig {
-    /// In this process and its data folder: one node.
+    /// Embedded in this process, in its data folder: one node.
     #[default]
     Embedded,
-    /// In Valkey or Redis: many nodes, many data centers.
+    /// Valkey or Redis: many nodes, many data centers.
     Valkey(Box<ValkeyConfig>),
 }
 
@@ -20,24 +20,23 @@ pub enum StoreConfig {
 pub struct ValkeyConfig {
     /// This data center's store.
     pub local: ValkeyAddress,
-    /// The store behind all data centers. The same as `local` where there is only one, and where it
-    /// was left out.
+    /// The store behind all data centers; the same as `local` if there is only one, or if it was
+    /// left out.
     pub global: ValkeyAddress,
-    /// Whether `global` was written down. Then this data center has ledgers of its own behind which
-    /// stand the root's, be it on the same server; otherwise its nodes share one ledger for each
-    /// room.
+    /// Whether `global` was typed. Then this data center has ledgers of its own as children of the
+    /// root's, even on the same server; otherwise its nodes share one ledger for each room.
     pub has_global: bool,
-    /// First part of all keys, so that others may use the same server: 1 to 64 of
+    /// Prefix of all keys, so that others may use the same server: 1 to 64 of
     /// `A-Z a-z 0-9 - _ . :`.
     pub prefix: String,
-    /// Where the password stands for each address that has none yet; never together with a password
-    /// in the config. Whoever may open files gives what it holds to [`Self::set_password`].
+    /// File of the password for each address that has none; never together with a password in the
+    /// config. The caller reads it and passes the contents to [`Self::set_password`].
     pub password_file: Option<PathBuf>,
 }
 
 impl ValkeyConfig {
-    /// Takes every relative path as one from `folder` on, such as the config file's. To be called
-    /// once: what is relative afterwards is so because `folder` was.
+    /// Makes every relative path relative to `folder`, such as the config file's. Call it once: a
+    /// path may still be relative afterwards, if `folder` is.
     pub fn resolve_paths(&mut self, folder: &Path) {
         let resolve = |path: &mut PathBuf| *path = folder.join(&*path);
         self.password_file.iter_mut().for_each(resolve);
@@ -47,11 +46,11 @@ impl ValkeyConfig {
         }
     }
 
-    /// Gives each address that has no password this one.
+    /// Sets the password of each address that has none.
     ///
     /// # Errors
     ///
-    /// [`PasswordError`] if it can be none; then nothing changes.
+    /// [`PasswordError`] if it is not valid; then nothing changes.
     pub fn set_password(&mut self, password: &str) -> Result<(), PasswordError> {
         PasswordError::check(password)?;
         for address in [&mut self.local, &mut self.global] {
@@ -79,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn a_password_goes_to_the_addresses_without_one_and_is_never_printed() {
+    fn a_password_is_set_where_there_is_none_and_never_printed() {
         let mut config = config();
         config.set_password("q7TzN0mK").unwrap();
         assert_eq!(config.local.password.as_deref(), Some("q7TzN0mK"));
@@ -90,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_be_no_password_changes_nothing() {
+    fn an_invalid_password_changes_nothing() {
         let before = config();
         let check = |password: &str, expected| {
             let mut config = config();

@@ -1,6 +1,6 @@
-//! `[store]`: where what nodes share is kept. Reads the keys, and judges what they mean together.
+//! `[store]`: the store that nodes share. Reads the keys, and checks what they mean together.
 //!
-//! Nothing is opened or connected to: files are paths, servers are names.
+//! Nothing here opens files or connects: files are paths, servers are names.
 
 use std::path::PathBuf;
 
@@ -13,7 +13,7 @@ use super::shared_store::{StoreConfig, ValkeyConfig};
 use crate::address::store_address::is_username;
 use crate::address::valkey::ValkeyAddress;
 
-/// Which engine.
+/// Engine of the store.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Engine {
     Embedded,
@@ -67,7 +67,7 @@ pub(super) const PREFIX: Key<Text<String>> = Key {
     default: Some("\"anteroom\""),
 };
 
-/// What means something only where there is a server.
+/// Keys that have no effect without a server.
 const OF_VALKEY: [&str; 7] = [
     LOCAL.name,
     GLOBAL.name,
@@ -78,8 +78,8 @@ const OF_VALKEY: [&str; 7] = [
     PREFIX.name,
 ];
 
-/// Reads `[store]`, which may be left out; `None` after a mistake. `unnamed` is where the data
-/// center's name would stand if it has none of its own.
+/// Reads `[store]`, which is optional; `None` after a mistake. `unnamed` is the location for the
+/// data center's name, if it has none of its own.
 pub(super) fn read(mut table: Table<'_>, unnamed: Option<&Location>) -> Option<StoreConfig> {
     let engine = table.optional(&KIND);
     let is_left_out = !table.has(KIND.name);
@@ -118,7 +118,7 @@ pub(super) fn read(mut table: Table<'_>, unnamed: Option<&Location>) -> Option<S
     config
 }
 
-/// Left out, it is the same as `local`; `None` after a mistake.
+/// Reads `global`, which is `local` by default; `None` after a mistake.
 fn read_global(table: &mut Table<'_>, local: Option<&ValkeyAddress>) -> Option<ValkeyAddress> {
     let global = table.optional(&GLOBAL);
     if table.has(GLOBAL.name) {
@@ -145,25 +145,25 @@ fn refuse_keys_of_valkey(table: &mut Table<'_>) {
     }
 }
 
-/// A store behind another one knows data centers by their names.
+/// Checks that data centers have names: a global store distinguishes them by name.
 fn check_names(table: &mut Table<'_>, config: &ValkeyConfig, unnamed: Option<&Location>) {
     if is_same_store(&config.local, &config.global) {
         return;
     }
     if let Some(location) = unnamed {
         let finding = Finding::Value("\"local\", the default".to_owned());
-        let allowed = "a name of its own for each data center, where global is not local";
-        let hint = "two data centers of one name would be taken for one".to_owned();
+        let allowed = "a name for each data center, if global is not local";
+        let hint = "two data centers with one name would count as one".to_owned();
         table.notes.refuse(location, finding, allowed, Some(hint));
     }
 }
 
-/// Whoever asks, and however.
+/// Whether both are the same store, whatever the credentials and TLS.
 fn is_same_store(one: &ValkeyAddress, other: &ValkeyAddress) -> bool {
     one.topology == other.topology && one.database == other.database
 }
 
-/// What is said once for both addresses.
+/// Credentials for both addresses.
 struct Login {
     username: Option<String>,
     password: Option<String>,
@@ -179,14 +179,14 @@ impl Login {
         };
         if table.has(PASSWORD.name) && table.has(PASSWORD_FILE.name) {
             let location = table.location(PASSWORD_FILE.name);
-            let finding = Finding::Remark("stands beside password".to_owned());
+            let finding = Finding::Remark("next to password".to_owned());
             let allowed = "either password or password_file";
             table.notes.refuse(&location, finding, allowed, None);
         }
         login
     }
 
-    /// Goes to each address that does not say it itself.
+    /// Applies the credentials to each address that has none of its own.
     fn give_to(self, table: &mut Table<'_>, config: &mut ValkeyConfig) {
         let addresses = [&config.local, &config.global];
         let has_no_use = |has: fn(&ValkeyAddress) -> bool| addresses.into_iter().all(has);
@@ -207,7 +207,7 @@ impl Login {
         for (name, _) in names.iter().filter(|(_, has_no_use)| *has_no_use) {
             if table.has(name) {
                 let location = table.location(name);
-                let remark = "has no effect: every address has one of its own";
+                let remark = "has no effect: every address has its own";
                 table.notes.warn(&location, remark);
             }
         }
@@ -219,7 +219,7 @@ impl Login {
     }
 }
 
-/// Arguments of a process can be read by everybody on its machine.
+/// Warns of passwords in flags: every user of a machine can read the arguments of a process.
 fn warn_of_passwords_in_flags(table: &mut Table<'_>, config: &ValkeyConfig) {
     if !table.notes.is_flags() {
         return;
@@ -227,8 +227,8 @@ fn warn_of_passwords_in_flags(table: &mut Table<'_>, config: &ValkeyConfig) {
     for (name, address) in [(LOCAL.name, &config.local), (GLOBAL.name, &config.global)] {
         if table.has(name) && address.password.is_some() {
             let location = table.location(name);
-            let remark = "every user of this machine sees a password in a flag; a config file with \
-                          password_file keeps it";
+            let remark = "every user of this machine can read a password in a flag; use \
+                          password_file in a config file instead";
             table.notes.warn(&location, remark);
         }
     }

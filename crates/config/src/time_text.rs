@@ -1,20 +1,20 @@
-//! How are moments and waits written for people and programs? RFC 3339 in UTC, and plain English.
+//! Text forms of points in time and durations: RFC 3339 in UTC, and plain English.
 //!
-//! Other languages are the waiting page's business: it has the numbers.
+//! The waiting page writes other languages: it has the numbers.
 
 use anteroom_room::time::{DurationMs, Timestamp};
 
-/// `2020-08-03T23:46:00.000Z`: RFC 3339 in UTC, always with milliseconds.
+/// Formats a point in time as `2020-08-03T23:46:00.000Z`: RFC 3339 in UTC, with milliseconds.
 ///
-/// A moment beyond the year 9999 is written as the last one that RFC 3339 has.
+/// Times beyond the year 9999 are written as the last one that RFC 3339 has.
 #[must_use]
 pub fn rfc3339_millis(moment: Timestamp) -> String {
     format!("{:.3}", timestamp(moment))
 }
 
-/// `2023-09-11T11:44:00Z`: RFC 3339 in UTC, cut to the second.
+/// Formats a point in time as `2023-09-11T11:44:00Z`: RFC 3339 in UTC, cut to the second.
 ///
-/// A moment beyond the year 9999 is written as the last one that RFC 3339 has.
+/// Times beyond the year 9999 are written as the last one that RFC 3339 has.
 #[must_use]
 pub fn rfc3339_secs(moment: Timestamp) -> String {
     format!("{:.0}", timestamp(moment))
@@ -27,13 +27,13 @@ fn timestamp(moment: Timestamp) -> jiff::Timestamp {
         .unwrap_or(jiff::Timestamp::MAX)
 }
 
-/// Whole minutes, rounded up and at least 1: what is known to come is never "in 0 minutes".
+/// Returns whole minutes, rounded up and at least 1: a wait is never "0 minutes".
 #[must_use]
 pub fn minutes(span: DurationMs) -> u64 {
     span.0.div_ceil(60_000).max(1)
 }
 
-/// `1 minute`, `10 minutes`, `1 hour`, `2 hours 5 minutes`.
+/// Formats minutes as `1 minute`, `10 minutes`, `1 hour`, `2 hours 5 minutes`.
 #[must_use]
 pub fn minutes_in_words(minutes: u64) -> String {
     let (hours, minutes) = (minutes / 60, minutes % 60);

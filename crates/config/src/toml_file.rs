@@ -1,9 +1,8 @@
-//! How is a TOML file read key by key, so that every mistake is told with its place, what was found
-//! and what is allowed?
+//! Reader of TOML files, key by key. Every mistake is reported with its location, what was found
+//! and what is allowed.
 //!
-//! The config file is read with it, and so are other files, such as scenarios. Which keys there
-//! are, and what they mean together, is for the one who declares them. Nothing is opened here:
-//! files are texts that somebody has read.
+//! The config file and other files, such as scenarios, use it. Whoever declares the keys decides
+//! what they mean together. Nothing is opened here: callers pass the text.
 
 mod depth;
 pub mod document;

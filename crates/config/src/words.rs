@@ -1,4 +1,4 @@
-//! Which word stands for which choice? The same in the config file and in JSON.
+//! Words of the choices in the config file and in JSON.
 
 use anteroom_room::rules::{AllocationKind, OnStoreFailure, QueueingMethod, SeatNeedsCookie};
 
@@ -31,7 +31,7 @@ pub(crate) const ON_STORE_FAILURE: &[(&str, OnStoreFailure)] = &[
     ("admit", OnStoreFailure::Admit),
 ];
 
-/// The word for a queueing method.
+/// Returns the word for a queueing method.
 #[must_use]
 pub const fn queueing_method(method: QueueingMethod) -> &'static str {
     match method {
@@ -42,7 +42,7 @@ pub const fn queueing_method(method: QueueingMethod) -> &'static str {
     }
 }
 
-/// The word for an allocation.
+/// Returns the word for an allocation.
 #[must_use]
 pub const fn allocation(kind: AllocationKind) -> &'static str {
     match kind {

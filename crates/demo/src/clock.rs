@@ -1,8 +1,8 @@
-//! What time is it, for everybody who takes part in a demo?
+//! Clock of a demo.
 //!
-//! One reading of the wall clock at the start, then the monotonic clock: a wall clock that is set
-//! while the demo runs would make seats end at once or never. It does not follow a slewed clock;
-//! a demo is too short for that to matter.
+//! It reads the wall clock once at the start, then the monotonic clock: a change of the wall clock
+//! during a demo would make seats end at once or never. It does not follow a slewed clock, which
+//! does not matter in so short a time.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -16,13 +16,13 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
-    /// Starts at the wall clock's time.
+    /// Starts at the time of the wall clock.
     #[expect(
         clippy::disallowed_methods,
-        reason = "the demo's only reader of clocks; judge and crowd take what it read"
+        reason = "the demo's only reader of clocks; checker and visitors get its readings"
     )]
     pub(crate) fn start() -> Self {
-        // A wall clock before 1970 is as good as one at 1970: both are wrong.
+        // A wall clock before 1970 is wrong anyway.
         let since_epoch = SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .unwrap_or_default();
@@ -32,14 +32,14 @@ impl Clock {
         }
     }
 
-    /// The time now. Rounded down once, at the end: rounding both parts would put this clock up to
-    /// 2 ms behind the gateway's, and a seat that was given on in time would be counted twice.
+    /// Returns the time. Rounded down once, at the end: to round both parts would put this clock up
+    /// to 2 ms behind the gateway's, and a seat that was granted again in time would count twice.
     pub(crate) fn now(&self) -> Timestamp {
         Timestamp(whole_millis(self.since_epoch + self.started.elapsed()))
     }
 }
 
-/// Whole milliseconds of a duration, saturating.
+/// Returns the whole milliseconds of a duration, saturating.
 pub(crate) fn whole_millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

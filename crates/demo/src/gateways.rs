@@ -1,7 +1,7 @@
-//! What does a demo ask of whoever starts its gateways, and what does it get?
+//! Gateways of a demo: what the caller must start, and what it returns.
 //!
-//! Nothing is started here, and no store is known: only how many gateways, for which origin, and
-//! how to look at them and end them.
+//! Nothing is started here, and no store is used: only the number of gateways, their origin, and
+//! how to read their stats and stop them.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -18,67 +18,67 @@ use super::layout::Layout;
 /// The gateways that a demo needs. They share the limits of one room.
 #[derive(Clone, Debug)]
 pub struct GatewayPlan {
-    /// Where admitted requests go.
+    /// Address of the origin.
     pub origin: SocketAddr,
     /// Name of the one room, which covers every host and path.
     pub room: String,
-    /// Its limits.
+    /// Limits of the room.
     pub limits: Limits,
-    /// Its session duration.
+    /// Session duration of the room.
     pub session_duration: DurationMs,
-    /// How many gateways, and in how many data centers.
+    /// Number of gateways and data centers.
     pub layout: Layout,
-    /// An empty folder for journals, keys and stores; gone when the demo ends.
+    /// Empty folder for journals, keys and stores; removed when the demo ends.
     pub data_dir: PathBuf,
 }
 
-/// Gateways that somebody started.
+/// Gateways that the caller started.
 pub struct RunningGateways {
-    /// All of them, those of one data center after those of another; at least one.
+    /// All gateways, grouped by data center; at least one.
     pub gateways: Vec<RunningGateway>,
-    /// Ends them and whatever was started for them; returns once they have ended. Dropped before,
-    /// it ends at least what would outlive this process.
+    /// Stops them and whatever was started for them; completes when they have stopped. If it is
+    /// dropped, it stops at least what would outlive this process.
     pub stop: Pin<Box<dyn Future<Output = ()> + Send>>,
 }
 
-/// One of them.
+/// A running gateway.
 pub struct RunningGateway {
-    /// Where to open a browser, as in `http://127.0.0.1:8080/`.
+    /// Address for a browser, such as `http://127.0.0.1:8080/`.
     pub url: Url,
     /// Number of its data center, from 1.
     pub data_center: u32,
-    /// Reads its figures; called a few times a second.
+    /// Reads its stats; called a few times a second.
     pub stats: Box<dyn Fn() -> GatewayStats + Send + Sync>,
 }
 
-/// What gateways say of the room.
+/// Stats of the room, as a gateway reports them.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize)]
 pub struct GatewayStats {
-    /// Visitors inside, in the world as the gateway knows it.
+    /// Active visitors in all data centers, as this gateway knows them.
     pub inside: u32,
-    /// Visitors in the line, in the world as the gateway knows it.
+    /// Waiting visitors in all data centers, as this gateway knows them.
     pub waiting: u32,
-    /// Admissions since the start, by this gateway; of all of them in a summary.
+    /// Admissions by this gateway since the start; in a summary, those of all gateways.
     pub admitted: u64,
 }
 
 impl RunningGateways {
-    /// Where each of them listens.
+    /// Returns the addresses of all gateways.
     pub(super) fn urls(&self) -> Vec<Url> {
         let gateways = self.gateways.iter();
         gateways.map(|gateway| gateway.url.clone()).collect()
     }
 
-    /// One gateway of each data center.
-    pub(super) fn doors(&self) -> impl Iterator<Item = &RunningGateway> {
+    /// Returns one gateway of each data center.
+    pub(super) fn first_in_each_data_center(&self) -> impl Iterator<Item = &RunningGateway> {
         let chunks = self
             .gateways
             .chunk_by(|left, right| left.data_center == right.data_center);
         chunks.filter_map(<[RunningGateway]>::first)
     }
 
-    /// The world as the first one sees it, with everybody's admissions: a visitor is admitted by
-    /// one gateway, but each of them knows of all who are inside.
+    /// Returns the stats of the first gateway, with the admissions of all. One gateway admits a
+    /// visitor, but each of them knows the number of active visitors.
     pub(super) fn stats(&self) -> GatewayStats {
         let all = self.gateways.iter().map(|gateway| (gateway.stats)());
         let sum = |sum: GatewayStats, next: GatewayStats| GatewayStats {
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn admissions_are_added_up_and_the_root_is_seen_from_one_gateway() {
+    fn admissions_are_summed_and_other_stats_are_of_one_gateway() {
         let expected = GatewayStats {
             inside: 40,
             waiting: 7,
@@ -145,10 +145,13 @@ mod tests {
     }
 
     #[test]
-    fn one_door_of_each_data_center_is_shown_and_all_used() {
+    fn one_gateway_of_each_data_center_is_shown_and_all_are_used() {
         let running = running();
-        let doors: Vec<_> = running.doors().map(|door| door.url.port()).collect();
-        assert_eq!(doors, [Some(1), Some(3)]);
+        let first: Vec<_> = running
+            .first_in_each_data_center()
+            .map(|gateway| gateway.url.port())
+            .collect();
+        assert_eq!(first, [Some(1), Some(3)]);
         assert_eq!(running.urls().len(), 3);
     }
 }

@@ -1,6 +1,6 @@
-//! How many nodes does a demo have, and in how many data centers?
+//! Number of nodes and data centers of a demo.
 //!
-//! Numbers only: what a node is and which store it needs is known to whoever starts them.
+//! Numbers only: whoever starts the nodes knows what they are and which stores they need.
 
 use std::fmt;
 
@@ -14,19 +14,19 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// One node that shares its limits with nobody.
+    /// One node that shares its limits with no other.
     pub const ALONE: Self = Self {
         data_centers: 1,
         nodes_in_each: 1,
     };
 
-    /// All nodes.
+    /// Returns the number of nodes.
     #[must_use]
     pub const fn nodes(self) -> u32 {
         self.data_centers.saturating_mul(self.nodes_in_each)
     }
 
-    /// Whether there is only one node, which needs no store that others can reach.
+    /// Whether there is only one node, which needs no shared store.
     #[must_use]
     pub const fn is_alone(self) -> bool {
         self.nodes() == 1
@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_layout_counts_its_nodes_and_says_them() {
+    fn a_layout_counts_and_names_its_nodes() {
         let check = |data_centers, nodes_in_each, is_alone, text: &str| {
             let layout = Layout {
                 data_centers,

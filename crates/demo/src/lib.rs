@@ -1,16 +1,15 @@
-//! Does it work? The main job in one command: an origin that slows down when too many are in it,
-//! a gateway in front of it, or several, and a crowd that outgrows the limits.
+//! Demo of the main job in one command: an origin that slows down under load, one or more gateways
+//! in front of it, and simulated visitors who exceed the limits.
 //!
-//! Everything goes through sockets and cookies, and the count that matters is the origin's own.
-//! How gateways are started and what they share is not known here: whoever calls [`run`] brings
-//! them.
+//! Everything uses sockets and cookies, and the count that matters is the origin's own. The caller
+//! of [`run`] starts the gateways and knows what they share.
 
+pub mod checker;
+pub mod checking_origin;
 mod clock;
-pub mod crowd;
 mod gateways;
-pub mod judge;
-pub mod judging;
 mod layout;
+pub mod load;
 pub mod options;
 pub mod origin;
 mod progress;
@@ -33,9 +32,9 @@ use tokio::net::TcpListener;
 use tokio::time::Instant;
 
 use self::clock::whole_millis;
-use self::crowd::{LoadGenerator, Target};
 pub use self::gateways::{GatewayPlan, GatewayStats, RunningGateway, RunningGateways};
 pub use self::layout::Layout;
+use self::load::{LoadGenerator, Target};
 pub use self::options::DemoOptions;
 use self::options::WANDER_PERCENT;
 use self::origin::{Origin, OriginOptions, ServiceTime};
@@ -46,43 +45,43 @@ pub use self::summary::Summary;
 /// Name of the demo's room.
 pub const ROOM: &str = "demo";
 
-/// Time of a page while the shop is not overrun: that of an ordinary page from a database.
+/// Time of a page while the shop is not overloaded: that of an ordinary page from a database.
 const PAGE_TIME: Duration = Duration::from_millis(20);
 
-/// Why there was no demo, or no end to it.
+/// Error of a demo that did not start or finish.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DemoError {
-    /// No port, or no way to listen on it.
+    /// Finding a free port or listening on it failed.
     #[error("cannot start the origin")]
     StartOrigin(#[source] io::Error),
-    /// No place for the gateways' files.
+    /// The folder for the gateways' files cannot be created.
     #[error("cannot make a temporary folder for the gateway")]
     MakeDataDir(#[source] io::Error),
-    /// A gateway did not start, or something that it needs.
+    /// A gateway, or something that it needs, did not start.
     #[error("cannot start the gateway")]
     StartGateways(#[source] Box<dyn Error + Send + Sync>),
-    /// Somebody ended the demo before everything had started.
-    #[error("ended before the demo had begun")]
+    /// The demo was interrupted before everything had started.
+    #[error("interrupted before the demo had started")]
     EndedEarly,
     /// Standard output is closed.
-    #[error("cannot print how the demo went")]
+    #[error("cannot print the result of the demo")]
     Print(#[source] io::Error),
 }
 
-/// Runs the demo on standard output until its time is over or somebody interrupts it.
+/// Runs the demo on standard output until its time is over or it is interrupted.
 ///
 /// # Errors
 ///
-/// [`DemoError`], if a part does not start or standard output is closed. A limit that was
-/// exceeded is no error but a [`Summary`] that says so.
+/// [`DemoError`], if a part does not start or standard output is closed. An exceeded limit is not
+/// an error, but part of the [`Summary`].
 pub async fn run<F, E>(options: &DemoOptions, start_gateways: F) -> Result<Summary, DemoError>
 where
     F: AsyncFnOnce(GatewayPlan) -> Result<RunningGateways, E>,
     E: Into<Box<dyn Error + Send + Sync>>,
 {
     let progress = Progress::choose(options.json);
-    // Listens from the beginning: what was started by then must end with us.
+    // Listens from the beginning: what has been started must stop with the demo.
     let mut interrupted = pin!(interrupted());
     let mut demo = tokio::select! {
         biased;
@@ -95,20 +94,20 @@ where
     Ok(summary)
 }
 
-/// A demo under way.
+/// A running demo.
 struct Demo<'a> {
     options: &'a DemoOptions,
     began: Instant,
     is_interrupted: bool,
     origin: Origin,
     gateways: RunningGateways,
-    crowd: LoadGenerator,
+    load: LoadGenerator,
     /// Removed when dropped, which is after the gateways have stopped.
     _data_dir: TempDir,
 }
 
 impl<'a> Demo<'a> {
-    /// Starts origin, gateways and crowd, in this order.
+    /// Starts origin, gateways and visitors, in this order.
     async fn start<F, E>(options: &'a DemoOptions, start_gateways: F) -> Result<Self, DemoError>
     where
         F: AsyncFnOnce(GatewayPlan) -> Result<RunningGateways, E>,
@@ -151,13 +150,13 @@ impl<'a> Demo<'a> {
             began: Instant::now(),
             is_interrupted: false,
             origin,
-            crowd: LoadGenerator::start(target, options.crowd_plan()),
+            load: LoadGenerator::start(target, options.load_plan()),
             gateways,
             _data_dir: data_dir,
         })
     }
 
-    /// Shows progress until the demo's time is over or `interrupted` returns.
+    /// Shows progress until the demo's time is over or `interrupted` completes.
     async fn show(
         &mut self,
         mut progress: Progress,
@@ -195,8 +194,8 @@ impl<'a> Demo<'a> {
         } = self.options;
         writeln!(
             out,
-            "{visitors} visitors want into a shop that can bear {total_active_users} at once and \
-             {new_users_per_minute} new ones a minute."
+            "{visitors} visitors want to enter a shop with room for {total_active_users} at once \
+             and {new_users_per_minute} new ones a minute."
         )?;
         let layout = self.options.layout();
         if !layout.is_alone() {
@@ -209,19 +208,19 @@ impl<'a> Demo<'a> {
         if layout.data_centers > 1 {
             writeln!(
                 out,
-                "Whoever changes data center has a seat in each of them until the older one ends: \
-                 fewer are inside then."
+                "A visitor who changes data center has a seat in each of them until the older one \
+                 ends, so fewer visitors are inside then."
             )?;
         }
-        let doors: Vec<String> = self
+        let urls: Vec<String> = self
             .gateways
-            .doors()
+            .first_in_each_data_center()
             .map(|gateway| gateway.url.to_string())
             .collect();
         writeln!(
             out,
-            "Open {} in a browser: you queue among them. Ctrl-C ends the demo.\n",
-            doors.join(" or ")
+            "Open {} in a browser: you queue with them. Ctrl-C ends the demo.\n",
+            urls.join(" or ")
         )?;
         out.flush()
     }
@@ -234,11 +233,11 @@ impl<'a> Demo<'a> {
             total_active_users: self.options.total_active_users,
             waiting: gateway.waiting,
             admitted: gateway.admitted,
-            last_wait: self.crowd.last_wait(),
+            last_wait: self.load.last_wait(),
         }
     }
 
-    /// Sends the crowd home, then stops the gateways and the origin, and says how it went.
+    /// Stops the visitors, then the gateways and the origin, and returns the summary.
     async fn end(self) -> Summary {
         let circumstances = RunContext {
             is_interrupted: self.is_interrupted,
@@ -247,11 +246,11 @@ impl<'a> Demo<'a> {
             layout: self.options.layout(),
         };
         let gateway_stats = self.gateways.stats();
-        let crowd = self.crowd.stop().await;
+        let load = self.load.stop().await;
         self.gateways.stop.await;
         let (verdict, response_times) = (self.origin.verdict(), self.origin.response_times());
         self.origin.stop().await;
-        Summary::new(circumstances, verdict, response_times, crowd, gateway_stats)
+        Summary::new(circumstances, verdict, response_times, load, gateway_stats)
     }
 }
 
@@ -266,8 +265,8 @@ impl Summary {
     }
 }
 
-/// Returns when somebody presses Ctrl-C, closes the terminal or asks the process to end; never if
-/// that cannot be told.
+/// Completes when somebody presses Ctrl-C, closes the terminal or sends a signal to end the
+/// process; never if signals cannot be received.
 async fn interrupted() {
     let ctrl_c = async {
         if tokio::signal::ctrl_c().await.is_err() {
@@ -276,24 +275,24 @@ async fn interrupted() {
     };
     tokio::select! {
         () = ctrl_c => {}
-        () = asked_to_end() => {}
+        () = termination_requested() => {}
     }
 }
 
 #[cfg(unix)]
-async fn asked_to_end() {
+async fn termination_requested() {
     use tokio::signal::unix::{SignalKind, signal};
-    let asked = async |kind| match signal(kind) {
+    let received = async |kind| match signal(kind) {
         Ok(mut signals) => drop(signals.recv().await),
         Err(_) => std::future::pending().await,
     };
     tokio::select! {
-        () = asked(SignalKind::terminate()) => {}
-        () = asked(SignalKind::hangup()) => {}
+        () = received(SignalKind::terminate()) => {}
+        () = received(SignalKind::hangup()) => {}
     }
 }
 
 #[cfg(not(unix))]
-async fn asked_to_end() {
+async fn termination_requested() {
     std::future::pending().await
 }

@@ -1,4 +1,4 @@
-//! What can be chosen about a demo? Its flags, and the plan of a crowd that follows from them.
+//! Flags of the demo, and the plan of its simulated visitors.
 
 use std::time::Duration;
 
@@ -6,20 +6,20 @@ use anteroom_room::rules::Limits;
 use anteroom_room::time::DurationMs;
 
 use super::clock::whole_millis;
-use super::crowd::{LoadPlan, REQUESTS_AT_ONCE, REQUESTS_AT_ONCE_TO_SEVERAL};
 use super::layout::Layout;
+use super::load::{LoadPlan, REQUESTS_AT_ONCE, REQUESTS_AT_ONCE_TO_SEVERAL};
 
-/// How many of a hundred visitors go to another node with each request. Enough that every node
-/// meets tickets of all others all the time; the rest come as through a load balancer.
+/// Percentage of visitors who use another node for each request. Enough that every node receives
+/// tickets of all others all the time; the rest come as through a load balancer.
 pub(super) const WANDER_PERCENT: u32 = 25;
 
 /// Flags of `anteroom demo`.
 ///
-/// The defaults tell the story in a minute: the seats are full after some ten seconds, turn over
-/// several times, and the line grows until the end.
+/// With the defaults the demo takes a minute: the seats are full after some ten seconds, turn over
+/// several times, and the queue grows until the end.
 #[derive(Clone, Debug, clap::Args)]
 pub struct DemoOptions {
-    /// How long the demo lasts, from 1s to 24h
+    /// Length of the demo, from 1s to 24h
     #[arg(
         long = "for",
         value_name = "DURATION",
@@ -28,7 +28,7 @@ pub struct DemoOptions {
     )]
     pub run_for: Duration,
 
-    /// How many visitors come
+    /// Number of simulated visitors
     #[arg(
         long,
         value_name = "N",
@@ -37,7 +37,7 @@ pub struct DemoOptions {
     )]
     pub visitors: u32,
 
-    /// Limit: visitors inside at once
+    /// Limit of active visitors at once
     #[arg(
         long,
         value_name = "N",
@@ -46,7 +46,7 @@ pub struct DemoOptions {
     )]
     pub total_active_users: u32,
 
-    /// Limit: visitors who may come in within a calendar minute
+    /// Limit of new visitors in a calendar minute
     #[arg(
         long,
         value_name = "N",
@@ -55,12 +55,12 @@ pub struct DemoOptions {
     )]
     pub new_users_per_minute: u32,
 
-    /// How long a visitor stays inside after its last request, from 1s to 24h
+    /// Length of a session after the visitor's last request, from 1s to 24h
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = parse_duration)]
     pub session_duration: Duration,
 
-    /// Nodes in each data center, from 1 to 10; more than one node shares its limits through
-    /// valkey-server or redis-server, which the demo starts and ends itself
+    /// Nodes in each data center, from 1 to 10; several nodes share the limits through
+    /// valkey-server or redis-server, which the demo starts and stops
     #[arg(
         long,
         value_name = "N",
@@ -69,8 +69,8 @@ pub struct DemoOptions {
     )]
     pub nodes: u32,
 
-    /// Data centers, from 1 to 5: with more than one, each has a store of its own, and one stands
-    /// behind them all
+    /// Data centers, from 1 to 5; with more than one, each has a store of its own, and there is a
+    /// global store
     #[arg(
         long,
         value_name = "N",
@@ -84,15 +84,15 @@ pub struct DemoOptions {
     pub json: bool,
 }
 
-/// Why a duration was refused.
+/// Error of a duration on the command line.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ParseDurationError {
-    /// No number with a unit.
+    /// The text is not a number with a unit.
     #[error("not a duration; write it as 90s, 5m or 1h")]
     Unreadable,
-    /// Shorter than a second or longer than a day.
-    #[error("outside of 1s to 24h")]
+    /// The duration is shorter than a second or longer than a day.
+    #[error("not from 1s to 24h")]
     OutOfRange,
 }
 
@@ -107,7 +107,7 @@ fn parse_duration(text: &str) -> Result<Duration, ParseDurationError> {
 }
 
 impl DemoOptions {
-    /// The limits of the room.
+    /// Returns the limits of the room.
     #[must_use]
     pub const fn limits(&self) -> Limits {
         Limits {
@@ -116,13 +116,13 @@ impl DemoOptions {
         }
     }
 
-    /// The room's session duration.
+    /// Returns the room's session duration.
     #[must_use]
     pub fn session(&self) -> DurationMs {
         DurationMs(whole_millis(self.session_duration))
     }
 
-    /// How many nodes, and where.
+    /// Returns the numbers of nodes and data centers.
     #[must_use]
     pub const fn layout(&self) -> Layout {
         Layout {
@@ -131,11 +131,11 @@ impl DemoOptions {
         }
     }
 
-    /// A crowd that comes over the first three quarters of the demo, so that the last ones still
-    /// have a chance to get in, and looks at pages for a fraction of a session each, so that its
-    /// seats do not run out under it.
+    /// Returns a plan whose visitors arrive in the first three quarters of the demo, so that the
+    /// last ones can still be admitted. They look at a page for a fraction of a session, so that
+    /// their sessions do not end meanwhile.
     #[must_use]
-    pub fn crowd_plan(&self) -> LoadPlan {
+    pub fn load_plan(&self) -> LoadPlan {
         let think_longest = (self.session_duration / 4).min(Duration::from_secs(3));
         LoadPlan {
             visitors: self.visitors,
@@ -143,13 +143,13 @@ impl DemoOptions {
             pages: 2..=6,
             think: think_longest / 4..=think_longest,
             impatient_percent: 15,
-            patience: self.run_for / 6..=self.run_for,
+            leaves_after: self.run_for / 6..=self.run_for,
             buy_percent: 40,
             log_out_percent: 50,
             wander_percent: WANDER_PERCENT,
-            first_ask_after: Duration::from_secs(1),
-            answer_within: Duration::from_secs(15),
-            try_again_after: Duration::from_millis(500),
+            first_poll_after: Duration::from_secs(1),
+            response_timeout: Duration::from_secs(15),
+            retry_pause: Duration::from_millis(500),
             requests_at_once: if self.layout().is_alone() {
                 REQUESTS_AT_ONCE
             } else {
@@ -173,12 +173,12 @@ mod tests {
     }
 
     #[test]
-    fn without_flags_the_demo_lasts_a_minute_and_outgrows_its_limits() {
+    fn the_default_demo_takes_a_minute_and_exceeds_its_limits() {
         let options = Command::parse_from(["demo"]).options;
         assert_eq!(options.run_for, Duration::from_secs(60));
         assert_eq!(options.session(), DurationMs::from_secs(10));
         assert!(options.visitors > options.total_active_users);
-        let plan = options.crowd_plan();
+        let plan = options.load_plan();
         assert!(*plan.think.end() < options.session_duration);
         assert!(options.layout().is_alone());
         assert_eq!(plan.requests_at_once, REQUESTS_AT_ONCE);
@@ -189,7 +189,7 @@ mod tests {
         let several = ["demo", "--nodes", "3", "--data-centers", "2"];
         let options = Command::parse_from(several).options;
         assert_eq!(options.layout().nodes(), 6);
-        let plan = options.crowd_plan();
+        let plan = options.load_plan();
         assert_eq!(plan.requests_at_once, REQUESTS_AT_ONCE_TO_SEVERAL);
         for (flag, value) in [
             ("--nodes", "0"),
@@ -197,8 +197,8 @@ mod tests {
             ("--data-centers", "0"),
             ("--data-centers", "6"),
         ] {
-            let refused = Command::try_parse_from(["demo", flag, value]).is_err();
-            assert!(refused, "{flag} {value}");
+            let is_rejected = Command::try_parse_from(["demo", flag, value]).is_err();
+            assert!(is_rejected, "{flag} {value}");
         }
     }
 
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_of_zero_is_refused() {
+    fn a_limit_of_zero_is_rejected() {
         for flag in [
             "--visitors",
             "--total-active-users",

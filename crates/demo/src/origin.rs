@@ -1,11 +1,11 @@
-//! What does the gateway protect? A small shop that slows down when too many are in it.
+//! Origin of the demo: a small shop that slows down when too many visitors are active.
 //!
-//! The slowness is honest about its cause and not about its means: a page takes longer the more
-//! distinct visitors are inside, as it does where they share a database, but it takes longer by
-//! sleeping. Burning the processor instead would slow the gateway and the crowd of the same demo
-//! as well, and prove nothing. The shop does not defend itself; that is the gateway's part.
+//! A page takes longer the more distinct visitors are active, as it does if they share a database,
+//! but it takes longer by sleeping. To burn the processor instead would slow the gateway and the
+//! visitors of the same demo as well, and prove nothing. The shop does not defend itself; that is
+//! the gateway's task.
 //!
-//! It feeds the [`Checker`] with every request.
+//! It passes every request to the [`Checker`].
 
 mod events;
 mod routes;
@@ -30,29 +30,29 @@ use tokio::task::{JoinHandle, JoinSet};
 pub use self::routes::SHOP_SEAT_ENDS;
 pub use self::service_time::ServiceTime;
 pub(crate) use self::shop::ITEMS;
+use super::checker::{Checker, Verdict};
 use super::clock::Clock;
-use super::judge::{Checker, Verdict};
 use super::quantiles::{Durations, Quantiles};
 use super::stop::{Stop, Stopper};
 
-/// How long open requests get when the shop closes. Event streams never end by themselves, so
-/// longer only makes the end of the demo longer; shorter cuts off pages that are being written.
+/// Time for open requests when the shop closes. Event streams have no end, so a longer time only
+/// makes the end of the demo longer; a shorter one cuts off pages that are being written.
 const CLOSING_FOR: Duration = Duration::from_millis(300);
 
-/// How long to leave the listener alone after it failed (out of file descriptors, mostly).
-/// Shorter spins, longer keeps visitors waiting who could be served.
+/// Pause after the listener failed, mostly because file descriptors ran out. A shorter pause spins,
+/// a longer one delays visitors who could be served.
 const ACCEPT_AGAIN_AFTER: Duration = Duration::from_millis(50);
 
-/// What the origin must know to play its part.
+/// Settings of the origin.
 #[derive(Clone, Debug)]
 pub struct OriginOptions {
     /// The room that requests must have been admitted to.
     pub room: String,
-    /// For the verdict at `/judge` only; the shop does not enforce them.
+    /// Limits for the verdict at `/checker` only; the shop does not enforce them.
     pub limits: Limits,
-    /// For the judge's second measure and the countdown on the pages.
+    /// Session duration, for [`Verdict::most_seen_in_a_session`] and the countdown on the pages.
     pub session_duration: DurationMs,
-    /// How long pages take.
+    /// Time that pages take.
     pub service_time: ServiceTime,
 }
 
@@ -65,14 +65,14 @@ pub struct Origin {
     server: JoinHandle<()>,
 }
 
-/// What all requests share.
+/// State that all requests share.
 #[derive(Debug)]
 struct Shop {
     options: OriginOptions,
     clock: Clock,
-    judge: Mutex<Checker>,
+    checker: Mutex<Checker>,
     response_times: Mutex<Durations>,
-    /// Requests in service that nobody can put a visitor to; each weighs like a visitor.
+    /// Requests in service without a known visitor; each counts like a visitor.
     anonymous: AtomicU32,
 }
 
@@ -84,11 +84,11 @@ impl Origin {
     /// If the listener does not know its own address.
     pub fn start(listener: TcpListener, options: OriginOptions) -> io::Result<Self> {
         let address = listener.local_addr()?;
-        let judge = Checker::new(options.session_duration);
+        let checker = Checker::new(options.session_duration);
         let shop = Arc::new(Shop {
             options,
             clock: Clock::start(),
-            judge: Mutex::new(judge),
+            checker: Mutex::new(checker),
             response_times: Mutex::new(Durations::new()),
             anonymous: AtomicU32::new(0),
         });
@@ -102,19 +102,19 @@ impl Origin {
         })
     }
 
-    /// Where it listens.
+    /// Returns the address on which it listens.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// What the judge has counted until now, beside the limits of the options.
+    /// Returns the counts of the checker so far, with the limits of the options.
     #[must_use]
     pub fn verdict(&self) -> Verdict {
         self.shop.verdict()
     }
 
-    /// How long pages took to answer, as the origin measured it; `None` if there were none.
+    /// Returns the times of pages, as the origin measured them; `None` if there were none.
     #[must_use]
     pub fn response_times(&self) -> Option<Quantiles> {
         self.shop.response_times.lock().quantiles()
@@ -135,9 +135,9 @@ impl Origin {
 
 impl Shop {
     fn verdict(&self) -> Verdict {
-        // The clock is read under the lock, so that the judge sees time in order.
-        let mut judge = self.judge.lock();
-        judge.verdict(self.options.limits, self.clock.now())
+        // The clock is read under the lock, so that the checker sees times in order.
+        let mut checker = self.checker.lock();
+        checker.verdict(self.options.limits, self.clock.now())
     }
 }
 
@@ -157,20 +157,20 @@ async fn serve(listener: TcpListener, shop: Arc<Shop>, mut stop: Stop) {
     }
     drop(listener);
     let all_closed = async { while connections.join_next().await.is_some() {} };
-    // Past the time-out the rest is cut off, event streams among them.
+    // After the timeout the rest is cut off, event streams among them.
     drop(tokio::time::timeout(CLOSING_FOR, all_closed).await);
     connections.shutdown().await;
 }
 
 async fn serve_connection(stream: TcpStream, shop: Arc<Shop>, mut stop: Stop) {
-    // Without it small pages wait for acknowledgements; a socket that refuses still works.
+    // Without it, small packets wait for acknowledgements; if it fails, the socket still works.
     drop(stream.set_nodelay(true));
-    let service = service_fn(move |request| routes::answer(Arc::clone(&shop), request));
+    let service = service_fn(move |request| routes::handle(Arc::clone(&shop), request));
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .serve_connection(TokioIo::new(stream), service);
     let mut connection = std::pin::pin!(connection);
-    // A connection that breaks is the other side's business: the gateway will say so.
+    // The gateway reports a broken connection.
     tokio::select! {
         _ = connection.as_mut() => {}
         () = stop.requested() => {

@@ -1,6 +1,4 @@
-//! How is the demo going? A live line on a terminal, a line every few seconds elsewhere.
-//!
-//! It says what it is given; the summary at the end is somebody else's.
+//! Progress of a demo: one live line on a terminal, a new line every few seconds elsewhere.
 
 use std::fmt;
 use std::io::{self, IsTerminal, Write};
@@ -8,58 +6,58 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// Time between two looks at the figures. Quicker cannot be read, slower looks stuck.
+/// Time between two updates. Faster ones cannot be read, slower ones look stuck.
 pub(super) const LOOK_EVERY: Duration = Duration::from_millis(250);
 
-/// Time between two lines where there is no terminal: a minute's demo makes a dozen.
+/// Time between two lines without a terminal: a demo of a minute prints a dozen.
 const LINE_EVERY: Duration = Duration::from_secs(5);
 
-/// What there is to say of a running demo.
+/// Stats of a running demo.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ProgressStats {
-    /// Since the start.
+    /// Time since the start.
     pub(super) elapsed: Duration,
-    /// Visitors inside, counted by the origin.
+    /// Active visitors, as the origin counts them.
     pub(super) inside: usize,
-    /// Their limit.
+    /// Limit of active visitors.
     pub(super) total_active_users: u32,
-    /// Visitors in the line, counted by the gateway.
+    /// Waiting visitors, as the gateway counts them.
     pub(super) waiting: u32,
-    /// Admissions, counted by the gateway.
+    /// Admissions, as the gateway counts them.
     pub(super) admitted: u64,
-    /// How long the last of the crowd to get in had waited.
+    /// Wait of the visitor who was admitted last.
     pub(super) last_wait: Option<Duration>,
 }
 
-/// How progress is shown.
+/// Form in which progress is shown.
 #[derive(Debug)]
 pub(super) enum Progress {
-    /// One line, drawn again and again, on standard error.
+    /// One line on standard error that is redrawn.
     Live(ProgressBar),
-    /// Plain lines on the output, the next one at this time since the start.
+    /// Lines on the output, the next one at this time since the start.
     Lines(Duration),
-    /// Not at all.
-    Silent,
+    /// Progress is not shown.
+    Hidden,
 }
 
 impl Progress {
-    /// What suits the terminal, if there is one. With `is_json`, standard output stays empty.
+    /// Chooses by the terminal, if there is one. With `is_json`, standard output stays empty.
     pub(super) fn choose(is_json: bool) -> Self {
         let can_draw = io::stderr().is_terminal();
         match (is_json, can_draw && io::stdout().is_terminal()) {
             (true, _) if can_draw => Self::Live(live_line()),
-            (true, _) => Self::Silent,
+            (true, _) => Self::Hidden,
             (false, true) => Self::Live(live_line()),
             (false, false) => Self::lines(),
         }
     }
 
-    /// Plain lines.
+    /// Creates progress as lines.
     pub(super) const fn lines() -> Self {
         Self::Lines(LINE_EVERY)
     }
 
-    /// Shows the figures, if it is time to.
+    /// Shows the stats, if it is time to.
     ///
     /// # Errors
     ///
@@ -80,11 +78,11 @@ impl Progress {
                 writeln!(out, "{:>4} s: {stats}", stats.elapsed.as_secs())?;
                 out.flush()
             }
-            Self::Silent => Ok(()),
+            Self::Hidden => Ok(()),
         }
     }
 
-    /// Takes the live line away.
+    /// Removes the live line.
     pub(super) fn finish(self) {
         if let Self::Live(line) = self {
             line.finish_and_clear();

@@ -1,6 +1,6 @@
-//! How long did things take? A histogram of milliseconds and what a summary says of it.
+//! Histogram of durations in milliseconds, and its quantiles.
 //!
-//! Values are exact to three digits. Nothing here knows what was measured.
+//! Values are exact to three digits.
 
 use std::time::Duration;
 
@@ -9,42 +9,42 @@ use serde::Serialize;
 
 use super::clock::whole_millis;
 
-/// The longest duration told apart from longer ones: a day. Longer than any demo.
+/// Longest duration in the histogram, in ms: a day, which is longer than any demo.
 const LONGEST_MS: u64 = 86_400_000;
 
-/// Durations, as a summary says them. All in milliseconds, all of them measured.
+/// Quantiles of durations, in milliseconds.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 pub struct Quantiles {
-    /// How many were measured.
+    /// Number of durations.
     pub count: u64,
-    /// Half were no longer than this.
+    /// Median.
     pub p50_ms: u64,
-    /// Nine of ten were no longer than this.
+    /// 90th percentile.
     pub p90_ms: u64,
-    /// Ninety-nine of a hundred were no longer than this.
+    /// 99th percentile.
     pub p99_ms: u64,
-    /// The longest.
+    /// Longest duration.
     pub max_ms: u64,
 }
 
-/// Collects durations.
+/// Histogram of durations.
 #[derive(Debug)]
 pub(crate) struct Durations(Histogram<u64>);
 
 impl Durations {
-    /// Nothing measured yet.
+    /// Creates an empty histogram.
     pub(crate) fn new() -> Self {
         let histogram = Histogram::new_with_bounds(1, LONGEST_MS, 3)
             .expect("three digits between 1 and a day is a valid histogram");
         Self(histogram)
     }
 
-    /// Adds one, in whole milliseconds rounded down.
+    /// Adds a duration, in whole milliseconds rounded down.
     pub(crate) fn record(&mut self, duration: Duration) {
         self.0.saturating_record(whole_millis(duration));
     }
 
-    /// What was measured; `None` if nothing was.
+    /// Returns the quantiles; `None` if there are no durations.
     pub(crate) fn quantiles(&self) -> Option<Quantiles> {
         (!self.0.is_empty()).then(|| Quantiles {
             count: self.0.len(),
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_measured_has_no_quantiles() {
+    fn an_empty_histogram_has_no_quantiles() {
         assert_eq!(Durations::new().quantiles(), None);
     }
 

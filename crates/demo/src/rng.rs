@@ -1,26 +1,26 @@
-//! Which of several things does a visitor of the demo do?
+//! Random choices of the demo's visitors.
 //!
-//! The same seed gives the same crowd. The bias of the ranges (below one in 2^32 here) does not
-//! matter to a crowd.
+//! The same seed gives the same choices. The bias of the ranges (below one in 2^32 here) does not
+//! matter.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use anteroom_room::split_mix::SplitMix;
 
-/// A seeded source of choices.
+/// Seeded random number generator of one visitor.
 #[derive(Clone, Debug)]
-pub(crate) struct Dice(SplitMix);
+pub(crate) struct ChoiceRng(SplitMix);
 
-impl Dice {
-    /// The dice of one visitor: same seed and number, same choices.
+impl ChoiceRng {
+    /// Creates the generator of a visitor: same seed and number, same choices.
     pub(crate) const fn new(seed: u64, visitor: u32) -> Self {
         // The odd constant spreads neighbouring numbers over the whole state.
         let spread = (visitor as u64).wrapping_mul(0xD1B5_4A32_D192_ED03);
         Self(SplitMix(seed ^ spread))
     }
 
-    /// A number within `range`, both ends included; the low end if the range is empty.
+    /// Returns a number within `range`, both ends included; the low end if the range is empty.
     pub(crate) fn number(&mut self, range: &RangeInclusive<u32>) -> u32 {
         let (low, high) = (*range.start(), *range.end());
         let width = u64::from(high.saturating_sub(low)) + 1;
@@ -28,7 +28,7 @@ impl Dice {
         low + u32::try_from(offset).expect("offset is at most high - low, a u32")
     }
 
-    /// A duration within `range`, to the microsecond; the low end if the range is empty.
+    /// Returns a duration within `range`, to the microsecond; the low end if the range is empty.
     pub(crate) fn duration(&mut self, range: &RangeInclusive<Duration>) -> Duration {
         let width = range.end().saturating_sub(*range.start());
         let micros = u64::try_from(width.as_micros()).unwrap_or(u64::MAX);
@@ -36,7 +36,7 @@ impl Dice {
         *range.start() + Duration::from_micros(offset)
     }
 
-    /// Whether something that happens to `percent` of all visitors happens now.
+    /// Whether something with a probability of `percent` happens.
     pub(crate) fn happens(&mut self, percent: u32) -> bool {
         self.number(&(1..=100)) <= percent
     }
@@ -49,7 +49,7 @@ mod tests {
     #[test]
     fn the_same_seed_and_visitor_choose_the_same() {
         let choices = |visitor| {
-            let mut rng = Dice::new(7, visitor);
+            let mut rng = ChoiceRng::new(7, visitor);
             (0..8)
                 .map(|_| rng.number(&(0..=1_000_000)))
                 .collect::<Vec<_>>()
@@ -60,7 +60,7 @@ mod tests {
 
     #[test]
     fn choices_stay_within_their_range_and_reach_both_ends() {
-        let mut rng = Dice::new(1, 1);
+        let mut rng = ChoiceRng::new(1, 1);
         let numbers: Vec<u32> = (0..200).map(|_| rng.number(&(3..=5))).collect();
         assert_eq!(numbers.iter().min(), Some(&3));
         assert_eq!(numbers.iter().max(), Some(&5));
@@ -70,8 +70,8 @@ mod tests {
     }
 
     #[test]
-    fn nothing_happens_to_nobody_and_everything_to_all() {
-        let mut rng = Dice::new(1, 1);
+    fn zero_percent_never_happens_and_a_hundred_always_does() {
+        let mut rng = ChoiceRng::new(1, 1);
         assert!((0..200).all(|_| !rng.happens(0) && rng.happens(100)));
     }
 }

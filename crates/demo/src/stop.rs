@@ -1,32 +1,32 @@
-//! How do tasks learn that they shall end? One sender, many receivers, told once.
+//! Stop signal for tasks: one sender, many receivers, sent once.
 
 use tokio::sync::watch;
 
-/// Tells every [`Stop`] made from it. Dropping it tells them as well.
+/// Sender of the stop signal. Dropping it sends the signal too.
 #[derive(Debug)]
 pub(crate) struct Stopper(watch::Sender<bool>);
 
-/// Learns that it is time to end.
+/// Receiver of the stop signal.
 #[derive(Clone, Debug)]
 pub(crate) struct Stop(watch::Receiver<bool>);
 
 impl Stopper {
-    /// A fresh pair.
+    /// Creates a sender and a receiver.
     pub(crate) fn new() -> (Self, Stop) {
         let (sender, receiver) = watch::channel(false);
         (Self(sender), Stop(receiver))
     }
 
-    /// Tells everybody to end. Again is harmless.
+    /// Sends the signal. Sending it again has no effect.
     pub(crate) fn stop(&self) {
         self.0.send_replace(true);
     }
 }
 
 impl Stop {
-    /// Returns once it is time to end; at once if it already was. Safe to cancel.
+    /// Completes when the signal was sent. Safe to cancel.
     pub(crate) async fn requested(&mut self) {
-        // An error means that the sender is gone, which means the same.
+        // An error means that the sender was dropped, which counts as the signal.
         drop(self.0.wait_for(|is_stopped| *is_stopped).await);
     }
 }

@@ -1,8 +1,8 @@
-//! Which stores do the nodes of a demo share? Servers that are started for it and gone with it.
+//! Stores that the nodes of a demo share: servers that are started and stopped with it.
 //!
-//! One for each data center, and one for the world if there are several. They listen on this
-//! machine alone, keep nothing on disk and end when they are dropped. What cannot be helped: a
-//! demo that is killed (SIGKILL) leaves them behind.
+//! One for each data center, and a global one if there are several. They listen on this machine
+//! only, keep nothing on disk and are stopped when dropped. A demo that is killed (SIGKILL) leaves
+//! them running.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -15,29 +15,29 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, interval, timeout};
 
-/// Programs that will do, the better one first.
+/// Programs that can serve as a store, the preferred one first.
 const PROGRAMS: [&str; 2] = ["valkey-server", "redis-server"];
-/// How long a server may take until it answers. It takes some 20 ms; on a machine that is so busy
-/// that it takes longer than this, a demo would show nothing.
-const STARTS_WITHIN: Duration = Duration::from_secs(15);
-/// How often is looked whether it answers.
-const LOOK_EVERY: Duration = Duration::from_millis(20);
-/// How long one look may take.
-const ANSWERS_WITHIN: Duration = Duration::from_secs(1);
-/// How many ports are tried: somebody else may take one between the moment it was found free and
-/// the moment the server listens.
+/// Longest time until a server responds. It takes some 20 ms; on a machine so busy that it takes
+/// longer than this, a demo would show nothing.
+const START_TIMEOUT: Duration = Duration::from_secs(15);
+/// Time between two checks whether a server responds.
+const CHECK_INTERVAL: Duration = Duration::from_millis(20);
+/// Longest time of one check.
+const CHECK_TIMEOUT: Duration = Duration::from_secs(1);
+/// Number of ports that are tried: another process may take a free one before the server listens on
+/// it.
 const TRIES: u32 = 5;
-/// The longest answer that is read: the section of the server takes about 500 bytes.
-const ANSWER_BYTES_MAX: u64 = 16 * 1024;
+/// Longest reply that is read, in bytes: the section about the server takes some 500.
+const REPLY_BYTES_MAX: u64 = 16 * 1024;
 
-/// The stores of a demo. Dropping it ends them.
+/// Stores of a demo. Dropping them stops them.
 #[derive(Debug)]
 pub struct DemoStores {
     data_centers: Vec<Server>,
     global: Option<Server>,
 }
 
-/// Addresses as the configuration of a node has them.
+/// Addresses of the stores, as in the configuration of a node.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct StoreAddresses {
     /// `store.local`.
@@ -46,65 +46,65 @@ pub struct StoreAddresses {
     pub global: Option<String>,
 }
 
-/// Why the stores of a demo did not start.
+/// Error of stores that did not start.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartStoresError {
-    /// Neither `valkey-server` nor `redis-server` is there.
+    /// Neither `valkey-server` nor `redis-server` is installed.
     #[error(
         "several nodes share a store, and neither valkey-server nor redis-server is installed: \
          install the package redis-server (Debian, Ubuntu: apt-get install redis-server), or leave \
-         out --nodes and --data-centers, for with one node the demo needs nothing"
+         out --nodes and --data-centers, because one node needs no store"
     )]
     NotInstalled,
-    /// It is there and cannot be run.
+    /// The program cannot be run.
     #[error("cannot run {program}")]
     Run {
-        /// Which one.
+        /// Name of the program.
         program: &'static str,
-        /// Why not.
+        /// Underlying error.
         source: io::Error,
     },
-    /// There is no place for its files.
+    /// The folder for its files cannot be created.
     #[error("cannot make the folder {}", folder.display())]
     MakeFolder {
-        /// Which one.
+        /// Path of the folder.
         folder: PathBuf,
-        /// Why not.
+        /// Underlying error.
         source: io::Error,
     },
-    /// No port is free.
+    /// Finding a free port failed.
     #[error("cannot find a free port")]
     FindPort(#[source] io::Error),
-    /// Whether it runs cannot be told.
-    #[error("cannot look after {program}")]
-    LookAfter {
-        /// Which one.
+    /// The status of the process cannot be read.
+    #[error("cannot read the status of {program}")]
+    Status {
+        /// Name of the program.
         program: &'static str,
-        /// Why not.
+        /// Underlying error.
         source: io::Error,
     },
-    /// It ended instead of answering.
-    #[error("{program} ended as soon as it was started ({status}): {last_words}")]
+    /// The program ended instead of responding.
+    #[error("{program} ended as soon as it was started ({status}): {last_log_line}")]
     Ended {
-        /// Which one.
+        /// Name of the program.
         program: &'static str,
-        /// How.
+        /// Status of the process.
         status: ExitStatus,
-        /// The last line of its log.
-        last_words: String,
+        /// Last line of its log.
+        last_log_line: String,
     },
-    /// It does not answer.
-    #[error("{program} does not answer within {} s", STARTS_WITHIN.as_secs())]
-    Silent {
-        /// Which one.
+    /// The program does not respond in time.
+    #[error("{program} does not respond within {} s", START_TIMEOUT.as_secs())]
+    NoReply {
+        /// Name of the program.
         program: &'static str,
     },
 }
 
 impl DemoStores {
-    /// Starts what so many data centers need, in folders below `folder`, and returns once all of it
-    /// answers. If this fails or is given up half-way, nothing is left running.
+    /// Starts the stores for this number of data centers, in folders below `folder`, and returns
+    /// once all of them respond. If this fails or is cancelled, nothing keeps running.
     ///
     /// # Errors
     ///
@@ -127,12 +127,13 @@ impl DemoStores {
             stores.data_centers.push(server);
         }
         if data_centers > 1 {
-            stores.global = Some(Server::start(programs, folder.join("store-world")).await?);
+            stores.global = Some(Server::start(programs, folder.join("store-global")).await?);
         }
         Ok(stores)
     }
 
-    /// What the nodes of data center `number` (from 1) are told; `None` if there is no such one.
+    /// Returns the addresses for the nodes of data center `number` (from 1); `None` if there is
+    /// none.
     #[must_use]
     pub fn addresses(&self, number: u32) -> Option<StoreAddresses> {
         let index = usize::try_from(number.checked_sub(1)?).ok()?;
@@ -143,7 +144,7 @@ impl DemoStores {
     }
 }
 
-/// A running server. Killed when dropped: there is nothing that it should save.
+/// Running server. Killed when dropped, because it has nothing to save.
 #[derive(Debug)]
 struct Server {
     program: &'static str,
@@ -154,7 +155,7 @@ struct Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It may have ended by itself. It is waited for, because its folder goes next.
+        // It may have ended already. The wait is needed because its folder is removed next.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
@@ -170,7 +171,7 @@ impl Server {
         loop {
             let mut server = Self::spawn(programs, &folder)?;
             tries_left -= 1;
-            match server.wait_until_it_answers().await {
+            match server.wait_until_ready().await {
                 Ok(()) => return Ok(server),
                 Err(StartStoresError::Ended { .. }) if tries_left > 0 => {}
                 Err(error) => return Err(error),
@@ -187,8 +188,8 @@ impl Server {
                 .args(["--save", "", "--appendonly", "no", "--daemonize", "no"])
                 .args(["--logfile", "log", "--dir"])
                 .arg(folder)
-                // Ctrl-C in a terminal goes to a whole group: the nodes must give back what they
-                // hold before their store is gone.
+                // Ctrl-C in a terminal goes to the whole process group: the nodes must return their
+                // leases before their store stops.
                 .process_group(0)
                 .stdin(Stdio::null())
                 .stdout(Stdio::null())
@@ -210,10 +211,10 @@ impl Server {
         Err(StartStoresError::NotInstalled)
     }
 
-    async fn wait_until_it_answers(&mut self) -> Result<(), StartStoresError> {
+    async fn wait_until_ready(&mut self) -> Result<(), StartStoresError> {
         let program = self.program;
-        let deadline = Instant::now() + STARTS_WITHIN;
-        let mut looks = interval(LOOK_EVERY);
+        let deadline = Instant::now() + START_TIMEOUT;
+        let mut looks = interval(CHECK_INTERVAL);
         while Instant::now() < deadline {
             looks.tick().await;
             match self.process.try_wait() {
@@ -222,21 +223,22 @@ impl Server {
                     return Err(StartStoresError::Ended {
                         program,
                         status,
-                        last_words: self.last_words(),
+                        last_log_line: self.last_log_line(),
                     });
                 }
-                Err(source) => return Err(StartStoresError::LookAfter { program, source }),
+                Err(source) => return Err(StartStoresError::Status { program, source }),
             }
-            // Not there yet is no error, and neither is a stranger: ours ends if its port is taken.
-            let answer = timeout(ANSWERS_WITHIN, ask_for_process_id(self.address)).await;
-            if matches!(answer, Ok(Ok(Some(id))) if id == self.process.id()) {
+            // Connection errors are expected until it listens. Another server may have taken the
+            // port.
+            let reply = timeout(CHECK_TIMEOUT, fetch_process_id(self.address)).await;
+            if matches!(reply, Ok(Ok(Some(id))) if id == self.process.id()) {
                 return Ok(());
             }
         }
-        Err(StartStoresError::Silent { program })
+        Err(StartStoresError::NoReply { program })
     }
 
-    fn last_words(&self) -> String {
+    fn last_log_line(&self) -> String {
         let log = std::fs::read_to_string(self.folder.join("log")).unwrap_or_default();
         let last = log.lines().rfind(|line| !line.trim().is_empty());
         last.unwrap_or("it logged nothing").to_owned()
@@ -247,29 +249,29 @@ impl Server {
     }
 }
 
-/// An address on this machine that was free a moment ago.
+/// Returns an address on this machine that was free a moment ago.
 fn free_address() -> io::Result<SocketAddr> {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()
 }
 
-/// Pings whoever listens, and asks who it is: a server that answers at this port need not be ours.
-/// `None` if it does not say.
-async fn ask_for_process_id(address: SocketAddr) -> io::Result<Option<u32>> {
+/// Pings the server at an address and returns its process id: a server at this port may be another
+/// one. `None` if it does not report an id.
+async fn fetch_process_id(address: SocketAddr) -> io::Result<Option<u32>> {
     let mut stream = TcpStream::connect(address).await?;
-    // The server closes the connection after the last one, so that the answers have an end.
+    // The server closes the connection after the last command, so that the replies have an end.
     stream.write_all(b"PING\r\nINFO server\r\nQUIT\r\n").await?;
-    let mut answers = Vec::new();
+    let mut replies = Vec::new();
     stream
-        .take(ANSWER_BYTES_MAX)
-        .read_to_end(&mut answers)
+        .take(REPLY_BYTES_MAX)
+        .read_to_end(&mut replies)
         .await?;
-    Ok(process_id(&answers))
+    Ok(process_id(&replies))
 }
 
-/// The process that these answers name, if the first one is to the ping.
-fn process_id(answers: &[u8]) -> Option<u32> {
-    let answers = std::str::from_utf8(answers).ok()?;
-    let mut lines = answers.strip_prefix("+PONG\r\n")?.lines();
+/// Returns the process id in these replies, if the first one is to the ping.
+fn process_id(replies: &[u8]) -> Option<u32> {
+    let replies = std::str::from_utf8(replies).ok()?;
+    let mut lines = replies.strip_prefix("+PONG\r\n")?.lines();
     lines.find_map(|line| line.strip_prefix("process_id:")?.parse().ok())
 }
 
@@ -277,7 +279,7 @@ fn process_id(answers: &[u8]) -> Option<u32> {
 mod tests {
     use super::*;
 
-    /// Whether a process is there, be it one that has ended and that nobody has waited for.
+    /// Whether a process exists, even one that has ended and was not waited for.
     fn is_there(id: u32) -> bool {
         Path::new("/proc").join(id.to_string()).exists()
     }
@@ -312,7 +314,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn without_a_program_the_error_says_what_to_install() {
+    async fn without_a_program_the_error_names_what_to_install() {
         let folder = tempfile::tempdir().unwrap();
         let programs = ["no-such-valkey-server", "no-such-redis-server"];
         let error = DemoStores::start_any_of(&programs, 2, folder.path()).await;
@@ -324,7 +326,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_second_program_will_do() {
+    async fn the_second_program_is_used_without_the_first() {
         let folder = tempfile::tempdir().unwrap();
         let programs = ["no-such-valkey-server", "redis-server"];
         let stores = DemoStores::start_any_of(&programs, 1, folder.path()).await;
@@ -332,7 +334,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_program_that_ends_at_once_is_no_server() {
+    async fn a_program_that_ends_at_once_is_an_error() {
         let folder = tempfile::tempdir().unwrap();
         let stores = DemoStores::start_any_of(&["true"], 1, folder.path()).await;
         let text = stores.unwrap_err().to_string();
@@ -341,9 +343,9 @@ mod tests {
     }
 
     #[test]
-    fn only_the_server_that_says_so_is_the_server() {
-        let check = |answers: &[u8], expected| {
-            assert_eq!(process_id(answers), expected, "{}", answers.escape_ascii());
+    fn a_server_is_recognised_by_its_process_id() {
+        let check = |replies: &[u8], expected| {
+            assert_eq!(process_id(replies), expected, "{}", replies.escape_ascii());
         };
         let info = b"+PONG\r\n$40\r\n# Server\r\nprocess_id:4711\r\nrun_id:0\r\n\r\n+OK\r\n";
         check(info, Some(4711));

@@ -1,6 +1,6 @@
-//! How did the demo end? What the origin and the crowd counted, as a table and as JSON.
+//! Summary of a demo: the counts of the origin and of the visitors, as a table and as JSON.
 //!
-//! It adds nothing up: each number stands as whoever measured it left it.
+//! It adds nothing up: each number is as it was measured.
 
 use std::fmt;
 use std::process::ExitCode;
@@ -8,43 +8,43 @@ use std::process::ExitCode;
 use anteroom_room::time::DurationMs;
 use serde::Serialize;
 
-use super::crowd::LoadReport;
+use super::checker::Verdict;
 use super::gateways::GatewayStats;
-use super::judge::Verdict;
 use super::layout::Layout;
+use super::load::LoadReport;
 use super::quantiles::Quantiles;
 
-/// Everything that is known at the end of a demo.
+/// Result of a demo.
 #[derive(Clone, Debug, Serialize)]
 pub struct Summary {
-    /// The limits were kept, as far as the origin could see; see [`Verdict::is_within_limits`].
+    /// Whether the limits held, as far as the origin could see; see [`Verdict::is_within_limits`].
     pub is_within_limits: bool,
-    /// More were inside at once than `total_active_users`.
+    /// Whether more visitors were active at once than `total_active_users`.
     pub is_over_total_active_users: bool,
-    /// More were admitted in a minute than `new_users_per_minute`.
+    /// Whether more visitors were admitted in a minute than `new_users_per_minute`.
     pub is_over_new_users_per_minute: bool,
-    /// The demo was ended before its time.
+    /// Whether the demo was ended before its time.
     pub is_interrupted: bool,
-    /// How long it lasted.
+    /// Length of the demo, in ms.
     pub duration_ms: u64,
-    /// The room's session duration.
+    /// Session duration of the room, in ms.
     pub session_duration_ms: u64,
     /// Nodes that shared the limits, in all data centers together.
     pub nodes: u32,
-    /// Data centers that they were in.
+    /// Number of data centers.
     pub data_centers: u32,
-    /// What the origin counted, beside the limits.
+    /// Counts of the origin, with the limits.
     pub origin: Verdict,
-    /// How long the origin took to answer.
+    /// Response times of the origin.
     pub origin_response: Option<Quantiles>,
-    /// What became of the crowd.
+    /// Counts of the simulated visitors.
     pub crowd: LoadReport,
-    /// What the gateways said at the end, those who came by browser included: admissions of all of
-    /// them, the rest as the first one saw it.
+    /// Stats of the gateways at the end, visitors by browser included: admissions of all gateways,
+    /// the rest as the first one knows it.
     pub gateway: GatewayStats,
 }
 
-/// What does not follow from the counts.
+/// Values of a summary that are not counts.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RunContext {
     pub(super) is_interrupted: bool,
@@ -77,19 +77,19 @@ impl Summary {
         }
     }
 
-    /// Both promises were kept: nobody too many, and nobody thrown out.
+    /// Whether both promises held: no visitor too many, and no visitor with a seat queued.
     #[must_use]
     pub const fn is_good(&self) -> bool {
         self.is_within_limits && self.crowd.thrown_out == 0
     }
 
-    /// 0 if the summary is good, 1 if not.
+    /// Returns 0 if the summary is good, 1 if not.
     #[must_use]
     pub fn exit_code(&self) -> ExitCode {
         ExitCode::from(u8::from(!self.is_good()))
     }
 
-    /// One JSON object in one line.
+    /// Returns one JSON object in one line.
     ///
     /// # Panics
     ///
@@ -102,7 +102,7 @@ impl Summary {
     const fn layout(&self) -> Layout {
         Layout {
             data_centers: self.data_centers,
-            // A summary that somebody else made may say 0.
+            // A summary that was not made here may say 0.
             nodes_in_each: match self.data_centers {
                 0 => 0,
                 data_centers => self.nodes / data_centers,
@@ -114,13 +114,13 @@ impl Summary {
         if self.is_over_total_active_users || self.is_over_new_users_per_minute {
             "A limit was exceeded."
         } else if self.origin.late_requests > 0 {
-            "Somebody was let through after the end of its seat."
+            "A visitor was let through after the end of its seat."
         } else if self.origin.unjudged_requests > 0 {
-            "Requests came that nobody can judge: nothing is proved."
+            "Some requests had no visitor headers: nothing is proved."
         } else if self.crowd.thrown_out > 0 {
-            "The limits were kept, but somebody with a seat was queued."
+            "The limits were kept, but a visitor with a seat was queued."
         } else if self.origin.requests == 0 {
-            "Nobody reached the origin: nothing is proved."
+            "No visitor reached the origin: nothing is proved."
         } else {
             "The limits were kept."
         }
@@ -156,19 +156,23 @@ impl fmt::Display for Summary {
             origin.new_users_per_minute,
         )?;
         row(f, "requests after the seat's end", origin.late_requests)?;
-        row(f, "requests nobody can judge", origin.unjudged_requests)?;
+        row(
+            f,
+            "requests without visitor headers",
+            origin.unjudged_requests,
+        )?;
         row(f, "requests", origin.requests)?;
-        quantiles_row(f, "time to answer", self.origin_response)?;
+        quantiles_row(f, "response time", self.origin_response)?;
         writeln!(f)?;
-        writeln!(f, "The crowd")?;
+        writeln!(f, "The visitors")?;
         let crowd = &self.crowd;
-        row(f, "came", crowd.arrived)?;
-        row(f, "got in", crowd.admitted)?;
+        row(f, "arrived", crowd.arrived)?;
+        row(f, "admitted", crowd.admitted)?;
         row(f, "waiting at the end", crowd.waiting)?;
         row(f, "gave up waiting", crowd.gave_up)?;
         row(f, "left because of errors", crowd.failed)?;
-        row(f, "thrown out", crowd.thrown_out)?;
-        quantiles_row(f, "wait until inside", crowd.wait)?;
+        row(f, "queued although they had a seat", crowd.thrown_out)?;
+        quantiles_row(f, "wait until admitted", crowd.wait)?;
         for (kind, count) in &crowd.errors {
             row(f, &format!("error {kind}"), count)?;
         }
@@ -208,7 +212,7 @@ fn quantiles_row(
     )
 }
 
-/// Milliseconds up to a second, then seconds with one decimal, rounded down.
+/// Formats milliseconds up to a second, then seconds with one decimal, rounded down.
 fn seconds(ms: u64) -> String {
     if ms < 1_000 {
         format!("{ms} ms")
@@ -223,7 +227,7 @@ mod tests {
     use anteroom_room::time::Timestamp;
 
     use super::*;
-    use crate::judge::Checker;
+    use crate::checker::Checker;
 
     fn summary(change: impl FnOnce(&mut Verdict, &mut LoadReport)) -> Summary {
         summary_of(Layout::ALONE, change)
@@ -250,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn at_the_limit_is_within_it() {
+    fn a_count_at_the_limit_is_within_it() {
         let summary = summary(|_, _| {});
         assert!(summary.is_good());
         assert!(!summary.is_over_total_active_users);
@@ -263,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn several_nodes_are_said_and_one_is_not() {
+    fn several_nodes_are_shown_and_one_is_not() {
         let alone = summary(|_, _| {});
         assert!(alone.to_string().starts_with("After 60.0 s:\n"), "{alone}");
         let layout = Layout {
@@ -281,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_breaks_a_promise_is_not_good_and_is_said() {
+    fn a_broken_promise_is_not_good_and_is_shown() {
         type Change = fn(&mut Verdict, &mut LoadReport);
         let cases: [(Change, &str); 5] = [
             (
@@ -302,7 +306,7 @@ mod tests {
             ),
             (
                 |_, crowd| crowd.thrown_out = 1,
-                "somebody with a seat was queued.",
+                "a visitor with a seat was queued.",
             ),
         ];
         for (change, text) in cases {
@@ -313,17 +317,17 @@ mod tests {
     }
 
     #[test]
-    fn an_origin_that_saw_nobody_proves_nothing() {
+    fn an_origin_without_visitors_proves_nothing() {
         let summary = summary(|verdict, _| verdict.requests = 0);
         assert!(
             summary
                 .to_string()
-                .ends_with("Nobody reached the origin: nothing is proved.")
+                .ends_with("No visitor reached the origin: nothing is proved.")
         );
     }
 
     #[test]
-    fn the_json_is_one_line_with_limits_beside_counts() {
+    fn the_json_is_one_line_with_limits_and_counts() {
         let json = summary(|_, _| {}).to_json();
         assert!(!json.contains('\n'));
         let value: serde_json::Value = serde_json::from_str(&json).unwrap();

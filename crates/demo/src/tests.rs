@@ -1,5 +1,5 @@
-//! Origin, judge and crowd together, through sockets, before a gateway that is known to be honest
-//! and before ones that are known not to be.
+//! Origin, checker and visitors together, through sockets, behind a correct gateway and behind
+//! faulty ones.
 
 mod fake_gateway;
 
@@ -20,8 +20,8 @@ use tokio::net::TcpListener;
 use url::Url;
 
 use self::fake_gateway::{FakeGateway, Fault};
-use super::crowd::{LoadGenerator, LoadPlan, LoadReport, RequestErrorKind, Target};
-use super::judge::{ACCEPTED_AT, ROOM, SEAT_ENDS, VISITOR, Verdict};
+use super::checker::{ACCEPTED_AT, ROOM, SEAT_ENDS, VISITOR, Verdict};
+use super::load::{LoadGenerator, LoadPlan, LoadReport, RequestErrorKind, Target};
 use super::origin::{Origin, OriginOptions, ServiceTime};
 use super::progress::Progress;
 use super::{Demo, DemoOptions, Summary};
@@ -29,7 +29,7 @@ use super::{Demo, DemoOptions, Summary};
 const SEATS: u32 = 5;
 const SESSION: DurationMs = DurationMs(400);
 
-/// A crowd in a hurry, so that a test takes about a second.
+/// Plan of visitors in a hurry, so that a test takes about a second.
 pub(super) fn quick_plan() -> LoadPlan {
     LoadPlan {
         visitors: 30,
@@ -37,13 +37,13 @@ pub(super) fn quick_plan() -> LoadPlan {
         pages: 2..=3,
         think: Duration::from_millis(1)..=Duration::from_millis(10),
         impatient_percent: 0,
-        patience: Duration::from_millis(50)..=Duration::from_millis(100),
+        leaves_after: Duration::from_millis(50)..=Duration::from_millis(100),
         buy_percent: 50,
         log_out_percent: 80,
         wander_percent: 50,
-        first_ask_after: Duration::from_millis(20),
-        answer_within: Duration::from_secs(10),
-        try_again_after: Duration::from_millis(1),
+        first_poll_after: Duration::from_millis(20),
+        response_timeout: Duration::from_secs(10),
+        retry_pause: Duration::from_millis(1),
         requests_at_once: 20,
         seed: 42,
     }
@@ -73,21 +73,21 @@ fn target(urls: Vec<Url>) -> Target {
     }
 }
 
-/// Lets a whole crowd through a gateway and returns both counts.
+/// Sends all visitors of a plan through a gateway and returns both counts.
 async fn outcome(fault: Fault, plan: LoadPlan) -> (Verdict, LoadReport) {
     let origin = start_origin().await;
     let seats = usize::try_from(SEATS).unwrap();
     let gateway = FakeGateway::start(origin.address(), seats, SESSION, fault).await;
-    let mut crowd = LoadGenerator::start(target(gateway.urls()), plan);
-    crowd.everybody_gone().await;
-    let record = crowd.stop().await;
+    let mut load = LoadGenerator::start(target(gateway.urls()), plan);
+    load.all_left().await;
+    let record = load.stop().await;
     let verdict = origin.verdict();
     origin.stop().await;
     (verdict, record)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn behind_an_honest_gateway_everybody_gets_in_and_the_limit_holds() {
+async fn behind_a_correct_gateway_all_are_admitted_and_the_limit_holds() {
     let (verdict, record) = outcome(Fault::None, quick_plan()).await;
     assert!(verdict.is_within_limits(), "{verdict:?}");
     assert_eq!(verdict.most_inside, 5, "{verdict:?}");
@@ -99,14 +99,18 @@ async fn behind_an_honest_gateway_everybody_gets_in_and_the_limit_holds() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_crowd_uses_all_nodes_and_is_known_at_each() {
+async fn visitors_use_all_nodes_and_each_knows_them() {
     let origin = start_origin().await;
     let seats = usize::try_from(SEATS).unwrap();
     let gateway = FakeGateway::start(origin.address(), seats, SESSION, Fault::None).await;
-    let gateway = gateway.with_another_door().await.with_another_door().await;
-    let mut crowd = LoadGenerator::start(target(gateway.urls()), quick_plan());
-    crowd.everybody_gone().await;
-    let record = crowd.stop().await;
+    let gateway = gateway
+        .with_another_listener()
+        .await
+        .with_another_listener()
+        .await;
+    let mut load = LoadGenerator::start(target(gateway.urls()), quick_plan());
+    load.all_left().await;
+    let record = load.stop().await;
     assert_eq!((record.admitted, record.thrown_out), (30, 0), "{record:?}");
     let verdict = origin.verdict();
     assert!(verdict.is_within_limits(), "{verdict:?}");
@@ -118,7 +122,7 @@ async fn a_crowd_uses_all_nodes_and_is_known_at_each() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_judge_sees_a_gateway_that_admits_everybody() {
+async fn the_checker_notices_a_gateway_that_admits_everybody() {
     let plan = LoadPlan {
         log_out_percent: 0,
         ..quick_plan()
@@ -130,20 +134,20 @@ async fn the_judge_sees_a_gateway_that_admits_everybody() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_crowd_notices_when_somebody_with_a_seat_is_queued() {
+async fn visitors_notice_that_one_with_a_seat_is_queued() {
     let (_, record) = outcome(Fault::Forgets, quick_plan()).await;
     assert!(record.thrown_out > 0, "{record:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_judge_proves_nothing_about_a_gateway_that_is_silent() {
-    let (verdict, _) = outcome(Fault::IsSilent, quick_plan()).await;
+async fn the_checker_proves_nothing_without_headers() {
+    let (verdict, _) = outcome(Fault::SendsNoHeaders, quick_plan()).await;
     assert_eq!(verdict.unjudged_requests, verdict.requests);
     assert!(!verdict.is_within_limits());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_judge_sees_a_gateway_that_lets_visitors_overstay() {
+async fn the_checker_notices_a_gateway_that_lets_visitors_overstay() {
     let (verdict, _) = outcome(Fault::LetsOverstay, quick_plan()).await;
     assert_eq!(verdict.late_requests, verdict.requests, "{verdict:?}");
     assert!(verdict.late_ms_max >= 2_000, "{verdict:?}");
@@ -151,22 +155,22 @@ async fn the_judge_sees_a_gateway_that_lets_visitors_overstay() {
 }
 
 #[tokio::test]
-async fn the_impatient_leave_a_line_that_does_not_move() {
+async fn impatient_visitors_leave_a_queue_that_does_not_move() {
     let origin = start_origin().await;
     let gateway = FakeGateway::start(origin.address(), 0, SESSION, Fault::None).await;
     let plan = LoadPlan {
         impatient_percent: 100,
         ..quick_plan()
     };
-    let mut crowd = LoadGenerator::start(target(gateway.urls()), plan);
-    crowd.everybody_gone().await;
-    let record = crowd.stop().await;
+    let mut load = LoadGenerator::start(target(gateway.urls()), plan);
+    load.all_left().await;
+    let record = load.stop().await;
     assert_eq!((record.gave_up, record.admitted), (30, 0), "{record:?}");
     assert_eq!(origin.verdict().requests, 0);
 }
 
 #[tokio::test]
-async fn a_crowd_that_is_sent_home_tells_where_everybody_was() {
+async fn stopped_visitors_are_counted_by_stage() {
     let origin = start_origin().await;
     let gateway = FakeGateway::start(origin.address(), 0, SESSION, Fault::None).await;
     let plan = LoadPlan {
@@ -174,14 +178,14 @@ async fn a_crowd_that_is_sent_home_tells_where_everybody_was() {
         arrive_over: Duration::ZERO,
         ..quick_plan()
     };
-    let crowd = LoadGenerator::start(target(gateway.urls()), plan);
-    gateway.asked_by(4).await;
-    let record = crowd.stop().await;
+    let load = LoadGenerator::start(target(gateway.urls()), plan);
+    gateway.polled_by(4).await;
+    let record = load.stop().await;
     assert_eq!((record.arrived, record.waiting), (4, 4), "{record:?}");
 }
 
 #[tokio::test]
-async fn a_crowd_without_a_gateway_counts_its_errors_and_goes_home() {
+async fn visitors_without_a_gateway_count_errors_and_leave() {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
     let address = listener.local_addr().unwrap();
     drop(listener);
@@ -190,15 +194,15 @@ async fn a_crowd_without_a_gateway_counts_its_errors_and_goes_home() {
         visitors: 3,
         ..quick_plan()
     };
-    let mut crowd = LoadGenerator::start(target(vec![url]), plan);
-    crowd.everybody_gone().await;
-    let record = crowd.stop().await;
+    let mut load = LoadGenerator::start(target(vec![url]), plan);
+    load.all_left().await;
+    let record = load.stop().await;
     assert_eq!((record.failed, record.requests), (3, 15), "{record:?}");
     assert_eq!(record.errors[&RequestErrorKind::Connect], 15);
 }
 
-/// Asks the origin directly, as visitor 1 if `is_visitor`.
-async fn ask(origin: &Origin, method: &str, path: &str, is_visitor: bool) -> Response<Incoming> {
+/// Sends a request to the origin, as visitor 1 if `is_visitor`.
+async fn send(origin: &Origin, method: &str, path: &str, is_visitor: bool) -> Response<Incoming> {
     let mut request = Request::builder()
         .method(method)
         .uri(format!("http://{}{path}", origin.address()));
@@ -216,24 +220,24 @@ async fn ask(origin: &Origin, method: &str, path: &str, is_visitor: bool) -> Res
 }
 
 #[tokio::test]
-async fn the_origin_admits_a_visitor_and_shows_its_count_to_anybody() {
+async fn the_origin_serves_a_visitor_and_shows_its_count() {
     let origin = start_origin().await;
-    let page = ask(&origin, "GET", "/item/3", true).await;
+    let page = send(&origin, "GET", "/item/3", true).await;
     assert_eq!(page.headers()["shop-seat-ends"], "99999999999999");
     assert_eq!(origin.verdict().inside, 1);
     assert_eq!(origin.response_times().unwrap().count, 1);
 
-    let goodbye = ask(&origin, "POST", "/logout", true).await;
+    let goodbye = send(&origin, "POST", "/logout", true).await;
     assert_eq!(goodbye.headers()["anteroom-command"], "revoke");
     assert_eq!(origin.verdict().inside, 0);
 
-    let judgement = ask(&origin, "GET", "/judge", false).await;
+    let judgement = send(&origin, "GET", "/judge", false).await;
     let json = judgement.into_body().collect().await.unwrap().to_bytes();
     let value: serde_json::Value = serde_json::from_slice(&json).unwrap();
     assert_eq!(value["requests"], 2);
     assert_eq!(value["unjudged_requests"], 0);
 
-    let unknown = ask(&origin, "GET", "/nothing", false).await;
+    let unknown = send(&origin, "GET", "/nothing", false).await;
     assert_eq!(unknown.status(), StatusCode::NOT_FOUND);
     assert_eq!(origin.verdict().unjudged_requests, 1);
     origin.stop().await;
@@ -242,7 +246,7 @@ async fn the_origin_admits_a_visitor_and_shows_its_count_to_anybody() {
 #[tokio::test]
 async fn the_origin_streams_events_and_closes_although_a_stream_is_open() {
     let origin = start_origin().await;
-    let mut events = ask(&origin, "GET", "/events", true).await.into_body();
+    let mut events = send(&origin, "GET", "/events", true).await.into_body();
     let first = events.frame().await.unwrap().unwrap();
     assert_eq!(
         &first.into_data().unwrap()[..],
@@ -279,7 +283,7 @@ async fn run_demo(
     let mut out = Vec::new();
     let mut demo = Demo::start(options, start_gateways).await.unwrap();
     let progress = if options.json {
-        Progress::Silent
+        Progress::Hidden
     } else {
         Progress::lines()
     };
@@ -310,7 +314,7 @@ async fn a_demo_that_exceeds_a_limit_says_so_and_is_not_good() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_demo_with_several_nodes_shows_a_door_of_each_data_center() {
+async fn a_demo_with_several_nodes_names_one_of_each_data_center() {
     let options = DemoOptions {
         nodes: 2,
         data_centers: 2,

@@ -1,13 +1,13 @@
-//! What is a body in this gateway? Nothing, a piece of memory, or a stream from a connection.
+//! Body of a request or response: nothing, a piece of memory, or a stream from a connection.
 //!
 //! One type for both directions, so that layers need no type parameter and nothing is boxed on the
-//! way through. Streams carry their idle time-out and their size limit with them; trailers pass.
-//! It never buffers: a stream is read when the other side takes it, and not before.
+//! way. Streams carry their idle timeout and their size limit; trailers pass. Nothing is buffered:
+//! a stream is read only when the other side polls it.
 
 mod error;
 mod progress;
 mod trailers;
-mod turn;
+mod yielding;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -26,9 +26,9 @@ use tokio::time::{Instant, Sleep};
 
 pub use error::BodyError;
 pub(crate) use progress::Progress;
-use turn::Turn;
+use yielding::Turn;
 
-/// A request's or a response's body.
+/// Body of a request or of a response.
 #[derive(Debug, Default)]
 pub struct Body {
     kind: Kind,
@@ -43,38 +43,38 @@ enum Kind {
     Events(Receiver<Bytes>),
 }
 
-/// A body that is still on its way.
+/// Body that is still being read from a connection.
 #[derive(Debug)]
 struct Stream {
-    /// `None` while somebody watches: then [`Progress`] has it.
+    /// `None` while a [`Progress`] owns it.
     incoming: Option<Incoming>,
     idle: Duration,
-    /// Made when there is something to wait for: most bodies are there at once.
+    /// Created when a read has to wait: most bodies are there at once.
     sleep: Option<Pin<Box<Sleep>>>,
     is_waiting: bool,
     limit: Option<Limit>,
-    /// Few have one.
+    /// Minimum rate; few bodies have one.
     pace: Option<Box<Pace>>,
     progress: Option<Arc<Progress>>,
-    /// Not read before this is granted.
+    /// Permission that must be granted before the first read.
     hold: Option<oneshot::Receiver<()>>,
     turn: Turn,
     attached: Option<Attached>,
 }
 
-/// What is kept until an answer's body has ended.
+/// Resources that are held until a response's body has ended.
 #[derive(Debug)]
 pub(crate) struct Attached {
-    /// The request's place at its origin.
+    /// Lease of the request at its origin.
     pub(crate) lease: Lease,
-    /// The permission for the request's body, if it was never given; the body ends without it.
-    pub(crate) unasked: Option<oneshot::Sender<()>>,
-    /// The request's body, if it had one: nobody wants it after the answer.
+    /// Permission for the request's body, if it was never granted; the body ends without it.
+    pub(crate) ungranted: Option<oneshot::Sender<()>>,
+    /// Request's body, if it had one: it is dropped after the response.
     pub(crate) request: Option<Arc<Progress>>,
 }
 
 impl Attached {
-    /// The answer has been read.
+    /// Releases the resources after the response was read.
     fn finish(mut self) {
         if self.request.as_ref().is_none_or(|body| body.is_over()) {
             self.lease.finish();
@@ -87,8 +87,8 @@ impl Drop for Attached {
         if let Some(request) = &self.request {
             request.abandon();
         }
-        // Wakes whoever waits for it, who then sees that there is nothing to come.
-        drop(self.unasked.take());
+        // Wakes the reader of the request's body, which then ends.
+        drop(self.ungranted.take());
     }
 }
 
@@ -99,13 +99,13 @@ struct Limit {
 }
 
 impl Body {
-    /// No body at all.
+    /// Creates an empty body.
     #[must_use]
     pub const fn empty() -> Self {
         Self { kind: Kind::Empty }
     }
 
-    /// A body that is in memory.
+    /// Creates a body from bytes in memory.
     #[must_use]
     pub fn full(bytes: impl Into<Bytes>) -> Self {
         let bytes = bytes.into();
@@ -117,7 +117,7 @@ impl Body {
         Self { kind }
     }
 
-    /// A body from a connection, which fails when nothing comes for `idle`.
+    /// Creates a body from a connection. It fails when nothing arrives for `idle`.
     #[must_use]
     pub(crate) fn incoming(incoming: Incoming, idle: Duration) -> Self {
         if http_body::Body::is_end_stream(&incoming) {
@@ -140,14 +140,14 @@ impl Body {
         }
     }
 
-    /// A body that somebody in this process writes, piece by piece, and ends by letting go.
+    /// Creates a body from a channel; it ends when the sender is dropped.
     pub const fn events(pieces: Receiver<Bytes>) -> Self {
         Self {
             kind: Kind::Events(pieces),
         }
     }
 
-    /// Lets a stream fail once more than `bytes` have come; 0 = no limit.
+    /// Fails a stream after more than `bytes`; 0 means no limit.
     #[must_use]
     pub const fn limited(mut self, bytes: u64) -> Self {
         if let Kind::Stream(stream) = &mut self.kind
@@ -158,7 +158,7 @@ impl Body {
         self
     }
 
-    /// Lets a stream fail once it is slower than this, while it is waited for; 0 = no limit.
+    /// Fails a stream that is slower than this while the gateway waits for it; 0 means no limit.
     #[must_use]
     pub(crate) fn paced(mut self, bytes_per_second_min: u64) -> Self {
         if let Kind::Stream(stream) = &mut self.kind {
@@ -167,7 +167,7 @@ impl Body {
         self
     }
 
-    /// Keeps something until the body has ended; not at all if it has.
+    /// Holds resources until the body has ended; releases them at once if it has.
     pub(crate) fn attach(mut self, attached: Attached) -> Self {
         if let Kind::Stream(stream) = &mut self.kind {
             stream.attached = Some(attached);
@@ -177,19 +177,19 @@ impl Body {
         self
     }
 
-    /// Does not read a stream before `granted`, and never if whoever could grant it is gone.
+    /// Reads a stream only after `granted`, and never if its sender is dropped.
     pub(crate) fn hold(&mut self, granted: oneshot::Receiver<()>) {
         if let Kind::Stream(stream) = &mut self.kind {
             stream.hold = Some(granted);
         }
     }
 
-    /// Whether it comes from this process and from no connection.
+    /// Whether the body comes from this process and not from a connection.
     pub(crate) const fn is_own(&self) -> bool {
         !matches!(self.kind, Kind::Stream(_))
     }
 
-    /// Starts to tell how a stream comes along; `None` for a body that is there already.
+    /// Shares the progress of a stream; `None` for a body in memory.
     pub(crate) fn watch(&mut self) -> Option<Arc<Progress>> {
         let Kind::Stream(stream) = &mut self.kind else {
             return None;
@@ -200,9 +200,9 @@ impl Body {
     }
 }
 
-/// A body that answers of a layer may have, besides those of the service behind it.
+/// Body type of a layer's responses, which may also come from the service behind it.
 pub trait AnswerBody: Send + 'static {
-    /// An answer of the layer's own.
+    /// Converts the body of a response that the layer itself creates.
     fn from_own(body: Body) -> Self;
 }
 
@@ -294,7 +294,7 @@ impl Stream {
         };
         let result = match polled {
             Poll::Ready(Some(Ok(frame))) => {
-                // Nothing comes after trailers, and hyper 1.12 does not ask whether something does.
+                // Trailers are last, and hyper 1.12 does not check whether more follows.
                 let is_last = frame.is_trailers();
                 let taken = self.take(frame);
                 if taken.is_ok() && (is_last || self.is_over()) {
@@ -315,20 +315,20 @@ impl Stream {
         Poll::Ready(Some(result))
     }
 
-    /// Whether nothing more will come.
+    /// Whether the stream has ended.
     fn is_over(&self) -> bool {
         self.hold.is_none() && self.with(true, Incoming::is_end_stream)
     }
 
-    fn with<T>(&self, gone: T, ask: impl FnOnce(&Incoming) -> T) -> T {
+    fn with<T>(&self, default: T, read: impl FnOnce(&Incoming) -> T) -> T {
         match (&self.incoming, &self.progress) {
-            (Some(incoming), _) => ask(incoming),
-            (None, Some(progress)) => progress.incoming.lock().as_ref().map_or(gone, ask),
-            (None, None) => gone,
+            (Some(incoming), _) => read(incoming),
+            (None, Some(progress)) => progress.incoming.lock().as_ref().map_or(default, read),
+            (None, None) => default,
         }
     }
 
-    /// All of it has been read.
+    /// Releases the resources after the last read.
     fn finish(&mut self) {
         self.report(Progress::finish);
         if let Some(attached) = self.attached.take() {
@@ -336,7 +336,7 @@ impl Stream {
         }
     }
 
-    /// Counts a piece that came.
+    /// Checks a received frame against the limits.
     fn take(&mut self, mut frame: Frame<Bytes>) -> Result<Frame<Bytes>, BodyError> {
         self.is_waiting = false;
         self.report(Progress::advance);
@@ -346,7 +346,7 @@ impl Stream {
         let bytes = frame.data_ref().map_or(0, Bytes::len);
         self.turn.note(bytes);
         if let Some(pace) = &mut self.pace
-            && pace.went_on(bytes, Instant::now())
+            && pace.is_too_slow(bytes, Instant::now())
         {
             let bytes_per_second_min = pace.bytes_per_second_min();
             return Err(BodyError::Slow {
@@ -364,7 +364,7 @@ impl Stream {
         Ok(frame)
     }
 
-    /// Waits for the idle time-out, counted from the first time that nothing was there.
+    /// Waits for the idle timeout, which starts at the first read without data.
     fn poll_idle(&mut self, cx: &mut Context<'_>) -> Poll<BodyError> {
         let idle = self.idle;
         if !self.is_waiting {
@@ -393,7 +393,7 @@ impl Stream {
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        // Nobody waits for the client any more, however its body ended.
+        // The client is no longer waited for, however its body ended.
         self.report(|progress| progress.set_waiting(false));
     }
 }

@@ -1,12 +1,11 @@
-//! Which cookies did the visitor bring, which may the origin see, and how is one handed out?
+//! Cookies of visitors: reading them, hiding ours from the origin, and setting them.
 //!
-//! Works on bytes: a `Cookie` header may hold anything that a header may, and one odd cookie of
-//! somebody else must not hide ours. Deliberately absent: what a value says and whether it is
-//! authentic (the ticket's business), and when a ticket is handed out.
+//! Works on bytes, because a `Cookie` header may hold any bytes, and a malformed foreign cookie
+//! must not hide ours. The content of a value and the time to set a ticket are not decided here.
 //!
-//! A header is read as RFC 6265bis, section 5.7, would have written it: pairs between `;`, with
-//! spaces and tabs around names and values dropped, the name up to the first `=`. Quotes do not
-//! protect a `;`. Several headers count as one, in their order.
+//! Headers are parsed by RFC 6265bis, section 5.7: pairs between `;`, without spaces and tabs
+//! around names and values, the name up to the first `=`. Quotes do not protect a `;`. Several
+//! headers count as one, in their order.
 
 use std::fmt::Write as _;
 use std::ops::Deref;
@@ -15,19 +14,19 @@ use anteroom_config::{CookieSettings, SameSite, Secure};
 use http::header::{COOKIE, SET_COOKIE};
 use http::{HeaderMap, HeaderValue};
 
-/// What the names of all rooms' cookies begin with.
+/// Prefix of the names of all rooms' cookies.
 pub const PREFIX: &str = "__anteroom_";
 
-/// Most values of one cookie that are looked at.
+/// Maximum number of values of one cookie that are examined.
 ///
-/// Honest clients send one; two when a cookie's attributes were changed in the config. Each one
-/// more costs the opening of a ticket. Too few, and cookies that another site of the same domain
-/// has planted can stand in front of ours; browsers send older ones first.
+/// Honest clients send one, or two after a cookie's attributes changed in the config. Each further
+/// value costs the opening of a ticket. With too few, cookies that another site of the same domain
+/// has planted can hide ours: browsers send older ones first.
 pub(crate) const VALUES_MAX: usize = 8;
 
-/// The values of one cookie, in the order in which they were sent; at most `VALUES_MAX`.
+/// Values of one cookie, in the order in which they were sent; at most `VALUES_MAX`.
 ///
-/// Held in place: looking for a ticket allocates nothing.
+/// Stored inline, so that the search for a ticket does not allocate.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Values<'a> {
     found: [&'a str; VALUES_MAX],
@@ -42,8 +41,8 @@ impl<'a> Deref for Values<'a> {
     }
 }
 
-/// The values of the cookie of exactly this name (capitals count), without the quotes around
-/// them. Values that are not UTF-8 are skipped, and do not count towards `VALUES_MAX`.
+/// Returns the values of the cookie with exactly this name (case-sensitive), without quotes. Values
+/// that are not UTF-8 are skipped, and do not count towards `VALUES_MAX`.
 #[must_use]
 pub fn values<'a>(headers: &'a HeaderMap, name: &str) -> Values<'a> {
     let mut values = Values::default();
@@ -56,8 +55,7 @@ pub fn values<'a>(headers: &'a HeaderMap, name: &str) -> Values<'a> {
     values
 }
 
-/// All values of the cookie of exactly this name, as [`values`] finds them, also those that are not
-/// UTF-8.
+/// Returns all values of the cookie with exactly this name, including those that are not UTF-8.
 pub fn all_values<'a>(headers: &'a HeaderMap, name: &str) -> impl Iterator<Item = &'a [u8]> {
     let lines = headers.get_all(COOKIE).iter();
     let named = lines
@@ -69,10 +67,11 @@ pub fn all_values<'a>(headers: &'a HeaderMap, name: &str) -> impl Iterator<Item 
 }
 
 /// Removes every cookie whose name begins with `prefix`, so that the origin never sees a ticket.
-/// Nameless values (`prefix...` without `=`) go too: some origins take them for names.
+/// This includes nameless values (`prefix...` without `=`), because some origins treat them as
+/// names.
 ///
-/// All other pairs stay as they were, byte for byte and in their order. A header in which nothing
-/// is left is removed. Without a cookie to remove, nothing is touched and nothing allocated.
+/// All other pairs stay byte for byte and in their order. A header without remaining pairs is
+/// removed. Without a cookie to remove, nothing is changed or allocated.
 pub fn without(headers: &mut HeaderMap, prefix: &str) {
     let is_clean = |line: &HeaderValue| !pieces(line.as_bytes()).any(|it| begins(it, prefix));
     let lines = headers.get_all(COOKIE);
@@ -95,8 +94,8 @@ pub fn without(headers: &mut HeaderMap, prefix: &str) {
     }
 }
 
-/// Removes from an answer every cookie whose name begins with `prefix`: only the gateway hands
-/// those out. Without one, nothing is touched and nothing allocated.
+/// Removes from a response every cookie whose name begins with `prefix`: only the gateway may set
+/// those. Without one, nothing is changed or allocated.
 pub(crate) fn without_set(headers: &mut HeaderMap, prefix: &str) {
     let is_clean = |line: &HeaderValue| !sets(line.as_bytes(), prefix);
     let lines = headers.get_all(SET_COOKIE);
@@ -114,15 +113,15 @@ pub(crate) fn without_set(headers: &mut HeaderMap, prefix: &str) {
     }
 }
 
-/// Whether a browser would send back text that begins with `prefix`. It drops blanks around a name;
-/// of `=name=value`, a cookie without a name, it may send back `name=value`.
+/// Whether a browser would send back text that begins with `prefix`. Browsers drop blanks around a
+/// name, and may send back `=name=value`, a cookie without a name, as `name=value`.
 fn sets(line: &[u8], prefix: &str) -> bool {
     let is_name = |byte: &u8| *byte != b'=' && !byte.is_ascii_whitespace();
     let start = line.iter().position(is_name).unwrap_or(line.len());
     line[start..].starts_with(prefix.as_bytes())
 }
 
-/// The line without what begins with `prefix`; `None` if nothing is left.
+/// Returns the line without cookies that begin with `prefix`; `None` if nothing remains.
 fn line_without(line: &HeaderValue, prefix: &str) -> Option<HeaderValue> {
     let mut rest = Vec::with_capacity(line.len());
     for piece in pieces(line.as_bytes()) {
@@ -130,7 +129,7 @@ fn line_without(line: &HeaderValue, prefix: &str) -> Option<HeaderValue> {
             continue;
         }
         if rest.is_empty() {
-            // Nothing stands before it, or only blanks: no separator to keep.
+            // Only blanks before it: no separator to keep.
             rest.extend_from_slice(piece.trim_ascii_start());
         } else {
             rest.push(b';');
@@ -163,14 +162,15 @@ fn begins(piece: &[u8], prefix: &str) -> bool {
     piece.trim_ascii_start().starts_with(prefix.as_bytes())
 }
 
-/// Splits at the first `=`. A piece without one has a value only, and no name to find it by.
+/// Splits a pair at the first `=`. A pair without one has no name.
 fn name_and_value(piece: &[u8]) -> Option<(&[u8], &[u8])> {
     let at = memchr::memchr(b'=', piece)?;
     let (name, value) = piece.split_at(at);
     Some((name.trim_ascii(), value[1..].trim_ascii()))
 }
 
-/// Some client libraries put quotes around any value, which RFC 6265, section 4.1.1, allows.
+/// Removes quotes around a value. Some client libraries add them, which RFC 6265, section 4.1.1,
+/// allows.
 fn unquoted(value: &[u8]) -> &[u8] {
     match value {
         [b'"', inner @ .., b'"'] => inner,
@@ -178,19 +178,19 @@ fn unquoted(value: &[u8]) -> &[u8] {
     }
 }
 
-/// How a cookie is to be kept.
+/// Attributes of a cookie.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Attributes {
-    /// For how long, in seconds; 0 = not at all. Browsers cap it at 400 days.
+    /// Lifetime in seconds; 0 deletes the cookie. Browsers cap it at 400 days.
     pub max_age_seconds: u64,
-    /// Whether it comes along with requests that other sites cause.
+    /// `SameSite`: whether requests from other sites carry the cookie.
     pub same_site: SameSite,
-    /// Whether it is kept and sent over HTTPS only.
+    /// Whether the cookie is sent over HTTPS only.
     pub is_secure: bool,
 }
 
 impl Attributes {
-    /// What the config asks for, on an answer to a request that came by HTTPS or not.
+    /// Returns the attributes by the config, for a response over HTTPS or plain HTTP.
     #[must_use]
     pub const fn of(settings: &CookieSettings, is_https: bool, max_age_seconds: u64) -> Self {
         let is_secure = match settings.secure {
@@ -205,8 +205,8 @@ impl Attributes {
         }
     }
 
-    /// The value of `SameSite`. Browsers drop a cookie with `None` that is not `Secure`, and its
-    /// visitor would wait for ever: over plain HTTP `Lax` is the nearest that they keep.
+    /// Returns the value of `SameSite`. Browsers drop a cookie with `None` that is not `Secure`,
+    /// and its visitor would wait forever. So over plain HTTP the value is `Lax`.
     const fn same_site(&self) -> &'static str {
         match self.same_site {
             SameSite::None if self.is_secure => "None",
@@ -215,35 +215,35 @@ impl Attributes {
         }
     }
 
-    /// `SameSite=None` is for pages inside of other sites' pages. Browsers that block cookies
-    /// there keep partitioned ones: one jar for each outer site. The price: whoever comes
-    /// through two outer sites is two visitors.
+    /// Whether the cookie is partitioned. `SameSite=None` is for pages embedded in other sites.
+    /// Browsers that block third-party cookies keep partitioned ones: one jar per embedding site.
+    /// The price: a person who comes through two embedding sites is two visitors.
     const fn is_partitioned(&self) -> bool {
         matches!(self.same_site, SameSite::None) && self.is_secure
     }
 }
 
-/// The value of a `Set-Cookie` header that hands out a cookie for the whole host, out of reach of
-/// scripts. It is marked as sensitive, so that `Debug` does not show it.
+/// Returns a `Set-Cookie` value for the whole host, out of reach of scripts. It is marked as
+/// sensitive, so that `Debug` does not show it.
 ///
 /// # Panics
 ///
-/// If `name` is empty or `name` or `value` holds what a cookie cannot: anything but visible ASCII,
-/// or one of `" , ; \`, or `=` in the name. Names from the config and sealed tickets never do.
+/// If `name` is empty, or if `name` or `value` has invalid bytes: anything but visible ASCII, one
+/// of `" , ; \`, or `=` in the name. Names from the config and sealed tickets never do.
 #[must_use]
 pub fn set_cookie(name: &str, value: &str, attributes: &Attributes) -> HeaderValue {
     assert!(
         !name.is_empty() && !name.contains('=') && name.bytes().all(is_cookie_byte),
         "not the name of a cookie: {name:?}"
     );
-    // The value is a secret: it does not belong into the message.
+    // The value is a secret, so the message omits it.
     assert!(
         value
             .bytes()
             .fold(true, |good, byte| good & is_cookie_byte(byte)),
         "not the value of a cookie"
     );
-    // 96 bytes hold all attributes at their longest.
+    // 96 bytes are enough for the longest attributes.
     let mut text = String::with_capacity(name.len() + value.len() + 96);
     for part in [
         name,
@@ -268,12 +268,12 @@ pub fn set_cookie(name: &str, value: &str, attributes: &Attributes) -> HeaderVal
     header
 }
 
-/// The value of a `Set-Cookie` header that makes the browser forget a cookie. Browsers compare
-/// `Partitioned` too, so the attributes must be those that it was set with; their age is ignored.
+/// Returns a `Set-Cookie` value that deletes a cookie. Browsers compare `Partitioned`, so the
+/// attributes must be those it was set with; the lifetime is ignored.
 ///
 /// # Panics
 ///
-/// As [`set_cookie`].
+/// The conditions of [`set_cookie`].
 #[must_use]
 pub fn delete_cookie(name: &str, attributes: &Attributes) -> HeaderValue {
     let attributes = Attributes {

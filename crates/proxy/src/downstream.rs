@@ -1,21 +1,21 @@
-//! Where visitors connect: what lies between a socket and a request.
+//! Connections of clients: everything between a socket and a request.
 //!
-//! In the order of a connection's life:
+//! In the order of a connection's lifetime:
 //!
-//! - sockets: [`listener`] and [`sockets`] open them, [`handover`] gives them to a successor,
-//!   [`supervisor`] tells systemd;
-//! - [`server`] accepts, [`connection_table`] says which connection ends where there are too many,
-//!   [`workers`] are the threads, `connection` is one connection from its first byte to its last,
-//!   [`hold`] keeps it counted, [`observer`] is told what happens to it;
-//! - [`tls`]; below it `timed_io`, which breaks off clients that do not read;
-//! - HTTP/1.1: `http1` has its settings, `screen` is a strict reader of where requests end,
-//!   `screened` has the time-outs of heads, `pace` breaks off bodies that come too slowly;
-//! - HTTP/2: `http2` has its settings and limits, `http2::stall` watches streams that are not read;
-//! - `activity` is what goes on on one connection, [`redirect`] sends visitors to https, [`drain`]
-//!   ends all of it.
+//! - sockets: [`listener`] and [`sockets`] open them, [`handover`] passes them to a successor,
+//!   [`supervisor`] notifies systemd;
+//! - [`server`] accepts, [`connection_table`] decides which connection closes when there are too
+//!   many, [`workers`] are the threads, `connection` serves one connection from its first byte to
+//!   its last, [`hold`] keeps it counted, [`observer`] counts events;
+//! - [`tls`]; below it `timed_io`, which aborts connections of clients that do not read;
+//! - HTTP/1.1: `http1` has its settings, `screen` is a strict reader of request boundaries,
+//!   `screened` has the timeouts of heads, `pace` aborts bodies that are too slow;
+//! - HTTP/2: `http2` has its settings and limits, `http2::stall` resets streams that are not read;
+//! - `activity` tracks the requests of one connection, [`redirect`] sends clients to https,
+//!   [`drain`] ends everything.
 //!
-//! A request goes to a [`Handler`] together with its [`Arrival`]; which site it is for, and whether
-//! it may pass, is not known here.
+//! A request goes to a [`Handler`] together with its [`Arrival`]. Its site and its admission are
+//! not decided here.
 
 mod activity;
 mod connection;
@@ -49,32 +49,32 @@ use hyper::body::Incoming;
 
 use hold::ConnectionHold;
 
-/// What is known of the connection that a request came by.
+/// Connection of a request.
 #[derive(Clone)]
 pub struct Arrival {
-    /// The other end.
+    /// Address of the other end.
     pub peer: SocketAddr,
-    /// Whether it is TLS, ended here.
+    /// Whether the connection is TLS that ends in this process.
     pub is_encrypted: bool,
-    /// For what outlives the HTTP on it.
+    /// Hold on the connection, for tunnels that outlive HTTP.
     pub hold: ConnectionHold,
 }
 
-/// Answers requests.
+/// Handler of requests.
 pub trait Handler: Clone + Send + Sync + 'static {
-    /// What answers are made of.
+    /// Body of a response.
     type Body: http_body::Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>>
         + Send
         + 'static;
-    /// An answer in the making.
+    /// Future of a response.
     type Future: Future<Output = Result<Response<Self::Body>, Infallible>> + Send + 'static;
 
-    /// Whether an answer comes from this process alone. Its connection may end before it is taken,
-    /// where there are too many; other answers are waited for.
+    /// Whether a response comes from this process alone. When connections run short, the connection
+    /// of such a response may close before the client has read it; other responses are waited for.
     fn is_own(_answer: &Response<Self::Body>) -> bool {
         false
     }
 
-    /// Answers one request.
+    /// Handles one request.
     fn handle(&self, arrival: &Arrival, request: Request<Incoming>) -> Self::Future;
 }

@@ -1,10 +1,10 @@
-//! What does a visitor see when a request ends here?
+//! Error pages of requests that end at the gateway.
 //!
-//! One small page per [`Refusal`], or the same as JSON for those who ask for JSON. No scripts, no
-//! other resources, nothing about the inside. It is not the waiting page.
+//! One small page per [`Refusal`], or JSON for clients that accept it. No scripts, no other
+//! resources, no internals. The waiting page is not here.
 //!
-//! What visitors see who did nothing wrong (502, 504, 508) is in their language. The rest is in
-//! English: mostly programs cause it.
+//! Pages for errors that visitors do not cause (502, 504, 508) are in their language. The rest is
+//! in English: mostly programs cause it.
 
 mod texts;
 
@@ -20,27 +20,28 @@ use crate::language;
 use crate::status::Refusal;
 use texts::Texts;
 
-/// How a refusal is written down.
+/// Format of an error response.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(crate) enum Format {
-    /// For people.
+    /// Page for people.
     #[default]
     Html,
-    /// For programs: `{"error": {"code": "...", "message": "..."}}`.
+    /// JSON for programs: `{"error": {"code": "...", "message": "..."}}`.
     Json,
 }
 
 impl Format {
-    /// What the request's `Accept` asks for: JSON only if it is named before (or without) HTML.
+    /// Chooses the format by the request's `Accept`: JSON only if it is named before (or without)
+    /// HTML.
     ///
-    /// Weights are not looked at: browsers name HTML first, and programs that want JSON name
-    /// nothing else.
+    /// Weights are ignored: browsers name HTML first, and programs that want JSON name nothing
+    /// else.
     #[must_use]
-    pub(crate) fn asked_for(headers: &HeaderMap) -> Self {
+    pub(crate) fn negotiated(headers: &HeaderMap) -> Self {
         Self::of(headers.get(ACCEPT))
     }
 
-    /// The same, of the header itself.
+    /// Chooses the format by the value of `Accept`.
     #[must_use]
     pub(crate) fn of(accept: Option<&HeaderValue>) -> Self {
         let Some(accept) = accept.and_then(|accept| accept.to_str().ok()) else {
@@ -63,17 +64,17 @@ impl Format {
     }
 }
 
-/// The answer that tells of `refusal`, as the sender of a request with these headers reads it best.
+/// Returns the error response for a request with these headers, in a suitable format and language.
 #[must_use]
 pub fn answer_to(headers: &HeaderMap, refusal: Refusal) -> Response<Body> {
     let language = language::of_headers(headers, Language::English);
-    answer_in(language, refusal, Format::asked_for(headers))
+    response_in(language, refusal, Format::negotiated(headers))
 }
 
-/// The answer that tells of `refusal`, in a language if the refusal has texts in it, and in
-/// English otherwise. What is the same for everybody is shared, not built.
+/// Returns the error response in a language, or in English if the error has no texts in it. Bodies
+/// are shared, not built.
 #[must_use]
-pub(crate) fn answer_in(language: Language, refusal: Refusal, format: Format) -> Response<Body> {
+pub(crate) fn response_in(language: Language, refusal: Refusal, format: Format) -> Response<Body> {
     static ENGLISH: LazyLock<Vec<Bytes>> = LazyLock::new(|| all(html_in_english));
     static JSON: LazyLock<Vec<Bytes>> = LazyLock::new(|| all(json));
     let position = Refusal::ALL.iter().position(|each| *each == refusal);
@@ -105,7 +106,7 @@ fn all(write: fn(Refusal) -> String) -> Vec<Bytes> {
     texts.map(Bytes::from).collect()
 }
 
-/// The page in a language; `None` if there are no texts for it.
+/// Returns the page in a language; `None` if there are no texts for it.
 fn translated(refusal: Refusal, language: Language) -> Option<Bytes> {
     static PAGES: LazyLock<Vec<(Refusal, Language, Bytes)>> = LazyLock::new(|| {
         let refusals = Refusal::ALL.into_iter();
@@ -122,7 +123,7 @@ fn translated(refusal: Refusal, language: Language) -> Option<Bytes> {
     found.map(|(_, _, page)| page.clone())
 }
 
-/// Title and message in a language.
+/// Returns title and message in a language.
 fn words(refusal: Refusal, language: Language) -> Option<(&'static str, &'static str)> {
     let words = Texts::of(language);
     let title = match refusal {
@@ -138,7 +139,7 @@ fn html_in_english(refusal: Refusal) -> String {
     html(refusal, Language::English, title, message)
 }
 
-/// The texts are ours and hold nothing that HTML would need escaped; a test holds them to it.
+/// Builds the page. The texts are ours and need no HTML escapes; a test checks this.
 fn html(refusal: Refusal, language: Language, title: &str, message: &str) -> String {
     let status = refusal.status().as_u16();
     let tag = language.tag();
@@ -169,10 +170,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn json_is_for_those_who_ask_for_it() {
+    fn json_is_for_clients_that_accept_it() {
         let check = |accept: &'static str, expected| {
             let headers = HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static(accept))]);
-            assert_eq!(Format::asked_for(&headers), expected, "{accept}");
+            assert_eq!(Format::negotiated(&headers), expected, "{accept}");
         };
         check("application/json", Format::Json);
         check("Application/JSON;q=0.9, */*", Format::Json);
@@ -184,11 +185,11 @@ mod tests {
         check("*/*", Format::Html);
         check("", Format::Html);
         check("applicatio", Format::Html);
-        assert_eq!(Format::asked_for(&HeaderMap::new()), Format::Html);
+        assert_eq!(Format::negotiated(&HeaderMap::new()), Format::Html);
     }
 
     #[test]
-    fn every_refusal_has_a_page_of_its_own_in_plain_words() {
+    fn every_error_has_its_own_page() {
         for refusal in Refusal::ALL {
             assert!(refusal.status().is_client_error() || refusal.status().is_server_error());
             let page = html_in_english(refusal);
@@ -207,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn who_did_nothing_wrong_is_told_so_in_its_own_language() {
+    fn errors_that_visitors_do_not_cause_are_in_their_language() {
         for refusal in [
             Refusal::BadGateway,
             Refusal::GatewayTimeOut,
@@ -237,8 +238,8 @@ mod tests {
     }
 
     #[test]
-    fn the_answer_is_not_stored_and_says_what_it_is() {
-        let response = answer_in(Language::English, Refusal::BadGateway, Format::Json);
+    fn the_response_is_uncacheable_and_has_its_content_type() {
+        let response = response_in(Language::English, Refusal::BadGateway, Format::Json);
         assert_eq!(response.status(), 502);
         assert_eq!(response.headers()[CONTENT_TYPE], "application/json");
         assert_eq!(response.headers()[CACHE_CONTROL], "no-store");

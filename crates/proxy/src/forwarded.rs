@@ -1,9 +1,9 @@
-//! Who is the client, and what is the origin told about it?
+//! Identity of the client, and the headers that tell the origin.
 //!
-//! A connection tells an address; a proxy in front may tell another one, and is believed only if
+//! A connection has a peer address. A proxy in front may name another one, and is believed only if
 //! it is trusted. `X-Forwarded-For` is read from the right: the right-most address that is not a
-//! trusted proxy is the client, because everything to the left of it could be made up. `Forwarded`
-//! is written for the origin, and never believed; two sources of one fact would have to agree.
+//! trusted proxy is the client, because everything to the left could be made up. `Forwarded` is
+//! written for the origin and never believed: two sources of one fact would have to agree.
 
 mod claims;
 mod client;

@@ -1,7 +1,7 @@
-//! What must hold for any bytes whatever; called by fuzzers and by the tests.
+//! Properties of parsers for arbitrary bytes; fuzzers and tests call them.
 //!
-//! Each function compares what this crate does with the same thing done in the plainest way. The
-//! strict reader of a connection is also compared with the parser that reads behind it.
+//! Each function compares this crate with a naive implementation. The strict reader of a connection
+//! is also compared with the parser behind it.
 
 use std::cell::RefCell;
 use std::convert::Infallible;
@@ -22,17 +22,17 @@ use crate::cookies::{self, PREFIX, VALUES_MAX};
 use crate::downstream::screen::{RequestPhase, Screen};
 use crate::path::{Decoding, READING_BYTES_MAX, Readings};
 
-/// The cookie that [`cookie_header`] looks for.
+/// Name of the cookie for [`cookie_header`].
 const COOKIE_NAME: &str = "__anteroom_shop";
 
-/// Reads `data` as `Cookie` headers, one on each line, and removes our own from them. Lines that
-/// are no header value are left out, as the HTTP parser would have refused them.
+/// Checks `data` as `Cookie` headers, one per line, before and after our own cookies are removed.
+/// Lines that are not a header value are skipped, as the HTTP parser would reject them.
 ///
 /// # Panics
 ///
-/// If values are found that a naive reader does not find, or the other way round; if after the
-/// removal a cookie of ours is left, another is missing or changed, or a header says nothing; if
-/// other headers change. Any other panic is a mistake too.
+/// If values are found that a naive reader does not find, or vice versa. If, after the removal, a
+/// cookie of ours remains, another is missing or changed, a header is empty, or other headers
+/// change. Any other panic is a defect as well.
 pub fn cookie_header(data: &[u8]) {
     let mut headers = HeaderMap::new();
     headers.insert(ACCEPT, HeaderValue::from_static("*/*"));
@@ -58,11 +58,11 @@ pub fn cookie_header(data: &[u8]) {
         let count = |headers: &HeaderMap| headers.get_all(COOKIE).iter().count();
         assert!(count(&headers) <= count(&before), "a header more");
         assert_eq!(headers.get(ACCEPT), before.get(ACCEPT));
-        // A line of nothing but `;` was not ours to mend; one that we emptied is.
+        // A line of only `;` must stay; one that we emptied must go.
         for line in headers.get_all(COOKIE) {
-            let was_there = before.get_all(COOKIE).iter().any(|known| known == line);
-            let says_something = !pieces_of_line(line.as_bytes()).is_empty();
-            assert!(was_there || says_something, "left an empty header");
+            let was_present = before.get_all(COOKIE).iter().any(|known| known == line);
+            let has_content = !pieces_of_line(line.as_bytes()).is_empty();
+            assert!(was_present || has_content, "left an empty header");
         }
     } else {
         assert_eq!(headers, before, "touched without a reason");
@@ -72,7 +72,7 @@ pub fn cookie_header(data: &[u8]) {
     assert_eq!(headers, once, "a second time changes something");
 }
 
-/// All pieces between `;` that are not blank, each byte as one character.
+/// Returns all pieces between `;` that are not blank, each byte as one character.
 fn naive_pieces(headers: &HeaderMap) -> Vec<String> {
     let lines = headers.get_all(COOKIE).iter();
     lines
@@ -89,7 +89,7 @@ fn pieces_of_line(line: &[u8]) -> Vec<String> {
         .collect()
 }
 
-/// The values of our cookie, as UTF-8 where they are.
+/// Returns the values of our cookie that are UTF-8.
 fn naive_values(pieces: &[String]) -> Vec<String> {
     let mut values = Vec::new();
     for piece in pieces {
@@ -112,13 +112,13 @@ fn naive_values(pieces: &[String]) -> Vec<String> {
     values
 }
 
-/// Lists the readings of `data` as a path.
+/// Checks the readings of `data` as a path.
 ///
 /// # Panics
 ///
-/// If the path as sent or its normal form is not among the readings; if a reading is no path,
-/// holds a control byte, or all of them cost more than they may; if the normal form of a path
-/// without further escapes has another reading. Any other panic is a mistake too.
+/// If the path as sent or its normal form is not among the readings; if a reading is not a path,
+/// has a control byte, or all of them exceed the budget; if the normal form of a path without
+/// further escapes has another reading. Any other panic is a defect as well.
 pub fn path(data: &[u8]) {
     let sent = String::from_utf8_lossy(data);
     for decoding in [Decoding::Once, Decoding::Twice] {
@@ -156,28 +156,28 @@ fn check_readings(sent: &str, readings: &Readings<'_>) {
             .all(|decoded| readings.iter().any(|it| it == decoded)),
         "a decoded reading is no reading"
     );
-    // The normal form is decoded once, so what was encoded twice reads differently a second time.
+    // The normal form is decoded once, so a path that was encoded twice has other readings a second
+    // time.
     if !normal.contains('%') {
         let again = Readings::of(normal).expect("a normal form is an ordinary path");
         assert!(
             again.iter().all(|reading| reading == normal),
             "{normal:?} is not normal: {again:?}"
         );
-        assert!(!again.leads_anywhere(), "{normal:?} still climbs");
+        assert!(!again.can_escape(), "{normal:?} still climbs");
     }
 }
 
-/// A request: method and target, and its body if all of it came.
+/// Request that was found: method and target, and its body if it was complete.
 type Found = (String, Option<Vec<u8>>);
 
-/// Reads `data` as what comes by a connection.
+/// Checks `data` as the bytes of a connection.
 ///
 /// # Panics
 ///
-/// If the strict reader finds something else when the bytes come one by one; if it is content with
-/// requests that the naive reader or the parser divides otherwise, or that are framed in two ways;
-/// if the parser finds more requests in what is passed on than the strict reader. Any other panic
-/// is a mistake too.
+/// If the strict reader finds something else when the bytes arrive one by one; if it accepts
+/// requests that the naive reader or the parser divides otherwise, or that have two framings; if
+/// the parser finds more requests than the strict reader. Any other panic is a defect as well.
 pub fn screen(data: &[u8]) {
     let mut whole = Screen::new();
     let looked = whole.look(data);
@@ -189,10 +189,10 @@ pub fn screen(data: &[u8]) {
         .find_map(|(at, byte)| pieces.look(byte).err().map(|violation| at + violation.at));
     assert_eq!(wrong, found, "cut into bytes it is another violation");
     assert_eq!(
-        (whole.heads(), whole.place()),
-        (pieces.heads(), pieces.place())
+        (whole.heads(), whole.phase()),
+        (pieces.heads(), pieces.phase())
     );
-    // As a connection passes it on.
+    // The bytes as the connection passes them on.
     let passed = match looked {
         Ok(looked) => data[..looked].to_vec(),
         Err(violation) => {
@@ -206,15 +206,15 @@ pub fn screen(data: &[u8]) {
     };
     let parsed = parsed_requests(&passed);
     assert!(parsed.len() as u64 <= whole.heads(), "more than were seen");
-    if wrong.is_none() && whole.place() == RequestPhase::Between {
+    if wrong.is_none() && whole.phase() == RequestPhase::Between {
         let naive = naive_requests(data).expect("it ends where a request does");
         assert_eq!(naive.len() as u64, whole.heads(), "other requests");
-        // The parser may refuse what is not a matter of framing, and ends then.
+        // The parser may reject more than framing, and ends then.
         assert_eq!(parsed, naive[..parsed.len()], "divided otherwise");
     }
 }
 
-/// The requests that hyper finds.
+/// Returns the requests that hyper finds.
 fn parsed_requests(data: &[u8]) -> Vec<Found> {
     let requests = RefCell::new(Vec::new());
     let service = service_fn(async |request: Request<Incoming>| {
@@ -235,7 +235,7 @@ fn parsed_requests(data: &[u8]) -> Vec<Found> {
         let mut parser = http1::Builder::new();
         parser.half_close(true).header_read_timeout(None);
         let mut connection = pin!(parser.serve_connection(stream, service));
-        // Nothing has to be waited for; it gives others a turn now and then.
+        // No input is awaited; hyper yields now and then.
         let mut cx = Context::from_waker(Waker::noop());
         let turns = data.len() + 16;
         let ended = (0..turns).any(|_| connection.as_mut().poll(&mut cx).is_ready());
@@ -244,7 +244,7 @@ fn parsed_requests(data: &[u8]) -> Vec<Found> {
     requests.into_inner()
 }
 
-/// The requests, if they end where `data` does.
+/// Returns the requests, if they end where `data` does.
 fn naive_requests(mut data: &[u8]) -> Option<Vec<Found>> {
     let mut requests = Vec::new();
     loop {
@@ -282,7 +282,7 @@ fn naive_requests(mut data: &[u8]) -> Option<Vec<Found>> {
     }
 }
 
-/// A body in chunks, and what comes after it.
+/// Splits off a body in chunks; returns it and the rest.
 fn naive_chunks(mut data: &[u8]) -> Option<(Vec<u8>, &[u8])> {
     let mut body = Vec::new();
     loop {
@@ -306,7 +306,7 @@ fn naive_chunks(mut data: &[u8]) -> Option<(Vec<u8>, &[u8])> {
     }
 }
 
-/// What stands before and behind the first `at`.
+/// Splits `data` at the first `at`.
 fn cut<'a>(data: &'a [u8], at: &[u8]) -> Option<(&'a [u8], &'a [u8])> {
     let found = memchr::memmem::find(data, at)?;
     Some((&data[..found], &data[found + at.len()..]))

@@ -1,9 +1,8 @@
-//! Which requests are not even looked at?
+//! Checks of every request before the layers see it.
 //!
-//! Everything between the connection and the layers: one `Host`, one kind of framing, sizes, a
-//! method that a proxy can pass on. What comes out has a [`RequestContext`], a path as its target,
-//! no header that only this gateway may send, and a body that ends at its limit. Rooms and tickets
-//! are not known here.
+//! One `Host`, one kind of framing, sizes, and a method that a proxy can forward. A request that
+//! passes has a [`RequestContext`], a path as its target, no header that only this gateway may
+//! send, and a body with a size limit. Rooms and tickets are not known here.
 
 use std::convert::Infallible;
 use std::future::{Ready, ready};
@@ -31,7 +30,7 @@ use crate::reverse_proxy::hop;
 use crate::status::Refusal;
 use crate::timeouts::wait_of;
 
-/// What every request is checked against.
+/// Checks of every request.
 #[derive(Debug)]
 pub struct Intake {
     trusted: TrustedProxies,
@@ -43,7 +42,7 @@ pub struct Intake {
 }
 
 impl Intake {
-    /// Checks after the config.
+    /// Creates the checks by the config.
     #[must_use]
     pub fn new(timeouts: &Timeouts, sizes: &SizeLimits, trusted: TrustedProxies) -> Self {
         Self {
@@ -56,12 +55,12 @@ impl Intake {
         }
     }
 
-    /// Checks a request's head and works out who sent it.
+    /// Checks a request's head and finds out its client.
     ///
     /// # Errors
     ///
-    /// The [`Refusal`] to answer with. The connection should be closed with it: what follows on it
-    /// may not be what its sender thinks it is.
+    /// [`Refusal`] for the response. The connection should be closed after it: its next bytes may
+    /// not be what the sender thinks.
     pub fn check(
         &self,
         head: &mut Parts,
@@ -116,7 +115,7 @@ impl Intake {
     }
 }
 
-/// The one host that an HTTP/1 request is for; makes the target a path.
+/// Returns the host of an HTTP/1 request, and makes the target a path.
 ///
 /// RFC 9112, section 3.2: exactly one `Host`, and the authority of an absolute target wins over it.
 fn host_of(head: &mut Parts) -> Result<HeaderValue, Refusal> {
@@ -134,9 +133,9 @@ fn host_of(head: &mut Parts) -> Result<HeaderValue, Refusal> {
     Ok(host)
 }
 
-/// The one host that an HTTP/2 request is for; makes the target a path.
+/// Returns the host of an HTTP/2 request, and makes the target a path.
 ///
-/// RFC 9113, section 8.3.1: `:authority` and `Host`, where both are there, say the same.
+/// RFC 9113, section 8.3.1: if both `:authority` and `Host` are present, they must be equal.
 fn authority_of(head: &mut Parts) -> Result<HeaderValue, Refusal> {
     let mut lines = head.headers.get_all(HOST).iter();
     let (host, None) = (lines.next(), lines.next()) else {
@@ -162,7 +161,7 @@ fn authority_of(head: &mut Parts) -> Result<HeaderValue, Refusal> {
     Ok(host)
 }
 
-/// Leaves of an absolute target what comes after its host.
+/// Reduces an absolute target to its path and query.
 fn make_path(head: &mut Parts) -> Result<(), Refusal> {
     let is_http = |scheme: &Scheme| *scheme == Scheme::HTTP || *scheme == Scheme::HTTPS;
     if !head.uri.scheme().is_some_and(is_http) {
@@ -173,8 +172,8 @@ fn make_path(head: &mut Parts) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Puts the pieces of `Cookie` together that HTTP/2 allows (RFC 9113, section 8.2.3): whoever reads
-/// cookies behind us knows one line only.
+/// Joins the `Cookie` lines that HTTP/2 allows (RFC 9113, section 8.2.3), because readers of
+/// cookies expect one line.
 fn join_cookies(headers: &mut HeaderMap) {
     let mut crumbs = headers.get_all(COOKIE).iter();
     let (Some(first), Some(second)) = (crumbs.next(), crumbs.next()) else {
@@ -185,14 +184,14 @@ fn join_cookies(headers: &mut HeaderMap) {
         whole.extend_from_slice(b"; ");
         whole.extend_from_slice(crumb.as_bytes());
     }
-    // Values of headers joined by visible characters are one.
+    // Header values joined by visible characters are a valid value.
     if let Ok(whole) = HeaderValue::from_bytes(&whole) {
         headers.insert(COOKIE, whole);
     }
 }
 
-/// A name or address, perhaps with a port. Narrower than the RFC, which lets in `%` and quotes
-/// that no host on the Internet has.
+/// Whether the text is a host name or address, perhaps with a port. Stricter than the RFC, which
+/// allows `%` and quotes that no host on the Internet has.
 fn is_host(host: &[u8]) -> bool {
     let is_known =
         |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b':');
@@ -204,7 +203,7 @@ fn is_host(host: &[u8]) -> bool {
     }
 }
 
-/// A service behind the checks.
+/// Service behind the checks.
 #[derive(Clone)]
 pub struct Checked<S> {
     intake: Arc<Intake>,
@@ -212,7 +211,7 @@ pub struct Checked<S> {
 }
 
 impl<S> Checked<S> {
-    /// Puts the checks before a service.
+    /// Puts the checks in front of a service.
     pub fn new(intake: Intake, inner: S) -> Self {
         Self {
             intake: Arc::new(intake),
@@ -233,8 +232,8 @@ where
     type Body = Body;
     type Future = Either<Ready<Result<Response<Body>, Infallible>>, Oneshot<S, Request<Body>>>;
 
-    fn is_own(answer: &Response<Body>) -> bool {
-        answer.body().is_own()
+    fn is_own(response: &Response<Body>) -> bool {
+        response.body().is_own()
     }
 
     fn handle(&self, arrival: &Arrival, request: Request<Incoming>) -> Self::Future {
@@ -252,7 +251,7 @@ where
         };
         let client = match checked {
             Ok(client) => client,
-            Err(refusal) => return Either::Left(ready(Ok(refuse(&head, refusal)))),
+            Err(refusal) => return Either::Left(ready(Ok(error_response(&head, refusal)))),
         };
         let is_upgrade = head.headers.contains_key(UPGRADE);
         head.extensions.insert(RequestContext {
@@ -263,7 +262,7 @@ where
         let mut body =
             Body::incoming(body, self.intake.body_idle).limited(self.intake.body_bytes_max);
         if head.version == Version::HTTP_2 {
-            // That of HTTP/1 is kept where its connection is read.
+            // For HTTP/1, `screened` enforces the minimum rate.
             body = body.paced(self.intake.body_bytes_per_second_min);
         }
         let request = Request::from_parts(head, body);
@@ -271,10 +270,10 @@ where
     }
 }
 
-/// The response to a request that is not looked at any further.
-fn refuse(head: &Parts, refusal: Refusal) -> Response<Body> {
+/// Returns the error response to a request that failed the checks.
+fn error_response(head: &Parts, refusal: Refusal) -> Response<Body> {
     let mut response = error_page::answer_to(&head.headers, refusal);
-    // HTTP/2 has no such header, and keeps what follows apart by itself.
+    // HTTP/2 has no such header, and its streams are separate anyway.
     if head.version != Version::HTTP_2 {
         let close = HeaderValue::from_static("close");
         response.headers_mut().insert(CONNECTION, close);

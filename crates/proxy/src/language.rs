@@ -1,7 +1,7 @@
-//! In which language is somebody answered?
+//! Choice of a visitor's language.
 //!
-//! A choice made in a page is kept in a cookie of its own, which the origin never sees; without one
-//! the browser's wishes count, then a default. How a choice is made is up to the page.
+//! A choice on a page is stored in its own cookie, which the origin never sees. Without one, the
+//! browser's `Accept-Language` decides, then a default. The pages make the choice.
 
 mod accept;
 
@@ -12,31 +12,31 @@ use http::header::{ACCEPT_LANGUAGE, HeaderValue};
 use crate::cookies;
 use accept::language_of;
 
-/// The cookie of a choice. No room's cookie has a dot in its name; and what begins like this is
-/// kept from the origin.
+/// Name of the cookie with the choice. No room's cookie has a dot in its name, and this prefix is
+/// hidden from the origin.
 pub const COOKIE: &str = "__anteroom_.lang";
 
-/// The language for whoever sent these headers.
+/// Returns the language for the sender of these headers.
 #[must_use]
 pub fn of_headers(headers: &HeaderMap, default: Language) -> Language {
-    // Browsers send one line; of several the first one speaks.
-    of_wishes(chosen(headers), headers.get(ACCEPT_LANGUAGE)).unwrap_or(default)
+    // Browsers send one line; of several the first one counts.
+    choose(chosen(headers), headers.get(ACCEPT_LANGUAGE)).unwrap_or(default)
 }
 
-/// The language that was chosen in a page's form.
+/// Returns the language that was chosen in a page's form.
 #[must_use]
 pub fn chosen(headers: &HeaderMap) -> Option<Language> {
     let values = cookies::values(headers, COOKIE);
     values.iter().find_map(|tag| Language::of_tag(tag))
 }
 
-/// A choice, or else what `Accept-Language` wishes for, if that is one of ours.
+/// Returns a choice, or else a supported language of `Accept-Language`.
 #[must_use]
-pub(crate) fn of_wishes(
+pub(crate) fn choose(
     chosen: Option<Language>,
-    wishes: Option<&HeaderValue>,
+    accept_language: Option<&HeaderValue>,
 ) -> Option<Language> {
-    chosen.or_else(|| language_of(wishes?.to_str().ok()?))
+    chosen.or_else(|| language_of(accept_language?.to_str().ok()?))
 }
 
 #[cfg(test)]

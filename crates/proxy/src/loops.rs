@@ -1,8 +1,8 @@
-//! Has a request been here before? An origin can lead back to the gateway: by a wrong address, by
-//! DNS, or through a load balancer. Without an end, one request becomes thousands.
+//! Detection of request loops. An origin can lead back to the gateway: by a wrong address, by DNS,
+//! or through a load balancer. Without an end, one request becomes thousands.
 //!
-//! Each process adds a mark of its own to [`HEADER`] of every request that it forwards. A request
-//! that brings the mark back ends here with 508 (Loop Detected), before limits and rooms count it.
+//! Each process adds its own mark to [`HEADER`] of every request that it forwards. A request that
+//! brings the mark back ends here with 508 (Loop Detected), before limits and rooms count it.
 //!
 //! The mark is random and new in each process. So several gateways in a row see marks that they do
 //! not know, pass them on, and add their own. A loop through N nodes behind one load balancer ends
@@ -10,10 +10,9 @@
 //!
 //! # Clients that send the header
 //!
-//! The header can only end the request that carries it. A mark that nobody knows changes nothing,
-//! and nobody can have a mark removed: `Connection` cannot name it. An origin sees the mark; a
-//! client that learned it could only have its own requests refused. Marks are neither keys nor
-//! secrets.
+//! The header can only end the request that carries it. An unknown mark has no effect, and no
+//! client can have a mark removed: `Connection` cannot name it. An origin sees the mark; a client
+//! that learns it can only have its own requests rejected. Marks are neither keys nor secrets.
 
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::sync::LazyLock;
@@ -23,22 +22,22 @@ use http::header::HeaderName;
 use http::{HeaderMap, HeaderValue};
 use tracing::warn;
 
-/// The marks of the gateways that forwarded a request, the latest last.
+/// Header with the marks of the gateways that forwarded a request, the latest last.
 pub(crate) const HEADER: HeaderName = HeaderName::from_static(NAME);
 
-/// Its name.
+/// Name of [`HEADER`].
 pub(crate) const NAME: &str = "anteroom-loop";
 
-/// As many gateways as a request may have passed before this one. More than three in a row are a
-/// mistake; a loop through more nodes than that also ends here. Too small, and long chains break.
+/// Maximum gateways that a request may have passed before this one. More than three in a row are a
+/// mistake; a loop through more nodes ends here as well. If it is too small, long chains break.
 const HOPS_MAX: usize = 15;
 
-/// The hash of nothing under a random key: 64 random bits, for which no source of randomness can
-/// fail.
+/// Text of the mark: the empty hash under a random key, which is 64 random bits from a source that
+/// cannot fail.
 static TEXT: LazyLock<String> =
     LazyLock::new(|| format!("{:016x}", RandomState::new().build_hasher().finish()));
 
-/// The mark of this process. Its bytes are static, so a copy allocates and counts nothing.
+/// Mark of this process. Its bytes are static, so that a copy does not allocate.
 static MARK: LazyLock<HeaderValue> = LazyLock::new(|| HeaderValue::from_static(TEXT.as_str()));
 
 /// Whether this process forwarded the request before, or too many gateways did.
@@ -52,7 +51,7 @@ pub(crate) fn is_loop(headers: &HeaderMap) -> bool {
     for mark in marks {
         count += 1;
         if count > HOPS_MAX || mark.trim_ascii() == TEXT.as_bytes() {
-            tell();
+            warn_once();
             return true;
         }
     }
@@ -64,10 +63,10 @@ pub(crate) fn mark(headers: &mut HeaderMap) {
     headers.append(HEADER, MARK.clone());
 }
 
-/// Tells the operator once: a loop fills no log.
-fn tell() {
-    static TOLD: Once = Once::new();
-    TOLD.call_once(|| {
+/// Logs a warning once, so that a loop does not fill the log.
+fn warn_once() {
+    static WARNED: Once = Once::new();
+    WARNED.call_once(|| {
         warn!(
             "request loop ended with 508: an origin leads back to this gateway; \
              check the origins of its rooms, this is logged once"
@@ -102,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_of_too_many_gateways_is_a_loop_whoever_they_are() {
+    fn a_request_with_too_many_marks_is_a_loop() {
         let many = |count| vec!["x"; count].join(",");
         assert!(!is_loop(&headers(&[&many(HOPS_MAX)])));
         assert!(is_loop(&headers(&[&many(HOPS_MAX), "y"])));

@@ -1,35 +1,35 @@
-//! Which paths could an origin take this request for?
+//! Readings of a path: all paths for which an origin may take a request.
 //!
-//! A room guards a path, but origins do not agree on what a path is: some decode `%2F`, some take
-//! `\` for `/`, some drop `;params`, merge `//` or resolve `..`, and some do none of it. Rewriting
-//! the path would break origins that sign or count its bytes, so the path that is forwarded is the
-//! one that was sent, byte for byte, and a room covers a request if **any** plausible reading of
-//! its path lies under the room's path.
+//! A room guards a path, but origins do not agree on what a path is: some decode `%2F`, some treat
+//! `\` as `/`, some drop `;params`, merge `//` or resolve `..`, and some do none of it. Rewriting
+//! the path would break origins that sign or count its bytes. So the path is forwarded byte for
+//! byte, and a room covers a request if **any** plausible reading of its path lies under the room's
+//! path.
 //!
 //! The readings of a path are all results of these steps, each of which an origin may or may not
 //! take:
 //!
-//! 1. on the raw text: take `\` for `/`; drop `;params` from each segment; take what follows two or
-//!    more slashes at the beginning for a host, and drop it (`new URL(path, base)` reads
+//! 1. on the raw text: treat `\` as `/`; drop `;params` from each segment; treat the text after two
+//!    or more slashes at the beginning as a host, and drop it (`new URL(path, base)` reads
 //!    `//x/shop` as `/shop`); resolve `.` and `..`, with or without merging `//` first;
 //! 2. percent-decode once: everything, or everything except an encoded `/` and `\`. `%uHHHH` is
 //!    decoded too (HTTP.sys does). What was encoded twice (`%252e`) stays literal;
-//! 3. on the decoded text: take `\` for `/`, before or after dropping `;params` again;
+//! 3. on the decoded text: treat `\` as `/`, before or after dropping `;params` again;
 //! 4. drop a host again; merge `//`; resolve `.` and `..`.
 //!
 //! An origin may decode twice, as a server and the application behind it do ([`Decoding::Twice`]).
-//! Then these are readings, too:
+//! Then these are readings as well:
 //!
-//! 5. what stands before a `?`, a `#` or a control byte in the decoded text;
+//! 5. the decoded text before a `?`, a `#` or a control byte;
 //! 6. each decoded reading, decoded once more and taken through steps 3 to 5.
 //!
-//! Upper and lower case are not readings: [`route`](crate::route) compares without case. Refused
-//! outright, because no honest client sends them and origins disagree the most: control bytes (raw
-//! or encoded, `%00` among them), overlong UTF-8 (`%c0%af`), and paths so disguised that listing
-//! their readings would cost more than `READING_BYTES_MAX`. Control bytes that are encoded twice
-//! end the path in a reading and are not refused: clients that encode text twice do send them.
+//! Upper and lower case are not readings: [`route`](crate::route) ignores case. Paths are rejected
+//! if no honest client sends them and origins disagree the most: control bytes (raw or encoded,
+//! `%00` among them), overlong UTF-8 (`%c0%af`), and paths so disguised that their readings would
+//! exceed `READING_BYTES_MAX`. Control bytes that are encoded twice end the path in a reading and
+//! are not rejected: clients that encode text twice do send them.
 //!
-//! Deliberately absent: a third decoding, Unicode normalisation, 8.3 file names.
+//! Not covered: a third decoding, Unicode normalization, 8.3 file names.
 
 mod decode;
 mod error;
@@ -38,25 +38,25 @@ use anteroom_config::ServerConfig;
 use decode::{Controls, Separators, decode};
 pub use error::BadPathError;
 
-/// Bytes of readings that are made for one path, each counted with 256 bytes on top.
+/// Budget of readings for one path, in bytes, with 256 bytes extra per reading.
 ///
-/// An ordinary path has one reading (none is made), one with `%XX` two or three. An attacker who
-/// uses every disguise at once gets about a hundred, so this bounds what one request costs to
-/// tens of microseconds. Too small, and long paths with honest oddities are refused.
+/// An ordinary path has one reading and makes none, one with `%XX` has two or three. An attacker
+/// who uses every disguise at once gets about a hundred, so one request costs tens of microseconds
+/// at most. If it is too small, long honest paths with oddities are rejected.
 pub(crate) const READING_BYTES_MAX: usize = 64 * 1024;
 
-/// How often origins are taken to decode a path.
+/// Number of times that origins may decode a path.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Decoding {
-    /// Once, as the standard has it.
+    /// One decoding, as the standard requires.
     #[default]
     Once,
-    /// Perhaps a second time, in which case `%253f` becomes a `?` and ends the path.
+    /// Possibly a second decoding, in which case `%253f` becomes a `?` and ends the path.
     Twice,
 }
 
 impl Decoding {
-    /// What `[server]` says.
+    /// Returns the setting of `[server]`.
     #[must_use]
     pub const fn of(server: &ServerConfig) -> Self {
         if server.guard_double_decoding {
@@ -67,12 +67,12 @@ impl Decoding {
     }
 }
 
-/// Every plausible reading of one path; the path as sent is always among them.
+/// Plausible readings of one path; the path as sent is always among them.
 #[derive(Clone, Debug)]
 pub struct Readings<'a> {
     sent: &'a str,
     others: Vec<Reading>,
-    leads_anywhere: bool,
+    can_escape: bool,
 }
 
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -82,23 +82,23 @@ struct Reading {
 }
 
 impl<'a> Readings<'a> {
-    /// Reads a path as it stands in the request line, without the query, for origins that decode
-    /// once.
+    /// Lists the readings of a path as in the request line, without the query, for origins that
+    /// decode once.
     ///
     /// # Errors
     ///
-    /// As [`Readings::under`].
+    /// The errors of [`Readings::under`].
     pub fn of(sent: &'a str) -> Result<Self, BadPathError> {
         Self::under(Decoding::Once, sent)
     }
 
-    /// Reads a path as it stands in the request line, without the query.
+    /// Lists the readings of a path as in the request line, without the query.
     ///
     /// A path without `%`, `\`, `;`, `//` and `/.` costs one scan and allocates nothing.
     ///
     /// # Errors
     ///
-    /// [`BadPathError`] says what; nobody should be asked to interpret such a path.
+    /// [`BadPathError`] if the path must not be interpreted.
     pub fn under(decoding: Decoding, sent: &'a str) -> Result<Self, BadPathError> {
         if !sent.starts_with('/') {
             return Err(BadPathError::NotAbsolute);
@@ -107,7 +107,7 @@ impl<'a> Readings<'a> {
             return Ok(Self {
                 sent,
                 others: Vec::new(),
-                leads_anywhere: false,
+                can_escape: false,
             });
         }
         let mut reader = Reader::default();
@@ -118,22 +118,22 @@ impl<'a> Readings<'a> {
         Ok(Self {
             sent,
             others: reader.found,
-            leads_anywhere: reader.leads_anywhere,
+            can_escape: reader.can_escape,
         })
     }
 
-    /// The path as the client sent it.
+    /// Returns the path as the client sent it.
     #[must_use]
     pub const fn sent(&self) -> &'a str {
         self.sent
     }
 
-    /// All readings, the one that was sent first.
+    /// Returns all readings, the one that was sent first.
     pub fn iter(&self) -> impl Iterator<Item = &str> {
         std::iter::once(self.sent).chain(self.others.iter().map(|reading| reading.text.as_str()))
     }
 
-    /// The readings that are percent-decoded; for a path without `%` these are all of them.
+    /// Returns the percent-decoded readings; for a path without `%` these are all of them.
     pub fn decoded(&self) -> impl Iterator<Item = &str> {
         let sent = Some(self.sent).filter(|sent| !sent.contains('%'));
         let others = self.others.iter().filter(|reading| reading.is_decoded);
@@ -141,22 +141,23 @@ impl<'a> Readings<'a> {
             .chain(others.map(|reading| reading.text.as_str()))
     }
 
-    /// The reading in which every step was taken: decoded once, merged, resolved. For logs and
-    /// keys; decisions ask every reading.
+    /// Returns the reading in which every step was taken: decoded once, merged, resolved. It is for
+    /// logs and keys; decisions use every reading.
     #[must_use]
     pub fn normal(&self) -> &str {
-        // Every step is tried in order "not taken, taken", so the last one made is the normal form.
+        // Every step is tried in the order "not taken, taken", so the last result is the normal
+        // form.
         self.others
             .last()
             .map_or(self.sent, |reading| reading.text.as_str())
     }
 
-    /// Whether some reading climbs with `..`, or drops a beginning that looks like a host: then
-    /// readings can end up anywhere, and two that lead to different rooms must not be resolved in
-    /// the client's favour.
+    /// Whether some reading climbs with `..`, or drops a beginning that looks like a host. Then
+    /// readings can end up anywhere, and a path that leads to two rooms must not be resolved in the
+    /// client's favor.
     #[must_use]
-    pub(crate) const fn leads_anywhere(&self) -> bool {
-        self.leads_anywhere
+    pub(crate) const fn can_escape(&self) -> bool {
+        self.can_escape
     }
 }
 
@@ -176,13 +177,13 @@ fn is_odd(bytes: &[u8]) -> Result<bool, BadPathError> {
     Ok(is_odd)
 }
 
-/// Lists readings and counts what they cost.
+/// Builder of readings that counts their cost.
 #[derive(Default)]
 struct Reader {
     found: Vec<Reading>,
     spent: usize,
-    leads_anywhere: bool,
-    /// Something is left to decode once all is decoded.
+    can_escape: bool,
+    /// Whether escapes remain after the first decoding.
     is_encoded_again: bool,
 }
 
@@ -208,11 +209,11 @@ impl Reader {
         Ok(())
     }
 
-    /// Steps 3 and 4; what comes out are readings.
+    /// Takes steps 3 and 4 and adds the results to the readings.
     fn finish(&mut self, paths: Vec<String>, is_decoded: bool) -> Result<(), BadPathError> {
         for text in self.finished(paths)? {
             let reading = Reading { text, is_decoded };
-            // The normal form is the last one, so what comes again moves to the end.
+            // The normal form is the last one, so a repeated reading moves to the end.
             self.found.retain(|known| *known != reading);
             self.found.push(reading);
         }
@@ -220,14 +221,15 @@ impl Reader {
     }
 
     fn finished(&mut self, paths: Vec<String>) -> Result<Vec<String>, BadPathError> {
-        // A `\` inside of a parameter ends it or goes with it, depending on which comes first.
+        // A `\` inside a parameter ends it or belongs to it, depending on which step comes first.
         let paths = self.either(paths, turn_backslashes)?;
         let paths = self.either(paths, drop_params)?;
         let paths = self.either(paths, turn_backslashes)?;
         self.resolved(paths)
     }
 
-    /// Steps 5 and 6; they stand in front of the others, of which the last one is the normal form.
+    /// Takes steps 5 and 6. Their readings come before the others, of which the last is the normal
+    /// form.
     fn read_again(&mut self) -> Result<(), BadPathError> {
         let decoded = self.found.iter().filter(|reading| reading.is_decoded);
         let once: Vec<String> = decoded.map(|reading| reading.text.clone()).collect();
@@ -261,28 +263,27 @@ impl Reader {
         Ok(())
     }
 
-    /// Adds what each path becomes without a host at its beginning, when `//` is merged and when
-    /// dot segments are resolved.
+    /// Adds for each path the results of dropping a host, merging `//` and resolving dot segments.
     fn resolved(&mut self, paths: Vec<String>) -> Result<Vec<String>, BadPathError> {
         let paths = self.without_host(paths)?;
         let paths = self.either(paths, |path| path.contains("//").then(|| merge(path)))?;
         let mut climbs = false;
         let paths = self.either(paths, |path| {
-            let (path, leads_anywhere) = path.contains("/.").then(|| resolve(path))?;
-            climbs |= leads_anywhere;
+            let (path, can_escape) = path.contains("/.").then(|| resolve(path))?;
+            climbs |= can_escape;
             Some(path)
         })?;
-        self.leads_anywhere |= climbs;
+        self.can_escape |= climbs;
         Ok(paths)
     }
 
-    /// Adds what each path becomes without a host, in front of it: the normal form keeps that.
+    /// Adds each path without a host, before the path itself: the normal form keeps the host.
     fn without_host(&mut self, paths: Vec<String>) -> Result<Vec<String>, BadPathError> {
         let mut both = Vec::with_capacity(paths.len());
         for path in paths {
             if let Some(bare) = drop_host(&path) {
                 self.spend(bare.len())?;
-                self.leads_anywhere = true;
+                self.can_escape = true;
                 push_new(&mut both, bare);
             }
             push_new(&mut both, path);
@@ -290,7 +291,7 @@ impl Reader {
         Ok(both)
     }
 
-    /// Adds to each path what `step` makes of it.
+    /// Adds for each path the result of `step`.
     fn either(
         &mut self,
         paths: Vec<String>,
@@ -309,7 +310,7 @@ impl Reader {
     }
 
     fn spend(&mut self, bytes: usize) -> Result<(), BadPathError> {
-        // Each reading also costs an allocation and a few look-ups, however short it is.
+        // Each reading also costs an allocation and a few look-ups, even if it is short.
         self.spent += bytes + 256;
         if self.spent > READING_BYTES_MAX {
             return Err(BadPathError::TooManyReadings);
@@ -323,12 +324,12 @@ fn push_new(paths: &mut Vec<String>, path: String) {
     paths.push(path);
 }
 
-/// `/a\b` becomes `/a/b`.
+/// Turns `/a\b` into `/a/b`.
 fn turn_backslashes(path: &str) -> Option<String> {
     path.contains('\\').then(|| path.replace('\\', "/"))
 }
 
-/// `/a;x=1/b` becomes `/a/b`.
+/// Turns `/a;x=1/b` into `/a/b`.
 fn drop_params(path: &str) -> Option<String> {
     if !path.contains(';') {
         return None;
@@ -338,21 +339,21 @@ fn drop_params(path: &str) -> Option<String> {
     Some(bare.collect::<Vec<_>>().join("/"))
 }
 
-/// `//a/b` and `///a/b` become `/b`.
+/// Turns `//a/b` and `///a/b` into `/b`.
 fn drop_host(path: &str) -> Option<String> {
     let host = path.strip_prefix("//")?.trim_start_matches('/');
     let end = host.find('/').unwrap_or(host.len());
     Some(format!("/{}", host[end..].trim_start_matches('/')))
 }
 
-/// `/a?b`, `/a#b` and `/a\0b` become `/a`.
+/// Turns `/a?b`, `/a#b` and `/a\0b` into `/a`.
 fn cut(path: &str) -> Option<String> {
     let is_end = |byte: u8| matches!(byte, b'?' | b'#' | 0..0x20 | 0x7f);
     let end = path.bytes().position(is_end)?;
     Some(path[..end].to_owned())
 }
 
-/// `//a///b` becomes `/a/b`.
+/// Turns `//a///b` into `/a/b`.
 fn merge(path: &str) -> String {
     let mut merged = String::with_capacity(path.len());
     for character in path.chars() {
@@ -363,7 +364,7 @@ fn merge(path: &str) -> String {
     merged
 }
 
-/// Resolves `.` and `..`, and says whether there was a `..`.
+/// Resolves `.` and `..`, and returns whether there was a `..`.
 fn resolve(path: &str) -> (String, bool) {
     let mut kept: Vec<&str> = Vec::new();
     let mut climbs = false;

@@ -1,4 +1,4 @@
-//! What the parts of the gateway tell each other about one request.
+//! Context of a request that the parts of the gateway share.
 //!
 //! One extension of a request, [`RequestContext`]: [`intake`](crate::intake) makes it, rate limits
 //! and waiting rooms read and change it, the [`reverse_proxy`](crate::reverse_proxy) takes it out.
@@ -17,24 +17,24 @@ use crate::downstream::hold::ConnectionHold;
 use crate::forwarded::Client;
 use crate::upstream::Group;
 
-/// What is known of a request beside its head and body; an extension of every request.
+/// Context of a request, beside its head and body; an extension of every request.
 #[derive(Clone)]
 pub struct RequestContext {
-    /// Who sent it.
+    /// Client of the request.
     pub client: Client,
-    /// The connection it came by; `None` where another program accepts connections.
+    /// Connection of the request; `None` where another program accepts connections.
     pub connection: Option<Claim>,
-    /// Keeps that connection counted once it has left HTTP; only for requests that ask to leave.
+    /// Hold that keeps the connection counted after an upgrade; only for requests that ask for one.
     pub(crate) hold: Option<ConnectionHold>,
-    /// Whether a rate limit rejects it unless it waits in a room. A visitor who is not inside
-    /// waits then, even where there is capacity.
+    /// Whether a rate limit rejects the request unless it waits in a room. A visitor who is not
+    /// active waits then, even if there is capacity.
     pub is_over_limit: bool,
-    /// Where it goes; a waiting room says so.
+    /// Destination of the request, from the waiting room.
     pub upstream: Option<Upstream>,
 }
 
 impl RequestContext {
-    /// Context of a request that this client sent, of which nothing else is known.
+    /// Creates the context of a request of this client, without other data.
     #[must_use]
     pub const fn new(client: Client) -> Self {
         Self {
@@ -59,17 +59,17 @@ impl RequestContext {
     }
 }
 
-/// Where a request is to go; see [`RequestContext`].
+/// Destination of a request; see [`RequestContext`].
 #[derive(Clone, Debug)]
 pub struct Upstream {
-    /// The room's origins.
+    /// Origins of the room.
     pub group: Arc<Group<Body>>,
-    /// In which language a visitor is told that they did not answer.
+    /// Language of error pages for the visitor.
     pub speech: VisitorLanguage,
 }
 
 impl Upstream {
-    /// To these origins; English for visitors whose browsers do not say otherwise.
+    /// Creates a destination; visitors whose browsers state no language get English.
     #[must_use]
     pub fn new(group: Arc<Group<Body>>) -> Self {
         let speech = VisitorLanguage::default();
@@ -77,27 +77,27 @@ impl Upstream {
     }
 }
 
-/// What is known of a visitor's language besides what the browser says.
+/// Language of a visitor, beside the browser's setting.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct VisitorLanguage {
-    /// What the visitor chose on a waiting page; it counts before the browser's wishes.
+    /// Choice of the visitor on a waiting page; it wins over the browser's setting.
     pub chosen: Option<Language>,
-    /// For browsers that like none of ours.
+    /// Language for browsers without a supported one.
     pub default: Language,
 }
 
-/// An extension of the response to a request over its limit that could not be made to wait.
+/// Extension of the response to a request over its limit that could not wait in a room.
 ///
 /// No room covers the request, or the room would have let it pass. It did not reach the origin.
-/// Only the rate limit knows what to respond; cookies that this response sets are kept.
+/// Only the rate limit knows the right response; cookies of this response are kept.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct CannotWait;
 
-/// A visitor who shows a good ticket.
+/// Visitor with a valid ticket.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct KnownVisitor {
-    /// Its number, as in its ticket.
+    /// Visitor's number, as in the ticket.
     pub id: [u8; 16],
-    /// Whether it is inside, and does not only wait.
+    /// Whether the visitor is active, and not waiting.
     pub is_inside: bool,
 }

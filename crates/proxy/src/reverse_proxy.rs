@@ -1,12 +1,11 @@
-//! How does a request get to the origin, and the answer back?
+//! Forwarding of a request to the origin, and of the response to the client.
 //!
-//! What a request and an answer look like on either side is decided here; which of the room's
-//! origins gets it, over which connection, and whether it is sent again, in
-//! [`upstream`](crate::upstream). Bodies stream.
+//! This module decides what requests and responses look like on either side.
+//! [`upstream`](crate::upstream) chooses the origin and the connection, and whether a request is
+//! sent again. Bodies stream.
 //!
-//! Deliberately absent: which room (a layer above puts [`Upstream`] into the [`RequestContext`]),
-//! whether the request may pass at all. Interim answers other than `100 Continue` (103) are
-//! dropped.
+//! A layer above chooses the room, puts [`Upstream`] into the [`RequestContext`], and decides
+//! whether the request may pass. Interim responses other than `100 Continue` (103) are dropped.
 
 pub mod expect;
 pub(crate) mod hop;
@@ -34,47 +33,48 @@ use crate::request_context::{RequestContext, Upstream, VisitorLanguage};
 use crate::status::Refusal;
 use crate::timeouts::wait_of;
 
-/// What the origin did with a request; an extension of every response that the proxy gives back.
+/// Outcome of a request at its origin; an extension of every response of the proxy.
 ///
-/// It is absent where the origin is not to blame: a request without [`Upstream`], and one whose
-/// own body failed.
+/// It is absent if the origin is not to blame: for a request without [`Upstream`], and for one
+/// whose own body failed.
 pub use crate::upstream::Outcome as OriginOutcome;
 
-/// How a visitor is told that there is no answer. Read if there is none, which is rare.
-struct Reader {
+/// Builder of error responses for one request. Used if there is no response of an origin, which is
+/// rare.
+struct ErrorResponder {
     accept: Option<HeaderValue>,
-    wishes: Option<HeaderValue>,
+    accept_language: Option<HeaderValue>,
     speech: VisitorLanguage,
 }
 
-impl Reader {
+impl ErrorResponder {
     fn of(request: &Request<Body>) -> Self {
         let header = |name| request.headers().get(name).cloned();
         Self {
             accept: header(ACCEPT),
-            wishes: header(ACCEPT_LANGUAGE),
+            accept_language: header(ACCEPT_LANGUAGE),
             speech: VisitorLanguage::default(),
         }
     }
 
-    fn tell(&self, refusal: Refusal) -> Response<Body> {
-        let language = language::of_wishes(self.speech.chosen, self.wishes.as_ref());
+    fn respond(&self, refusal: Refusal) -> Response<Body> {
+        let language = language::choose(self.speech.chosen, self.accept_language.as_ref());
         let language = language.unwrap_or(self.speech.default);
-        error_page::answer_in(language, refusal, Format::of(self.accept.as_ref()))
+        error_page::response_in(language, refusal, Format::of(self.accept.as_ref()))
     }
 
-    fn tell_outcome(&self, outcome: OriginOutcome) -> Response<Body> {
+    fn respond_to_outcome(&self, outcome: OriginOutcome) -> Response<Body> {
         let refusal = match outcome {
             OriginOutcome::TimedOut => Refusal::GatewayTimeOut,
             _ => Refusal::BadGateway,
         };
-        let mut response = self.tell(refusal);
+        let mut response = self.respond(refusal);
         response.extensions_mut().insert(outcome);
         response
     }
 }
 
-/// Takes requests to their origins.
+/// Reverse proxy that forwards requests to their origins.
 #[derive(Clone, Copy, Debug)]
 pub struct ReverseProxy {
     response_wait: Duration,
@@ -82,7 +82,7 @@ pub struct ReverseProxy {
 }
 
 impl ReverseProxy {
-    /// A proxy that waits so long.
+    /// Creates a proxy with these timeouts.
     #[must_use]
     pub fn new(timeouts: &Timeouts) -> Self {
         Self {
@@ -91,12 +91,11 @@ impl ReverseProxy {
         }
     }
 
-    /// Takes one request to its [`Upstream`] and returns the answer, or a page that says why there
-    /// is none.
+    /// Forwards one request to its [`Upstream`] and returns the response, or an error page.
     ///
-    /// The path and query go on byte for byte; `Host` as it is in the request.
+    /// The path and query are forwarded byte for byte, and `Host` as it is in the request.
     pub async fn forward(&self, mut request: Request<Body>) -> Response<Body> {
-        let mut reader = Reader::of(&request);
+        let mut responder = ErrorResponder::of(&request);
         let Some(RequestContext {
             client,
             hold,
@@ -104,22 +103,22 @@ impl ReverseProxy {
             ..
         }) = request.extensions_mut().remove()
         else {
-            return reader.tell(Refusal::NotFound);
+            return responder.respond(Refusal::NotFound);
         };
         let Upstream { group, speech } = upstream;
-        reader.speech = speech;
+        responder.speech = speech;
         let Ok(expected) = expect::take(&mut request) else {
-            return reader.tell(Refusal::ExpectationFailed);
+            return responder.respond(Refusal::ExpectationFailed);
         };
         let upgrade = upgrade::UpgradeRequest::by(&mut request, hold);
         let Some(mut request) = prepare(request, &client, upgrade.as_ref()) else {
-            return reader.tell(Refusal::BadRequest);
+            return responder.respond(Refusal::BadRequest);
         };
         let permission = match expected {
-            // What an origin says in between is not told over HTTP/2 (hyper 1.12,
-            // `ext::on_informational`); the client is not kept waiting.
+            // hyper does not report interim responses over HTTP/2 (hyper 1.12,
+            // `ext::on_informational`), so the client does not wait for one.
             Some(_) if group.may_speak_http2() => None,
-            Some(expected) => Some(expected.ask(&mut request)),
+            Some(expected) => Some(expected.defer_body(&mut request)),
             None => None,
         };
         let progress = request.body_mut().watch();
@@ -129,65 +128,65 @@ impl ReverseProxy {
             progress: progress.as_ref(),
             permission: permission.as_ref(),
         };
-        let answered = waiting.for_head(pin!(delivery.send(request))).await;
-        match answered {
+        let result = waiting.for_head(pin!(delivery.send(request))).await;
+        match result {
             Ok(Answer {
                 mut response,
                 lease,
             }) => {
-                let outcome = judge(&mut response, upgrade.as_ref());
+                let outcome = outcome_of(&mut response, upgrade.as_ref());
                 delivery.settle(outcome);
                 let attached = Attached {
                     lease,
-                    unasked: permission.and_then(expect::Permission::close),
+                    ungranted: permission.and_then(expect::Permission::close),
                     request: progress,
                 };
                 if matches!(outcome, OriginOutcome::Answered(_)) {
                     self.pass_back(response, attached, upgrade)
                 } else {
-                    reader.tell_outcome(outcome)
+                    responder.respond_to_outcome(outcome)
                 }
             }
-            Err(no_answer) => {
+            Err(error) => {
                 let broken = progress.as_ref().and_then(|progress| progress.failure());
                 if let Some(progress) = progress {
                     progress.abandon();
                 }
-                let outcome = match no_answer {
-                    wait::NoAnswer::TimedOut => OriginOutcome::TimedOut,
-                    wait::NoAnswer::Failed(failure) => match (broken, failure) {
+                let outcome = match error {
+                    wait::NoResponse::TimedOut => OriginOutcome::TimedOut,
+                    wait::NoResponse::Failed(failure) => match (broken, failure) {
                         (_, failure @ Failure::Connect(_)) => failure.outcome(),
-                        (Some(refusal), _) => return reader.tell(refusal),
+                        (Some(refusal), _) => return responder.respond(refusal),
                         (None, failure) => failure.outcome(),
                     },
                 };
                 delivery.settle(outcome);
-                reader.tell_outcome(outcome)
+                responder.respond_to_outcome(outcome)
             }
         }
     }
 
-    /// The answer as the client gets it, which may be passed on.
+    /// Converts a valid response of an origin to the client's.
     fn pass_back(
         &self,
-        mut answer: Response<Incoming>,
+        mut response: Response<Incoming>,
         attached: Attached,
         upgrade: Option<upgrade::UpgradeRequest>,
     ) -> Response<Body> {
-        let status = answer.status();
+        let status = response.status();
         let granted = upgrade.filter(|_| status == StatusCode::SWITCHING_PROTOCOLS);
-        let origin = granted.is_some().then(|| hyper::upgrade::on(&mut answer));
-        let (mut head, body) = answer.into_parts();
+        let origin = granted.is_some().then(|| hyper::upgrade::on(&mut response));
+        let (mut head, body) = response.into_parts();
         hop::clean_response(&mut head.headers);
         hop::via(&mut head.headers, head.version);
-        if let (Some(asked), Some(origin)) = (granted, origin) {
-            asked.write(&mut head.headers);
-            asked.splice(origin, attached, self.body_idle);
+        if let (Some(requested), Some(origin)) = (granted, origin) {
+            requested.write(&mut head.headers);
+            requested.splice(origin, attached, self.body_idle);
             let body = Body::incoming(body, self.body_idle);
             head.extensions.insert(OriginOutcome::Answered(status));
             return Response::from_parts(head, body);
         }
-        // An origin that speaks HTTP/1.0 is no reason to speak it to the client.
+        // The version of the origin must not reach the client.
         head.version = Version::HTTP_11;
         head.extensions.insert(OriginOutcome::Answered(status));
         let body = Body::incoming(body, self.body_idle).attach(attached);
@@ -195,22 +194,23 @@ impl ReverseProxy {
     }
 }
 
-/// What the head of an answer says of the origin: an answer that cannot be passed on is none.
-fn judge(
-    answer: &mut Response<Incoming>,
-    asked: Option<&upgrade::UpgradeRequest>,
+/// Classifies a response by its head: one that cannot be passed on counts as broken.
+fn outcome_of(
+    response: &mut Response<Incoming>,
+    upgrade: Option<&upgrade::UpgradeRequest>,
 ) -> OriginOutcome {
-    let status = answer.status();
-    let is_granted = |asked: &upgrade::UpgradeRequest| asked.is_granted_by(answer.headers());
-    let is_unasked = status == StatusCode::SWITCHING_PROTOCOLS && !asked.is_some_and(is_granted);
-    let is_unclear = hop::unify_length(answer.headers_mut()).is_err();
-    if is_unasked || is_unclear || hop::has_foreign_coding(answer.headers()) {
+    let status = response.status();
+    let is_granted = |upgrade: &upgrade::UpgradeRequest| upgrade.is_granted_by(response.headers());
+    let is_unrequested =
+        status == StatusCode::SWITCHING_PROTOCOLS && !upgrade.is_some_and(is_granted);
+    let is_unclear = hop::unify_length(response.headers_mut()).is_err();
+    if is_unrequested || is_unclear || hop::has_foreign_coding(response.headers()) {
         return OriginOutcome::Broken;
     }
     OriginOutcome::Answered(status)
 }
 
-/// The request as the origin gets it; `None` if it has no path.
+/// Converts a request for the origin; `None` if it has no path.
 fn prepare(
     request: Request<Body>,
     client: &Client,
@@ -251,13 +251,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_on_its_way_is_not_held_twice() {
+    fn the_future_of_a_request_has_one_copy_of_it() {
         let proxy = ReverseProxy {
             response_wait: Duration::ZERO,
             body_idle: Duration::ZERO,
         };
         let size = size_of_val(&proxy.forward(Request::new(Body::empty())));
-        // It was 8,224 when it was; each request is moved with all of it.
+        // It was 8,224 with two copies, and each request is moved in memory.
         assert!(size < 6_000, "{size} bytes");
     }
 }

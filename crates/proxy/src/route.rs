@@ -1,14 +1,13 @@
-//! Which room does a request belong to?
+//! Route table: the room of a request.
 //!
-//! A table of hosts, and under each a tree of path segments. It compares hosts without case, port
-//! and trailing dot, and paths in whole segments without case, in every reading of
-//! [`path`](crate::path). It does not decide what happens in the room, and knows rooms by their
-//! place in the config only.
+//! A table of hosts with a tree of path segments each. It compares hosts without case, port and
+//! trailing dot, and paths in whole segments without case, in every reading of
+//! [`path`](crate::path). Rooms are known only by their index in the config.
 //!
 //! # Why without case
 //!
-//! Windows, IIS and Express answer `/SHOP` with the page of `/shop`. Where the origin does tell
-//! them apart, the worst that happens is that a visitor queues for a page that is not there.
+//! Windows, IIS and Express serve the page of `/shop` at `/SHOP`. If the origin does distinguish
+//! them, the worst case is a visitor who queues for a page that does not exist.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
@@ -17,18 +16,18 @@ use anteroom_config::{Host, Route};
 
 use crate::path::{BadPathError, Readings};
 
-/// The readings of a path climb (`..`) and end up in different rooms. The answer is 400: whoever
-/// holds a ticket for one of them must not use it in the other.
+/// Error of a path whose readings climb (`..`) and end up in different rooms. The response has
+/// status 400, so that a ticket of one room cannot be used in the other.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("the path leads to different rooms, depending on who reads it")]
 pub struct AmbiguousPathError;
 
-/// Every room's hosts and paths, ready for look-up.
+/// Route table of all rooms' hosts and paths.
 ///
 /// # Invariants
 ///
-/// - A request is covered by a room of its host if any reading of its path is; only if none is,
-///   rooms for any host are asked.
+/// - A request is covered by a room of its host if any reading of its path is. Only otherwise are
+///   rooms for any host searched.
 /// - Of the rooms for one host the one with the most path segments wins.
 #[derive(Debug, Default)]
 pub struct Routes {
@@ -38,15 +37,14 @@ pub struct Routes {
 
 #[derive(Debug, Default)]
 struct Node {
-    /// Rooms whose path ends here, with that path as it was written. More than one only if their
-    /// paths differ in case.
+    /// Rooms whose path ends here, with the path as configured. More than one only if their paths
+    /// differ in case.
     rooms: Vec<(Box<str>, usize)>,
-    /// A node has few, all from the config: comparing costs less than a digest of each segment that
-    /// comes.
+    /// Child segments. A node has few, all from the config, so comparing costs less than hashing.
     children: BTreeMap<Box<str>, Self>,
 }
 
-/// Where one reading led; the greater, the more specific.
+/// Match of one reading; greater means more specific.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 struct Hit {
     has_host: bool,
@@ -57,12 +55,11 @@ struct Hit {
 impl Routes {
     /// Builds the table from each room's routes, in the order of the config.
     ///
-    /// If two rooms have the same host and path, the first one is found: the config check
-    /// reports that.
+    /// If two rooms have the same host and path, the first one wins; the config check reports that.
     ///
     /// # Errors
     ///
-    /// A route's path that [`Readings::of`] refuses could never be found.
+    /// [`BadPathError`] if [`Readings::of`] rejects a route's path, which could never match.
     pub fn new<'a>(rooms: impl IntoIterator<Item = &'a [Route]>) -> Result<Self, BadPathError> {
         let mut routes = Self::default();
         for (room, covered) in rooms.into_iter().enumerate() {
@@ -71,7 +68,7 @@ impl Routes {
                     Host::Any => &mut routes.any_host,
                     Host::Name(name) => routes.hosts.entry(bare_host(name).into()).or_default(),
                 };
-                // Written with or without escapes, it is found either way.
+                // The route matches with and without escapes.
                 let readings = Readings::of(&route.path)?;
                 tree.insert(route.path.as_str(), room);
                 if readings.normal() != route.path {
@@ -82,15 +79,15 @@ impl Routes {
         Ok(routes)
     }
 
-    /// Finds the room, as its place among those given to [`new`](Self::new).
+    /// Finds the room, as its index among those given to [`new`](Self::new).
     ///
-    /// `host` is the `Host` header as it came.
+    /// `host` is the `Host` header as received.
     ///
     /// # Errors
     ///
-    /// [`AmbiguousPathError`] if it depends on who reads the path, and the path has a `..` or
-    /// begins like a host. Without those, two readings differ in where segments end and in nothing
-    /// else, so the deeper room cannot be a pretext to reach pages of the other.
+    /// [`AmbiguousPathError`] if the readings lead to different rooms, and the path has a `..` or
+    /// begins like a host. Without those, two readings differ only in where segments end, so the
+    /// deeper room cannot be a pretext to reach pages of the other.
     pub fn find(
         &self,
         host: &str,
@@ -106,7 +103,7 @@ impl Routes {
             let Some(hit) = self.look_up(of_host, reading) else {
                 continue;
             };
-            if readings.leads_anywhere() && best.is_some_and(|best| best.room != hit.room) {
+            if readings.can_escape() && best.is_some_and(|best| best.room != hit.room) {
                 return Err(AmbiguousPathError);
             }
             best = best.max(Some(hit));
@@ -137,12 +134,12 @@ impl Node {
         node.rooms.push((path.into(), room));
     }
 
-    /// The deepest room above or at `path`: how deep, and which.
+    /// Returns the depth and the index of the deepest room above or at `path`.
     fn find(&self, path: &str) -> Option<(usize, usize)> {
         let mut node = self;
         let mut found = node.room(path).map(|room| (0, room));
         for (depth, segment) in segments(path).skip(1).enumerate() {
-            // Nothing lies deeper: whatever else the path says makes no difference.
+            // No deeper routes: the rest of the path has no effect.
             if node.children.is_empty() {
                 break;
             }
@@ -155,7 +152,7 @@ impl Node {
         found
     }
 
-    /// The room whose path ends here: the one in the case that was asked for, or the first.
+    /// Returns the room whose path ends here: the one with the requested case, or the first.
     fn room(&self, path: &str) -> Option<usize> {
         let exact = |(written, _): &&(Box<str>, usize)| {
             self.rooms.len() > 1
@@ -168,8 +165,8 @@ impl Node {
     }
 }
 
-/// What stands between slashes. Byte by byte: segments are short, and a search for many bytes at a
-/// time costs more to begin than it saves.
+/// Returns the segments between slashes. It scans byte by byte: segments are short, and a
+/// vectorized search costs more to start than it saves.
 fn segments(path: &str) -> impl Iterator<Item = &str> {
     let mut rest = Some(path);
     std::iter::from_fn(move || {
@@ -183,7 +180,7 @@ fn segments(path: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// A segment as it is compared: without case, and without the trailing dots and spaces that
+/// Returns a segment for comparison: without case, and without the trailing dots and spaces that
 /// Windows ignores.
 #[must_use]
 pub fn fold(segment: &str) -> Cow<'_, str> {
@@ -193,11 +190,11 @@ pub fn fold(segment: &str) -> Cow<'_, str> {
     if segment.bytes().all(is_plain) {
         return Cow::Borrowed(segment);
     }
-    // Up and then down, because some letters have two lower-case forms (`ſ` and `s`).
+    // Upper and then lower case, because some letters have two lower-case forms (`ſ` and `s`).
     Cow::Owned(segment.to_uppercase().to_lowercase())
 }
 
-/// A host as it is compared: lower case, without port and trailing dot.
+/// Returns a host for comparison: lower case, without port and trailing dot.
 #[must_use]
 pub fn bare_host(host: &str) -> Cow<'_, str> {
     let name = if host.starts_with('[') {
@@ -293,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn rooms_that_differ_in_case_are_told_apart_where_the_request_does() {
+    fn rooms_that_differ_in_case_match_the_exact_case_first() {
         let routes = routes(&[("*", "/Shop"), ("*", "/shop")]);
         check(&routes, "a", "/Shop/x", Some(0));
         check(&routes, "a", "/shop/x", Some(1));
@@ -301,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn a_climbing_path_between_two_rooms_is_refused() {
+    fn a_climbing_path_between_two_rooms_is_an_error() {
         let routes = routes(&[("*", "/shop"), ("*", "/free")]);
         for path in [
             "/free/..%2fshop",
@@ -321,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn a_route_outside_ascii_is_found_encoded_or_not() {
+    fn a_non_ascii_route_matches_encoded_or_not() {
         for written in ["/läden", "/l%C3%A4den"] {
             let routes = routes(&[("*", written)]);
             for path in ["/l%C3%A4den/x", "/l%c3%a4den", "/L%C3%84DEN"] {

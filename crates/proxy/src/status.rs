@@ -1,23 +1,22 @@
-//! Which HTTP status goes with what went wrong? This file chooses, and only this one.
+//! Errors of requests and their HTTP statuses. No other file chooses a status.
 //!
-//! It says nothing about waiting: the status of the waiting page belongs to the room's config.
+//! The status of the waiting page is not here: it belongs to the room's config.
 
 use http::StatusCode;
 
-/// What `Retry-After` says. Sooner, and those who are refused come back before anything has
-/// changed; later, and people have reloaded the page by hand.
+/// Value of `Retry-After`, in seconds. If it is shorter, clients come back before anything has
+/// changed; if it is longer, people have reloaded the page by hand.
 const RETRY_AFTER_SECS: u16 = 10;
 
-/// Why a request ends here, as far as a visitor may know.
+/// Error of a request that ends here, as far as a visitor may know.
 ///
-/// What operators may know on top is in the logs and in
-/// [`OriginOutcome`](crate::reverse_proxy::OriginOutcome).
+/// Operators find more in the logs and in [`OriginOutcome`](crate::reverse_proxy::OriginOutcome).
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum Refusal {
     /// The request is malformed, or means different things to different readers.
     BadRequest,
-    /// No room covers it, or its room has no origin.
+    /// The request has no room, or its room has no origin.
     NotFound,
     /// The client took too long over its body.
     RequestTimeOut,
@@ -25,26 +24,26 @@ pub enum Refusal {
     TooLarge,
     /// The path and query are over the limit.
     UriTooLong,
-    /// More headers than the limit.
+    /// The request has more headers than the limit.
     TooManyHeaders,
-    /// Its address has as many connections as it may have.
+    /// The client's address has reached its limit of connections.
     TooManyConnections,
-    /// An expectation that nobody meets (RFC 9110, section 10.1.1).
+    /// The request has an unsupported expectation (RFC 9110, section 10.1.1).
     ExpectationFailed,
-    /// A method or transfer coding that this proxy does not speak.
+    /// The request has a method or transfer coding that this proxy does not support.
     NotImplemented,
-    /// The origin could not be reached, or what it said is not HTTP.
+    /// The origin could not be reached, or its response is not HTTP.
     BadGateway,
-    /// Not now: this process is busy or on its way out.
+    /// This process is overloaded or about to end.
     Unavailable,
-    /// The origin did not answer in time.
+    /// The origin did not respond in time.
     GatewayTimeOut,
     /// The origin leads back to this gateway.
     LoopDetected,
 }
 
 impl Refusal {
-    /// All of them, in the order of their declaration.
+    /// All variants, in the order of their declaration.
     pub(crate) const ALL: [Self; 13] = [
         Self::BadRequest,
         Self::NotFound,
@@ -61,7 +60,7 @@ impl Refusal {
         Self::LoopDetected,
     ];
 
-    /// The status of the answer.
+    /// Returns the status of the response.
     #[must_use]
     pub const fn status(self) -> StatusCode {
         match self {
@@ -81,7 +80,7 @@ impl Refusal {
         }
     }
 
-    /// After how many seconds it is worth while to try again, where that is known.
+    /// Returns the seconds after which a retry is useful, if they are known.
     #[must_use]
     pub(crate) const fn retry_after_secs(self) -> Option<u16> {
         match self {
@@ -90,7 +89,7 @@ impl Refusal {
         }
     }
 
-    /// Stable name for JSON, logs and metrics.
+    /// Returns the stable name for JSON, logs and metrics.
     #[must_use]
     pub const fn code(self) -> &'static str {
         match self {
@@ -110,7 +109,7 @@ impl Refusal {
         }
     }
 
-    /// Headline, for people.
+    /// Returns the headline for people.
     #[must_use]
     pub(crate) const fn title(self) -> &'static str {
         match self {
@@ -130,7 +129,7 @@ impl Refusal {
         }
     }
 
-    /// What the visitor can do about it, in one or two plain sentences.
+    /// Returns the visitor's next step, in one or two plain sentences.
     #[must_use]
     pub const fn message(self) -> &'static str {
         match self {

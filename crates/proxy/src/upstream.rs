@@ -1,22 +1,20 @@
-//! The side that faces origins: which of a room's origins takes a request, is it well, and over
-//! which connection does it go there?
+//! Upstream side: choice of an origin for a request, health of origins, and connections to them.
 //!
-//! A [`Group`] is what a room has of origins; [`Origins`] holds the groups of all rooms over
-//! reloads. A [`Delivery`] takes one request to an origin, and to another one where that does no
-//! harm. What a request and an answer look like to either side is the gateway's business; whether
-//! somebody new may come in is the room's.
+//! A [`Group`] has the origins of a room; [`Origins`] keeps the groups of all rooms across reloads.
+//! A [`Delivery`] sends one request to an origin, and to another one where that is safe. The
+//! `reverse_proxy` decides what requests and responses look like, and the room who may enter.
 //!
-//! In the order of a request's way:
+//! In the order of a request's path:
 //!
-//! - `origins` and `group` are what the config says; `health` and `check` say which are well, and
-//!   `group::balancer` which one is next;
-//! - `delivery` tries one after the other, by what `failure` makes of errors;
-//! - `pool` has the connections to one origin: `http1` those that are idle, `http2` those that are
-//!   shared, with their limits, `dialect` says a request in either;
-//! - `resolve`, `connect` and `trust` make a connection, `lease` is a request's part in it;
+//! - `origins` and `group` are the origins of the config; `health` and `check` decide which are
+//!   healthy, and `group::balancer` which one is next;
+//! - `delivery` tries one after the other, by the classification of errors in `failure`;
+//! - `pool` has the connections to one origin: `http1` the idle ones, `http2` the shared ones with
+//!   their limits, `dialect` formats a request for either;
+//! - `resolve`, `connect` and `trust` make a connection, `lease` is a request's hold on it;
 //! - `outcome`, `counts` and `stats` are for metrics.
 //!
-//! Deliberately absent: keeping a visitor to one origin.
+//! Session affinity is not supported.
 
 mod check;
 mod connect;
@@ -28,9 +26,9 @@ mod group;
 mod health;
 mod http1;
 mod http2;
-mod kept;
 mod lease;
 mod limits;
+mod open_connections;
 mod origin;
 mod origins;
 mod outcome;

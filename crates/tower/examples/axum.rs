@@ -1,4 +1,4 @@
-//! An axum program behind a limit of calls and a waiting room: `cargo run --example axum`.
+//! Axum server behind a rate limit and a waiting room: `cargo run --example axum`.
 
 use std::net::SocketAddr;
 

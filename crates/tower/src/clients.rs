@@ -1,4 +1,5 @@
-//! Who asks? Put in front of the other layers, where nothing of ours stands at the sockets.
+//! Layer that finds out the client of a request. It belongs outside the other layers of a server
+//! whose sockets are not ours.
 
 use std::convert::Infallible;
 use std::future::{Ready, ready};
@@ -16,12 +17,12 @@ use anteroom_proxy::status::Refusal;
 use futures_util::future::Either;
 use http::{Request, Response};
 
-/// Tells the layers behind it who asks, and refuses requests that can be read in two ways or are
-/// too large.
+/// Layer that hands the client of a request to the layers behind it. It rejects requests that are
+/// ambiguous or too large.
 ///
-/// The peer of a request is what axum's `into_make_service_with_connect_info::<SocketAddr>()` has
-/// found out, or an extension of type [`SocketAddr`]. Without either every request is refused:
-/// nobody could say whom to count it to.
+/// The peer of a request comes from axum's `into_make_service_with_connect_info::<SocketAddr>()` or
+/// from an extension of type [`SocketAddr`]. Without either every request is rejected, because no
+/// client could be counted for it.
 #[derive(Clone, Debug)]
 pub struct ClientLayer {
     intake: Arc<Intake>,
@@ -38,8 +39,8 @@ impl ClientLayer {
         }
     }
 
-    /// The same where TLS ends in this process. Behind a proxy that ends it, what that one says
-    /// counts.
+    /// Assumes that TLS ends in this process. Behind a trusted proxy that ends it, the headers of
+    /// that proxy decide.
     #[must_use]
     pub fn over_tls(mut self) -> Self {
         self.scheme = Scheme::Https;
@@ -56,7 +57,7 @@ impl<S> tower::Layer<S> for ClientLayer {
     }
 }
 
-/// A service for those who are known.
+/// Service that passes on only requests whose client is known.
 #[derive(Clone, Debug)]
 pub struct OfKnown<S> {
     layer: ClientLayer,
@@ -97,8 +98,8 @@ where
                 Either::Left(self.inner.call(Request::from_parts(head, body)))
             }
             Err(refusal) => {
-                let answer = error_page::answer_to(&head.headers, refusal);
-                Either::Right(ready(Ok(answer.map(R::from_own))))
+                let response = error_page::answer_to(&head.headers, refusal);
+                Either::Right(ready(Ok(response.map(R::from_own))))
             }
         }
     }

@@ -1,6 +1,6 @@
-//! Opens the stores in which limits are counted that several nodes share.
+//! Opens the stores in which nodes count their shared rate limits.
 //!
-//! The one place that names their backends: an arm for each store that a limit can name.
+//! Only this module names their backends: one arm per store that a limit can name.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,8 +11,8 @@ use anteroom_embedded::leases::LeaseFile;
 use anteroom_gossip::{GossipCounts, GossipSettings, Secret};
 use anteroom_limit::time::TimestampUs;
 use anteroom_limit_store::clock::Now;
-use anteroom_limit_store::lending::{LeasedCounts, Settings};
-use anteroom_limit_store::lent::LeaseRecords;
+use anteroom_limit_store::lease_store::LeaseRecords;
+use anteroom_limit_store::leases::{LeasedCounts, Settings};
 use anteroom_limit_store::shared::{SharedCounts, chain};
 use anteroom_memcached::MemcachedCounts;
 use anteroom_store::Clock;
@@ -23,16 +23,16 @@ use crate::open_error::OpenError;
 
 type Counts = Arc<dyn SharedCounts>;
 
-/// When a store of limits opens, beside the store of rooms, which may be waited for.
+/// Phase in which a store of limits opens: opening the store of rooms may take long.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Turn {
-    /// Before it: a mistake in the settings is told at once, and nothing has been written.
+pub(crate) enum Phase {
+    /// Before the store of rooms: a mistake in the settings shows at once, with nothing written.
     BeforeRooms,
-    /// After it.
+    /// After the store of rooms.
     AfterRooms,
 }
 
-impl Turn {
+impl Phase {
     const fn of(store: LimitStore) -> Self {
         match store {
             LimitStore::Memcached | LimitStore::Kafka => Self::BeforeRooms,
@@ -43,25 +43,25 @@ impl Turn {
     }
 }
 
-/// Opens the stores of this configuration whose turn it is. They connect when the first limit needs
-/// them, or beside the requests. Requests for leases run on the runtime in which this is called.
+/// Opens the stores of this configuration that belong to `phase`. They connect when the first limit
+/// needs them, or in the background. Requests for leases run on the calling runtime.
 pub(crate) fn open(
-    turn: Turn,
+    phase: Phase,
     config: &Config,
     dir: &DataDir,
     clock: &Arc<dyn Clock>,
 ) -> Result<Vec<(LimitStore, Counts)>, OpenError> {
-    let whose_turn = LimitStore::ALL
+    let in_phase = LimitStore::ALL
         .iter()
-        .filter(|store| Turn::of(**store) == turn);
-    let opened = whose_turn.filter_map(|store| {
+        .filter(|store| Phase::of(**store) == phase);
+    let opened = in_phase.filter_map(|store| {
         let opened = open_one(*store, config, dir, clock).transpose()?;
         Some(opened.map(|counts| (*store, counts)))
     });
     opened.collect()
 }
 
-/// Opens a store; `None` if this configuration has none of the kind.
+/// Opens one store; `None` if this configuration has none of the kind.
 fn open_one(
     store: LimitStore,
     config: &Config,
@@ -69,10 +69,10 @@ fn open_one(
     clock: &Arc<dyn Clock>,
 ) -> Result<Option<Counts>, OpenError> {
     match store {
-        // Each limit counts in a memory of its own.
+        // Each local limit counts in its own memory.
         LimitStore::Local => Ok(None),
         LimitStore::Valkey => on_valkey(config),
-        LimitStore::Leases => lending(config, dir, clock).map(Some),
+        LimitStore::Leases => leased(config, dir, clock).map(Some),
         LimitStore::Memcached => {
             let memcached = config.limit_stores.memcached.as_ref();
             Ok(memcached.map(|memcached| on_memcached(memcached, clock)))
@@ -80,12 +80,12 @@ fn open_one(
         LimitStore::Kafka => kafka::open(config, micros(clock)),
         LimitStore::Gossip => {
             let gossip = config.limit_stores.gossip.as_ref();
-            gossip.map(|gossip| gossiping(gossip, clock)).transpose()
+            gossip.map(|gossip| on_gossip(gossip, clock)).transpose()
         }
     }
 }
 
-/// Counts behind all data centers, for that is what a limit is for.
+/// Opens counts in the global store, so that a limit holds across data centers.
 fn on_valkey(config: &Config) -> Result<Option<Counts>, OpenError> {
     let StoreConfig::Valkey(valkey) = &config.store else {
         return Ok(None);
@@ -95,8 +95,8 @@ fn on_valkey(config: &Config) -> Result<Option<Counts>, OpenError> {
     Ok(Some(Arc::new(counts)))
 }
 
-/// Leases from where the records of rooms lie: behind all data centers, or in the data folder.
-fn lending(config: &Config, dir: &DataDir, clock: &Arc<dyn Clock>) -> Result<Counts, OpenError> {
+/// Opens leases next to the records of rooms: in the global store, or in the data folder.
+fn leased(config: &Config, dir: &DataDir, clock: &Arc<dyn Clock>) -> Result<Counts, OpenError> {
     let records: Arc<dyn LeaseRecords> = match &config.store {
         StoreConfig::Embedded => {
             let file = Arc::new(LeaseFile::new(dir.clone(), Arc::clone(clock)));
@@ -107,18 +107,18 @@ fn lending(config: &Config, dir: &DataDir, clock: &Arc<dyn Clock>) -> Result<Cou
             file
         }
         StoreConfig::Valkey(valkey) => {
-            let lent = ValkeyLeases::new(&valkey.global, &valkey.prefix);
-            Arc::new(lent.map_err(OpenError::setup("global"))?)
+            let leases = ValkeyLeases::new(&valkey.global, &valkey.prefix);
+            Arc::new(leases.map_err(OpenError::setup("global"))?)
         }
     };
     Ok(Arc::new(LeasedCounts::new(records, Settings::default())?))
 }
 
-/// Opens what was lent, beside everything else, as soon as a predecessor lets go of it.
-async fn open_ahead(lent: Arc<LeaseFile>) {
-    if let Err(error) = lent.open().await {
+/// Opens the lease file in the background, as soon as a predecessor releases it.
+async fn open_ahead(leases: Arc<LeaseFile>) {
+    if let Err(error) = leases.open().await {
         let cause = chain(&error);
-        tracing::info!(cause, "what was lent of calls is not open yet");
+        tracing::info!(cause, "lease file not open yet");
     }
 }
 
@@ -127,7 +127,7 @@ fn on_memcached(config: &MemcachedConfig, clock: &Arc<dyn Clock>) -> Counts {
     Arc::new(counts)
 }
 
-fn gossiping(config: &GossipConfig, clock: &Arc<dyn Clock>) -> Result<Counts, OpenError> {
+fn on_gossip(config: &GossipConfig, clock: &Arc<dyn Clock>) -> Result<Counts, OpenError> {
     let secret = Secret::read(&config.secret_file)?;
     let settings = GossipSettings {
         listen: config.listen,
@@ -139,14 +139,14 @@ fn gossiping(config: &GossipConfig, clock: &Arc<dyn Clock>) -> Result<Counts, Op
     Ok(Arc::new(counts))
 }
 
-/// By the clock of rooms: it goes to the wall clock, and does not jump.
+/// Returns room time, which follows the wall clock without jumps.
 fn micros(clock: &Arc<dyn Clock>) -> Now {
     let clock = Arc::clone(clock);
     Arc::new(move || TimestampUs(clock.now().0.saturating_mul(1_000)))
 }
 
-/// Counts at this data center's own server, for who has no time to ask further away; `None` where
-/// there is none.
+/// Opens counts in the local store, for callers that cannot wait for the global one. Returns `None`
+/// if there is no such store.
 ///
 /// # Errors
 ///
@@ -155,7 +155,7 @@ pub fn near_counts(config: &Config) -> Result<Option<Arc<dyn SharedCounts>>, Ope
     let StoreConfig::Valkey(valkey) = &config.store else {
         return Ok(None);
     };
-    let near =
+    let local =
         ValkeyCounts::new(&valkey.local, &valkey.prefix).map_err(OpenError::setup("local"))?;
-    Ok(Some(Arc::new(near)))
+    Ok(Some(Arc::new(local)))
 }

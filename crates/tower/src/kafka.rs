@@ -1,4 +1,4 @@
-//! Counts over Kafka, where they were built in (cargo feature `kafka`).
+//! Counts over Kafka, in builds with the cargo feature `kafka`.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use anteroom_limit_store::shared::SharedCounts;
 
 use crate::open_error::OpenError;
 
-/// Starts to connect, if the configuration has brokers. Brokers that are away are no error.
+/// Starts to connect if the configuration has brokers. Unavailable brokers are no error.
 #[cfg(feature = "kafka")]
 pub(crate) fn open(config: &Config, now: Now) -> Result<Option<Arc<dyn SharedCounts>>, OpenError> {
     let Some(kafka) = &config.limit_stores.kafka else {
@@ -24,21 +24,23 @@ pub(crate) fn open(config: &Config, now: Now) -> Result<Option<Arc<dyn SharedCou
     Ok(Some(Arc::new(counts)))
 }
 
-/// For how long it may matter what a client of any limit did, and as much as clocks of nodes and
-/// brokers may be apart. For clients and limits that get a longer window later, all is read then;
-/// so this is no longer than it must be, for a node counts alone until it has read that.
+/// Returns the longest time for which a request matters to any limit, plus a margin for clocks.
+///
+/// It is no longer than necessary, because a node counts alone until it has read that much. If a
+/// reload brings a longer window, the node reads everything then.
 #[cfg(feature = "kafka")]
 fn look_back(config: &Config) -> std::time::Duration {
     use std::time::Duration;
-    const APART: Duration = Duration::from_secs(300);
+    // Largest difference between the clocks of nodes and brokers.
+    const CLOCK_MARGIN: Duration = Duration::from_secs(300);
     let limits = config.limits.iter();
     let policies = limits.flat_map(|limit| limit.overrides.values().chain([&limit.policy]));
     let counters = policies.filter_map(anteroom_limit::policy::Policy::counters);
     let longest = counters.map(|counters| Duration::from_micros(counters.matters_for().0));
-    longest.fold(Duration::ZERO, Duration::max) + APART
+    longest.fold(Duration::ZERO, Duration::max) + CLOCK_MARGIN
 }
 
-/// Refuses a configuration that has brokers.
+/// Rejects a configuration that has brokers.
 #[cfg(not(feature = "kafka"))]
 pub(crate) fn open(config: &Config, _: Now) -> Result<Option<Arc<dyn SharedCounts>>, OpenError> {
     match config.limit_stores.kafka {

@@ -1,4 +1,4 @@
-//! A node with its rooms and its limits.
+//! Node with its rooms and its rate limits, as layers.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,34 +14,34 @@ use anteroom_room_http::layer::{NextRooms, WaitingRoomLayer};
 use anteroom_store::Clock;
 use tokio::task::JoinHandle;
 
-use crate::around::Around;
 use crate::clients::ClientLayer;
 use crate::open_error::OpenError;
 use crate::stores::{FIRST_CONTACT, Opened};
+use crate::surroundings::Around;
 
-/// A store that has not answered by then is worth a line in the log.
-const COMPLAIN_AFTER: Duration = Duration::from_secs(1);
+/// Time after which a store that has sent no reply is logged.
+const WARN_AFTER: Duration = Duration::from_secs(1);
 
-/// What stands before a service: rooms, limits, and the node that runs them.
+/// Layers in front of a service, and the node that runs them.
 ///
-/// Dropping it ends the limits' upkeep; [`Layers::close`] also gives back what was lent.
+/// Dropping it ends the limits' upkeep; [`Layers::close`] also returns the leases.
 pub struct Layers {
     node: Arc<Node>,
     rooms: WaitingRoomLayer,
-    meter: Arc<Limiter>,
+    limiter: Arc<Limiter>,
     limits: Arc<LiveLimits>,
     clock: Arc<dyn NodeClock>,
     server: ServerConfig,
     dir: DataDir,
     /// The journal, if there is one.
     embedded: Option<Arc<Embedded>>,
-    /// Lives as long as the layers: whoever it has gone from is told that the process ends.
+    /// Lives as long as the layers: dropping it would signal the end of the process.
     drain: DrainTrigger,
     draining: DrainSignal,
     upkeep: Vec<JoinHandle<()>>,
 }
 
-/// A changed configuration that nothing is wrong with; to be let hold, or thrown away.
+/// Checked configuration, for [`Layers::commit`].
 #[derive(Debug)]
 pub struct NextLayers {
     keys: Vec<[u8; 32]>,
@@ -50,9 +50,10 @@ pub struct NextLayers {
 }
 
 impl Layers {
-    /// Starts everything that stands before a service. Nobody is admitted before the store has
-    /// answered. Visitors inside pass at once if an earlier process on the data folder ended
-    /// without a goodbye; otherwise this waits for the store, for half a minute at most.
+    /// Starts the node and all layers. Nobody is admitted before the store has replied.
+    ///
+    /// If an earlier process on the data folder ended without returning its leases, this returns at
+    /// once and active visitors pass. Otherwise it waits for the store, for half a minute at most.
     ///
     /// # Errors
     ///
@@ -66,7 +67,7 @@ impl Layers {
         Self::on(config, dir, clock, opened).await
     }
 
-    /// The same on stores and a clock of the caller's.
+    /// Starts the layers on the caller's stores and clock.
     ///
     /// # Errors
     ///
@@ -79,7 +80,7 @@ impl Layers {
     ) -> Result<Self, OpenError> {
         let is_shared = opened.stores.are_shared();
         let settings = settings(config, &opened, &dir);
-        let said = (opened.stores.clone(), opened.deployment.birth);
+        let overrides = (opened.stores.clone(), opened.deployment.birth);
         let clock = clock as Arc<dyn NodeClock>;
         let node = Node::start(settings, opened.stores, Arc::clone(&clock))?;
         if is_shared {
@@ -91,24 +92,28 @@ impl Layers {
             clock: Arc::clone(&clock),
             rooms: rooms.clone(),
         };
-        let meter = Limiter::new(&[], opened.counts, around)?;
-        meter.commit(meter.prepare(&config.limits)?.with_tokens(tokens(config)?));
+        let limiter = Limiter::new(&[], opened.counts, around)?;
+        limiter.commit(
+            limiter
+                .prepare(&config.limits)?
+                .with_tokens(tokens(config)?),
+        );
         let limits = LiveLimits::new(
-            Arc::clone(&meter),
+            Arc::clone(&limiter),
             &config.limits,
-            (&said.0, said.1),
+            (&overrides.0, overrides.1),
             Arc::clone(&clock),
         );
         limits.learn().await;
         let mut upkeep = vec![
-            tokio::spawn(Arc::clone(&meter).sweep()),
+            tokio::spawn(Arc::clone(&limiter).sweep()),
             tokio::spawn(Arc::clone(&limits).watch()),
         ];
         upkeep.extend(opened.keeper);
         Ok(Self {
             node,
             rooms,
-            meter,
+            limiter,
             limits,
             clock,
             server: config.server.clone(),
@@ -120,74 +125,73 @@ impl Layers {
         })
     }
 
-    /// The layer that finds out who asks; outside of the others.
+    /// Returns the layer that finds out the client; it belongs outside the others.
     #[must_use]
     pub fn clients(&self) -> ClientLayer {
         ClientLayer::new(&self.server)
     }
 
-    /// The layer of `[[limit]]`.
+    /// Returns the layer of `[[limit]]`.
     #[must_use]
     pub fn rate_limits(&self) -> RateLimitLayer {
-        RateLimitLayer::new(Arc::clone(&self.meter))
+        RateLimitLayer::new(Arc::clone(&self.limiter))
     }
 
-    /// The layer of `[[room]]`.
+    /// Returns the layer of `[[room]]`.
     #[must_use]
     pub fn waiting_rooms(&self) -> WaitingRoomLayer {
         self.rooms.clone()
     }
 
-    /// The node that runs the rooms.
+    /// Returns the node that runs the rooms.
     #[must_use]
     pub const fn node(&self) -> &Arc<Node> {
         &self.node
     }
 
-    /// What counts calls.
+    /// Returns the limiter, which counts requests.
     #[must_use]
     pub const fn meter(&self) -> &Arc<Limiter> {
-        &self.meter
+        &self.limiter
     }
 
-    /// The limits, with what operators say about single clients.
+    /// Returns the limits, with the overrides of single clients.
     #[must_use]
     pub const fn limits(&self) -> &Arc<LiveLimits> {
         &self.limits
     }
 
-    /// The clock of rooms and limits.
+    /// Returns the clock of rooms and limits.
     #[must_use]
     pub const fn clock(&self) -> &Arc<dyn NodeClock> {
         &self.clock
     }
 
-    /// The data folder.
+    /// Returns the data folder.
     #[must_use]
     pub const fn dir(&self) -> &DataDir {
         &self.dir
     }
 
-    /// The journal, if that is the store.
+    /// Returns the journal, if that is the store.
     #[must_use]
     pub const fn journal(&self) -> Option<&Arc<Embedded>> {
         self.embedded.as_ref()
     }
 
-    /// Tells all that goes on, such as what waiting pages listen to, that the process ends.
+    /// Returns the trigger that ends long responses, such as the event streams of waiting pages.
     #[must_use]
     pub const fn drain(&self) -> &DrainTrigger {
         &self.drain
     }
 
-    /// What [`Layers::drain`] tells.
+    /// Returns the signal that [`Layers::drain`] triggers.
     #[must_use]
     pub fn draining(&self) -> DrainSignal {
         self.draining.clone()
     }
 
-    /// Reads and finds out everything about a changed configuration that may go wrong; nothing has
-    /// changed yet.
+    /// Prepares a changed configuration: finds all errors, and changes nothing yet.
     ///
     /// # Errors
     ///
@@ -208,7 +212,7 @@ impl Layers {
         })
     }
 
-    /// Lets a changed configuration hold. What each limit has counted stays.
+    /// Applies a changed configuration. The counts of each limit stay.
     ///
     /// # Errors
     ///
@@ -222,27 +226,27 @@ impl Layers {
         Ok(())
     }
 
-    /// Gives back what was lent to this node, and lets go of the store. Calls that are counted by
-    /// nodes that tell each other are still told until [`Layers::finish`].
+    /// Returns the leases of this node and releases the store. A store of limits that spreads
+    /// counts continues to do so until [`Layers::finish`].
     pub async fn close(&self) {
         for task in &self.upkeep {
             task.abort();
         }
-        // First, for it takes a moment and a successor waits for it.
-        self.meter.release_stores().await;
+        // First: it takes a moment, and a successor waits for it.
+        self.limiter.release_stores().await;
         self.node.stop().await;
     }
 
-    /// Nothing more is served: tells other nodes, and a successor on this machine if there is one,
-    /// the last calls. To be called after [`Layers::close`].
+    /// Sends the last counts to other nodes, and to a successor on this machine if there is one.
+    /// Call it after [`Layers::close`], when the last request is served.
     pub async fn finish(&self, has_successor: bool) {
-        self.meter.finish_stores(has_successor).await;
+        self.limiter.finish_stores(has_successor).await;
     }
 }
 
 impl fmt::Debug for Layers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Layers({:?})", self.meter)
+        write!(f, "Layers({:?})", self.limiter)
     }
 }
 
@@ -254,16 +258,16 @@ impl Drop for Layers {
     }
 }
 
-/// Waits until the ledgers know of this process, or of a dead one on its data folder. Before that a
-/// ticket says nothing here: its session may have been ended, and its seat be somebody else's.
+/// Waits until the ledgers know this process, or a crashed one on its data folder. Before that a
+/// ticket proves nothing: the session may have been ended, and its seat given to another visitor.
 async fn join_ledgers(node: &Node) -> Result<(), OpenError> {
-    let has_joined = tokio::time::timeout(COMPLAIN_AFTER, node.joined()).await;
+    let has_joined = tokio::time::timeout(WARN_AFTER, node.joined()).await;
     if has_joined.is_ok() {
         return Ok(());
     }
     tracing::warn!(
-        "no store has answered yet, and no process that ended without a goodbye ran on this data \
-         folder before: nobody is let through before the store answers; check [store]"
+        "no store has replied yet, and no earlier process left its leases in this data folder: \
+         nobody is admitted before the store replies; check [store]"
     );
     let has_joined = tokio::time::timeout(FIRST_CONTACT, node.joined()).await;
     has_joined.map_err(|_| OpenError::NotJoined)
@@ -281,16 +285,16 @@ fn settings(config: &Config, opened: &Opened, dir: &DataDir) -> NodeSettings {
     }
 }
 
-/// The configuration's keys, or else those that were drawn.
-fn ticket_keys(config: &Config, drawn: &[[u8; 32]]) -> Vec<[u8; 32]> {
+/// Returns the keys of the configuration, or the generated ones if it has none.
+fn ticket_keys(config: &Config, generated: &[[u8; 32]]) -> Vec<[u8; 32]> {
     if config.server.ticket_keys.is_empty() {
-        drawn.to_vec()
+        generated.to_vec()
     } else {
         config.server.ticket_keys.clone()
     }
 }
 
-/// The signed tokens by which limits may know clients.
+/// Returns the signed tokens that identify clients of limits, if there are any.
 fn tokens(config: &Config) -> Result<Option<Tokens>, TokensError> {
     let jwt = config.jwt.as_ref();
     jwt.map(|jwt| Tokens::new(jwt, &config.limits)).transpose()

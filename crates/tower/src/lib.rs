@@ -1,25 +1,25 @@
 //! Waiting rooms and limits as [`tower`] layers, ready to stand before any service.
 //!
-//! [`Layers::open`] starts what a configuration says: the store, the node that runs the rooms, and
-//! what counts calls. Then there are three layers, the outermost first:
+//! [`Layers::open`] starts the store, the node that runs the rooms, and the limiter. Then there are
+//! three layers, the outermost first:
 //!
-//! 1. [`ClientLayer`] finds out who asks: the address behind trusted proxies. It refuses what no
-//!    client should send.
-//! 2. [`RateLimitLayer`] lets calls through as often as `[[limit]]` says.
-//! 3. [`WaitingRoomLayer`] lets visitors in as `[[room]]` says. What a waiting page asks is
-//!    answered here, so the layer stands before all routes.
+//! 1. [`ClientLayer`] finds out the client: the address behind trusted proxies. It rejects
+//!    malformed requests.
+//! 2. [`RateLimitLayer`] enforces `[[limit]]`.
+//! 3. [`WaitingRoomLayer`] enforces `[[room]]`. It serves the requests of waiting pages, so it goes
+//!    in front of all routes.
 //!
-//! `examples/axum.rs` has them before an axum router. Of a `[[room]]`, `origin` and what concerns
-//! it mean nothing here: what is behind the layers is the origin. Of `[server]`, `data_dir`,
-//! `trusted_proxies` and the sizes of requests count.
+//! `examples/axum.rs` puts them in front of an axum router. In `[[room]]`, `origin` and its
+//! settings have no effect: the service behind the layers is the origin. In `[server]`, `data_dir`,
+//! `trusted_proxies` and the sizes of requests apply.
 
-mod around;
 mod clients;
 mod counts;
 mod kafka;
 mod layers;
 mod open_error;
 mod stores;
+mod surroundings;
 
 pub use anteroom_config::Config;
 pub use anteroom_limit_http::RateLimitLayer;

@@ -1,51 +1,50 @@
-//! Why can the layers of a configuration not be opened?
+//! Error of opening the layers of a configuration.
 
 use anteroom_embedded::DataDirError;
 use anteroom_gossip::SecretFileError;
 use anteroom_limit_http::{PlanError, TokensError};
-use anteroom_limit_store::lending::NoRandomnessError;
+use anteroom_limit_store::leases::NoRandomnessError;
 use anteroom_node::StartError;
 use anteroom_room_http::layer::RouteTableError;
 use anteroom_store::{JoinError, StoreError};
 use anteroom_valkey::SetupError;
 
-/// Why nothing stands.
+/// Error of [`Layers::open`](crate::Layers::open).
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
     /// The data folder cannot be used.
     #[error(transparent)]
     DataDir(#[from] DataDirError),
-    /// A store's address cannot be used as it is.
+    /// A store's address cannot be used.
     #[error("store.{name}")]
     Setup {
-        /// Its key in `[store]`.
+        /// Key of the store in `[store]`.
         name: &'static str,
-        /// Why not.
+        /// Underlying error.
         source: SetupError,
     },
-    /// A store refuses what we need.
+    /// A store rejects a command that the node needs.
     #[error("store.{name} cannot be used")]
     Store {
-        /// Its key in `[store]`.
+        /// Key of the store in `[store]`.
         name: &'static str,
-        /// Why not.
+        /// Underlying error.
         source: StoreError,
     },
     /// This node could not join the others.
     #[error(transparent)]
     Join(#[from] JoinError),
-    /// No ledger knows of this node, or of one before it on the same data folder.
+    /// The ledgers know neither this node nor an earlier one on the same data folder.
     #[error(
-        "no store has answered in half a minute, and no earlier process on this data folder \
-         vouches \
-         for this node; check [store] and start it again"
+        "no store has replied in half a minute, and no earlier process left its leases in this \
+         data folder; check [store] and start the node again"
     )]
     NotJoined,
     /// The system has no random numbers for leases.
     #[error(transparent)]
     Leases(#[from] NoRandomnessError),
-    /// Kafka cannot be spoken to as configured.
+    /// The Kafka client cannot be set up as configured.
     #[cfg(feature = "kafka")]
     #[error("[kafka]")]
     Kafka(#[from] anteroom_kafka::KafkaSetupError),
@@ -54,10 +53,10 @@ pub enum OpenError {
         "[kafka]: this program was built without Kafka; build it with the cargo feature \"kafka\""
     )]
     NoKafka,
-    /// The secret that nodes share cannot be had.
+    /// The secret that nodes share cannot be read.
     #[error(transparent)]
     GossipSecret(#[from] SecretFileError),
-    /// This node cannot hear what others have counted.
+    /// This node cannot listen for the counts of other nodes.
     #[error("gossip.listen")]
     Gossip(#[from] anteroom_gossip::OpenError),
     /// The rooms cannot run.
@@ -66,13 +65,13 @@ pub enum OpenError {
     /// A room cannot be served as configured.
     #[error(transparent)]
     Rooms(#[from] RouteTableError),
-    /// A limit cannot be kept as configured.
+    /// A limit cannot be enforced as configured.
     #[error(transparent)]
     Limits(#[from] PlanError),
     /// The keys of signed tokens cannot be used.
     #[error(transparent)]
     Tokens(#[from] TokensError),
-    /// Keys of tickets in the file and in the data folder do not mix.
+    /// A reload would mix ticket keys of the file with those of the data folder.
     #[error(
         "server.ticket_keys: keys in the file and keys in the data folder do not mix; restart to \
          change from one to the other"
@@ -81,7 +80,7 @@ pub enum OpenError {
 }
 
 impl OpenError {
-    /// What it means that the address of `store.{name}` cannot be used.
+    /// Returns a conversion of the setup error of `store.{name}`.
     pub(crate) fn setup(name: &'static str) -> impl FnOnce(SetupError) -> Self {
         move |source| Self::Setup { name, source }
     }

@@ -1,4 +1,4 @@
-//! Which store of records does a configuration mean, and to which deployment does this node belong?
+//! Opens the store of a configuration and joins this node to its deployment.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,32 +14,32 @@ use anteroom_store::{
 use anteroom_valkey::Valkey;
 use tokio::task::JoinHandle;
 
-use crate::counts::{self, Turn};
+use crate::counts::{self, Phase};
 use crate::open_error::OpenError;
 
-/// How long a node of which no store knows waits for its store.
+/// Longest time that a node without leases waits for the first reply of its store.
 pub(crate) const FIRST_CONTACT: Duration = Duration::from_secs(30);
-/// Between two tries.
-const TRY_AGAIN: Duration = Duration::from_millis(500);
-/// How often is looked whether the store still knows the deployment.
-const LOOK_AGAIN: Duration = Duration::from_secs(10);
+/// Pause between two attempts to join.
+const JOIN_RETRY_INTERVAL: Duration = Duration::from_millis(500);
+/// Interval of the checks that the store still has the deployment's record.
+const CHECK_INTERVAL: Duration = Duration::from_secs(10);
 
-/// The stores of a node, and what it has in common with others.
+/// Stores of a node, and the settings that it shares with other nodes.
 pub struct Opened {
     pub(crate) stores: Stores,
     pub(crate) embedded: Option<Arc<Embedded>>,
     pub(crate) deployment: Deployment,
-    /// Keys of tickets, unless the configuration has its own.
+    /// Ticket keys, unless the configuration has its own.
     pub(crate) ticket_keys: TicketKeys,
-    /// Where calls are counted that several nodes count together.
+    /// Stores of the limits that several nodes count together.
     pub(crate) counts: CountStores,
-    /// Puts the deployment back into a store that has lost it.
+    /// Task that restores the deployment's record in a store that has lost it.
     pub(crate) keeper: Option<JoinHandle<()>>,
 }
 
 impl Opened {
-    /// Opens what the configuration says. A store that does not answer yet may later; a new node of
-    /// a deployment waits for it for half a minute.
+    /// Opens the stores of the configuration. An unavailable store is no error for a node that has
+    /// joined before; a new node waits for it for half a minute.
     ///
     /// # Errors
     ///
@@ -49,14 +49,14 @@ impl Opened {
         dir: &DataDir,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, OpenError> {
-        let mut counts = counts::open(Turn::BeforeRooms, config, dir, &clock)?;
+        let mut counts = counts::open(Phase::BeforeRooms, config, dir, &clock)?;
         let mut opened = open_store(config, dir, Arc::clone(&clock)).await?;
-        counts.extend(counts::open(Turn::AfterRooms, config, dir, &clock)?);
+        counts.extend(counts::open(Phase::AfterRooms, config, dir, &clock)?);
         opened.counts = counts.into_iter().collect();
         Ok(opened)
     }
 
-    /// On the journal of this process.
+    /// Uses the journal of this process as the only store.
     ///
     /// # Errors
     ///
@@ -111,7 +111,8 @@ async fn shared(config: &ValkeyConfig, dir: &DataDir) -> Result<Opened, OpenErro
         Err(JoinError::Store(error)) if !is_new => {
             tracing::error!(
                 cause = chain(&error),
-                "the store is away: those inside pass, nobody is admitted before it is back"
+                "the store is unavailable: active visitors pass, nobody is admitted until it \
+                 replies"
             );
             own
         }
@@ -133,8 +134,7 @@ async fn shared(config: &ValkeyConfig, dir: &DataDir) -> Result<Opened, OpenErro
     })
 }
 
-/// Tells whether a store is fit for use. One that is away now may be there later; one that refuses
-/// needs somebody to change something.
+/// Checks a store. An unavailable one may come back; one that rejects needs an operator.
 async fn check(name: &'static str, store: &Valkey) -> Result<(), OpenError> {
     match store.check().await {
         Ok(findings) => {
@@ -151,13 +151,13 @@ async fn check(name: &'static str, store: &Valkey) -> Result<(), OpenError> {
             source: error,
         }),
         Err(error) => {
-            tracing::warn!(cause = chain(&error), "store.{name} does not answer yet");
+            tracing::warn!(cause = chain(&error), "store.{name} does not reply yet");
             Ok(())
         }
     }
 }
 
-/// Joins the deployment, with patience if nothing else will do.
+/// Joins the deployment. A new node retries for [`FIRST_CONTACT`].
 async fn first_contact(
     store: &dyn Store,
     own: &Membership,
@@ -169,30 +169,29 @@ async fn first_contact(
             Err(JoinError::Store(StoreError::Unavailable { .. }))
                 if is_new && tokio::time::Instant::now() < until =>
             {
-                tokio::time::sleep(TRY_AGAIN).await;
+                tokio::time::sleep(JOIN_RETRY_INTERVAL).await;
             }
             result => return result,
         }
     }
 }
 
-/// Looks again and again whether the store still knows the deployment.
+/// Restores the deployment's record whenever the store has lost it.
 async fn keep(store: Arc<Valkey>, membership: Membership) {
-    let mut has_complained = false;
+    let mut has_logged = false;
     loop {
-        tokio::time::sleep(LOOK_AGAIN).await;
+        tokio::time::sleep(CHECK_INTERVAL).await;
         let Ok(birth) = restore(&*store, &membership).await else {
-            // The rooms' loops say so.
+            // The rooms' sync loops log it.
             continue;
         };
         let is_other = birth != membership.deployment.birth;
-        if is_other && !has_complained {
+        if is_other && !has_logged {
             tracing::error!(
-                "another deployment has begun in this store: this node's visitors are unknown to \
-                 it; \
-                 restart this node to join it"
+                "another deployment has begun in this store: it does not know this node's \
+                 visitors; restart this node to join it"
             );
         }
-        has_complained = is_other;
+        has_logged = is_other;
     }
 }

@@ -1,5 +1,5 @@
-//! Do nodes that count over Kafka keep one limit together, as a configuration says it? Over the
-//! mock cluster of the client library; no real broker was run.
+//! Tests of nodes that count over Kafka: do they keep one limit together? They run on the mock
+//! cluster of the client library, not on a real broker.
 
 use std::net::SocketAddr;
 
@@ -13,7 +13,7 @@ use rdkafka::producer::DefaultProducerContext;
 use tempfile::TempDir;
 use tower::ServiceExt as _;
 
-/// More than looks are taken while a condition is waited for.
+/// Clients: more than a wait for a condition sends requests.
 const CLIENTS: u16 = 4_000;
 
 type Brokers = MockCluster<'static, DefaultProducerContext>;
@@ -27,7 +27,7 @@ fn brokers() -> Brokers {
     brokers
 }
 
-/// A node, and what stands behind its layers.
+/// Node with a service behind its layers.
 struct Node {
     app: Router,
     layers: Layers,
@@ -64,7 +64,7 @@ impl Node {
         opened.expect("it opens")
     }
 
-    async fn ask(&self, client: u16) -> u16 {
+    async fn send(&self, client: u16) -> u16 {
         let [high, low] = client.to_be_bytes();
         let peer = SocketAddr::from(([10, 0, high, low], 4_711));
         let request = http::Request::get("/").header("host", "a.example");
@@ -72,8 +72,8 @@ impl Node {
             .extension(peer)
             .body(Body::empty())
             .expect("a request");
-        let answer = self.app.clone().oneshot(request).await;
-        answer.expect("an answer").status().as_u16()
+        let response = self.app.clone().oneshot(request).await;
+        response.expect("a response").status().as_u16()
     }
 
     fn event(&self, word: &'static str) -> u64 {
@@ -83,39 +83,42 @@ impl Node {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn two_nodes_keep_a_limit_and_hand_over_the_last_counts() {
+async fn a_closed_node_hands_its_last_counts_over() {
     let brokers = brokers();
     let first = Node::start(&brokers).await;
     let second = Node::start(&brokers).await;
     for node in [&first, &second] {
-        eventually("it hears totals", async || node.event("total_read") > 0).await;
+        eventually("it reads totals", async || node.event("total_read") > 0).await;
     }
     for client in 0..CLIENTS {
-        assert_eq!(first.ask(client).await, 200);
+        assert_eq!(first.send(client).await, 200);
     }
-    assert_eq!(first.ask(0).await, 429);
+    assert_eq!(first.send(0).await, 429);
     first.layers.close().await;
-    // Whoever comes last is not turned away because the node ends.
-    assert_eq!(first.ask(CLIENTS).await, 200, "it decides by what it knows");
-    assert_eq!(first.ask(0).await, 429);
-    // Whoever asks before the node knows is admitted and counts there, too: so each is asked for
-    // once.
+    // A node that ends still serves the requests that arrive.
+    assert_eq!(
+        first.send(CLIENTS).await,
+        200,
+        "it decides by its own counts"
+    );
+    assert_eq!(first.send(0).await, 429);
+    // A client whose count has not arrived yet is admitted and counted here, so each sends once.
     let mut clients = 0..CLIENTS;
-    eventually("the second knows", || {
+    eventually("the second node has the counts", || {
         let client = clients.next().expect("there are enough");
-        let asked = second.ask(client);
-        async { asked.await == 429 }
+        let status = second.send(client);
+        async { status.await == 429 }
     })
     .await;
-    assert_eq!(second.ask(CLIENTS).await, 200, "another client");
+    assert_eq!(second.send(CLIENTS).await, 200, "another client");
     second.layers.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_property_unknown_to_the_library_is_reported_at_start() {
     let brokers = brokers();
-    let refused = Node::open(&brokers, "security.protocol=ssl").await;
-    let error = refused.err().expect("TLS is not built in");
+    let result = Node::open(&brokers, "security.protocol=ssl").await;
+    let error = result.err().expect("TLS is not built in");
     assert!(matches!(error, OpenError::Kafka(_)), "{error:?}");
     let cause = std::error::Error::source(&error).map(ToString::to_string);
     assert!(cause.is_some_and(|cause| cause.contains("librdkafka")));

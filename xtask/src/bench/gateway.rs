@@ -1,52 +1,43 @@
-//! `cargo xtask bench gateway`: what does the gateway cost per request, beside other proxies?
+//! Benchmark of the gateway, `cargo xtask bench gateway`: its cost per request, compared with other
+//! proxies.
 //!
-//! `anteroom-bench-gateway` measures, and `anteroom-bench-cluster` measures what many visitors cost
-//! who wait in one process. This builds both and the gateway, optimized, and lets them print.
+//! `anteroom-bench-gateway` measures, and `anteroom-bench-cluster` measures the cost of many
+//! waiting visitors in one process. This builds both and the gateway, optimized, and runs them.
 
 use std::process::Command;
 
 use anyhow::{Context, ensure};
 use clap::Args;
 
-use super::executable;
-use crate::{cargo, requirements};
+use super::{CLUSTER, GATEWAY, RACE, build};
+use crate::requirements;
 
-/// How to measure the gateway.
+/// Options of the benchmark of the gateway.
 #[derive(Args)]
 pub(crate) struct Options {
     /// Print JSON instead of tables.
     #[arg(long)]
     json: bool,
-    /// What else the program understands; `-- --help` says it.
+    /// More arguments of the program; `-- --help` lists them.
     #[arg(last = true, value_name = "ARGUMENTS")]
     arguments: Vec<String>,
 }
 
-/// Measures and prints. A target that is missed is printed, and no error.
+/// Measures and prints. A missed target is printed and is no error.
 ///
 /// # Errors
 ///
-/// When a program cannot be built or installed, or a run cannot be made.
+/// If a program cannot be built or installed, or a run fails.
 pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     requirements::ensure(&requirements::RACERS)?;
-    let program = |name| {
-        let messages = cargo::read(&[
-            "build",
-            "--profile=dist",
-            "--bin",
-            name,
-            "--message-format=json-render-diagnostics",
-        ])?;
-        executable(&messages).context("cargo build names no program")
-    };
-    let gateway = program("anteroom")?;
-    let bench = program("anteroom-bench-cluster")?;
-    let program = program("anteroom-bench-gateway")?;
+    let gateway = build("dist", &GATEWAY)?;
+    let cluster = build("dist", &CLUSTER)?;
+    let program = build("dist", &RACE)?;
     let status = Command::new(program)
         .arg("--anteroom")
         .arg(gateway)
         .arg("--bench")
-        .arg(bench)
+        .arg(cluster)
         .args(options.json.then_some("--json"))
         .args(&options.arguments)
         .status()

@@ -1,18 +1,18 @@
-//! `cargo xtask bench limits`: what does a check of a limit cost, beside others?
+//! Benchmark of limits, `cargo xtask bench limits`: the cost of a check, compared with others.
 //!
-//! Measured by the programs of `crates/bench/limits`, a workspace of its own: what limits are
-//! measured beside is built by nobody who only builds the program.
+//! The programs of `crates/bench/limits` measure. They are a separate workspace: a build of the
+//! program alone does not need the libraries that limits are compared with.
 
 use anyhow::{Context, ensure};
 use clap::Args;
 
 use crate::cargo;
 
-/// Where the programs are.
+/// Manifest of the programs.
 pub(crate) const MANIFEST: &str = "crates/bench/limits/Cargo.toml";
 
-/// Returns the arguments that keep what is built where everything else is, so that it is not below
-/// `crates`, unless the environment says where.
+/// Returns the arguments for a build in the target folder of this workspace instead of one below
+/// `crates`; none if the environment names a folder.
 pub(crate) fn target_folder() -> &'static [&'static str] {
     match std::env::var_os("CARGO_TARGET_DIR") {
         Some(_) => &[],
@@ -20,22 +20,22 @@ pub(crate) fn target_folder() -> &'static [&'static str] {
     }
 }
 
-/// How to measure limits.
+/// Options of the benchmark of limits.
 #[derive(Args)]
 pub(crate) struct Options {
     /// Print JSON instead of tables.
     #[arg(long)]
     json: bool,
-    /// What else the program understands; `-- --help` says it.
+    /// More arguments of the program; `-- --help` lists them.
     #[arg(last = true, value_name = "ARGUMENTS")]
     arguments: Vec<String>,
 }
 
-/// Measures and prints. A target that is missed is printed, and no error.
+/// Measures and prints. A missed target is printed and is no error.
 ///
 /// # Errors
 ///
-/// When a program cannot be built, or a run cannot be made.
+/// If a program cannot be built or a run fails.
 pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     let run = |program: &str, arguments: &[String]| {
         let build = ["run", "--release", "--manifest-path", MANIFEST];

@@ -28,14 +28,6 @@ pub(super) enum Ships {
 /// All crates, lowest first: a row may use earlier rows only.
 pub(super) const LAYERS: &[Layer] = &[
     Layer {
-        name: "anteroom-testkit",
-        folder: "crates/testing/kit",
-        boundary: "servers and relays for tests; never shipped, knows no other crate",
-        uses: &[],
-        tests_use: &[],
-        ships: Ships::Never,
-    },
-    Layer {
         name: "anteroom-room",
         folder: "crates/room/core",
         boundary: "no_std: no clock, random numbers, async, serde or I/O can reach a decision",
@@ -241,6 +233,14 @@ pub(super) const LAYERS: &[Layer] = &[
         uses: &["anteroom-room"],
         tests_use: &[],
         ships: Ships::Yes,
+    },
+    Layer {
+        name: "anteroom-testkit",
+        folder: "crates/testing/kit",
+        boundary: "servers, relays and simulated visitors for tests; never shipped",
+        uses: &["anteroom-room", "anteroom-demo"],
+        tests_use: &[],
+        ships: Ships::Never,
     },
     Layer {
         name: "anteroom-sim",

@@ -7,7 +7,6 @@ use std::path::PathBuf;
 
 use anyhow::{Context, ensure};
 
-use super::tree::Found;
 use crate::workspace;
 
 /// Where the files are, from the root of the workspace.
@@ -28,6 +27,20 @@ pub(super) struct Mutation {
     checkers: Vec<String>,
     /// The source files that are changed, from the root of the workspace.
     pub(super) files: Vec<String>,
+}
+
+/// What the seeds have shown.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) enum Found {
+    /// Every promise was kept.
+    Nothing,
+    /// A promise was broken.
+    Broken {
+        /// The first seed that broke one.
+        seed: u64,
+        /// The name of the promise, or `Assertion`.
+        checker: String,
+    },
 }
 
 impl Mutation {

@@ -5,8 +5,8 @@ use std::fs;
 use std::time::SystemTime;
 
 use super::few;
-use super::patch::{Mutation, read_all};
-use super::tree::{Found, apply, entries, read_line, sync};
+use super::patch::{Found, Mutation, read_all};
+use super::tree::{apply, entries, read_line, sync};
 use crate::workspace;
 
 const DIFF: &str = "

@@ -11,7 +11,7 @@ use std::process::Command;
 
 use anyhow::{Context, bail};
 
-use super::patch::Mutation;
+use super::patch::{Found, Mutation};
 use crate::{cargo, workspace};
 
 /// Where the copy and what is built from it are, from the root of the workspace.
@@ -33,20 +33,6 @@ const PROFILE: [&str; 7] = [
     "overflow-checks=true",
     "incremental=true",
 ];
-
-/// What the seeds have shown.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub(super) enum Found {
-    /// Every promise was kept.
-    Nothing,
-    /// A promise was broken.
-    Broken {
-        /// The first seed that broke one.
-        seed: u64,
-        /// The name of the promise, or `Assertion`.
-        checker: String,
-    },
-}
 
 /// A copy of the workspace. Nobody else uses it as long as this lives.
 #[derive(Debug)]

@@ -5,6 +5,7 @@
 
 use super::problem::Problem;
 use super::source::{Line, SourceFile};
+use super::words;
 
 /// A rule that looks at one file.
 type Rule = fn(&SourceFile) -> Vec<Problem>;
@@ -19,6 +20,7 @@ pub(super) const RULES: &[Rule] = &[
     test_sleeps,
     unfinished_work_is_marked,
     path_of_one_machine,
+    words::prose_is_not_plain,
 ];
 
 /// Most lines of a file, its tests not counted. A file that needs more holds two ideas.

@@ -1,41 +1,40 @@
-//! `anteroom limits ...`: what an operator says about clients of limits while those act.
+//! `anteroom limits ...`: overrides of single clients of rate limits.
 //!
-//! Whether it is allowed, and what comes of it, is the gateway's business: here words become a
-//! request, and the answer becomes text. All of it takes a token, for who calls may be the key of
-//! an API.
+//! This module turns arguments into a request and the response into text; the gateway decides.
+//! Every command needs a token, because the name of a client may be an API key.
 
 mod text;
 
 use std::io::Read as _;
+use std::io::Write;
 use std::net::SocketAddr;
 use std::process::ExitCode;
 
-use crate::overrides::orders::ShownLimits;
+use crate::overrides::client_overrides::ShownLimits;
 use crate::{AssumedEmpty, ClientStanding};
 use anteroom_config::LimitName;
 use anteroom_config::overrides::Log;
-use anteroom_config::terminal::{print, tell};
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use http::Method;
 use serde_json::{Map, Value, json};
 
-use crate::client::asking::STRANGER;
+use crate::client::commands::{EXIT_NOT_ALLOWED, OperatorReply, OperatorRequest, execute};
+use crate::client::http::NOT_OURS;
 use crate::client::options::{ADMIN, Connection, address};
-use crate::client::saying::{EXIT_NOT_ALLOWED, OperatorReply, OperatorRequest, ask};
 use crate::client::text as common;
 
-/// Stands for a client that is read from standard input, so that no list of processes shows it.
+/// Argument that stands for a client on standard input, so that no list of processes shows it.
 const STANDARD_INPUT: &str = "-";
-/// More than the longest client: four parts of 1,024 bytes.
+/// Maximum bytes read from standard input: more than the longest client, four parts of 1,024 bytes.
 const INPUT_BYTES_MAX: u64 = 8 * 1_024;
 
 /// Flags of `anteroom limits`.
 #[derive(Args, Clone, Debug)]
 pub struct LimitsOptions {
     #[command(subcommand)]
-    saying: LimitsCommand,
-    /// Where the gateway's operators connect; any node will do
+    command: LimitsCommand,
+    /// Admin address of the gateway; any node will do
     #[arg(
         long,
         value_name = "ADDRESS",
@@ -48,75 +47,75 @@ pub struct LimitsOptions {
     connection: Connection,
 }
 
-/// What is said.
+/// Subcommand of `anteroom limits`.
 #[derive(Clone, Debug, Subcommand)]
 enum LimitsCommand {
-    /// Let one client make other calls than the limit says; it wins over the file until `unset`
+    /// Give one client another limit; it wins over the file until `unset`
     Set {
         #[command(flatten)]
         client: ClientOptions,
-        /// So many calls in how long, such as 500/min; 0/s: none at all
+        /// Requests and a time, such as 500/min; 0/s rejects all
         #[arg(value_name = "RATE")]
         limit: String,
-        /// With "token-bucket" and "gcra": how many at once [default: as the limit says]
+        /// Requests at once, with "token-bucket" and "gcra" [default: as the limit says]
         #[arg(long, value_name = "N")]
         burst: Option<u32>,
-        /// With "token-bucket": how many at once the first time [default: as the limit says]
+        /// Requests at once the first time, with "token-bucket" [default: as the limit says]
         #[arg(long, value_name = "N")]
         initial_burst: Option<u32>,
-        /// With "leaky-bucket": how many may wait [default: as the limit says]
+        /// Requests that may wait, with "leaky-bucket" [default: as the limit says]
         #[arg(long, value_name = "N")]
         queue: Option<u32>,
     },
-    /// Back to what the file says about a client
+    /// Remove the override of a client: the file applies again
     Unset {
         #[command(flatten)]
         client: ClientOptions,
     },
-    /// Print who has a limit of their own, and who said so: the file or an operator
+    /// Print the clients with settings of their own, and who set them: the file or an operator
     List {
-        /// Only in this limit
+        /// Name of a limit [default: all limits]
         #[arg(value_parser = limit_name)]
         limit: Option<LimitName>,
     },
-    /// Print how a client stands where the limit is counted; it is not charged for it
+    /// Print the usage of a client, without counting a request
     Show {
         #[command(flatten)]
         client: ClientOptions,
     },
-    /// Nobody has spent anything: clients of all limits with store = "leases" begin anew
+    /// Assume that nothing was spent: clients of all limits with store = "leases" start at zero
     ///
-    /// A server that was restarted, failed over or emptied cannot know what it had lent. It lends
-    /// nothing for as long as a window of a limit, which is a day for 1000/d. If you know that
-    /// hardly anything was spent, or accept that each client of these limits may go through twice
-    /// as often in one window, say so. It acts on all of these limits, at all nodes, within five
+    /// A server that was restarted, failed over or emptied cannot know what it had leased. It
+    /// grants nothing for as long as a window of a limit, which is a day for 1000/d. Use this
+    /// command if you know that hardly anything was spent, or accept that each client may send
+    /// twice as much in one window. It acts on all of these limits, at all nodes, within five
     /// seconds.
     AssumeEmpty,
     /// Print who changed what, and when
     Audit,
 }
 
-/// One client of one limit.
+/// Client of a limit.
 #[derive(Args, Clone, Debug)]
 struct ClientOptions {
-    /// Which limit
+    /// Name of the limit
     #[arg(value_name = "LIMIT", value_parser = limit_name)]
     name: LimitName,
-    /// Who, as the limit's key tells clients apart: an address, an API key; `-` reads it from
-    /// standard input, one part a line
+    /// The client by the limit's key: an address, an API key; `-` reads it from standard input, one
+    /// part per line
     client: String,
-    /// The next part, where the limit's key has several; in their order
+    /// The next part, if the limit's key has several, in their order
     #[arg(long, value_name = "PART")]
     and: Vec<String>,
 }
 
-/// Anything else would be another path of the gateway's.
+/// Parses the name of a limit. Any other text could form another path of the admin API.
 fn limit_name(text: &str) -> Result<LimitName, String> {
     LimitName::new(text).ok_or_else(|| "a limit's name is 1 to 64 of A-Z a-z 0-9 - _".to_owned())
 }
 
 impl ClientOptions {
-    /// What the client is, part by part.
+    /// Returns the parts of the client's key.
     fn texts(&self, input: impl std::io::Read) -> anyhow::Result<Vec<String>> {
         let mut texts = vec![self.client.clone()];
         if self.client == STANDARD_INPUT {
@@ -124,15 +123,18 @@ impl ClientOptions {
             input
                 .take(INPUT_BYTES_MAX)
                 .read_to_string(&mut text)
-                .context("cannot read who is meant from standard input")?;
+                .context("cannot read the client from standard input")?;
             texts = text.lines().map(str::to_owned).collect();
-            anyhow::ensure!(!texts.is_empty(), "nobody is named on standard input");
+            anyhow::ensure!(
+                !texts.is_empty(),
+                "no client on standard input; write one part per line"
+            );
         }
         texts.extend(self.and.iter().cloned());
         Ok(texts)
     }
 
-    fn asked(&self, path: &str, mut body: Map<String, Value>) -> anyhow::Result<OperatorRequest> {
+    fn request(&self, path: &str, mut body: Map<String, Value>) -> anyhow::Result<OperatorRequest> {
         let texts = self.texts(std::io::stdin())?;
         body.insert("key".to_owned(), texts.into());
         Ok(OperatorRequest {
@@ -145,8 +147,8 @@ impl ClientOptions {
 }
 
 impl LimitsCommand {
-    /// What is asked of the gateway.
-    fn asked(&self) -> anyhow::Result<OperatorRequest> {
+    /// Returns the request for the gateway.
+    fn request(&self) -> anyhow::Result<OperatorRequest> {
         let get = |path: String| OperatorRequest {
             method: Method::GET,
             path,
@@ -170,10 +172,10 @@ impl LimitsCommand {
                 for (key, value) in others {
                     body.extend(value.map(|value| (key.to_owned(), json!(value))));
                 }
-                client.asked("set", body)?
+                client.request("set", body)?
             }
-            Self::Unset { client } => client.asked("unset", Map::new())?,
-            Self::Show { client } => client.asked("show", Map::new())?,
+            Self::Unset { client } => client.request("unset", Map::new())?,
+            Self::Show { client } => client.request("show", Map::new())?,
             Self::List { limit: None } => get("limits".to_owned()),
             Self::List { limit: Some(limit) } => get(format!("limits/{limit}")),
             Self::AssumeEmpty => OperatorRequest {
@@ -186,46 +188,51 @@ impl LimitsCommand {
         })
     }
 
-    fn told(&self, body: Value) -> anyhow::Result<String> {
+    fn render(&self, body: Value) -> anyhow::Result<String> {
         Ok(match self {
-            Self::Audit => common::log(&serde_json::from_value::<Log>(body).context(STRANGER)?),
+            Self::Audit => common::log(&serde_json::from_value::<Log>(body).context(NOT_OURS)?),
             Self::AssumeEmpty => {
-                let assumed: AssumedEmpty = serde_json::from_value(body).context(STRANGER)?;
+                let assumed: AssumedEmpty = serde_json::from_value(body).context(NOT_OURS)?;
                 text::assumed_empty(&assumed)
             }
             Self::Show { client } => {
-                let standing: ClientStanding = serde_json::from_value(body).context(STRANGER)?;
+                let standing: ClientStanding = serde_json::from_value(body).context(NOT_OURS)?;
                 text::standing(client.name.as_str(), &standing)
             }
             Self::Set { .. } | Self::Unset { .. } | Self::List { .. } => {
-                let shown: ShownLimits = serde_json::from_value(body).context(STRANGER)?;
+                let shown: ShownLimits = serde_json::from_value(body).context(NOT_OURS)?;
                 text::limits(&shown, matches!(self, Self::List { .. }))
             }
         })
     }
 }
 
-/// Tells a gateway, and prints what came of it. Exit code 2 if it is not allowed.
+/// Sends a command to a gateway and prints the response. The exit code is 2 if the command is not
+/// allowed.
 ///
 /// # Errors
 ///
-/// If there is no gateway, no such limit, no valid token, or the store does not answer.
-pub async fn run(options: LimitsOptions) -> anyhow::Result<ExitCode> {
-    let asked = options.saying.asked()?;
+/// If the gateway or the limit does not exist, the token is not valid, or the store is unavailable.
+pub async fn run(
+    options: LimitsOptions,
+    out: &mut impl Write,
+    err: &mut impl Write,
+) -> anyhow::Result<ExitCode> {
+    let request = options.command.request()?;
     let connection = &options.connection;
-    let answer = ask(options.admin, asked, &connection.token_file)
+    let reply = execute(options.admin, request, &connection.token_file)
         .await
         .with_context(|| format!("limits at {}", options.admin))?;
-    let (body, is_done) = match answer {
-        OperatorReply::Done(body) | OperatorReply::Here(body) => (body, true),
+    let (body, is_done) = match reply {
+        OperatorReply::Done(body) | OperatorReply::ThisNodeOnly(body) => (body, true),
         OperatorReply::NotAllowed(body) => (body, false),
     };
     if connection.json {
-        print(&format!("{body}\n"))?;
+        out.write_all(format!("{body}\n").as_bytes())?;
     } else if is_done {
-        print(&options.saying.told(body)?)?;
+        out.write_all(options.command.render(body)?.as_bytes())?;
     } else {
-        tell(common::problems(&body).trim_end());
+        writeln!(err, "{}", common::problems(&body).trim_end())?;
     }
     Ok(if is_done {
         ExitCode::SUCCESS
@@ -247,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_is_named_by_words_or_on_standard_input() {
+    fn a_client_comes_from_arguments_or_standard_input() {
         let check = |options: ClientOptions, input: &str, expected: &[&str]| {
             let found = options.texts(input.as_bytes()).unwrap();
             assert_eq!(found, expected);
@@ -262,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_is_what_the_file_would_say() {
+    fn a_request_has_the_keys_of_the_file() {
         let set = LimitsCommand::Set {
             client: client("gold", &[]),
             limit: "500/min".to_owned(),
@@ -270,10 +277,10 @@ mod tests {
             initial_burst: None,
             queue: Some(0),
         };
-        let asked = set.asked().unwrap();
-        assert_eq!(asked.path, "limits/api/set");
+        let request = set.request().unwrap();
+        assert_eq!(request.path, "limits/api/set");
         let body = json!({ "key": ["gold"], "limit": "500/min", "burst": 20, "queue": 0 });
-        assert_eq!(asked.body, Some(body));
-        assert!(asked.needs_token);
+        assert_eq!(request.body, Some(body));
+        assert!(request.needs_token);
     }
 }

@@ -1,14 +1,14 @@
-//! Flags of every command that changes something: where, with which token, and how it answers.
+//! Flags of every command that changes something: token file and output format.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::Args;
 
-/// Where the gateway keeps the token that it drew, if it was started here without `--data`.
+/// Default token file: the one of a gateway that was started in this folder without `--data`.
 const TOKEN_FILE: &str = "anteroom-data/admin-token";
 
-/// Reads where a gateway's operators connect: as `serve --admin` has it, or as a browser does.
+/// Parses an admin address: as `serve --admin` takes it, or as a browser shows it.
 pub(crate) fn address(text: &str) -> Result<SocketAddr, String> {
     let bare = text.strip_prefix("http://").unwrap_or(text);
     let bare = bare.strip_suffix('/').unwrap_or(bare);
@@ -21,10 +21,10 @@ pub(crate) fn address(text: &str) -> Result<SocketAddr, String> {
     })
 }
 
-/// Where a gateway listens for operators unless told otherwise.
+/// Default admin address of a gateway.
 pub(crate) const ADMIN: &str = "127.0.0.1:8081";
 
-/// Which token is shown, and how the answer is printed.
+/// Token file and output format.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Connection {
     /// A file with the token: `admin-token` in the gateway's data folder, or your own
@@ -36,7 +36,7 @@ pub(crate) struct Connection {
         global = true
     )]
     pub(crate) token_file: PathBuf,
-    /// Print what the gateway says as JSON
+    /// Print the gateway's response as JSON
     #[arg(long, global = true)]
     pub(crate) json: bool,
 }
@@ -46,12 +46,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_is_taken_as_it_stands_in_a_browser_too() {
+    fn an_address_parses_with_and_without_a_scheme() {
         let check = |text: &str, expected: Result<&str, &str>| {
             let found = address(text).map(|address| address.to_string());
             match expected {
                 Ok(expected) => assert_eq!(found.as_deref(), Ok(expected), "{text}"),
-                Err(words) => assert!(found.unwrap_err().contains(words), "{text}"),
+                Err(part) => assert!(found.unwrap_err().contains(part), "{text}"),
             }
         };
         check("127.0.0.1:8081", Ok("127.0.0.1:8081"));

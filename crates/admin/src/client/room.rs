@@ -1,40 +1,39 @@
-//! `anteroom room NAME ...`: what an operator says about a room while it runs.
+//! `anteroom room NAME ...`: overrides and commands of a running room.
 //!
-//! Whether it is allowed, and what comes of it, is the gateway's business: here words become a
-//! request, and the answer becomes text. Changing takes the token that the gateway keeps in its
-//! data folder, or one of those in its `admin_token_file`.
+//! This module turns arguments into a request and the response into text; the gateway decides.
+//! Changes need the token in the gateway's data folder, or one from its `admin_token_file`.
 
 mod text;
 
+use std::io::Write;
 use std::net::SocketAddr;
 use std::process::ExitCode;
 
 use anteroom_config::RoomName;
 use anteroom_config::overrides::{Log, Shown};
-use anteroom_config::terminal::{print, tell};
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use futures_util::future::join_all;
 use http::Method;
 use serde_json::{Map, Value, json};
 
-use crate::client::asking::STRANGER;
-use crate::client::options::{ADMIN, Connection, address};
-use crate::client::saying::{
-    EXIT_FAILED, EXIT_HERE_ONLY, EXIT_NOT_ALLOWED, OperatorReply, OperatorRequest, ask,
+use crate::client::commands::{
+    EXIT_FAILED, EXIT_NOT_ALLOWED, EXIT_THIS_NODE_ONLY, OperatorReply, OperatorRequest, execute,
 };
+use crate::client::http::NOT_OURS;
+use crate::client::options::{ADMIN, Connection, address};
 use crate::client::text as common;
 
 /// Flags of `anteroom room`.
 #[derive(Args, Clone, Debug)]
 pub struct RoomOptions {
-    /// Which room
+    /// Name of the room
     #[arg(value_parser = room_name)]
     name: RoomName,
     #[command(subcommand)]
-    saying: RoomCommand,
-    /// Where the gateway's operators connect; any node will do. Several times: each of these nodes
-    /// is asked, and all of them even if one does not answer
+    command: RoomCommand,
+    /// Admin address of the gateway; any node will do. Several times: the command goes to each of
+    /// these nodes, even if one does not respond
     #[arg(
         long,
         value_name = "ADDRESS",
@@ -47,29 +46,28 @@ pub struct RoomOptions {
     connection: Connection,
 }
 
-/// Who obeys first.
+/// Scope of a command.
 #[derive(Args, Clone, Copy, Debug)]
 struct NodeOptions {
-    /// Do not ask the store first: the node that is asked obeys at once, all others as soon as the
-    /// store answers
+    /// Skip the store: this node obeys at once, all others as soon as the store replies
     #[arg(long)]
     this_node: bool,
 }
 
-/// What is said.
+/// Subcommand of `anteroom room`.
 #[derive(Clone, Debug, Subcommand)]
 enum RoomCommand {
-    /// Print what holds, and which of it an operator set
+    /// Print the values in force, and which of them an operator set
     Show,
     /// Set keys of the configuration, such as total_active_users=300; they win until `reset`
     Set {
-        /// As in the file, without quotes; none where the file may leave a key out
+        /// Keys and values as in the file, without quotes; none where the file may leave a key out
         #[arg(required = true, value_name = "KEY=VALUE")]
         values: Vec<String>,
     },
-    /// Let nobody new in, and say so on the page; those inside stay
+    /// Admit nobody new, and say so on the page; active visitors stay
     Pause {
-        /// Why, and when there will be news
+        /// Reason, and the time of the next update
         #[arg(long, value_name = "TEXT")]
         message: Option<String>,
         #[command(flatten)]
@@ -77,35 +75,35 @@ enum RoomCommand {
     },
     /// End a pause: everything is as it was before it
     Resume(NodeOptions),
-    /// Gather everybody who is not inside in line, until `open`
+    /// Queue everybody who is not active, until `open`
     QueueAll(NodeOptions),
     /// End a pause and queue-all, and open a room before its opens_at
     Open(NodeOptions),
-    /// Put a message on the page; an empty one takes it away
+    /// Put a message on the page; an empty one removes it
     Message {
         /// One line of plain text
         text: String,
         #[command(flatten)]
         node: NodeOptions,
     },
-    /// Back to what the file says: a key, `message` or `pause`; without one, everything
+    /// Return to the value of the file: a key, `message` or `pause`; without one, everything
     Reset {
-        /// Which
+        /// Key of the configuration, `message` or `pause`
         key: Option<String>,
     },
-    /// Nobody is inside: a room whose store has lost its memory admits at once
+    /// Assume that nobody is active: a room whose store has lost its memory admits at once
     ///
-    /// After such a loss a room admits nobody until all that may have been lent before has ended,
-    /// which is stated as DEGRADED: recovering. If you know that nobody is inside, or accept that
-    /// there are more than the limit for a session, say so.
+    /// After such a loss a room admits nobody until all earlier leases have ended; `status` shows
+    /// DEGRADED: recovering. Use this command if you know that nobody is active, or accept more
+    /// active visitors than the limit for the length of a session.
     AssumeEmpty,
     /// Print who changed what, and when
     Audit,
 }
 
 impl RoomCommand {
-    /// What is asked of the gateway.
-    fn asked(&self, room: &RoomName) -> anyhow::Result<OperatorRequest> {
+    /// Returns the request for the gateway.
+    fn request(&self, room: &RoomName) -> anyhow::Result<OperatorRequest> {
         let post = |path: &str, body| OperatorRequest {
             method: Method::POST,
             path: format!("rooms/{room}/{path}"),
@@ -150,122 +148,126 @@ impl RoomCommand {
     }
 }
 
-/// Anything else would be another path of the gateway's.
+/// Parses the name of a room. Any other text could form another path of the admin API.
 fn room_name(text: &str) -> Result<RoomName, String> {
     RoomName::new(text).ok_or_else(|| "a room's name is 1 to 64 of A-Z a-z 0-9 - _".to_owned())
 }
 
-/// Tells a gateway, or each of several, and prints what came of it. Exit code 1 if one did not
-/// obey, else 2 if it is not allowed at one, else 3 if it holds at single nodes only because their
-/// store does not answer.
+/// Sends a command to one or several gateways and prints the responses.
+///
+/// The exit code is 1 if a node did not obey, else 2 if the command is not allowed at one. It is 3
+/// if the command applies at single nodes only because their store is unavailable.
 ///
 /// # Errors
 ///
-/// If there is no gateway, no such room, no valid token, or the store does not answer. With several
-/// gateways only if nothing can be printed.
-pub async fn run(options: RoomOptions) -> anyhow::Result<ExitCode> {
-    let asked = options.saying.asked(&options.name)?;
-    let asking = options.admin.iter().map(async |admin| {
-        let answer = ask(*admin, asked.clone(), &options.connection.token_file).await;
-        answer.with_context(|| format!("room {} at {admin}", options.name))
+/// If the gateway or the room does not exist, the token is not valid, or the store is unavailable.
+/// With several gateways only if nothing can be printed.
+pub async fn run(
+    options: RoomOptions,
+    out: &mut impl Write,
+    err: &mut impl Write,
+) -> anyhow::Result<ExitCode> {
+    let request = options.command.request(&options.name)?;
+    let requests = options.admin.iter().map(async |admin| {
+        let reply = execute(*admin, request.clone(), &options.connection.token_file).await;
+        reply.with_context(|| format!("room {} at {admin}", options.name))
     });
-    let mut answers = join_all(asking).await;
-    if answers.len() > 1 {
-        return tell_of_each(&options, answers);
+    let mut replies = join_all(requests).await;
+    if replies.len() > 1 {
+        return print_each(&options, replies, out, err);
     }
-    let answer = answers.pop().context("no --admin address")??;
-    let code = exit_code(&options.saying, &answer);
-    let (OperatorReply::Done(body) | OperatorReply::Here(body) | OperatorReply::NotAllowed(body)) =
-        &answer;
+    let reply = replies.pop().context("no --admin address")??;
+    let code = exit_code(&options.command, &reply);
+    let (OperatorReply::Done(body)
+    | OperatorReply::ThisNodeOnly(body)
+    | OperatorReply::NotAllowed(body)) = &reply;
     if options.connection.json {
-        print(&format!("{body}\n"))?;
-    } else if let OperatorReply::NotAllowed(body) = &answer {
-        tell(common::problems(body).trim_end());
+        out.write_all(format!("{body}\n").as_bytes())?;
+    } else if let OperatorReply::NotAllowed(body) = &reply {
+        writeln!(err, "{}", common::problems(body).trim_end())?;
     } else {
-        print(&told(&options, body.clone())?)?;
+        out.write_all(render(&options, body.clone())?.as_bytes())?;
     }
     Ok(ExitCode::from(code))
 }
 
-/// What came of it at each node: a line for a command, and all that it says where it was asked
-/// something.
-fn tell_of_each(
+/// Prints the reply of each node: one line after a command, all of the response after a query.
+fn print_each(
     options: &RoomOptions,
-    answers: Vec<anyhow::Result<OperatorReply>>,
+    replies: Vec<anyhow::Result<OperatorReply>>,
+    out: &mut impl Write,
+    err: &mut impl Write,
 ) -> anyhow::Result<ExitCode> {
     let mut codes = Vec::new();
-    for (admin, answer) in options.admin.iter().zip(answers) {
-        let code = answer
+    for (admin, reply) in options.admin.iter().zip(replies) {
+        let code = reply
             .as_ref()
-            .map_or(EXIT_FAILED, |answer| exit_code(&options.saying, answer));
+            .map_or(EXIT_FAILED, |reply| exit_code(&options.command, reply));
         codes.push(code);
         if options.connection.json {
-            let answer = match answer {
+            let body = match reply {
                 Ok(
                     OperatorReply::Done(body)
-                    | OperatorReply::Here(body)
+                    | OperatorReply::ThisNodeOnly(body)
                     | OperatorReply::NotAllowed(body),
                 ) => body,
                 Err(error) => json!({ "message": format!("{error:#}") }),
             };
-            let line = json!({ "node": admin, "exitCode": code, "answer": answer });
-            print(&format!("{line}\n"))?;
+            let line = json!({ "node": admin, "exitCode": code, "answer": body });
+            out.write_all(format!("{line}\n").as_bytes())?;
             continue;
         }
-        match answer {
-            Ok(OperatorReply::Done(body) | OperatorReply::Here(body)) => {
-                print(&format!("{admin}: {}", told_in_short(options, body)?))?;
+        match reply {
+            Ok(OperatorReply::Done(body) | OperatorReply::ThisNodeOnly(body)) => {
+                out.write_all(format!("{admin}: {}", render_short(options, body)?).as_bytes())?;
             }
             Ok(OperatorReply::NotAllowed(body)) => {
                 let problems = common::problems(&body);
-                tell(&format!(
-                    "{admin}: {}",
-                    problems.trim_end().replace('\n', "; ")
-                ));
+                writeln!(err, "{admin}: {}", problems.trim_end().replace('\n', "; "))?;
             }
-            Err(error) => tell(&format!("{admin}: error: {error:#}")),
+            Err(error) => writeln!(err, "{admin}: error: {error:#}")?,
         }
     }
-    let worst = [EXIT_FAILED, EXIT_NOT_ALLOWED, EXIT_HERE_ONLY];
+    let worst = [EXIT_FAILED, EXIT_NOT_ALLOWED, EXIT_THIS_NODE_ONLY];
     let worst = worst.into_iter().find(|code| codes.contains(code));
     Ok(worst.map_or(ExitCode::SUCCESS, ExitCode::from))
 }
 
-/// A command for one node is done when that node obeys.
-fn exit_code(saying: &RoomCommand, answer: &OperatorReply) -> u8 {
-    match answer {
+/// Returns the exit code. A command for one node succeeds when that node obeys.
+fn exit_code(command: &RoomCommand, reply: &OperatorReply) -> u8 {
+    match reply {
         OperatorReply::NotAllowed(_) => EXIT_NOT_ALLOWED,
-        OperatorReply::Here(_) if !saying.is_for_this_node() => EXIT_HERE_ONLY,
-        OperatorReply::Here(_) | OperatorReply::Done(_) => 0,
+        OperatorReply::ThisNodeOnly(_) if !command.is_for_this_node() => EXIT_THIS_NODE_ONLY,
+        OperatorReply::ThisNodeOnly(_) | OperatorReply::Done(_) => 0,
     }
 }
 
-fn told(options: &RoomOptions, body: Value) -> anyhow::Result<String> {
-    Ok(match &options.saying {
+fn render(options: &RoomOptions, body: Value) -> anyhow::Result<String> {
+    Ok(match &options.command {
         RoomCommand::AssumeEmpty => {
             text::assumed_empty(options.name.as_str(), body["reopensAt"].as_str())
         }
-        RoomCommand::Audit => common::log(&serde_json::from_value::<Log>(body).context(STRANGER)?),
-        RoomCommand::Show => text::shown(&serde_json::from_value::<Shown>(body).context(STRANGER)?),
-        _ => text::short(&serde_json::from_value::<Shown>(body).context(STRANGER)?),
+        RoomCommand::Audit => common::log(&serde_json::from_value::<Log>(body).context(NOT_OURS)?),
+        RoomCommand::Show => text::shown(&serde_json::from_value::<Shown>(body).context(NOT_OURS)?),
+        _ => text::short(&serde_json::from_value::<Shown>(body).context(NOT_OURS)?),
     })
 }
 
-/// One line for a command, after the name of a node.
-fn told_in_short(options: &RoomOptions, body: Value) -> anyhow::Result<String> {
-    Ok(match &options.saying {
+/// Formats a reply as one line after a command, for the name of a node in front of it.
+fn render_short(options: &RoomOptions, body: Value) -> anyhow::Result<String> {
+    Ok(match &options.command {
         RoomCommand::AssumeEmpty | RoomCommand::Audit | RoomCommand::Show => {
-            format!("\n{}", told(options, body)?)
+            format!("\n{}", render(options, body)?)
         }
-        _ => text::line(&serde_json::from_value::<Shown>(body).context(STRANGER)?),
+        _ => text::line(&serde_json::from_value::<Shown>(body).context(NOT_OURS)?),
     })
 }
 
-/// `key=value` words as the JSON that means the same.
+/// Converts `key=value` arguments to JSON.
 ///
 /// # Errors
 ///
-/// If one of them is none, or a key comes twice.
+/// If an argument is not `key=value`, or a key comes twice.
 fn typed(words: &[String]) -> anyhow::Result<Map<String, Value>> {
     let mut values = Map::new();
     let mut mistakes = Vec::new();
@@ -286,7 +288,7 @@ fn typed(words: &[String]) -> anyhow::Result<Map<String, Value>> {
     Ok(values)
 }
 
-/// Numbers and switches are meant as such; everything else is text.
+/// Parses numbers and booleans; everything else is text.
 fn value_of(text: &str) -> Value {
     let text = text.trim();
     match text.parse() {
@@ -306,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn words_become_what_they_mean() {
+    fn arguments_become_typed_json() {
         let found = typed(&words(&[
             "total_active_users=300",
             "session_duration=2m",
@@ -331,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn all_words_that_are_none_are_told_at_once() {
+    fn all_invalid_arguments_are_reported_together() {
         let error = typed(&words(&["pacing", "=1", "a=1", "a=2"])).unwrap_err();
         assert_eq!(
             error.to_string(),
@@ -341,12 +343,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_words_are_read_or_refused_and_a_value_is_never_lost(
+        fn any_argument_parses_or_fails_and_keeps_its_value(
             key in "[a-z_]{1,20}",
             value in "\\PC{0,40}",
             noise in "\\PC{0,40}",
         ) {
-            // Whatever it is, it does not panic.
+            // No input panics.
             let _ = typed(&words(&[&noise]));
             let found = typed(&words(&[&format!("{key}={value}")])).unwrap();
             let found = &found[&key];

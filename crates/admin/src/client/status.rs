@@ -1,13 +1,12 @@
-//! `anteroom status`: the rooms of a running gateway, as a table; or whether it is ready, for
-//! supervisors.
+//! `anteroom status`: rooms of a running gateway as a table, or its readiness for supervisors.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::io::Write;
 use std::net::SocketAddr;
 use std::process::ExitCode;
 
 use crate::{ConnectionTrouble, LimitTrouble, Readiness, RoomStates};
-use anteroom_config::terminal::{print, tell};
 use anteroom_store::wire::state::RoomState;
 use anyhow::Context as _;
 use bytes::Bytes;
@@ -17,15 +16,15 @@ use http::Request;
 use http_body_util::Full;
 use serde_json::Value;
 
-use crate::client::asking::{STRANGER, send};
+use crate::client::http::{NOT_OURS, send};
 use crate::client::options::{ADMIN, address};
 use crate::client::text::{STRING, printable};
 
 /// Flags of `anteroom status`.
 #[derive(Args, Clone, Debug)]
 pub struct StatusOptions {
-    /// Where the gateway's operators connect. Several times: each of these nodes is asked, and
-    /// limits that differ are told
+    /// Admin address of the gateway. Several times: each node is queried, and limits that differ
+    /// are reported
     #[arg(
         long,
         value_name = "ADDRESS",
@@ -33,81 +32,85 @@ pub struct StatusOptions {
         value_parser = address
     )]
     admin: Vec<SocketAddr>,
-    /// Print what the gateway says as JSON; of several, one line each
+    /// Print the gateway's response as JSON; with several gateways, one line each
     #[arg(long)]
     json: bool,
-    /// Only say whether visitors may be sent there; exit code 1 if not
+    /// Check only whether visitors may be sent there; exit code 1 if not
     #[arg(long)]
     ready: bool,
 }
 
-/// A limit of a room, by its key.
+/// Key of a limit of a room, and its value.
 type Limit = (&'static str, fn(&RoomState) -> u32);
 
-/// What must be the same at all nodes.
+/// Limits that must be the same at all nodes.
 const LIMITS: [Limit; 2] = [
     ("total_active_users", |room| room.total_active_users),
     ("new_users_per_minute", |room| room.new_users_per_minute),
 ];
 
-/// What one node says.
+/// Reply of one node.
 struct NodeReply {
     text: String,
-    is_well: bool,
-    /// `None` where only readiness was asked for.
+    is_healthy: bool,
+    /// States of the rooms; `None` if only readiness was requested.
     states: Option<RoomStates>,
 }
 
-/// Asks a gateway, or each of several, and prints what it says. Exit code 1 if a room is degraded,
-/// a store is unavailable, limits differ from node to node, or a gateway is not ready where that is
-/// the question.
+/// Queries one or several gateways and prints the responses. The exit code is 1 if a room is
+/// degraded, a store is unavailable, or limits differ from node to node. With `--ready` it is 1 if
+/// a gateway is not ready.
 ///
 /// # Errors
 ///
-/// If there is no gateway, or it does not make itself understood. With several gateways only if
+/// If the gateway does not exist or its response cannot be parsed. With several gateways only if
 /// nothing can be printed.
-pub async fn run(options: StatusOptions) -> anyhow::Result<ExitCode> {
-    let asking = options.admin.iter().map(|admin| ask(*admin, &options));
-    let mut answers = join_all(asking).await;
-    let mut is_well = true;
-    if answers.len() == 1 {
-        let said = answers.pop().context("no --admin address")??;
-        print(&said.text)?;
-        is_well = said.is_well;
+pub async fn run(
+    options: StatusOptions,
+    out: &mut impl Write,
+    err: &mut impl Write,
+) -> anyhow::Result<ExitCode> {
+    let queries = options.admin.iter().map(|admin| query(*admin, &options));
+    let mut replies = join_all(queries).await;
+    let mut is_healthy = true;
+    if replies.len() == 1 {
+        let reply = replies.pop().context("no --admin address")??;
+        out.write_all(reply.text.as_bytes())?;
+        is_healthy = reply.is_healthy;
     }
     let mut states = Vec::new();
-    for (admin, answer) in options.admin.iter().zip(answers) {
-        match answer {
-            Ok(said) => {
-                is_well &= said.is_well;
-                print(&labelled(*admin, &said.text, &options)?)?;
-                states.extend(said.states.map(|states| (*admin, states)));
+    for (admin, reply) in options.admin.iter().zip(replies) {
+        match reply {
+            Ok(reply) => {
+                is_healthy &= reply.is_healthy;
+                out.write_all(labelled(*admin, &reply.text, &options)?.as_bytes())?;
+                states.extend(reply.states.map(|states| (*admin, states)));
             }
             Err(error) => {
-                is_well = false;
-                tell(&format!("{admin}: error: {error:#}"));
+                is_healthy = false;
+                writeln!(err, "{admin}: error: {error:#}")?;
             }
         }
     }
     let differing = differences(&states);
     if !options.json {
-        print(&differing)?;
+        out.write_all(differing.as_bytes())?;
     }
-    Ok(if is_well && differing.is_empty() {
+    Ok(if is_healthy && differing.is_empty() {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE
     })
 }
 
-async fn ask(admin: SocketAddr, options: &StatusOptions) -> anyhow::Result<NodeReply> {
+async fn query(admin: SocketAddr, options: &StatusOptions) -> anyhow::Result<NodeReply> {
     if options.ready {
         return readiness(admin, options.json).await;
     }
     let body = fetch(admin)
         .await
-        .with_context(|| format!("cannot ask http://{admin}/rooms"))?;
-    let states: RoomStates = serde_json::from_slice(&body).context(STRANGER)?;
+        .with_context(|| format!("cannot query http://{admin}/rooms"))?;
+    let states: RoomStates = serde_json::from_slice(&body).context(NOT_OURS)?;
     let text = if options.json {
         format!("{}\n", String::from_utf8_lossy(&body).trim_end())
     } else {
@@ -119,10 +122,10 @@ async fn ask(admin: SocketAddr, options: &StatusOptions) -> anyhow::Result<NodeR
             shortage(states.connections.as_ref())
         )
     };
-    let is_ill = |room: &RoomState| room.degraded.is_some() || room.is_root_store_unavailable;
+    let is_degraded = |room: &RoomState| room.degraded.is_some() || room.is_root_store_unavailable;
     Ok(NodeReply {
         text,
-        is_well: states.limits.is_empty() && !states.rooms.iter().any(is_ill),
+        is_healthy: states.limits.is_empty() && !states.rooms.iter().any(is_degraded),
         states: Some(states),
     })
 }
@@ -130,18 +133,18 @@ async fn ask(admin: SocketAddr, options: &StatusOptions) -> anyhow::Result<NodeR
 async fn readiness(admin: SocketAddr, json: bool) -> anyhow::Result<NodeReply> {
     let address = format!("http://{admin}/readyz");
     let request = Request::get(&address).body(Full::default())?;
-    let asked = send(admin, request).await;
-    // Its status says the same as the body.
-    let (_, body) = asked.with_context(|| format!("cannot ask {address}"))?;
-    let readiness: Readiness = serde_json::from_slice(&body).context(STRANGER)?;
-    let said = match &readiness.detail {
+    let response = send(admin, request).await;
+    // The status repeats the body.
+    let (_, body) = response.with_context(|| format!("cannot query {address}"))?;
+    let readiness: Readiness = serde_json::from_slice(&body).context(NOT_OURS)?;
+    let text = match &readiness.detail {
         _ if json => String::from_utf8_lossy(&body).trim_end().to_owned(),
-        Some(why) => format!("not ready: {why}"),
+        Some(reason) => format!("not ready: {reason}"),
         None => "ready".to_owned(),
     };
     Ok(NodeReply {
-        text: format!("{said}\n"),
-        is_well: readiness.ready,
+        text: format!("{text}\n"),
+        is_healthy: readiness.ready,
         states: None,
     })
 }
@@ -149,14 +152,14 @@ async fn readiness(admin: SocketAddr, json: bool) -> anyhow::Result<NodeReply> {
 async fn fetch(admin: SocketAddr) -> anyhow::Result<Bytes> {
     let request = Request::get(format!("http://{admin}/rooms")).body(Full::default())?;
     let (status, body) = send(admin, request).await?;
-    anyhow::ensure!(status.is_success(), "it answered {status}");
+    anyhow::ensure!(status.is_success(), "the gateway responded with {status}");
     Ok(body)
 }
 
-/// What one of several nodes says.
+/// Formats the reply of one of several nodes, with its address.
 fn labelled(admin: SocketAddr, text: &str, options: &StatusOptions) -> anyhow::Result<String> {
     if options.json {
-        let mut body: Value = serde_json::from_str(text).context(STRANGER)?;
+        let mut body: Value = serde_json::from_str(text).context(NOT_OURS)?;
         body["node"] = admin.to_string().into();
         return Ok(format!("{body}\n"));
     }
@@ -164,7 +167,7 @@ fn labelled(admin: SocketAddr, text: &str, options: &StatusOptions) -> anyhow::R
     Ok(format!("{admin}:{gap}{text}"))
 }
 
-/// A line for each limit that is not the same at all nodes that have the room.
+/// Returns a line for each limit that differs between nodes with the same room.
 fn differences(nodes: &[(SocketAddr, RoomStates)]) -> String {
     let mut rooms: BTreeMap<&str, Vec<(SocketAddr, &RoomState)>> = BTreeMap::new();
     for (admin, states) in nodes {
@@ -194,33 +197,35 @@ fn differences(nodes: &[(SocketAddr, RoomStates)]) -> String {
     text
 }
 
-/// A line about a journal that lost its memory, and which command ends what follows from that.
+/// Returns a line about a journal that lost its memory, with the command that ends the reserve.
 fn journal_lost(loss: Option<&str>) -> String {
     let line = |loss| {
         format!(
-            "journal: {loss}; if nobody is inside, `anteroom room NAME assume-empty` lets a room \
+            "journal: {loss}; if nobody is active, `anteroom room NAME assume-empty` lets a room \
              admit at once\n"
         )
     };
     loss.map(line).unwrap_or_default()
 }
 
-/// A line for each limit of calls that cannot be counted; nothing if all can.
+/// Returns a line for each rate limit whose store is unavailable.
 fn troubles(limits: &[LimitTrouble]) -> String {
     let line =
         |trouble: &LimitTrouble| format!("limit {}: DEGRADED: {}\n", trouble.limit, trouble.detail);
     limits.iter().map(line).collect()
 }
 
-/// A line if connections run short. Visitors are answered all the same, so it is no failure.
+/// Returns a line if connections run short. Visitors still get responses, so it is no failure.
 fn shortage(connections: Option<&ConnectionTrouble>) -> String {
-    connections.map_or_else(String::new, |it| format!("connections: {}\n", it.detail))
+    connections.map_or_else(String::new, |short| {
+        format!("connections: {}\n", short.detail)
+    })
 }
 
 fn table(rooms: &[RoomState]) -> String {
     let header = [
         "room",
-        "inside",
+        "active",
         "waiting",
         "this minute",
         "watermark",
@@ -279,7 +284,7 @@ fn row(room: &RoomState) -> [String; 8] {
     ]
 }
 
-/// How long the slowest of a room's origins takes to begin an answer; `-` before the first.
+/// Formats the response time of the slowest origin of a room; `-` before the first response.
 fn origin_latency(room: &RoomState) -> String {
     let times = room
         .origins
@@ -292,13 +297,13 @@ fn origin_latency(room: &RoomState) -> String {
     }
 }
 
-/// How the room is, and what an operator has set.
+/// Formats the state of a room, and what an operator has set.
 fn state(room: &RoomState) -> String {
-    let mut said: Vec<&str> = room.overrides.keys().map(String::as_str).collect();
+    let mut overrides: Vec<&str> = room.overrides.keys().map(String::as_str).collect();
     if room.message.is_some() {
-        said.push("message");
+        overrides.push("message");
     }
-    let mut parts: Vec<String> = what_holds_visitors(room).into_iter().collect();
+    let mut parts: Vec<String> = admission_state(room).into_iter().collect();
     if !room.suspended {
         parts.extend(opening(room));
     }
@@ -312,22 +317,22 @@ fn state(room: &RoomState) -> String {
     if room.is_root_store_unavailable {
         parts.push("root store UNAVAILABLE".to_owned());
     }
-    let held: Vec<String> = room
+    let local: Vec<String> = room
         .held_commands
         .iter()
-        .map(|stop| printable(&stop.command))
+        .map(|held| printable(&held.command))
         .collect();
-    if !held.is_empty() {
-        parts.push(format!("at this node only: {}", held.join(", ")));
+    if !local.is_empty() {
+        parts.push(format!("at this node only: {}", local.join(", ")));
     }
-    parts.extend(origins_away(room));
-    if !said.is_empty() {
-        parts.push(format!("operator: {}", said.join(", ")));
+    parts.extend(unavailable_origins(room));
+    if !overrides.is_empty() {
+        parts.push(format!("operator: {}", overrides.join(", ")));
     }
     parts.join("; ")
 }
 
-/// When a room opens that is not open yet.
+/// Formats the opening time of a room that is not open yet.
 fn opening(room: &RoomState) -> Option<String> {
     let at = room.opens_at.as_deref().unwrap_or_default();
     Some(format!(
@@ -336,7 +341,7 @@ fn opening(room: &RoomState) -> Option<String> {
     ))
 }
 
-/// The two largest units, rounded up to whole seconds.
+/// Formats a duration in its two largest units, rounded up to whole seconds.
 fn in_words(ms: u64) -> String {
     let seconds = ms.div_ceil(1_000);
     let (minutes, hours, days) = (seconds / 60, seconds / 3_600, seconds / 86_400);
@@ -351,13 +356,13 @@ fn in_words(ms: u64) -> String {
     }
 }
 
-/// Which origins take no requests; `None` if all do.
-fn origins_away(room: &RoomState) -> Option<String> {
-    let away = room
+/// Lists the origins that take no requests; `None` if all do.
+fn unavailable_origins(room: &RoomState) -> Option<String> {
+    let unavailable = room
         .origins
         .iter()
         .filter(|origin| origin.condition != "up");
-    let away: Vec<String> = away
+    let unavailable: Vec<String> = unavailable
         .map(|origin| {
             format!(
                 "{} {} for {} s",
@@ -367,11 +372,11 @@ fn origins_away(room: &RoomState) -> Option<String> {
             )
         })
         .collect();
-    (!away.is_empty()).then(|| format!("origins: {}", away.join(", ")))
+    (!unavailable.is_empty()).then(|| format!("origins: {}", unavailable.join(", ")))
 }
 
-/// Why nobody goes in, or everybody does; `None` if the limits decide.
-fn what_holds_visitors(room: &RoomState) -> Option<String> {
+/// Returns the state that overrules the limits: the room admits nobody, or lets everybody pass.
+fn admission_state(room: &RoomState) -> Option<String> {
     if room.suspended {
         return Some("suspended".to_owned());
     }

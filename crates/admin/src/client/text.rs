@@ -1,6 +1,6 @@
-//! What is printed of any answer, for people.
+//! Text that all commands print for people.
 //!
-//! Nothing that came from outside may drive a terminal: control characters are shown as escapes.
+//! Control characters are escaped, so that no response can drive a terminal.
 
 use std::fmt::Write as _;
 
@@ -12,7 +12,7 @@ use serde_json::Value;
 /// Writing to a `String` cannot fail.
 pub(crate) const STRING: &str = "a String takes all that is written to it";
 
-/// Who changed what, oldest first.
+/// Formats an audit log, oldest entry first.
 pub(crate) fn log(log: &Log) -> String {
     let mut text = String::new();
     if log.dropped > 0 {
@@ -26,14 +26,14 @@ pub(crate) fn log(log: &Log) -> String {
         }
     }
     if log.entries.is_empty() {
-        text.push_str("nobody has changed anything yet\n");
+        text.push_str("nothing was changed yet\n");
     }
     text
 }
 
 fn line(entry: &Entry) -> String {
     let who = &entry.who;
-    let user = who.user.as_deref().unwrap_or("somebody");
+    let user = who.user.as_deref().unwrap_or("unknown user");
     format!(
         "#{} {} {} (token {}, from {}): {}",
         entry.version,
@@ -45,9 +45,9 @@ fn line(entry: &Entry) -> String {
     )
 }
 
-/// Everything that is wrong, one a line.
-pub(crate) fn problems(answer: &Value) -> String {
-    let problems = answer["problems"].as_array().cloned().unwrap_or_default();
+/// Formats all problems of a rejected command, one per line.
+pub(crate) fn problems(reply: &Value) -> String {
+    let problems = reply["problems"].as_array().cloned().unwrap_or_default();
     let lines = problems.iter().filter_map(Value::as_str);
     let mut text: String = lines
         .map(|line| format!("error: {}\n", printable(line)))
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_log_reads_like_a_diary_and_drives_no_terminal() {
+    fn a_log_lists_entries_and_escapes_control_characters() {
         let entry = Entry {
             version: 3,
             at: 1_694_432_754_000,
@@ -108,6 +108,6 @@ mod tests {
              #3 2023-09-11T11:45:54Z al\\u{1b}[31mice (token local, from 127.0.0.1): \
              set total_active_users=300\n    total_active_users: 200 -> 300\n"
         );
-        assert!(log(&Log::default()).contains("nobody"));
+        assert!(log(&Log::default()).contains("nothing was changed yet"));
     }
 }

@@ -1,4 +1,4 @@
-//! What do the figures of limits of calls mean?
+//! Metrics of rate limits.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use crate::extras::{ExtraStats, LimitStats};
 /// Writes the families of limits; none without limits.
 pub(super) fn write(families: &mut Families<'_>, stats: &ExtraStats) -> fmt::Result {
     let limits = &stats.limits;
-    let calls = limits.iter().flat_map(|(name, limit)| {
+    let requests = limits.iter().flat_map(|(name, limit)| {
         let labels = |word| [("limit", name.as_str()), ("verdict", word)];
         let counts = limit.calls.iter();
         counts.map(move |(word, &count)| (labels(*word), count))
@@ -18,11 +18,11 @@ pub(super) fn write(families: &mut Families<'_>, stats: &ExtraStats) -> fmt::Res
             name: "limit_requests",
             help: "Requests that a rate limit counts, by verdict.",
         },
-        calls,
+        requests,
     )?;
-    let each = |figure: fn(&LimitStats) -> u64| {
+    let each = |value: fn(&LimitStats) -> u64| {
         let limits = limits.iter();
-        limits.map(move |(name, limit)| ([("limit", name.as_str())], figure(limit)))
+        limits.map(move |(name, limit)| ([("limit", name.as_str())], value(limit)))
     };
     families.counts(
         Title {

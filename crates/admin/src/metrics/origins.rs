@@ -1,4 +1,4 @@
-//! What do the figures of origins mean? As this node sees them.
+//! Metrics of origins, as this node sees them.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use anteroom_proxy::upstream::{Condition, OriginStats};
 use super::writer::{Distribution, Families, Title};
 use crate::extras::ExtraStats;
 
-/// The labels of an origin's samples.
+/// Labels of an origin's samples.
 type Labels<'a> = [(&'static str, &'a str); 2];
 
 /// Writes all families of origins.
@@ -30,8 +30,8 @@ pub(super) fn write(families: &mut Families<'_>, stats: &ExtraStats) -> fmt::Res
     families.totals(
         Title {
             name: "origin_requests",
-            help: "Requests that went to this origin, by what became of them; one that was sent \
-                   to another origin counts at both.",
+            help: "Requests that went to this origin, by outcome; a request retried at another \
+                   origin counts at both.",
         },
         rows().flat_map(|(labels, row)| words(labels, "class", &row.outcomes)),
     )?;
@@ -56,8 +56,8 @@ pub(super) fn write(families: &mut Families<'_>, stats: &ExtraStats) -> fmt::Res
         Title {
             name: "origin_retries",
             help: "Requests sent again: stale, the connection was just being closed or the origin \
-                   did not look at the request; elsewhere, an origin took no connection and \
-                   another one was asked.",
+                   did not process the request; elsewhere, an origin took no connection and \
+                   another one got the request.",
         },
         stats.origins.iter().flat_map(|(room, stats)| {
             let retries = stats.retries;

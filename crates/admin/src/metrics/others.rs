@@ -1,4 +1,4 @@
-//! What do the figures of the rest of the program mean?
+//! Metrics of the rest of the program.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,7 +14,7 @@ pub(super) fn write(families: &mut Families<'_>, stats: &ExtraStats) -> fmt::Res
     write_occupancy(families, &stats.connections)?;
     families.total(
         "accept_pauses",
-        "How often accepting paused until connections had ended that were told to.",
+        "How often accepting paused until connections that were closed had ended.",
         stats.accept_pauses,
     )?;
     families.total(
@@ -62,19 +62,15 @@ pub(super) fn write(families: &mut Families<'_>, stats: &ExtraStats) -> fmt::Res
 }
 
 fn write_occupancy(families: &mut Families<'_>, stats: &ConnectionStats) -> fmt::Result {
-    families.count(
-        "connections_open",
-        "Connections of visitors that are open.",
-        stats.open,
-    )?;
+    families.count("connections_open", "Open client connections.", stats.open)?;
     families.count(
         "connections_with_ticket",
-        "Connections of visitors that are open and whose newest request passed by a ticket.",
+        "Open client connections whose newest request passed by a ticket.",
         stats.with_ticket,
     )?;
     families.count(
         "connections_limit",
-        "Connections of visitors that there may be.",
+        "Limit on open client connections.",
         stats.limit,
     )?;
     let reclaimed = stats.reclaimed.iter();
@@ -85,13 +81,13 @@ fn write_occupancy(families: &mut Families<'_>, stats: &ConnectionStats) -> fmt:
         },
         reclaimed.map(|(word, &count)| ([("reason", *word)], count)),
     )?;
-    let turned_away = stats.turned_away.iter();
+    let rejected = stats.turned_away.iter();
     families.totals(
         Title {
             name: "connections_rejected",
             help: "Client connections that got nothing but an error response, by reason.",
         },
-        turned_away.map(|(word, &count)| ([("reason", *word)], count)),
+        rejected.map(|(word, &count)| ([("reason", *word)], count)),
     )
 }
 
@@ -106,7 +102,7 @@ fn write_connections(families: &mut Families<'_>, stats: &ExtraStats) -> fmt::Re
     )?;
     families.total(
         "tls_handshakes_failed",
-        "TLS handshakes of visitors that failed, and connections that were no TLS.",
+        "Failed TLS handshakes of clients, and connections without TLS.",
         stats.handshakes_failed,
     )?;
     let Some(expires_at) = stats.certificate_expires_at else {
@@ -114,7 +110,7 @@ fn write_connections(families: &mut Families<'_>, stats: &ExtraStats) -> fmt::Re
     };
     families.seconds(
         "tls_certificate_expires_at",
-        "Until when the TLS certificate in force is good, in seconds since 1970.",
+        "Expiry of the TLS certificate in force, in seconds since the Unix epoch.",
         // Exact for some hundred million years.
         expires_at as f64,
     )
@@ -144,7 +140,7 @@ fn write_shared_tickets(families: &mut Families<'_>, stats: &ExtraStats) -> fmt:
     )
 }
 
-/// A family by room.
+/// Writes a family by room.
 fn write_by_room(
     families: &mut Families<'_>,
     title: Title<'_>,
@@ -175,7 +171,7 @@ fn write_reloads(families: &mut Families<'_>, stats: &ExtraStats) -> fmt::Result
     )
 }
 
-/// A family by room and by a word from a short list.
+/// Writes a family by room and by a word from a short list.
 fn write_words(
     families: &mut Families<'_>,
     title: Title<'_>,

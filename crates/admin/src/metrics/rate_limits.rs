@@ -1,4 +1,4 @@
-//! What do the figures of Envoy's rate limit service mean?
+//! Metrics of Envoy's rate limit service.
 
 use std::fmt;
 
@@ -13,13 +13,13 @@ pub(super) fn write(
     let Some(stats) = stats else {
         return Ok(());
     };
-    let answers = stats.answers.iter();
+    let responses = stats.answers.iter();
     families.totals(
         Title {
             name: "rate_limit_responses",
             help: "Responses of the rate limit service, by outcome.",
         },
-        answers.map(|(word, count)| ([("outcome", *word)], *count)),
+        responses.map(|(word, count)| ([("outcome", *word)], *count)),
     )?;
     let hits = stats.hits.iter().flat_map(|(name, hits)| {
         let of = |word| [("limit", name.as_str()), ("kind", word)];
@@ -60,7 +60,7 @@ pub(super) fn write(
     write_quota(families, &stats.quota)
 }
 
-/// Of calls that are assigned ahead.
+/// Writes the families of quotas: requests that are assigned ahead.
 fn write_quota(families: &mut Families<'_>, stats: &QuotaStats) -> fmt::Result {
     families.count("quota_streams", "Open streams of quotas.", stats.streams)?;
     families.count(
@@ -73,13 +73,13 @@ fn write_quota(families: &mut Families<'_>, stats: &QuotaStats) -> fmt::Result {
         "Buckets of Envoys to which requests are assigned ahead.",
         stats.buckets,
     )?;
-    let calls = stats.calls.iter();
+    let requests = stats.calls.iter();
     families.totals(
         Title {
             name: "quota_requests",
             help: "Requests assigned ahead to Envoys, and requests that Envoys allowed and denied.",
         },
-        calls.map(|(word, count)| ([("kind", *word)], *count)),
+        requests.map(|(word, count)| ([("kind", *word)], *count)),
     )?;
     let events = stats.events.iter();
     families.totals(

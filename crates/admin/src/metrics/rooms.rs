@@ -1,52 +1,52 @@
-//! What do the figures of a room mean? One table: name, help, how to read it.
+//! Metrics of rooms. One table: name, help, how to read it.
 //!
-//! Figures of the ledger (seats, limits, epoch) are the same at every node that shares it, so a
-//! sum over nodes counts them many times; the rest is what happened at this node.
+//! Metrics of the ledger (seats, limits, epoch) are the same at every node that shares it, so a sum
+//! over nodes counts them many times. The others are per node.
 
 use std::fmt;
 use std::sync::Arc;
 
 use anteroom_config::overrides::RoomOverrides;
 use anteroom_node::{Node, RoomHandle, RoomStats};
-use anteroom_room::decision::QueueReason;
+use anteroom_room::queue_position::QueueReason;
 use anteroom_room::rules::Limits;
 use anteroom_room::time::{DurationMs, Timestamp};
 
 use super::writer::{Distribution, Families, Title};
 use crate::clocks::{Clocks, seconds, timestamp};
 
-/// A room at the moment of a scrape.
+/// Room at the moment of a scrape.
 struct Reading {
     name: String,
     limits: Limits,
     is_suspended: bool,
-    orders: Arc<RoomOverrides>,
+    overrides: Arc<RoomOverrides>,
     reads: u64,
     stats: RoomStats,
     clocks: Clocks,
 }
 
-/// One family with a sample for every room.
+/// Family with a sample for every room.
 struct RoomMetric {
     name: &'static str,
     help: &'static str,
     read: Read,
 }
 
-/// How a figure is read, and with it its type.
+/// Function that reads a metric, and with it the metric's type.
 enum Read {
-    /// Only rises.
+    /// Counter.
     Total(fn(&Reading) -> u64),
-    /// Rises and falls.
+    /// Gauge.
     Count(fn(&Reading) -> u64),
-    /// A time in seconds; `None` = there is none, and no sample.
+    /// Time in seconds; `None` means no sample.
     Time(fn(&Reading) -> Option<f64>),
-    /// Times in seconds, by class.
+    /// Histogram of times in seconds.
     Times(fn(&Reading) -> Distribution),
 }
 
-/// The reasons that [`RoomStats::degraded`] may have, each with a sample of its own at all times,
-/// so that an alert sees the 0 before the 1.
+/// Reasons that [`RoomStats::degraded`] may have. Each has a sample at all times, so that an alert
+/// sees the 0 before the 1.
 const DEGRADED_REASONS: [QueueReason; 3] = [
     QueueReason::StoreAway,
     QueueReason::Recovering {
@@ -75,7 +75,7 @@ fn write_overrides(families: &mut Families<'_>, rooms: &[Reading]) -> fmt::Resul
         help: "1 for each key of a room that an operator set while it runs; no sample for others.",
     };
     let samples = rooms.iter().flat_map(|room| {
-        let keys = room.orders.values.keys();
+        let keys = room.overrides.values.keys();
         keys.map(|key| ([("room", room.name.as_str()), ("key", key.as_str())], 1))
     });
     families.counts(title, samples)
@@ -105,7 +105,7 @@ impl Reading {
             name: config.name.to_string(),
             limits: config.rules.limits,
             is_suspended: config.suspended,
-            orders: room.overrides(),
+            overrides: room.overrides(),
             reads: room.reads_of_overrides(),
             stats: room.stats(),
             clocks,
@@ -128,7 +128,7 @@ impl Reading {
         }
     }
 
-    /// How old what is known of the ledger is; `None` before it has answered.
+    /// Returns the age of the ledger's snapshot in seconds; `None` before the first reply.
     fn snapshot_age(&self) -> Option<f64> {
         let as_of = self.stats.snapshot.root_as_of;
         (as_of != Timestamp::ZERO).then(|| seconds(self.stats.now.since(as_of)))
@@ -160,7 +160,7 @@ impl RoomMetric {
     }
 }
 
-/// A registry: one entry for each figure, in the order of a scrape.
+/// Registry: one entry per metric, in the order of a scrape.
 static METRICS: &[RoomMetric] = &[
     RoomMetric {
         name: "seats_active",
@@ -169,7 +169,7 @@ static METRICS: &[RoomMetric] = &[
     },
     RoomMetric {
         name: "seats_phantom",
-        help: "Seats counted as taken because a node fell silent; the same at all nodes.",
+        help: "Seats counted as taken because a node stopped syncing; the same at all nodes.",
         read: Read::Count(|room| room.stats.snapshot.phantoms.into()),
     },
     RoomMetric {
@@ -295,12 +295,12 @@ static METRICS: &[RoomMetric] = &[
     RoomMetric {
         name: "paused",
         help: "1 while an operator has paused the room; a node without traffic may learn it late.",
-        read: Read::Count(|room| room.orders.pause.is_some().into()),
+        read: Read::Count(|room| room.overrides.pause.is_some().into()),
     },
     RoomMetric {
         name: "override_version",
         help: "Version of the overrides of the room, as far as this node knows.",
-        read: Read::Count(|room| room.orders.version),
+        read: Read::Count(|room| room.overrides.version),
     },
     RoomMetric {
         name: "override_reads",
@@ -332,7 +332,7 @@ static METRICS: &[RoomMetric] = &[
     },
     RoomMetric {
         name: "order_inversion",
-        help: "How much later admitted visitors had come than the first of those who still waited.",
+        help: "Time by which an admitted visitor came after the first who still waits.",
         read: Read::Times(Reading::inversions),
     },
 ];

@@ -1,4 +1,4 @@
-//! How is a family of samples written? Name, help, type and unit once, then its samples.
+//! Writer of metric families: name, help, type and unit once, then the samples.
 
 use std::fmt;
 
@@ -6,26 +6,27 @@ use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, NoLabelSet}
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Unit;
 
-/// Writes families one after the other; samples of two are never mixed, as the format demands.
+/// Writer of families one after the other: the format forbids mixing samples of two families.
 pub(super) struct Families<'e> {
     encoder: DescriptorEncoder<'e>,
 }
 
-/// What a family is called and what it means.
+/// Name and help of a family.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Title<'a> {
-    /// Without `anteroom_` in front and the unit or `_total` behind.
+    /// Name without the prefix `anteroom_` and without a unit or `_total` at the end.
     pub(super) name: &'a str,
-    /// A sentence.
+    /// Help: one sentence.
     pub(super) help: &'a str,
 }
 
-/// Lengths of time, by class.
+/// Histogram of durations.
 #[derive(Clone, Debug)]
 pub(super) struct Distribution {
-    /// Upper bound in seconds (the last is beyond all), and how many were above the bound before.
+    /// Upper bound of each bucket in seconds (the last is infinite), and the count above the bound
+    /// before.
     pub(super) classes: Vec<(f64, u64)>,
-    /// Of all, in seconds.
+    /// Sum of all durations, in seconds.
     pub(super) sum: f64,
 }
 
@@ -34,7 +35,7 @@ impl<'e> Families<'e> {
         Self { encoder }
     }
 
-    /// Figures that only rise.
+    /// Writes a family of counters.
     pub(super) fn totals<L: EncodeLabelSet>(
         &mut self,
         title: Title<'_>,
@@ -52,7 +53,7 @@ impl<'e> Families<'e> {
         Ok(())
     }
 
-    /// Figures that rise and fall.
+    /// Writes a family of gauges.
     pub(super) fn counts<L: EncodeLabelSet>(
         &mut self,
         title: Title<'_>,
@@ -68,7 +69,7 @@ impl<'e> Families<'e> {
         Ok(())
     }
 
-    /// Times, long or since the Unix epoch.
+    /// Writes a family of gauges in seconds: durations, or times since the Unix epoch.
     pub(super) fn times<L: EncodeLabelSet>(
         &mut self,
         title: Title<'_>,
@@ -85,8 +86,7 @@ impl<'e> Families<'e> {
         Ok(())
     }
 
-    /// How often lengths of time fell into which class: for each sample all of them, the sum in
-    /// seconds, and how many there were.
+    /// Writes a family of histograms in seconds.
     pub(super) fn distributions<L: EncodeLabelSet>(
         &mut self,
         title: Title<'_>,
@@ -107,21 +107,21 @@ impl<'e> Families<'e> {
         Ok(())
     }
 
-    /// One figure that only rises.
+    /// Writes one counter.
     pub(super) fn total(&mut self, name: &str, help: &str, value: u64) -> fmt::Result {
         self.encoder
             .encode_descriptor(name, help, None, MetricType::Counter)?
             .encode_counter::<NoLabelSet, u64, u64>(&value, None)
     }
 
-    /// One figure that rises and falls.
+    /// Writes one gauge.
     pub(super) fn count(&mut self, name: &str, help: &str, value: u64) -> fmt::Result {
         self.encoder
             .encode_descriptor(name, help, None, MetricType::Gauge)?
             .encode_gauge(&value)
     }
 
-    /// One length of time.
+    /// Writes one gauge in seconds.
     pub(super) fn seconds(&mut self, name: &str, help: &str, value: f64) -> fmt::Result {
         self.encoder
             .encode_descriptor(name, help, Some(&Unit::Seconds), MetricType::Gauge)?

@@ -1,9 +1,9 @@
-//! The file's limits with what operators said about single clients: at this node at once, at all
-//! others within a few seconds.
+//! Limits of the file with the overrides of operators: at this node at once, at all others within a
+//! few seconds.
 //!
-//! On a store of its own a node hears only itself, and reads once. On one that others share it
-//! reads every two seconds while there are limits. Until a store has answered once, the file's
-//! settings hold: whoever starts while it is away is not held up for it.
+//! With its own store, a node reads once. With a shared store, it reads every two seconds while
+//! there are limits. Until the first reply of a store, the file's settings apply: an unavailable
+//! store does not delay a start.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,54 +18,57 @@ use anteroom_room::id::DeploymentId;
 use anteroom_store::{ChangeError, OverrideFeed, OverrideListener, StoreError};
 use parking_lot::Mutex;
 
-use crate::overrides::orders::{LimitCommand, LimitOverrides, RejectedCommand, ShownLimits, lent};
+use crate::overrides::client_overrides::{
+    LimitCommand, LimitOverrides, RejectedCommand, ShownLimits, leased,
+};
 
-/// Where a room's name stands else. No room is called so.
+/// Name of the record, in place of a room's name. No room can have it.
 const LIMITS: &str = "(limits)";
-/// How often a record is read that others may change.
-const READ_EVERY: Duration = Duration::from_secs(2);
-/// How often while nothing is known: a successor's journal is free a moment after its predecessor
-/// has let go of it.
-const READ_FIRST_EVERY: Duration = Duration::from_millis(250);
+/// Interval of reads of a record that other nodes may change.
+const READ_INTERVAL: Duration = Duration::from_secs(2);
+/// Interval of reads before the first reply: a successor's journal is free a moment after its
+/// predecessor releases it.
+const FIRST_READ_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Why something that an operator said was not done.
+/// Error of a command on limits.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LimitCommandError {
-    /// It is not allowed; nothing was changed.
-    #[error("that cannot be done")]
-    Refused(#[source] RejectedCommand),
-    /// It could not be written down; nothing is known to have changed.
-    #[error("cannot write down what an operator said")]
-    Away(#[source] ChangeError<RejectedCommand>),
-    /// It was written down, and the store that lends did not do it.
-    #[error("cannot forget what was lent")]
-    NotForgotten(#[source] CountsError),
+    /// The command is not allowed; nothing was changed.
+    #[error("command not allowed")]
+    Rejected(#[source] RejectedCommand),
+    /// The command could not be stored; the change may or may not have been made.
+    #[error("cannot store the command")]
+    Unavailable(#[source] ChangeError<RejectedCommand>),
+    /// The command was stored, and the store of leases did not execute it.
+    #[error("cannot reset the leases")]
+    NotReset(#[source] CountsError),
 }
 
-/// The limits of a process, with what operators say about their clients.
+/// Limits of a process, with the overrides of their clients.
 pub struct LiveLimits {
-    meter: Arc<Limiter>,
-    hearing: OverrideFeed<LimitOverrides>,
+    limiter: Arc<Limiter>,
+    feed: OverrideFeed<LimitOverrides>,
     clock: Arc<dyn NodeClock>,
-    /// Locked while the meter is told: what it was told last is what stands here.
-    held: Mutex<Held>,
+    /// Limits and overrides in force. Locked while the limiter changes, so that both agree.
+    current: Mutex<Inputs>,
 }
 
+/// Limits of the file, and the overrides of operators.
 #[derive(Clone)]
-struct Held {
+struct Inputs {
     file: Arc<[LimitConfig]>,
-    orders: Arc<LimitOverrides>,
+    overrides: Arc<LimitOverrides>,
 }
 
-/// Limits of a changed file, ready to hold.
+/// Limits of a changed file, for [`LiveLimits::commit`].
 pub struct Prepared {
     plan: Plan,
-    held: Held,
+    inputs: Inputs,
 }
 
 impl Prepared {
-    /// The same, with the signed tokens that the file calls good.
+    /// Adds the signed tokens that the file accepts.
     #[must_use]
     pub fn with_tokens(self, tokens: Option<Tokens>) -> Self {
         let plan = self.plan.with_tokens(tokens);
@@ -81,153 +84,157 @@ impl std::fmt::Debug for Prepared {
 
 impl std::fmt::Debug for LiveLimits {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "LiveLimits({:?})", self.hearing)
+        write!(f, "LiveLimits({:?})", self.feed)
     }
 }
 
 impl LiveLimits {
-    /// Over a meter to which the file's limits were told, in the stores of the deployment of this
-    /// birth.
+    /// Creates the limits over a limiter that has those of the file. The overrides are in `stores`,
+    /// in the record of this deployment.
     #[must_use]
     pub fn new(
-        meter: Arc<Limiter>,
+        limiter: Arc<Limiter>,
         file: &[LimitConfig],
         (stores, birth): (&Stores, DeploymentId),
         clock: Arc<dyn NodeClock>,
     ) -> Arc<Self> {
-        let held = Held {
+        let inputs = Inputs {
             file: file.into(),
-            orders: Arc::default(),
+            overrides: Arc::default(),
         };
         Arc::new(Self {
-            meter,
-            hearing: stores.hearing(LIMITS, birth, "clients of limits"),
+            limiter,
+            feed: stores.hearing(LIMITS, birth, "clients of limits"),
             clock,
-            held: Mutex::new(held),
+            current: Mutex::new(inputs),
         })
     }
 
-    /// Reads what was said, once, for at most a second and as long again for the copy; to be called
-    /// before the first call comes.
+    /// Reads the overrides once. It takes at most a second, and another one for the copy. Call it
+    /// before the first request.
     pub async fn learn(&self) {
-        // It says so itself.
-        let _ = self.hearing.read(self).await;
+        // The feed logs its failures.
+        let _ = self.feed.read(self).await;
     }
 
-    /// Reads again and again what others say, for ever.
+    /// Reads the overrides of other nodes, forever.
     pub async fn watch(self: Arc<Self>) {
         loop {
-            let is_known = self.hearing.has_heard() && self.hearing.has_heard_copy();
-            if is_known && !self.hearing.are_others() {
+            let is_known = self.feed.has_heard() && self.feed.has_heard_copy();
+            if is_known && !self.feed.are_others() {
                 return;
             }
             let pause = if is_known {
-                READ_EVERY
+                READ_INTERVAL
             } else {
-                READ_FIRST_EVERY
+                FIRST_READ_INTERVAL
             };
             tokio::time::sleep(pause).await;
-            let has_limits = !self.held().file.is_empty();
+            let has_limits = !self.current().file.is_empty();
             if has_limits || !is_known {
-                let _ = self.hearing.read(&*self).await;
+                let _ = self.feed.read(&*self).await;
             }
         }
     }
 
-    /// Works out the limits of a changed file, which do not hold yet.
+    /// Prepares the limits of a changed file; [`commit`](Self::commit) applies them.
     ///
     /// # Errors
     ///
     /// [`PlanError`] if one of them can never be met by a request.
     pub fn prepare(&self, file: &[LimitConfig]) -> Result<Prepared, PlanError> {
-        let held = Held {
+        let inputs = Inputs {
             file: file.into(),
-            orders: self.held().orders,
+            overrides: self.current().overrides,
         };
-        let plan = self.meter.prepare(&self.limits(&held))?;
-        Ok(Prepared { plan, held })
+        let plan = self.limiter.prepare(&self.limits(&inputs))?;
+        Ok(Prepared { plan, inputs })
     }
 
-    /// Lets them hold from now on, with what was said meanwhile.
+    /// Applies prepared limits, with the overrides that have arrived since.
     pub fn commit(&self, prepared: Prepared) {
-        let mut held = self.held.lock();
-        let has_heard_more = !Arc::ptr_eq(&held.orders, &prepared.held.orders);
-        held.file = prepared.held.file;
-        self.meter.commit(prepared.plan);
-        if has_heard_more {
-            self.apply(&held);
+        let mut current = self.current.lock();
+        let has_new_overrides = !Arc::ptr_eq(&current.overrides, &prepared.inputs.overrides);
+        current.file = prepared.inputs.file;
+        self.limiter.commit(prepared.plan);
+        if has_new_overrides {
+            self.apply(&current);
         }
-        self.tell_misfits(&held);
+        self.log_misfits(&current);
     }
 
-    /// Does what an operator says. It holds at this node when this returns, and at all others
-    /// within a few seconds.
+    /// Executes a command. It applies at this node when this returns, and at all others within a
+    /// few seconds.
     ///
     /// # Errors
     ///
     /// [`LimitCommandError`] if it is not allowed, and nothing is changed then; or if the store
     /// fails.
-    pub async fn obey(&self, order: &LimitCommand, who: &Actor) -> Result<(), LimitCommandError> {
+    pub async fn execute(
+        &self,
+        command: &LimitCommand,
+        who: &Actor,
+    ) -> Result<(), LimitCommandError> {
         let now = self.clock.wall();
-        let Held { file, .. } = self.held();
+        let Inputs { file, .. } = self.current();
         let fits = self.fits();
-        let change = |before: &LimitOverrides| before.after(order, &file, &fits, who, now);
-        let next = match self.hearing.change(self, change).await {
+        let change = |before: &LimitOverrides| before.after(command, &file, &fits, who, now);
+        let next = match self.feed.change(self, change).await {
             Ok(next) => next,
-            Err(ChangeError::Refused(refused)) => return Err(LimitCommandError::Refused(refused)),
-            Err(error) => return Err(LimitCommandError::Away(error)),
+            Err(ChangeError::Refused(reason)) => return Err(LimitCommandError::Rejected(reason)),
+            Err(error) => return Err(LimitCommandError::Unavailable(error)),
         };
         if let Some(entry) = &next.newest {
             tracing::warn!(
-                limit = order.limit().map(LimitName::as_str),
+                limit = command.limit().map(LimitName::as_str),
                 version = entry.version,
                 what = entry.what,
                 token = entry.who.token,
                 user = entry.who.user,
                 from = entry.who.address,
                 changes = serde_json::to_string(&entry.changes).unwrap_or_default(),
-                "an operator said something about limits"
+                "operator command on limits applied"
             );
         }
         Ok(())
     }
 
-    /// Nobody has spent anything of what is lent, says an operator: all clients of these limits
-    /// begin anew, here at once and at all nodes within five seconds, as long as a lease runs.
-    /// Returns the limits.
+    /// Resets the usage of all clients of limits with leases: here at once, and at all nodes within
+    /// five seconds, as long as a lease runs. Returns the limits.
     ///
     /// # Errors
     ///
-    /// [`LimitCommandError`] if no limit is lent, and nothing is done then; or if a store fails.
+    /// [`LimitCommandError`] if no limit has leases, and nothing is changed then; or if a store
+    /// fails.
     pub async fn assume_empty(&self, who: &Actor) -> Result<Vec<String>, LimitCommandError> {
-        self.obey(&LimitCommand::AssumeEmpty, who).await?;
-        let done = self.meter.assume_leases_empty().await;
-        done.map_err(LimitCommandError::NotForgotten)?;
-        let Held { file, .. } = self.held();
-        Ok(lent(&file).map(|limit| limit.name.to_string()).collect())
+        self.execute(&LimitCommand::AssumeEmpty, who).await?;
+        let done = self.limiter.assume_leases_empty().await;
+        done.map_err(LimitCommandError::NotReset)?;
+        let Inputs { file, .. } = self.current();
+        Ok(leased(&file).map(|limit| limit.name.to_string()).collect())
     }
 
-    /// What holds, in one limit or in all, and where it comes from; as new as the store is, if it
-    /// answers.
+    /// Returns the values in force in one limit or in all, and their sources. They are as new as
+    /// the store's, if it replies.
     pub async fn shown(&self, only: Option<&str>) -> ShownLimits {
-        // What is known holds.
-        let _ = self.hearing.read(self).await;
-        let Held { file, orders } = self.held();
-        ShownLimits::of(&orders, &file, &self.fits(), only)
+        // After a failure the known overrides apply.
+        let _ = self.feed.read(self).await;
+        let Inputs { file, overrides } = self.current();
+        ShownLimits::of(&overrides, &file, &self.fits(), only)
     }
 
-    /// How a client stands where the limit is counted, without being charged.
+    /// Returns the usage of a client at the store of the limit, without counting a request.
     ///
     /// # Errors
     ///
-    /// [`RejectedCommand`] if there is no such limit, no client of it is called so, or its store is
-    /// away.
+    /// [`RejectedCommand`] if there is no such limit, the client's key does not fit it, or its
+    /// store is unavailable.
     pub async fn standing(
         &self,
         limit: &str,
         texts: &[String],
     ) -> Result<Standing, RejectedCommand> {
-        let Held { file, .. } = self.held();
+        let Inputs { file, .. } = self.current();
         let no_limit = || RejectedCommand::NoLimit {
             limits: file.iter().map(|limit| limit.name.to_string()).collect(),
         };
@@ -236,74 +243,76 @@ impl LiveLimits {
             .ok_or_else(no_limit)?
             .client_named(texts)
             .map_err(RejectedCommand::NotAllowed)?;
-        // The meter has the same limits, but for a moment while the file is read again.
-        match self.meter.standing(limit, &client).await {
+        // The limiter has the same limits, except for a moment during a reload.
+        match self.limiter.standing(limit, &client).await {
             Ok(standing) => standing.ok_or_else(no_limit),
             Err(error) => {
-                tracing::warn!(limit, %error, "a client's standing is not known");
-                Err(RejectedCommand::StoreAway)
+                tracing::warn!(limit, %error, "cannot read the usage of a client");
+                Err(RejectedCommand::StoreUnavailable)
             }
         }
     }
 
-    /// Whether there is something to be said about: a limit of the file's, or one that is gone from
-    /// it.
+    /// Whether the limit is in the file, or has overrides although it is not.
     #[must_use]
     pub fn knows(&self, limit: &str) -> bool {
-        let Held { file, orders } = self.held();
+        let Inputs { file, overrides } = self.current();
+        let mut overrides = overrides.overrides.iter();
         file.iter().any(|known| known.name.as_str() == limit)
-            || orders.overrides.iter().any(|said| said.limit == limit)
+            || overrides.any(|known| known.limit == limit)
     }
 
-    /// The names of the file's limits.
+    /// Returns the names of the file's limits.
     #[must_use]
     pub fn names(&self) -> Vec<String> {
-        let Held { file, .. } = self.held();
+        let Inputs { file, .. } = self.current();
         file.iter().map(|limit| limit.name.to_string()).collect()
     }
 
-    /// Who changed what, oldest first.
+    /// Returns the audit log, oldest entry first.
     ///
     /// # Errors
     ///
     /// [`StoreError`] if the store fails.
     pub async fn log(&self) -> Result<Log, StoreError> {
-        self.hearing.log().await
+        self.feed.log().await
     }
 
-    fn held(&self) -> Held {
-        self.held.lock().clone()
+    fn current(&self) -> Inputs {
+        self.current.lock().clone()
     }
 
-    fn apply(&self, held: &Held) {
-        match self.meter.prepare(&self.limits(held)) {
-            Ok(plan) => self.meter.commit(plan),
-            // They held until now, and clients of their own have no say in where a limit can be
-            // met.
-            Err(error) => tracing::error!(%error, "the limits stay as they were"),
+    fn apply(&self, inputs: &Inputs) {
+        match self.limiter.prepare(&self.limits(inputs)) {
+            Ok(plan) => self.limiter.commit(plan),
+            // The limits were valid until now, and overrides do not change which requests can meet
+            // them.
+            Err(error) => tracing::error!(%error, "cannot apply overrides: limits unchanged"),
         }
     }
 
-    /// What the stores can count in which limits are counted.
+    /// Returns a check of whether the store of a limit can count by a policy.
     fn fits(&self) -> impl Fn(&LimitConfig, &Policy) -> Result<(), String> + Send + Sync {
-        let meter = Arc::clone(&self.meter);
+        let limiter = Arc::clone(&self.limiter);
         move |limit, policy| {
-            let fit = meter.check_fit(limit, policy);
+            let fit = limiter.check_fit(limit, policy);
             fit.map_err(|error| error.words())
         }
     }
 
-    fn limits(&self, held: &Held) -> Vec<LimitConfig> {
-        held.orders.applied_to(&held.file, &self.fits()).limits
+    fn limits(&self, inputs: &Inputs) -> Vec<LimitConfig> {
+        let Inputs { file, overrides } = inputs;
+        overrides.applied_to(file, &self.fits()).limits
     }
 
-    /// Says what does not hold, for the file has changed since it was said, or was another where it
-    /// was said.
-    fn tell_misfits(&self, held: &Held) {
-        for problem in held.orders.applied_to(&held.file, &self.fits()).misfits {
+    /// Logs the overrides that do not fit the file, which has changed since or was another at their
+    /// node.
+    fn log_misfits(&self, inputs: &Inputs) {
+        let Inputs { file, overrides } = inputs;
+        for problem in overrides.applied_to(file, &self.fits()).misfits {
             tracing::error!(
-                "{problem}; what an operator said does not fit the file and does not hold: \
-                 `anteroom limits list` shows it"
+                "{problem}; this override does not fit the file and does not apply: `anteroom \
+                 limits list` shows it"
             );
         }
     }
@@ -311,21 +320,21 @@ impl LiveLimits {
 
 impl OverrideListener<LimitOverrides> for LiveLimits {
     fn known(&self) -> Arc<LimitOverrides> {
-        self.held().orders
+        self.current().overrides
     }
 
-    fn adopt(&self, orders: LimitOverrides) {
-        let mut held = self.held.lock();
-        if !orders.is_newer_than(&held.orders) {
+    fn adopt(&self, overrides: LimitOverrides) {
+        let mut current = self.current.lock();
+        if !overrides.is_newer_than(&current.overrides) {
             return;
         }
         tracing::info!(
-            version = orders.version,
-            what = orders.newest.as_ref().map(|newest| newest.what.as_str()),
-            "what an operator says about limits takes effect here"
+            version = overrides.version,
+            what = overrides.newest.as_ref().map(|newest| newest.what.as_str()),
+            "overrides of limits take effect at this node"
         );
-        held.orders = Arc::new(orders);
-        self.apply(&held);
-        self.tell_misfits(&held);
+        current.overrides = Arc::new(overrides);
+        self.apply(&current);
+        self.log_misfits(&current);
     }
 }

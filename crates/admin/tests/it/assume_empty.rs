@@ -1,11 +1,10 @@
-//! An operator says that nobody has spent anything of what is lent: who does it, what is written
-//! down, and what is not.
+//! Tests of `limits assume-empty`: which stores execute it, and what the record says.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 
-use anteroom_admin::overrides::orders::{LimitCommand, LimitOverrides, RejectedCommand};
+use anteroom_admin::overrides::client_overrides::{LimitCommand, LimitOverrides, RejectedCommand};
 use anteroom_admin::overrides::{LimitCommandError, LiveLimits};
 use anteroom_config::overrides::Actor;
 use anteroom_config::{Config, LimitConfig, LimitName, LimitStore};
@@ -22,14 +21,14 @@ use serde_json::json;
 
 const NOW: Timestamp = Timestamp(1_900_000_000_000);
 
-/// A store that lends, of which only that is of interest.
+/// Store with leases; it counts only the resets.
 #[derive(Debug, Default)]
-struct Lender {
+struct LeaseStore {
     emptied: AtomicU32,
-    is_away: AtomicBool,
+    is_unavailable: AtomicBool,
 }
 
-impl SharedCounts for Lender {
+impl SharedCounts for LeaseStore {
     fn kind(&self) -> &'static str {
         "leases"
     }
@@ -40,8 +39,8 @@ impl SharedCounts for Lender {
 
     fn assume_empty(&self) -> Option<BoxFuture<'_, Result<(), CountsError>>> {
         Some(Box::pin(async {
-            if self.is_away.load(SeqCst) {
-                return Err(away());
+            if self.is_unavailable.load(SeqCst) {
+                return Err(unavailable());
             }
             self.emptied.fetch_add(1, SeqCst);
             Ok(())
@@ -52,14 +51,14 @@ impl SharedCounts for Lender {
         &'a self,
         _: &'a [SharedAcquire<'a>],
     ) -> BoxFuture<'a, Result<Vec<Verdict>, CountsError>> {
-        Box::pin(async { Err(away()) })
+        Box::pin(async { Err(unavailable()) })
     }
 }
 
-fn away() -> CountsError {
+fn unavailable() -> CountsError {
     CountsError::Unreachable {
         place: "a test".to_owned(),
-        source: "it is away".into(),
+        source: "it is unavailable".into(),
     }
 }
 
@@ -75,7 +74,7 @@ impl Surroundings for Still {
     }
 }
 
-/// Two limits that are counted here, and two that are lent if `store` says so.
+/// Parses two local limits, and two with the settings of `store`.
 fn file(store: &str) -> Vec<LimitConfig> {
     let limit = |name: &str, store: &str| {
         format!(
@@ -92,18 +91,18 @@ fn file(store: &str) -> Vec<LimitConfig> {
     Config::parse("test.toml", &text).unwrap().config.limits
 }
 
-const LENT: &str = "store = \"leases\"";
+const LEASES: &str = "store = \"leases\"";
 
-fn node(lender: &Arc<Lender>, file: &[LimitConfig]) -> Arc<LiveLimits> {
+fn node(store: &Arc<LeaseStore>, file: &[LimitConfig]) -> Arc<LiveLimits> {
     let clock = Arc::new(HandClock::new(NOW));
     let memory = Memory::new(Arc::clone(&clock) as Arc<_>);
-    let places = Stores::Alone(Arc::new(memory));
+    let room_stores = Stores::Alone(Arc::new(memory));
     let stores = CountStores::from_iter([(
         LimitStore::Leases,
-        Arc::clone(lender) as Arc<dyn SharedCounts>,
+        Arc::clone(store) as Arc<dyn SharedCounts>,
     )]);
-    let meter = Limiter::new(file, stores, Still).unwrap();
-    LiveLimits::new(meter, file, (&places, DeploymentId(7)), clock)
+    let limiter = Limiter::new(file, stores, Still).unwrap();
+    LiveLimits::new(limiter, file, (&room_stores, DeploymentId(7)), clock)
 }
 
 async fn entries(node: &LiveLimits) -> Vec<String> {
@@ -112,50 +111,50 @@ async fn entries(node: &LiveLimits) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn the_store_that_lends_forgets_and_the_limits_are_named() {
-    let lender = Arc::default();
-    let node = node(&lender, &file(LENT));
+async fn the_lease_store_resets_and_the_limits_are_returned() {
+    let store = Arc::default();
+    let node = node(&store, &file(LEASES));
     let named = node.assume_empty(&Actor::default()).await.unwrap();
     assert_eq!(named, ["two", "four"]);
-    assert_eq!(lender.emptied.load(SeqCst), 1);
+    assert_eq!(store.emptied.load(SeqCst), 1);
     assert_eq!(entries(&node).await, ["limits assume-empty"]);
 }
 
 #[tokio::test]
-async fn where_nothing_is_lent_nothing_is_forgotten_and_nothing_written_down() {
-    let lender = Arc::default();
-    let node = node(&lender, &file(""));
-    let refused = node.assume_empty(&Actor::default()).await.unwrap_err();
+async fn without_leases_nothing_is_reset_or_recorded() {
+    let store = Arc::default();
+    let node = node(&store, &file(""));
+    let rejected = node.assume_empty(&Actor::default()).await.unwrap_err();
     assert!(
         matches!(
-            refused,
-            LimitCommandError::Refused(RejectedCommand::NothingIsLent)
+            rejected,
+            LimitCommandError::Rejected(RejectedCommand::NoLeases)
         ),
-        "{refused:?}"
+        "{rejected:?}"
     );
-    assert_eq!(lender.emptied.load(SeqCst), 0);
+    assert_eq!(store.emptied.load(SeqCst), 0);
     assert!(entries(&node).await.is_empty());
 }
 
 #[tokio::test]
-async fn an_unavailable_store_forgets_nothing_and_the_wish_is_known() {
-    let lender: Arc<Lender> = Arc::default();
-    lender.is_away.store(true, SeqCst);
-    let node = node(&lender, &file(LENT));
+async fn an_unavailable_store_resets_nothing_and_the_command_is_recorded() {
+    let store: Arc<LeaseStore> = Arc::default();
+    store.is_unavailable.store(true, SeqCst);
+    let node = node(&store, &file(LEASES));
     let failed = node.assume_empty(&Actor::default()).await.unwrap_err();
     assert!(
-        matches!(failed, LimitCommandError::NotForgotten(_)),
+        matches!(failed, LimitCommandError::NotReset(_)),
         "{failed:?}"
     );
     assert_eq!(entries(&node).await, ["limits assume-empty"]);
-    lender.is_away.store(false, SeqCst);
+    store.is_unavailable.store(false, SeqCst);
     node.assume_empty(&Actor::default()).await.unwrap();
-    assert_eq!(lender.emptied.load(SeqCst), 1);
+    assert_eq!(store.emptied.load(SeqCst), 1);
 }
 
 #[test]
-fn what_was_said_about_single_clients_stays() {
-    let file = file(LENT);
+fn overrides_of_single_clients_remain() {
+    let file = file(LEASES);
     let set = LimitCommand::Set {
         limit: LimitName::new("two").unwrap(),
         typed: [("key", json!("gold")), ("limit", json!("90/min"))]

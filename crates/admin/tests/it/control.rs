@@ -1,13 +1,13 @@
-//! The admin address from outside: a real socket, a node that runs, a store on disk.
+//! Tests of the admin address: a real socket, a running node, a store on disk.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod bench;
 mod client;
+mod commands;
 mod exposition;
 mod health;
 mod limits;
 mod metrics;
-mod orders;
 mod overrides;
 mod probes;
 mod state;

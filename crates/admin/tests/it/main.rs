@@ -1,4 +1,4 @@
-//! All tests from outside in one program: linking one for each file takes longer.
+//! Integration tests in one binary, because linking one per file takes longer.
 
 mod assume_empty;
 mod control;

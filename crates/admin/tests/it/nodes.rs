@@ -1,5 +1,4 @@
-//! Two nodes on one store, in virtual time: what is said at one holds at the other, and outlives
-//! what a store, a file or a node may lose.
+//! Tests of overrides at two nodes with one store, in virtual time.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod small;
@@ -7,7 +6,7 @@ mod small;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anteroom_admin::overrides::orders::{LimitCommand, LimitOverrides, RejectedCommand};
+use anteroom_admin::overrides::client_overrides::{LimitCommand, LimitOverrides, RejectedCommand};
 use anteroom_admin::overrides::{LimitCommandError, LiveLimits};
 use anteroom_config::overrides::Actor;
 use anteroom_config::{Client, Config, LimitConfig, LimitName, LimitStore};
@@ -54,9 +53,9 @@ fn node(stores: &Stores, limits: &[LimitConfig]) -> Arc<LiveLimits> {
 }
 
 fn node_with(stores: &Stores, limits: &[LimitConfig], counts: CountStores) -> Arc<LiveLimits> {
-    let meter = Limiter::new(limits, counts, Still).unwrap();
+    let limiter = Limiter::new(limits, counts, Still).unwrap();
     LiveLimits::new(
-        meter,
+        limiter,
         limits,
         (stores, DeploymentId(7)),
         Arc::new(HandClock::new(NOW)),
@@ -81,18 +80,18 @@ fn unset(client: &str) -> LimitCommand {
     }
 }
 
-async fn say(node: &LiveLimits, order: &LimitCommand) {
-    node.obey(order, &Actor::default()).await.unwrap();
+async fn apply(node: &LiveLimits, command: &LimitCommand) {
+    node.execute(command, &Actor::default()).await.unwrap();
 }
 
-/// The calls that a client may make here.
-async fn calls(node: &LiveLimits, client: &str) -> u32 {
+/// Returns the requests that a client may make at this node.
+async fn allowed(node: &LiveLimits, client: &str) -> u32 {
     let standing = node.standing("api", &[client.to_owned()]).await;
     standing.unwrap().rate.calls()
 }
 
-/// Longer than a node takes to hear of something.
-async fn a_few_seconds() {
+/// Waits longer than a node takes to read the overrides.
+async fn wait_for_reads() {
     tokio::time::sleep(Duration::from_secs(3)).await; // tidy: paused time
 }
 
@@ -100,7 +99,7 @@ fn memory() -> Memory {
     Memory::new(Arc::new(HandClock::new(NOW)))
 }
 
-/// Two nodes that hear of each other.
+/// Starts two nodes that read each other's overrides.
 async fn two_nodes(stores: &Stores) -> [Arc<LiveLimits>; 2] {
     let nodes = [node(stores, &api()), node(stores, &api())];
     for node in &nodes {
@@ -111,45 +110,49 @@ async fn two_nodes(stores: &Stores) -> [Arc<LiveLimits>; 2] {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_override_holds_at_once_here_and_soon_at_the_other_node() {
+async fn an_override_applies_at_once_here_and_soon_at_the_other_node() {
     let stores = Stores::Shared(Arc::new(memory()));
     let [one, other] = two_nodes(&stores).await;
-    say(&one, &set("gold", "500/min")).await;
+    apply(&one, &set("gold", "500/min")).await;
     assert_eq!(
-        (calls(&one, "gold").await, calls(&other, "gold").await),
+        (allowed(&one, "gold").await, allowed(&other, "gold").await),
         (500, 100)
     );
-    a_few_seconds().await;
+    wait_for_reads().await;
     assert_eq!(
-        (calls(&one, "gold").await, calls(&other, "gold").await),
+        (allowed(&one, "gold").await, allowed(&other, "gold").await),
         (500, 500)
     );
     let later = node(&stores, &api());
     later.learn().await;
-    assert_eq!(calls(&later, "gold").await, 500, "it outlives a restart");
+    assert_eq!(
+        allowed(&later, "gold").await,
+        500,
+        "the override outlives a restart"
+    );
 }
 
-/// Both ask the store before either has written.
+/// Both nodes read the store before either has written.
 #[tokio::test(start_paused = true)]
-async fn of_what_is_said_at_two_nodes_at_once_nothing_is_lost() {
+async fn concurrent_commands_at_two_nodes_are_both_kept() {
     let store = memory();
     let stores = Stores::Shared(Arc::new(store.clone()));
     let [one, other] = [node(&stores, &api()), node(&stores, &api())];
-    say(&one, &set("gold", "500/min")).await;
+    apply(&one, &set("gold", "500/min")).await;
     let before = store.calls();
-    say(&one, &set("lead", "2/min")).await;
+    apply(&one, &set("lead", "2/min")).await;
     let of_one = store.calls() - before;
     store.set_delay(Duration::from_millis(10));
     let before = store.calls();
     let (gold, tin) = (unset("gold"), set("tin", "1/min"));
-    tokio::join!(say(&one, &gold), say(&other, &tin));
+    tokio::join!(apply(&one, &gold), apply(&other, &tin));
     let of_both = store.calls() - before;
-    assert!(of_both > 2 * of_one, "one after the other: {of_both} calls");
+    assert!(of_both > 2 * of_one, "no conflict: {of_both} calls");
     for node in [&one, &other, &node(&stores, &api())] {
         node.learn().await;
         let mut found = [0; 3];
         for (found, client) in found.iter_mut().zip(["gold", "lead", "tin"]) {
-            *found = calls(node, client).await;
+            *found = allowed(node, client).await;
         }
         assert_eq!(found, [100, 2, 1]);
     }
@@ -157,186 +160,197 @@ async fn of_what_is_said_at_two_nodes_at_once_nothing_is_lost() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn while_the_store_is_away_nothing_changes_and_what_is_known_holds() {
+async fn while_the_store_is_unavailable_known_overrides_apply_and_commands_fail() {
     let store = memory();
     let stores = Stores::Shared(Arc::new(store.clone()));
     let [one, other] = two_nodes(&stores).await;
-    say(&one, &set("gold", "500/min")).await;
-    a_few_seconds().await;
+    apply(&one, &set("gold", "500/min")).await;
+    wait_for_reads().await;
     store.set_away(true);
-    let refused = one.obey(&unset("gold"), &Actor::default()).await;
+    let rejected = one.execute(&unset("gold"), &Actor::default()).await;
     assert!(
-        matches!(refused, Err(LimitCommandError::Away(_))),
-        "{refused:?}"
+        matches!(rejected, Err(LimitCommandError::Unavailable(_))),
+        "{rejected:?}"
     );
     let started = node(&stores, &api());
     started.learn().await;
     tokio::spawn(Arc::clone(&started).watch());
-    a_few_seconds().await;
+    wait_for_reads().await;
     let mut found = [0; 3];
     for (found, node) in found.iter_mut().zip([&one, &other, &started]) {
-        *found = calls(node, "gold").await;
+        *found = allowed(node, "gold").await;
     }
-    assert_eq!(found, [500, 500, 100], "who knows nothing goes by the file");
+    assert_eq!(
+        found,
+        [500, 500, 100],
+        "a node without a reply uses the file"
+    );
     store.set_away(false);
-    a_few_seconds().await;
-    assert_eq!(calls(&started, "gold").await, 500);
+    wait_for_reads().await;
+    assert_eq!(allowed(&started, "gold").await, 500);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_store_that_forgets_gets_it_back() {
+async fn nodes_restore_the_overrides_of_an_emptied_store() {
     let store = memory();
     let stores = Stores::Shared(Arc::new(store.clone()));
     let [one, _other] = two_nodes(&stores).await;
-    say(&one, &set("gold", "500/min")).await;
-    a_few_seconds().await;
+    apply(&one, &set("gold", "500/min")).await;
+    wait_for_reads().await;
     store.wipe();
-    a_few_seconds().await;
+    wait_for_reads().await;
     let later = node(&stores, &api());
     later.learn().await;
-    assert_eq!(calls(&later, "gold").await, 500);
+    assert_eq!(allowed(&later, "gold").await, 500);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_node_that_starts_without_the_root_knows_its_data_centers_overrides() {
-    let (local, world) = (memory(), memory());
+    let (local, root) = (memory(), memory());
     let stores = Stores::TwoLevels {
         local: Arc::new(local),
-        global: Arc::new(world.clone()),
+        global: Arc::new(root.clone()),
     };
     let [one, _other] = two_nodes(&stores).await;
-    say(&one, &set("gold", "500/min")).await;
-    a_few_seconds().await;
-    world.set_away(true);
+    apply(&one, &set("gold", "500/min")).await;
+    wait_for_reads().await;
+    root.set_away(true);
     let later = node(&stores, &api());
     later.learn().await;
-    assert_eq!(calls(&later, "gold").await, 500);
+    assert_eq!(allowed(&later, "gold").await, 500);
 }
 
-/// The stores of two levels.
-fn two_levels(local: &Memory, world: &Memory) -> Stores {
+/// Returns stores of two levels.
+fn two_levels(local: &Memory, root: &Memory) -> Stores {
     Stores::TwoLevels {
         local: Arc::new(local.clone()),
-        global: Arc::new(world.clone()),
+        global: Arc::new(root.clone()),
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_world_forgot_while_all_nodes_were_down_comes_back() {
-    let (local, world) = (memory(), memory());
-    let stores = two_levels(&local, &world);
-    say(&node(&stores, &api()), &set("gold", "500/min")).await;
-    a_few_seconds().await;
-    world.wipe();
-    // The copy is not there at once either.
+async fn overrides_lost_by_the_root_return_from_the_copy() {
+    let (local, root) = (memory(), memory());
+    let stores = two_levels(&local, &root);
+    apply(&node(&stores, &api()), &set("gold", "500/min")).await;
+    wait_for_reads().await;
+    root.wipe();
+    // The copy is not available at once either.
     local.set_away(true);
     let one = node(&stores, &api());
     one.learn().await;
-    assert_eq!(calls(&one, "gold").await, 100);
+    assert_eq!(allowed(&one, "gold").await, 100);
     tokio::spawn(Arc::clone(&one).watch());
     local.set_away(false);
-    a_few_seconds().await;
-    assert_eq!(calls(&one, "gold").await, 500);
-    let elsewhere = node(&two_levels(&memory(), &world), &api());
-    elsewhere.learn().await;
-    assert_eq!(calls(&elsewhere, "gold").await, 500, "the world has it");
+    wait_for_reads().await;
+    assert_eq!(allowed(&one, "gold").await, 500);
+    let other_center = node(&two_levels(&memory(), &root), &api());
+    other_center.learn().await;
+    assert_eq!(allowed(&other_center, "gold").await, 500, "the root has it");
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_said_over_a_copy_that_was_not_heard_yet() {
-    let (local, world) = (memory(), memory());
-    let stores = two_levels(&local, &world);
-    say(&node(&stores, &api()), &set("gold", "500/min")).await;
-    a_few_seconds().await;
-    // The world is emptied while nobody runs, and the copy cannot be read when the next one begins.
-    world.wipe();
+async fn no_command_applies_before_the_copy_is_read() {
+    let (local, root) = (memory(), memory());
+    let stores = two_levels(&local, &root);
+    apply(&node(&stores, &api()), &set("gold", "500/min")).await;
+    wait_for_reads().await;
+    // The root is emptied while no node runs, and the copy is unavailable when the next one starts.
+    root.wipe();
     local.set_away(true);
     let one = node(&stores, &api());
-    let said = one.obey(&set("tin", "7/min"), &Actor::default()).await;
-    assert!(matches!(said, Err(LimitCommandError::Away(_))), "{said:?}");
+    let result = one.execute(&set("tin", "7/min"), &Actor::default()).await;
+    assert!(
+        matches!(result, Err(LimitCommandError::Unavailable(_))),
+        "{result:?}"
+    );
     local.set_away(false);
-    say(&one, &set("tin", "7/min")).await;
+    apply(&one, &set("tin", "7/min")).await;
     assert_eq!(
-        (calls(&one, "gold").await, calls(&one, "tin").await),
+        (allowed(&one, "gold").await, allowed(&one, "tin").await),
         (500, 7)
     );
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_the_global_record_and_its_copy_the_newer_one_holds() {
-    let (local, world) = (memory(), memory());
-    let here = two_levels(&local, &world);
-    let there = two_levels(&memory(), &world);
-    say(&node(&here, &api()), &set("gold", "500/min")).await;
-    a_few_seconds().await;
-    // Nobody runs here when this is said.
-    let other = node(&there, &api());
-    say(&other, &set("gold", "600/min")).await;
-    a_few_seconds().await;
-    let one = node(&here, &api());
+async fn the_newer_of_the_global_record_and_its_copy_applies() {
+    let (local, root) = (memory(), memory());
+    let one_center = two_levels(&local, &root);
+    let other_center = two_levels(&memory(), &root);
+    apply(&node(&one_center, &api()), &set("gold", "500/min")).await;
+    wait_for_reads().await;
+    // No node of the first data center runs during this command.
+    let other = node(&other_center, &api());
+    apply(&other, &set("gold", "600/min")).await;
+    wait_for_reads().await;
+    let one = node(&one_center, &api());
     one.learn().await;
-    assert_eq!(calls(&one, "gold").await, 600, "the copy is older");
-    // The world comes back as it was before something was said.
-    let place: OverrideStore<LimitOverrides> =
-        OverrideStore::new(Arc::new(world.clone()), "(limits)/0000000000000007");
-    let backup = place.read().await.unwrap().unwrap();
-    say(&other, &set("gold", "800/min")).await;
-    a_few_seconds().await;
-    world.wipe();
-    place.restore(&backup).await.unwrap();
-    let again = node(&there, &api());
+    assert_eq!(allowed(&one, "gold").await, 600, "the copy is older");
+    // The root returns in the state before the next command.
+    let record_store: OverrideStore<LimitOverrides> =
+        OverrideStore::new(Arc::new(root.clone()), "(limits)/0000000000000007");
+    let backup = record_store.read().await.unwrap().unwrap();
+    apply(&other, &set("gold", "800/min")).await;
+    wait_for_reads().await;
+    root.wipe();
+    record_store.restore(&backup).await.unwrap();
+    let again = node(&other_center, &api());
     again.learn().await;
-    assert_eq!(calls(&again, "gold").await, 800, "the world is older");
-    a_few_seconds().await;
+    assert_eq!(allowed(&again, "gold").await, 800, "the root is older");
+    wait_for_reads().await;
     one.learn().await;
-    assert_eq!(calls(&one, "gold").await, 800, "the world has it again");
+    assert_eq!(allowed(&one, "gold").await, 800, "the root has it again");
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_said_outlives_its_limit_and_every_file() {
+async fn an_override_outlives_its_limit_and_every_reload() {
     let stores = Stores::Shared(Arc::new(memory()));
     let node = node(&stores, &api());
     node.learn().await;
-    say(&node, &set("gold", "500/min")).await;
+    apply(&node, &set("gold", "500/min")).await;
     let without = node.prepare(&file("")).unwrap();
     node.commit(without);
     let standing = node.standing("api", &["gold".to_owned()]).await;
     assert!(standing.is_err());
     assert!(node.knows("api") && node.names().is_empty());
-    // What is said while a file is read holds with the file.
+    // A command between `prepare` and `commit` applies with the new file.
     let with = node.prepare(&api()).unwrap();
-    say(&node, &unset("gold")).await;
+    apply(&node, &unset("gold")).await;
     node.commit(with);
-    assert_eq!(calls(&node, "gold").await, 100);
+    assert_eq!(allowed(&node, "gold").await, 100);
     let with = node.prepare(&api()).unwrap();
-    say(&node, &set("gold", "7/min")).await;
+    apply(&node, &set("gold", "7/min")).await;
     node.commit(with);
-    assert_eq!(calls(&node, "gold").await, 7);
+    assert_eq!(allowed(&node, "gold").await, 7);
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_asks_a_store_for_nothing() {
+async fn nodes_do_not_read_without_need() {
     let alone = memory();
     let stores = Stores::Alone(Arc::new(alone.clone()));
     let [..] = two_nodes(&stores).await;
-    a_few_seconds().await;
-    assert_eq!(alone.calls(), 2, "each node once: nobody else writes there");
+    wait_for_reads().await;
+    assert_eq!(
+        alone.calls(),
+        2,
+        "one read per node: no other node writes there"
+    );
     let shared = memory();
     let stores = Stores::Shared(Arc::new(shared.clone()));
     let node = node(&stores, &file(""));
     node.learn().await;
     tokio::spawn(Arc::clone(&node).watch());
-    a_few_seconds().await;
+    wait_for_reads().await;
     assert_eq!(shared.calls(), 1, "there are no limits");
     let limits = node.prepare(&api()).unwrap();
     node.commit(limits);
-    a_few_seconds().await;
+    wait_for_reads().await;
     assert!(shared.calls() > 1);
 }
 
-/// Said where stores could count it, or before they were asked.
+/// The override was set at a node whose store can count it.
 #[tokio::test(start_paused = true)]
-async fn what_a_store_cannot_count_keeps_nothing_else_from_holding() {
+async fn an_override_beyond_a_store_does_not_block_others() {
     let stores = Stores::Shared(Arc::new(memory()));
     let limits = file(
         "[store]\nkind = \"valkey\"\nlocal = \"redis://127.0.0.1\"\n\
@@ -355,13 +369,13 @@ async fn what_a_store_cannot_count_keeps_nothing_else_from_holding() {
         node.learn().await;
         tokio::spawn(Arc::clone(node).watch());
     }
-    say(&large, &set("gold", "5000/min")).await;
-    say(&large, &set("tin", "7/min")).await;
-    a_few_seconds().await;
+    apply(&large, &set("gold", "5000/min")).await;
+    apply(&large, &set("tin", "7/min")).await;
+    wait_for_reads().await;
     let found = [
-        calls(&large, "gold").await,
-        calls(&small, "gold").await,
-        calls(&small, "tin").await,
+        allowed(&large, "gold").await,
+        allowed(&small, "gold").await,
+        allowed(&small, "tin").await,
     ];
     assert_eq!(found, [5_000, 100, 7]);
     let shown = small.shown(Some("api")).await;
@@ -370,11 +384,11 @@ async fn what_a_store_cannot_count_keeps_nothing_else_from_holding() {
         .iter()
         .map(|row| row.problems.len());
     assert_eq!(problems.collect::<Vec<_>>(), [1, 0], "{shown:?}");
-    let refused = small
-        .obey(&set("iron", "1001/min"), &Actor::default())
+    let rejected = small
+        .execute(&set("iron", "1001/min"), &Actor::default())
         .await;
-    let Err(LimitCommandError::Refused(RejectedCommand::NotAllowed(problems))) = refused else {
-        panic!("{refused:?}");
+    let Err(LimitCommandError::Rejected(RejectedCommand::NotAllowed(problems))) = rejected else {
+        panic!("{rejected:?}");
     };
     assert!(
         problems
@@ -382,8 +396,8 @@ async fn what_a_store_cannot_count_keeps_nothing_else_from_holding() {
             .contains("small offers atomic adds only"),
         "{problems}"
     );
-    // Another file is read beside it, and what is said next holds.
+    // A reload succeeds beside it, and the next command applies.
     small.commit(small.prepare(&limits).unwrap());
-    say(&small, &set("iron", "1000/min")).await;
-    assert_eq!(calls(&small, "iron").await, 1_000);
+    apply(&small, &set("iron", "1000/min")).await;
+    assert_eq!(allowed(&small, "iron").await, 1_000);
 }

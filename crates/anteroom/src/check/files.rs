@@ -1,17 +1,17 @@
-//! How is a file read whose size nobody vouches for? With a limit that is told when it is exceeded:
-//! a device without end is not read for ever, and nothing is cut off in silence.
+//! Reader of files with a size limit. A device without end is not read for ever, and no file is cut
+//! off silently.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read as _};
 use std::path::Path;
 
-/// What stands in a file of at most `most` bytes.
+/// Reads a file of at most `most` bytes.
 ///
 /// # Errors
 ///
-/// If it cannot be read, or holds more.
+/// If it cannot be read, or is larger.
 pub fn read_at_most(path: &Path, most: usize) -> io::Result<Vec<u8>> {
-    // One byte more than may be, so that it is noticed.
+    // One byte more than allowed, so that a file that is too large is noticed.
     let enough = u64::try_from(most).unwrap_or(u64::MAX).saturating_add(1);
     let mut bytes = Vec::new();
     File::open(path)?.take(enough).read_to_end(&mut bytes)?;
@@ -22,11 +22,11 @@ pub fn read_at_most(path: &Path, most: usize) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The same for a text in UTF-8.
+/// Reads a text in UTF-8 like [`read_at_most`].
 ///
 /// # Errors
 ///
-/// As [`read_at_most`], and if it is no such text.
+/// As [`read_at_most`], and if the file is not UTF-8.
 pub fn read_text_at_most(path: &Path, most: usize) -> io::Result<String> {
     let bytes = read_at_most(path, most)?;
     let text = String::from_utf8(bytes);
@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_read_whole_or_said_to_be_too_large() {
+    fn a_file_is_read_whole_or_rejected_as_too_large() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");
         let check = |bytes: &[u8], expected: Result<&str, ErrorKind>| {
@@ -51,7 +51,7 @@ mod tests {
         check(b"four", Ok("four"));
         check(b"five!", Err(ErrorKind::FileTooLarge));
         check(b"\xff", Err(ErrorKind::InvalidData));
-        // What is cut inside of a character is too large all the same.
+        // A file that is cut inside of a character is still too large.
         check("abc\u{e9}".as_bytes(), Err(ErrorKind::FileTooLarge));
         let endless = read_at_most(Path::new("/dev/zero"), 1_000).unwrap_err();
         assert_eq!(

@@ -1,4 +1,4 @@
-//! Is there a secret in the file that `[gossip]` names, and who may read it?
+//! Check of the secret file that `[gossip]` names.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use anteroom_config::{Config, Finding, Problem};
 use anteroom_gossip::Secret;
 use anteroom_store::chain;
 
-/// What is wrong with it; its path is found from anywhere from now on.
+/// Returns what is wrong with the file. Makes its path independent of the current folder.
 pub(crate) fn load(config: &mut Config, file: &Path) -> Option<String> {
     let gossip = config.limit_stores.gossip.as_mut()?;
     if let Some(folder) = file.parent() {
@@ -16,7 +16,7 @@ pub(crate) fn load(config: &mut Config, file: &Path) -> Option<String> {
     Some(format!("{}: {}", file.display(), chain(&error)))
 }
 
-/// Whether everybody may read it.
+/// Returns a warning if every user can read the file.
 pub(crate) fn open_to_all(name: &str, config: &Config) -> Option<Problem> {
     let gossip = config.limit_stores.gossip.as_ref()?;
     anteroom_proxy::downstream::tls::is_open_to_all(&gossip.secret_file).then(|| Problem {
@@ -25,7 +25,7 @@ pub(crate) fn open_to_all(name: &str, config: &Config) -> Option<Problem> {
         column: None,
         owner: None,
         key: "gossip.secret_file".to_owned(),
-        finding: Finding::Remark("everybody on this machine may read the secret".to_owned()),
+        finding: Finding::Remark("every user of this machine can read the secret".to_owned()),
         allowed: String::new(),
         hint: Some("chmod 600".to_owned()),
     })
@@ -34,7 +34,7 @@ pub(crate) fn open_to_all(name: &str, config: &Config) -> Option<Problem> {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn a_secret_is_found_beside_the_config_and_must_be_one() {
+    fn a_secret_file_is_relative_to_the_config_and_checked() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("anteroom.toml");
         let text = "[gossip]\nlisten = \"127.0.0.1:7946\"\nsecret_file = \"gossip\"\n\

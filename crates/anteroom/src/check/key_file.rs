@@ -1,6 +1,7 @@
-//! What stands in the file that `jwt.keys_file` names?
+//! Loader of the file that `jwt.keys_file` names.
 //!
-//! Read when the configuration is, so that `anteroom check` and a SIGHUP see what is in it now.
+//! It is read with the configuration, so that `anteroom check` and a SIGHUP see its present
+//! contents.
 
 use std::path::Path;
 
@@ -9,7 +10,7 @@ use anteroom_limit_http::jwt::{FILE_BYTES_MAX, KeySet};
 
 use crate::check::files;
 
-/// Puts the keys in the place of their file, and returns every mistake, one a line. The path is
+/// Replaces the path of the keys by the keys, and returns every mistake, one a line. The path is
 /// relative to the folder of the config file.
 pub(crate) fn load(config: &mut Config, config_file: &Path) -> Vec<String> {
     let Some(jwt) = &mut config.jwt else {
@@ -34,8 +35,9 @@ pub(crate) fn load(config: &mut Config, config_file: &Path) -> Vec<String> {
         Ok(_) => Vec::new(),
         Err(mistakes) => {
             let path = path.display();
-            let told = mistakes.iter();
-            told.map(|mistake| format!("{path}: jwt.keys_file: {mistake}"))
+            let lines = mistakes.iter();
+            lines
+                .map(|mistake| format!("{path}: jwt.keys_file: {mistake}"))
                 .collect()
         }
     };
@@ -54,7 +56,7 @@ mod tests {
                           bypass = []\n[jwt]\nkeys_file = \"keys.json\"\n";
 
     #[test]
-    fn the_file_is_read_beside_the_config_and_all_mistakes_are_reported() {
+    fn the_key_file_is_relative_to_the_config_and_fully_checked() {
         let folder = tempfile::tempdir().unwrap();
         let config = folder.path().join("anteroom.toml");
         let keys = folder.path().join("keys.json");
@@ -79,7 +81,7 @@ mod tests {
                 format!(
                     "{keys_name}: jwt.keys_file: key 2: kty: found a private key or a secret, \
                      allowed: public keys \
-                     alone; whoever verifies needs no other"
+                     only; a verifier needs no private key"
                 ),
             ]
         );

@@ -1,8 +1,8 @@
-//! Does an origin lead to this gateway itself? Then each request would come back to it.
+//! Check for origins that are this gateway itself. Each request would come back to it.
 //!
 //! Origins are compared with every address that the configuration listens on. A name is resolved
-//! only if its port is one of ours. What cannot be resolved in time is not judged: the gateway ends
-//! loops that are not seen here with 508.
+//! only if its port is one of ours. A name that is not resolved in time is not checked: the gateway
+//! ends other loops with status 508.
 
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _, UdpSocket};
 use std::sync::mpsc;
@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use anteroom_config::{Config, ServerConfig};
 
-/// How long names are resolved. A resolver that is down must not hold up a start for long.
+/// Longest time to resolve names. A resolver that is down must not delay a start for long.
 const RESOLVE_WAIT: Duration = Duration::from_secs(2);
 
-/// Where this process listens, by the keys that say so.
+/// Returns the addresses on which this process listens, with their keys.
 fn listeners(config: &Config) -> Vec<(&'static str, SocketAddr)> {
     let ServerConfig {
         listen,
@@ -38,7 +38,7 @@ fn listeners(config: &Config) -> Vec<(&'static str, SocketAddr)> {
     listeners
 }
 
-/// One line for each origin of a room that is this gateway.
+/// Returns a line for each origin of a room that is this gateway.
 pub(super) fn mistakes(config: &Config) -> Vec<String> {
     let listeners = listeners(config);
     let mut lines = Vec::new();
@@ -58,7 +58,7 @@ pub(super) fn mistakes(config: &Config) -> Vec<String> {
     lines
 }
 
-/// The listener that takes connections to `authority`, which is a host and a port.
+/// Returns the listener that accepts connections to `authority`, a host and a port.
 fn listener_behind(
     authority: &str,
     listeners: &[(&'static str, SocketAddr)],
@@ -74,34 +74,34 @@ fn listener_behind(
     of_port.find(|(_, address)| takes(address)).copied()
 }
 
-/// Every address that a host and port may mean; none if that is not known in time.
+/// Returns every address of a host and port; none if they are not resolved in time.
 fn resolve(authority: &str) -> Vec<IpAddr> {
     let authority = authority.to_owned();
-    let (answer, answers) = mpsc::channel();
-    // The resolver of the system has no time-out of its own that could be set.
+    let (sender, receiver) = mpsc::channel();
+    // The resolver of the system has no timeout that can be set.
     std::thread::spawn(move || {
         let found = authority.to_socket_addrs().into_iter().flatten();
         let found: Vec<IpAddr> = found.map(|address| address.ip().to_canonical()).collect();
-        // Nobody may be waiting any more.
-        let _ = answer.send(found);
+        // The receiver may have given up.
+        let _ = sender.send(found);
     });
-    answers.recv_timeout(RESOLVE_WAIT).unwrap_or_default()
+    receiver.recv_timeout(RESOLVE_WAIT).unwrap_or_default()
 }
 
 /// Whether a connection to an address, at the same port, ends at a listener.
 fn leads_to(target: IpAddr, listener: SocketAddr) -> bool {
     let own = listener.ip().to_canonical();
     if !own.is_unspecified() {
-        // To reach "any address" is to reach this machine.
+        // A connection to "any address" reaches this machine.
         return target == own || (target.is_unspecified() && own.is_loopback());
     }
-    // A socket on all addresses of IPv6 takes those of IPv4, too.
+    // A socket on all IPv6 addresses accepts IPv4 connections too.
     let is_of_family = own.is_ipv6() || target.is_ipv4();
     is_of_family && is_local(target)
 }
 
-/// Whether an address is one of this machine. Nothing is sent: the kernel is asked from where it
-/// would.
+/// Whether an address is one of this machine. Nothing is sent: the kernel only chooses the source
+/// address.
 fn is_local(address: IpAddr) -> bool {
     if address.is_loopback() || address.is_unspecified() {
         return true;
@@ -111,7 +111,7 @@ fn is_local(address: IpAddr) -> bool {
     } else {
         ([0; 16], 0).into()
     };
-    // Port 9 is for what is thrown away; a datagram socket sends nothing when it is connected.
+    // Port 9 is the discard port; connecting a datagram socket sends nothing.
     let from = UdpSocket::bind(any).and_then(|socket| {
         socket.connect((address, 9))?;
         socket.local_addr()
@@ -123,7 +123,7 @@ fn is_local(address: IpAddr) -> bool {
 mod tests {
     use super::*;
 
-    fn told(server: &str, origin: &str) -> Vec<String> {
+    fn mistakes_of(server: &str, origin: &str) -> Vec<String> {
         let text = format!(
             "[server]\n{server}\n[[room]]\nname = \"shop\"\norigin = \"{origin}\"\n\
              total_active_users = 1\nnew_users_per_minute = 1\nbypass = []\n"
@@ -133,9 +133,9 @@ mod tests {
 
     #[track_caller]
     fn check(server: &str, origin: &str, expected: Option<&str>) {
-        let lines = told(server, origin);
-        let is_told = |key: &str| lines.len() == 1 && lines[0].contains(key);
-        let is_right = expected.map_or(lines.is_empty(), is_told);
+        let lines = mistakes_of(server, origin);
+        let is_reported = |key: &str| lines.len() == 1 && lines[0].contains(key);
+        let is_right = expected.map_or(lines.is_empty(), is_reported);
         assert!(is_right, "{server} {origin}: {lines:?}");
     }
 
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_listener_on_all_addresses_is_met_at_each_of_this_machine() {
+    fn a_listener_on_all_addresses_matches_each_local_address() {
         for listen in ["listen = \"0.0.0.0:80\"", "listen = \"[::]:80\""] {
             check(listen, "http://127.0.0.1", Some("server.listen"));
             check(listen, "http://127.9.9.9:80", Some("server.listen"));
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_name_is_not_judged_and_other_ports_are_not_resolved() {
+    fn unknown_names_and_other_ports_are_not_checked() {
         check("listen = \"0.0.0.0:80\"", "http://nowhere.invalid", None);
         check("listen = \"0.0.0.0:8080\"", "http://localhost", None);
     }

@@ -1,6 +1,7 @@
-//! What stands in the files that `custom_page_file` names?
+//! Loader of the files that `custom_page_file` names.
 //!
-//! Read when the configuration is, so that `anteroom check` and a SIGHUP see what is in them now.
+//! They are read with the configuration, so that `anteroom check` and a SIGHUP see their present
+//! contents.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,11 +11,11 @@ use anteroom_room_http::page::{CUSTOM_PAGE_BYTES_MAX, CustomPage};
 
 use crate::check::files;
 
-/// Puts the text of each room's template file in its place, and returns every mistake, one a line:
-/// a file that cannot be read with the line of the config file that names it, a mistake in a
-/// template with its own file and line. A room with a mistake is left without a template, so that
-/// nobody tells it once more; its configuration is not to be used. Paths are relative to the folder
-/// of the config file.
+/// Replaces the path of each room's template by its text, and returns every mistake, one a line. A
+/// file that cannot be read is reported with the line of the config file that names it, a mistake
+/// in a template with its own file and line. A room with a mistake loses its template, so that it
+/// is reported once; its configuration must not be used. Paths are relative to the folder of the
+/// config file.
 pub(crate) fn load(config: &mut Config, config_file: &Path) -> Vec<String> {
     let mut mistakes = Vec::new();
     for room in &mut config.rooms {
@@ -47,11 +48,11 @@ fn read(
         return Ok(html);
     }
     let path = path.display();
-    let told = mistakes.iter().map(|mistake| {
+    let lines = mistakes.iter().map(|mistake| {
         let (line, message) = (mistake.line, &mistake.message);
         format!("{path}:{line}: room \"{name}\": custom_page_file: {message}")
     });
-    Err(told.collect())
+    Err(lines.collect())
 }
 
 fn beside(config_file: &Path, path: &Path) -> PathBuf {

@@ -1,13 +1,13 @@
-//! What is wrong with the files of limits that the rate limit service is to read?
+//! Check of the limit files of the rate limit service.
 //!
-//! Whether a store can keep a limit is asked of the store, at the start.
+//! The store itself checks at the start whether it can enforce a limit.
 
 use std::path::Path;
 
 use anteroom_config::Config;
 use anteroom_envoy::folder;
 
-/// Every mistake, a line each; none without such a service. The folder is meant relative to the
+/// Returns every mistake, one a line; none without such a service. The folder is relative to the
 /// config file.
 pub(crate) fn mistakes(config: &Config, file: &Path) -> Vec<String> {
     let Some(service) = &config.rate_limit_service else {
@@ -24,7 +24,7 @@ pub(crate) fn mistakes(config: &Config, file: &Path) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn mistakes_of_files_of_limits_are_told_with_those_of_the_config() {
+    fn mistakes_in_limit_files_are_reported_with_the_config() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("anteroom.toml");
         let text = "[rate_limit_service]\ngrpc = \"127.0.0.1:0\"\nconfig_dir = \"limits\"\n\

@@ -1,7 +1,7 @@
-//! Files with secrets, and with the certificates of a store's signer.
+//! Check of files with secrets, and of the certificate authorities of a store.
 //!
-//! A gateway needs them to start. `anteroom check` may run on another machine, or as a user who may
-//! not read them. So a file that cannot be opened is a warning. Wrong contents are a mistake.
+//! A gateway needs them to start. `anteroom check` may run on another machine, or as a user who
+//! cannot read them, so a file that cannot be opened is a warning. Invalid contents are a mistake.
 
 use std::io;
 use std::path::Path;
@@ -13,7 +13,7 @@ use rustls_pki_types::pem::PemObject as _;
 
 use crate::check::store_password::{self, PasswordFileError};
 use crate::check::token_file::{self, TokenFileError};
-use crate::check::{files, place_of};
+use crate::check::{files, location_of};
 
 /// Mistakes, one a line, and warnings of files that could not be opened.
 #[derive(Default)]
@@ -85,19 +85,19 @@ impl Found {
         message: String,
         read_error: Option<&io::Error>,
     ) {
-        let is_elsewhere = read_error.is_some_and(|error| {
+        let is_missing_here = read_error.is_some_and(|error| {
             matches!(
                 error.kind(),
                 io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied
             )
         });
-        if !is_elsewhere {
+        if !is_missing_here {
             self.mistakes
-                .push(format!("{}: {message}", place_of(text, file, key, None)));
+                .push(format!("{}: {message}", location_of(text, file, key, None)));
             return;
         }
         self.warnings.push(Problem {
-            source: place_of(text, file, key, None).as_str().into(),
+            source: location_of(text, file, key, None).as_str().into(),
             line: None,
             column: None,
             owner: None,
@@ -133,12 +133,12 @@ mod tests {
             (7, "password_file"),
             (6, "ca_file"),
         ] {
-            let place = format!("anteroom.toml:{line}: ");
+            let location = format!("anteroom.toml:{line}: ");
             assert!(
                 warnings
                     .iter()
-                    .any(|warning| warning.contains(&place) && warning.contains(key)),
-                "{place}{key}: {warnings:#?}"
+                    .any(|warning| warning.contains(&location) && warning.contains(key)),
+                "{location}{key}: {warnings:#?}"
             );
         }
         let write = |name: &str, bytes: &[u8]| fs::write(folder.path().join(name), bytes).unwrap();
@@ -152,8 +152,8 @@ mod tests {
             ("anteroom.toml:6: ", "cut short"),
         ];
         assert_eq!(lines.len(), expected.len(), "{lines:#?}");
-        for (line, (place, what)) in lines.iter().zip(expected) {
-            assert!(line.contains(place) && line.contains(what), "{lines:#?}");
+        for (line, (location, what)) in lines.iter().zip(expected) {
+            assert!(line.contains(location) && line.contains(what), "{lines:#?}");
         }
         write("tokens", b"short\n");
         let lines = read(&file).unwrap_err().lines();

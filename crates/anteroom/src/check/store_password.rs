@@ -1,6 +1,6 @@
-//! Which files does `[store]` name, and what is the password in one of them?
+//! Files that `[store]` names, and the password in one of them.
 //!
-//! Certificates are not opened here: whoever connects reads them, and knows what they must hold.
+//! Certificates are not opened here: the code that connects reads and checks them.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,40 +9,40 @@ use anteroom_config::{Config, PASSWORD_BYTES_MAX, PasswordError, StoreConfig};
 
 use crate::check::files;
 
-/// The longest password and its line end.
+/// Longest password with its line end, in bytes.
 const BYTES_MAX: usize = PASSWORD_BYTES_MAX + "\r\n".len();
 
-/// Why no password could be had from the file that `store.password_file` names.
+/// Error of the password file that `store.password_file` names.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PasswordFileError {
     /// The file cannot be read.
     #[error("cannot read {} (store.password_file)", path.display())]
     Read {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// Underlying error.
         source: io::Error,
     },
-    /// The file holds no text.
+    /// The file is not text.
     #[error("{} holds no UTF-8 text (store.password_file)", path.display())]
     NotText {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
     },
-    /// The file holds no password.
+    /// The file holds no valid password.
     #[error("{} holds no password alone (store.password_file)", path.display())]
     NoPassword {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// Underlying error.
         source: PasswordError,
     },
 }
 
-/// Takes the paths in `[store]` as relative to the folder of the config file, and gives the
-/// password in the password file, if one is named, to each address that has none. One line end
-/// after it does not count. To be called once for each time that the file is read.
+/// Makes the paths in `[store]` relative to the folder of the config file. Sets the password from
+/// the password file, if one is named, for each address that has none. One line end after it does
+/// not count. Call it once for each time that the file is read.
 ///
 /// # Errors
 ///
@@ -95,7 +95,7 @@ new_users_per_minute = 200
 bypass = []
 "#;
 
-    /// What comes of a config file beside a password file that holds `bytes`.
+    /// Loads a config file next to a password file that contains `bytes`.
     fn load_with(bytes: Option<&[u8]>) -> Result<Config, PasswordFileError> {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir(folder.path().join("secrets")).unwrap();
@@ -159,7 +159,7 @@ bypass = []
     }
 
     #[test]
-    fn a_config_without_a_password_file_stays_as_it_is() {
+    fn a_config_without_a_password_file_is_unchanged() {
         let text = FILE.replace("password_file = \"secrets/redis\"", "password = \"s3cret\"");
         let mut config = Config::parse("anteroom.toml", &text).unwrap().config;
         let before = config.clone();

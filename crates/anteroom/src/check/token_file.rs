@@ -1,4 +1,4 @@
-//! The file with operators' tokens (`server.admin_token_file`).
+//! File of operators' tokens (`server.admin_token_file`).
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,10 +7,10 @@ use anteroom_admin::{Token, TokenError};
 
 use crate::check::files;
 
-/// A hundred of the longest tokens with their names fit in.
+/// Largest token file, in bytes; it has room for a hundred of the longest tokens with their names.
 const BYTES_MAX: usize = 64 * 1_024;
 
-/// A token file that cannot be used. Its contents are not shown.
+/// Error of a token file. Its contents are not shown.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TokenFileError {
@@ -19,7 +19,7 @@ pub enum TokenFileError {
     Read {
         /// The file.
         path: PathBuf,
-        /// The cause.
+        /// Underlying error.
         source: io::Error,
     },
     /// The file holds something else.
@@ -27,16 +27,16 @@ pub enum TokenFileError {
     Content {
         /// The file.
         path: PathBuf,
-        /// The cause.
+        /// Underlying error.
         source: TokenError,
     },
 }
 
-/// The tokens in a file.
+/// Loads the tokens in a file.
 ///
 /// # Errors
 ///
-/// [`TokenFileError`].
+/// [`TokenFileError`] if the file cannot be read or is not valid.
 pub fn load(path: &Path) -> Result<Vec<Token>, TokenFileError> {
     let text =
         files::read_text_at_most(path, BYTES_MAX).map_err(|source| TokenFileError::Read {
@@ -52,13 +52,13 @@ pub fn load(path: &Path) -> Result<Vec<Token>, TokenFileError> {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn a_file_with_too_many_tokens_is_refused_and_not_cut() {
+    fn a_token_file_that_is_too_large_is_rejected() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let line = "night 0123456789abcdef0123456789abcdef\n";
         let text = line.to_owned() + &"# why\n".repeat(super::BYTES_MAX / 6);
         std::fs::write(&file, text).unwrap();
         let error = super::load(file.path()).unwrap_err();
-        let said = anteroom_store::chain(&error);
-        assert!(said.contains("it is too large"), "{said}");
+        let message = anteroom_store::chain(&error);
+        assert!(message.contains("it is too large"), "{message}");
     }
 }

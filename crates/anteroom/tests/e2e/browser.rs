@@ -1,9 +1,9 @@
-//! The waiting page in a real browser, among other people, in front of a shop that counts.
+//! The waiting page in a real browser, with other visitors, in front of an origin that counts.
 
 mod gallery;
-mod line;
 mod neighbour;
 mod overrides;
+mod queue;
 mod returning;
 mod shop;
 mod single_page;
@@ -50,19 +50,19 @@ impl Scene {
         format!("http://{}{target}", self.gateway.address)
     }
 
-    /// Somebody else comes.
+    /// Adds another visitor.
     async fn neighbour(&self) -> Neighbour {
-        Neighbour::come(self.visitors.somebody_else()).await
+        Neighbour::come(self.visitors.new_client()).await
     }
 
-    /// How many wait, as operators are told.
+    /// Returns the number of waiting visitors, as operators see it.
     async fn queued(&self) -> u64 {
         let path = format!("/rooms/{ROOM}/state");
         let state = self.operators.clone().get(&path).await.json();
         state["queuedUsers"].as_u64().unwrap()
     }
 
-    /// The last word is the origin's.
+    /// Checks the limits by the origin's own count.
     fn check_limits(&self) {
         let verdict = self.shop.verdict(self.total);
         assert!(verdict.is_within_limits(), "{verdict:?}");

@@ -1,4 +1,4 @@
-//! Does the demo show what it promises, and end when it should?
+//! `anteroom demo` keeps its promises, and ends when it should.
 
 use std::fs;
 use std::path::Path;
@@ -59,7 +59,7 @@ async fn json_is_one_object_whose_numbers_make_sense() {
 }
 
 #[tokio::test]
-async fn without_json_a_summary_is_for_people_and_one_seat_is_enough() {
+async fn without_json_the_summary_is_for_people_and_one_seat_works() {
     let args = [
         "demo",
         "--for",
@@ -71,13 +71,13 @@ async fn without_json_a_summary_is_for_people_and_one_seat_is_enough() {
     ];
     let ended = run(&args).await;
     assert_eq!(ended.code, Some(0), "{}{}", ended.out, ended.err);
-    for said in [
-        "40 visitors want into a shop that can bear 1 at once",
-        "in a browser: you queue among them. Ctrl-C ends the demo.",
+    for expected in [
+        "40 visitors want to enter a shop with room for 1 at once",
+        "in a browser: you queue with them. Ctrl-C ends the demo.",
         "After 4.",
         "The limits were kept.",
     ] {
-        assert!(ended.out.contains(said), "{said}: {}", ended.out);
+        assert!(ended.out.contains(expected), "{expected}: {}", ended.out);
     }
     let line = ended
         .out
@@ -89,7 +89,7 @@ async fn without_json_a_summary_is_for_people_and_one_seat_is_enough() {
 }
 
 #[tokio::test]
-async fn from_the_keyboard_it_ends_early_and_leaves_nothing_behind() {
+async fn ctrl_c_ends_the_demo_early_and_leaves_nothing_behind() {
     let folder = tempfile::tempdir().unwrap();
     let mut command = command(&["demo", "--for", "1h", "--session-duration", "2s"]);
     command.env("TMPDIR", folder.path());
@@ -104,8 +104,8 @@ async fn from_the_keyboard_it_ends_early_and_leaves_nothing_behind() {
     let url = line.trim_start_matches("Open http://");
     let (address, _) = url.split_once('/').unwrap();
     let mut browser = Client::new(address.parse().unwrap());
-    let answer = browser.navigate("/").await;
-    assert_eq!(answer.status, 200);
+    let response = browser.navigate("/").await;
+    assert_eq!(response.status, 200);
     assert_eq!(folder.path().read_dir().unwrap().count(), 1);
 
     interrupt(&child);
@@ -117,10 +117,10 @@ async fn from_the_keyboard_it_ends_early_and_leaves_nothing_behind() {
     assert_eq!(folder.path().read_dir().unwrap().count(), 0);
 }
 
-/// Processes at home below `folder`, as the stores of a demo are.
+/// Returns the number of processes whose working directory is below `folder`, such as the stores.
 fn processes_in(folder: &Path) -> usize {
     let processes = fs::read_dir("/proc").unwrap();
-    // Others come and go meanwhile, and some are not ours to ask.
+    // Others start and end meanwhile, and some are not readable.
     let homes =
         processes.filter_map(|process| fs::read_link(process.ok()?.path().join("cwd")).ok());
     homes.filter(|home| home.starts_with(folder)).count()
@@ -159,7 +159,7 @@ async fn four_nodes_in_two_data_centers_keep_limits_and_stop_their_stores() {
     };
     assert_eq!((number("/nodes"), number("/data_centers")), (4, 2));
     assert_eq!(summary["is_within_limits"], true, "{summary:#}");
-    // More than one node can hold by itself were let in, and none too many.
+    // More than one node alone may admit were admitted, and none too many.
     let most_inside = number("/origin/most_inside");
     assert!((2..=10).contains(&most_inside), "{summary:#}");
     assert_eq!(number("/crowd/thrown_out"), 0, "{summary:#}");
@@ -170,7 +170,7 @@ async fn four_nodes_in_two_data_centers_keep_limits_and_stop_their_stores() {
 }
 
 #[tokio::test]
-async fn stores_of_a_demo_end_with_it_also_from_the_keyboard() {
+async fn the_stores_of_a_demo_stop_after_ctrl_c() {
     let folder = tempfile::tempdir().unwrap();
     let mut command = command(&FOUR_NODES);
     command.args(["--for", "1h"]).env("TMPDIR", folder.path());
@@ -184,7 +184,11 @@ async fn stores_of_a_demo_end_with_it_also_from_the_keyboard() {
     let shared = "4 nodes in 2 data centers share these limits";
     assert!(greeting.contains(shared), "{greeting}");
     assert_eq!(greeting.matches("http://127.0.0.1:").count(), 2);
-    assert_eq!(processes_in(folder.path()), 3, "one store each, one behind");
+    assert_eq!(
+        processes_in(folder.path()),
+        3,
+        "one store for each data center, and a global one"
+    );
 
     interrupt(&child);
     let mut rest = String::new();
@@ -198,7 +202,7 @@ async fn stores_of_a_demo_end_with_it_also_from_the_keyboard() {
 }
 
 #[tokio::test]
-async fn interrupted_while_it_starts_it_leaves_nothing_behind_either() {
+async fn a_demo_interrupted_at_its_start_leaves_nothing_behind() {
     let folder = tempfile::tempdir().unwrap();
     let mut command = command(&[
         "demo",
@@ -222,7 +226,7 @@ async fn interrupted_while_it_starts_it_leaves_nothing_behind_either() {
 }
 
 #[tokio::test]
-async fn without_a_server_to_start_it_says_what_to_install() {
+async fn without_a_store_program_the_demo_names_what_to_install() {
     let folder = tempfile::tempdir().unwrap();
     let mut command = command(&["demo", "--nodes", "2"]);
     command.env("PATH", folder.path());
@@ -231,13 +235,10 @@ async fn without_a_server_to_start_it_says_what_to_install() {
     assert_eq!(output.status.code(), Some(1));
     let err = String::from_utf8(output.stderr).unwrap();
     assert!(err.contains("install the package redis-server"), "{err}");
-    assert!(
-        err.contains("with one node the demo needs nothing"),
-        "{err}"
-    );
+    assert!(err.contains("because one node needs no store"), "{err}");
 }
 
-/// Presses Ctrl-C, as far as a process can tell.
+/// Sends the signal that Ctrl-C sends.
 fn interrupt(child: &Child) {
     let id = child.id().unwrap().to_string();
     let kill = std::process::Command::new("kill")
@@ -247,7 +248,7 @@ fn interrupt(child: &Child) {
 }
 
 #[tokio::test]
-async fn flags_that_cannot_be_are_refused_with_their_range() {
+async fn flags_out_of_range_are_rejected_with_their_range() {
     for (flag, value) in [
         ("--total-active-users", "0"),
         ("--for", "5"),

@@ -1,7 +1,7 @@
-//! Are the limits kept, exactly, while far more visitors come than there is room for?
+//! Limits are kept, exactly, while far more visitors come than there is room for.
 //!
-//! Counted by the origin alone. How long anything takes is not asserted, and of the fill only that
-//! it is not poor: it depends on the machine.
+//! Only the origin counts. Durations are not asserted, because they depend on the machine; the
+//! occupancy must not be poor.
 
 mod fast_minute;
 mod order;
@@ -9,17 +9,18 @@ mod rush;
 
 use std::time::Duration;
 
-use anteroom::demo::judging::CheckerClock;
+use anteroom::demo::checking_origin::CheckerClock;
 use anteroom_room::rules::Limits;
 use tokio::time::{Instant, interval};
 
 use self::rush::rush;
-use crate::support::crowd::{Habits, LoadGenerator};
 use crate::support::process::Gateway;
-use crate::support::stage::{Stage, judging};
+use crate::support::stage::{Stage, start_checking_origin};
+use crate::support::visitors::{self, short_visits};
 use crate::support::{eventually, now};
+use anteroom_testkit::load::Habits;
 
-/// A rate that is never the one that holds visitors back.
+/// Rate that never limits admissions.
 pub(crate) const PLENTY: u32 = 1_000_000;
 
 const CONNECTIONS: usize = 256;
@@ -32,9 +33,9 @@ pub(crate) fn limits(total_active_users: u32, new_users_per_minute: u32) -> Limi
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn of_ten_thousand_visitors_through_256_connections_exactly_fifty_are_let_in() {
+async fn of_ten_thousand_visitors_on_256_connections_exactly_fifty_are_admitted() {
     let stage = Stage::open(limits(50, PLENTY), "5m").await;
-    let (entered, connections) = rush(stage.door.address(), "/", 10_000, CONNECTIONS).await;
+    let (entered, connections) = rush(stage.address.get().unwrap(), "/", 10_000, CONNECTIONS).await;
     assert_eq!(entered, 50);
     let verdict = stage.origin.verdict();
     assert_eq!((verdict.most_inside, verdict.admissions), (50, 50));
@@ -53,14 +54,14 @@ async fn of_ten_thousand_visitors_through_256_connections_exactly_fifty_are_let_
 async fn of_ten_thousand_visitors_exactly_a_minutes_limit_is_admitted() {
     let stage = Stage::open(limits(PLENTY, 70), "5m").await;
     let origin = &stage.origin;
-    let (entered, _) = rush(stage.door.address(), "/", 10_000, CONNECTIONS).await;
-    // A rush may have lasted beyond the end of its minute; whoever comes later may go in then.
-    let more = LoadGenerator::send(&stage.door, 50, Habits::default());
+    let (entered, _) = rush(stage.address.get().unwrap(), "/", 10_000, CONNECTIONS).await;
+    // The rush may last beyond the end of its minute; later visitors may enter then.
+    let more = visitors::send(&stage.address, 50, &short_visits());
     eventually("a minute's admissions are used up", async || {
         origin.minutes().values().any(|&of| of == 70)
     })
     .await;
-    more.go_home().await;
+    more.stop().await;
     let minutes = origin.minutes();
     assert!(minutes.values().all(|&of| of <= 70), "{minutes:?}");
     assert!(entered <= 70 * minutes.len(), "{entered} in {minutes:?}");
@@ -83,7 +84,7 @@ async fn every_allocation_keeps_both_limits_at_one_node() {
             ("rate", rate_path, limits(1_000, 40)),
         ] {
             let name = format!("{kind}-{allocation}");
-            let origin = judging(&name, limits, CheckerClock::new(now)).await;
+            let origin = start_checking_origin(&name, limits, CheckerClock::new(now)).await;
             text += &format!(
                 "[[room]]\nname = \"{name}\"\npath = \"{path}\"\norigin = \"http://{}\"\n\
                  total_active_users = {}\nnew_users_per_minute = {}\n\
@@ -100,7 +101,7 @@ async fn every_allocation_keeps_both_limits_at_one_node() {
     let flags = ["--config".to_owned(), file.display().to_string()];
     let gateway = Gateway::start(&flags).await;
     for (path, limits, origin) in &rooms {
-        // A machine that is busy tells many to wait before the room has decided; others come.
+        // A busy machine queues many before the room has decided; others come.
         eventually(&format!("{path} is full"), async || {
             rush(gateway.address, path, 600, 16).await;
             let minutes = origin.minutes();
@@ -116,15 +117,15 @@ async fn every_allocation_keeps_both_limits_at_one_node() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn seats_that_come_free_are_taken_again_and_never_one_too_many() {
+async fn free_seats_are_granted_again_and_never_one_too_many() {
     let stage = Stage::open(limits(50, PLENTY), "2s").await;
     let origin = &stage.origin;
     let habits = Habits {
-        pages: 2,
-        say_goodbye: false,
-        ..Habits::default()
+        pages: 2..=2,
+        log_out_percent: 0,
+        ..short_visits()
     };
-    let crowd = LoadGenerator::send(&stage.door, 300, habits);
+    let load = visitors::send(&stage.address, 300, &habits);
     eventually("the room is full", async || origin.inside() == 50).await;
     let mut looks = interval(Duration::from_millis(50));
     let (mut seats_taken, mut seats) = (0, 0);
@@ -133,7 +134,7 @@ async fn seats_that_come_free_are_taken_again_and_never_one_too_many() {
         seats_taken += origin.inside();
         seats += 50;
     }
-    let counters = crowd.go_home().await;
+    let counters = load.stop().await;
     let fill = seats_taken * 100 / seats;
     eprintln!("fill with sessions of 2 s: {fill} %; {counters:?}");
     stage.assert_within_limits();

@@ -1,4 +1,4 @@
-//! End to end: the real binary, real sockets, real cookies, an origin that judges.
+//! End to end: the real binary, real sockets, real cookies, and an origin that checks the limits.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod browser;

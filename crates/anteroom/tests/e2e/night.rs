@@ -1,4 +1,4 @@
-//! The night of the sale: what operators do to a room while people are in it.
+//! The night of the sale: commands of operators while visitors use a room.
 
 mod load;
 mod nodes;
@@ -12,12 +12,12 @@ use serde_json::Value;
 use crate::support::command::{Ended, run};
 use crate::support::process::Gateway;
 
-/// The token of a gateway whose config file or data folder stands in `folder`.
+/// Returns the token file of a gateway with the data folder `data`.
 pub(crate) fn token_file(data: &Path) -> PathBuf {
     data.join("admin-token")
 }
 
-/// Says something about the room `main`, as an operator types it.
+/// Runs a command about the room `main`.
 async fn room(gateway: &Gateway, token_file: &Path, words: &[&str]) -> Ended {
     let admin = gateway.admin.to_string();
     let token_file = token_file.display().to_string();
@@ -33,8 +33,8 @@ async fn room(gateway: &Gateway, token_file: &Path, words: &[&str]) -> Ended {
     run(&args).await
 }
 
-/// The same where it must be done; what is printed with `--json`.
-pub(crate) async fn said(gateway: &Gateway, token_file: &Path, words: &[&str]) -> Value {
+/// Runs a command about the room `main` that must succeed; returns its output with `--json`.
+pub(crate) async fn room_json(gateway: &Gateway, token_file: &Path, words: &[&str]) -> Value {
     let mut words = words.to_vec();
     words.push("--json");
     let ended = room(gateway, token_file, &words).await;

@@ -1,4 +1,4 @@
-//! What operators do with a gateway, and what they see of it.
+//! Operation of a gateway: checks, start, reload, logs and stats.
 
 mod checking;
 mod closed;

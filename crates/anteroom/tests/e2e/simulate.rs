@@ -1,4 +1,4 @@
-//! What an operator sees of `anteroom simulate`.
+//! `anteroom simulate` as an operator uses it.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use crate::support::command::{Ended, run};
 
-/// A minute of a small shop that a few too many come to.
+/// Scenario of a minute of a small shop with a few visitors too many.
 const SMALL: &str = r#"
 about = "A minute of a small shop."
 length = "1m"
@@ -30,7 +30,7 @@ pages = 2
 think_time = "5s"
 "#;
 
-/// A mistake in every line but the first.
+/// Scenario with a mistake in every line but the first.
 const BAD: &str = r#"[room.shop]
 total_active_users = 0
 sesion_duration = "5m"
@@ -41,7 +41,7 @@ kind = "crash"
 node = "sjc/1"
 "#;
 
-/// A file in a folder of its own.
+/// A file in its own folder.
 struct ScenarioFile {
     folder: TempDir,
 }
@@ -89,7 +89,7 @@ async fn the_ready_made_scenarios_are_listed_and_can_be_printed() {
 }
 
 #[tokio::test]
-async fn every_mistake_of_a_file_is_told_at_once() {
+async fn every_mistake_of_a_file_is_reported_at_once() {
     let ended = ScenarioFile::new(BAD).simulate(&[]).await;
     assert_eq!((ended.code, ended.out.as_str()), (Some(2), ""));
     for mistake in [
@@ -101,8 +101,12 @@ async fn every_mistake_of_a_file_is_told_at_once() {
         ":6: fault[1].after: missing",
         ":8: fault[1].node: found \"sjc/1\"",
     ] {
-        let is_told = |line: &str| line.starts_with("error: ") && line.contains(mistake);
-        assert!(ended.err.lines().any(is_told), "{mistake}: {}", ended.err);
+        let is_reported = |line: &str| line.starts_with("error: ") && line.contains(mistake);
+        assert!(
+            ended.err.lines().any(is_reported),
+            "{mistake}: {}",
+            ended.err
+        );
     }
     assert!(
         ended
@@ -112,7 +116,7 @@ async fn every_mistake_of_a_file_is_told_at_once() {
 }
 
 #[tokio::test]
-async fn what_is_typed_wrong_is_told_with_what_was_probably_meant() {
+async fn a_typing_error_is_reported_with_a_suggestion() {
     let check = async |args: &[&str], code: i32, expected: &str| {
         let ended = run(&[&["simulate"], args].concat()).await;
         assert_eq!(ended.code, Some(code), "{args:?}: {}", ended.err);
@@ -215,7 +219,7 @@ async fn a_report_is_written_and_nothing_else_is_overwritten() {
 }
 
 #[tokio::test]
-async fn a_curve_is_found_beside_the_scenario() {
+async fn a_curve_file_is_relative_to_the_scenario() {
     let begin = SMALL.split("kind = ").next().unwrap();
     let text = format!("{begin}kind = \"csv\"\nfile = \"curve.csv\"\n");
     let file = ScenarioFile::new(&text);
@@ -239,7 +243,7 @@ async fn a_curve_is_found_beside_the_scenario() {
 }
 
 #[tokio::test]
-async fn the_story_stands_alone_and_goes_into_a_folder() {
+async fn the_story_flag_excludes_others_and_needs_a_folder() {
     let file = ScenarioFile::new(SMALL);
     let taken = file.path("small.toml").display().to_string();
     let ended = run(&["simulate", "--story", &taken]).await;
@@ -250,7 +254,7 @@ async fn the_story_stands_alone_and_goes_into_a_folder() {
 }
 
 #[tokio::test]
-async fn limits_of_calls_are_compared_on_the_same_traffic() {
+async fn rate_limits_are_compared_on_the_same_traffic() {
     let flags = ["--algorithm", "fixed-window,sliding-log", "--json"];
     let ended = run(&[&["simulate", "limits"], &flags[..]].concat()).await;
     assert_eq!((ended.code, ended.err.as_str()), (Some(0), ""));

@@ -1,7 +1,6 @@
-//! What does a room keep when something breaks? Seats, order and limits, over the whole time,
-//! counted by the origin.
+//! Failures: a room keeps seats, order and limits, all the time, as the origin counts.
 //!
-//! One file for each thing that breaks.
+//! One file for each kind of failure.
 
 mod clock;
 mod disk;

@@ -1,14 +1,14 @@
-//! What visitors, programs and the origin see of a gateway.
+//! Responses and headers that visitors, programs and the origin get.
 
-mod answers;
 mod cookies;
-mod introductions;
 mod languages;
 mod loops;
 mod opening;
+mod origin_headers;
 mod paths;
-mod place;
+mod position;
 mod push;
+mod responses;
 mod revoke;
 mod shared_tickets;
 mod templates;

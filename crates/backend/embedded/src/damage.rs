@@ -1,6 +1,6 @@
-//! Does an error say that a file is damaged, or that the disk does not work?
+//! Difference between a damaged file and a disk that fails.
 
-/// Whether the file is damaged. A disk that does not work says nothing of the file.
+/// Whether an error means that the file is damaged. A disk that fails is no damage.
 #[must_use]
 pub(crate) fn is_damage(error: &redb::Error) -> bool {
     use std::io::ErrorKind::{InvalidData, UnexpectedEof};

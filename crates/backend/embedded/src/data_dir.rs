@@ -1,7 +1,7 @@
-//! The folder of a node: what must survive a restart and is readable without the journal's lock.
+//! Data folder of a node: files that survive a restart and are read without the journal's lock.
 //!
-//! `deployment` (birth and lottery key), `ticket-keys` and `admin-token` (unless configured),
-//! `lock`, and the journal itself, which is [`crate::Embedded`]'s business.
+//! They are `deployment` (id and lottery key), `ticket-keys` and `admin-token` (unless configured),
+//! and `lock`. [`crate::Embedded`] handles the journal in the same folder.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,121 +18,121 @@ use parking_lot::Mutex;
 
 use anteroom_store::{Deployment, Membership, TicketKeys};
 
-/// A node's folder. Clones know what one of them has read.
+/// Data folder of a node. Clones share the files that one of them has read.
 #[derive(Clone)]
 pub struct DataDir {
     path: PathBuf,
-    /// Files as they were read last, by name. Without them a folder that is deleted under the
-    /// running process would make everybody inside and waiting a new visitor of the next one.
+    /// Content of files as last read, by name. If the folder is deleted under the running process,
+    /// it is restored from here. Otherwise all visitors would be new ones to the next process.
     known: Arc<Mutex<BTreeMap<&'static str, String>>>,
 }
 
 impl fmt::Debug for DataDir {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Not what is known: keys have no place in logs.
+        // Without `known`: logs must not show keys.
         write!(f, "DataDir({})", self.path.display())
     }
 }
 
-/// Why the folder could not be used.
+/// Error of an operation on the data folder.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DataDirError {
-    /// The operating system refused.
+    /// The operating system reported an error.
     #[error("cannot {doing} {path}")]
     Io {
-        /// What was tried.
+        /// Operation that failed.
         doing: &'static str,
-        /// On what.
+        /// Path of the file or folder.
         path: String,
-        /// Why not.
+        /// Underlying error.
         source: io::Error,
     },
-    /// A file is there, but not what it should be.
+    /// A file has invalid content.
     #[error(
-        "{path} is damaged: {expected}; move it away to begin anew (everybody inside and waiting \
-         becomes a new visitor)"
+        "{path} is damaged: expected {expected}; move it away to start over (all active and \
+         waiting visitors become new ones)"
     )]
     Damaged {
-        /// The file.
+        /// Path of the file.
         path: String,
-        /// What it should be.
+        /// Expected content.
         expected: &'static str,
     },
-    /// The admin token is there, but is none.
-    #[error("{path} is damaged: 64 hex digits belong there; move it away to have a token drawn")]
+    /// The file of the admin token has no valid token.
+    #[error("{path} is damaged: expected 64 hex digits; move it away to get a new token")]
     DamagedToken {
-        /// The file.
+        /// Path of the file.
         path: String,
     },
-    /// The system has no random bytes to offer.
+    /// The system has no random bytes.
     #[error("cannot draw random bytes")]
     Random {
-        /// Why not.
+        /// Underlying error.
         source: getrandom::Error,
     },
 }
 
 impl DataDir {
-    /// Makes sure of the folder; a new one is readable by its owner only.
+    /// Opens the folder, or creates one that only its owner can read.
     ///
     /// # Errors
     ///
-    /// [`DataDirError::Io`] if it can neither be found nor made.
+    /// [`DataDirError::Io`] if it neither exists nor can be created.
     pub fn open(path: &Path) -> Result<Self, DataDirError> {
-        make_folder(path)?;
+        create_folder(path)?;
         Ok(Self {
             path: path.to_path_buf(),
             known: Arc::default(),
         })
     }
 
-    /// Makes sure of the folder again, and of the birth and keys that were read from it: somebody
-    /// may have deleted them. What is there stays as it is.
+    /// Restores the folder, and the files that were read from it, if they were deleted. Existing
+    /// files stay unchanged.
     ///
     /// # Errors
     ///
-    /// [`DataDirError`] if something is missing and cannot be written.
+    /// [`DataDirError`] if a missing file cannot be written.
     pub fn restore(&self) -> Result<(), DataDirError> {
-        make_folder(&self.path)?;
+        create_folder(&self.path)?;
         let known = self.known.lock().clone();
         for (name, text) in known {
-            self.read_or_make(name, || Ok(text))?;
+            self.read_or_create(name, || Ok(text))?;
         }
         Ok(())
     }
 
-    /// Where it is.
+    /// Returns the path of the folder.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The journal's file.
+    /// Returns the path of the journal.
     #[must_use]
     pub fn journal(&self) -> PathBuf {
         self.path.join("journal.redb")
     }
 
-    /// The file in which the clock is kept.
+    /// Returns the path of the clock's file.
     #[must_use]
     pub fn clock(&self) -> PathBuf {
         self.path.join("clock")
     }
 
-    /// Birth and lottery key, drawn if there are none, and anew if there is no journal: tickets of
-    /// whom no ledger knows must not be worth anything.
+    /// Returns the deployment. Draws a new one if there is none, or if there is no journal: tickets
+    /// that no ledger knows must not be valid.
     ///
     /// # Errors
     ///
-    /// [`DataDirError`] if they can neither be read nor written.
+    /// [`DataDirError`] if it can neither be read nor written.
     pub fn deployment(&self) -> Result<Deployment, DataDirError> {
         let deployment = self.path.join("deployment");
         let is_known = self.known.lock().contains_key("deployment");
         if !is_known && deployment.exists() && !self.journal().exists() {
             tracing::warn!(
                 folder = %self.path.display(),
-                "there is no journal: everybody inside and waiting begins anew"
+                "there is no journal: all active and waiting visitors start anew"
             );
             fs::remove_file(&deployment).map_err(|source| DataDirError::Io {
                 doing: "remove",
@@ -143,8 +143,8 @@ impl DataDir {
         self.read_deployment()
     }
 
-    /// What this node has in common with others, as far as it knows: drawn if there is nothing, and
-    /// then the second part is `true`. A node that shares a store has no journal.
+    /// Returns the facts that this node shares with others, as far as its folder has them. If they
+    /// are drawn now, the second part is `true`. A node on a shared store has no journal.
     ///
     /// # Errors
     ///
@@ -158,12 +158,12 @@ impl DataDir {
         Ok((membership, is_new))
     }
 
-    /// Keeps what others have in common, in place of what was drawn here, so that this node can
-    /// put it back into a store that has lost it.
+    /// Replaces the shared facts by those of the other nodes, so that this node can restore them to
+    /// a store that has lost them.
     ///
     /// # Errors
     ///
-    /// [`DataDirError::Io`] if it cannot be written.
+    /// [`DataDirError::Io`] if they cannot be written.
     pub fn adopt(&self, membership: &Membership) -> Result<(), DataDirError> {
         let keys = membership.ticket_keys.iter();
         let keys: String = keys.map(|key| format!("{}\n", hex(key))).collect();
@@ -188,15 +188,15 @@ impl DataDir {
     }
 
     fn read_deployment(&self) -> Result<Deployment, DataDirError> {
-        let text = self.read_or_make("deployment", || {
+        let text = self.read_or_create("deployment", || {
             Ok(deployment_text(Deployment {
                 birth: DeploymentId(u64::from_be_bytes(random()?)),
                 lottery_key: LotteryKey(random()?),
             }))
         })?;
-        let parsed = text.trim_end().split_once(' ').and_then(|(birth, key)| {
+        let parsed = text.trim_end().split_once(' ').and_then(|(id, key)| {
             Some(Deployment {
-                birth: DeploymentId(u64::from_be_bytes(from_hex(birth)?)),
+                birth: DeploymentId(u64::from_be_bytes(from_hex(id)?)),
                 lottery_key: LotteryKey(from_hex(key)?),
             })
         });
@@ -208,14 +208,14 @@ impl DataDir {
         Ok(deployment)
     }
 
-    /// The generated ticket keys, newest first; one is drawn if there are none.
+    /// Returns the generated ticket keys, newest first. Draws one if there are none.
     ///
     /// # Errors
     ///
     /// [`DataDirError`] if they can neither be read nor written.
     pub fn ticket_keys(&self) -> Result<TicketKeys, DataDirError> {
         let text =
-            self.read_or_make("ticket-keys", || Ok(format!("{}\n", hex(&random::<32>()?))))?;
+            self.read_or_create("ticket-keys", || Ok(format!("{}\n", hex(&random::<32>()?))))?;
         let keys: Option<TicketKeys> = text.lines().map(|line| from_hex(line.trim())).collect();
         let keys = keys
             .filter(|keys| !keys.is_empty())
@@ -227,14 +227,14 @@ impl DataDir {
         Ok(keys)
     }
 
-    /// The token of those who may change rooms from this machine, drawn if there is none.
+    /// Returns the token for operators on this machine. Draws one if there is none.
     ///
     /// # Errors
     ///
     /// [`DataDirError`] if it can neither be read nor written.
     pub fn admin_token(&self) -> Result<String, DataDirError> {
         let name = "admin-token";
-        let text = self.read_or_make(name, || Ok(format!("{}\n", hex(&random::<32>()?))))?;
+        let text = self.read_or_create(name, || Ok(format!("{}\n", hex(&random::<32>()?))))?;
         let token = text.trim().to_owned();
         if from_hex::<32>(&token).is_none() {
             let path = self.path.join(name).display().to_string();
@@ -244,7 +244,8 @@ impl DataDir {
         Ok(token)
     }
 
-    /// Takes the lock that makes this process the only one that lends. `None` if another holds it.
+    /// Takes the lock of the folder: only its holder grants leases. `None` if another process has
+    /// it.
     ///
     /// # Errors
     ///
@@ -270,12 +271,12 @@ impl DataDir {
         }
     }
 
-    /// Reads a file, or makes it with mode 0600: as it was, if it was read before. Of two processes
-    /// that make it at the same time both read what the first one wrote.
-    fn read_or_make(
+    /// Reads a file, or creates it with mode 0600, with its last known content if there is one. If
+    /// two processes create it at the same time, both get the content of the first.
+    fn read_or_create(
         &self,
         name: &str,
-        make: impl FnOnce() -> Result<String, DataDirError>,
+        content: impl FnOnce() -> Result<String, DataDirError>,
     ) -> Result<String, DataDirError> {
         let path = self.path.join(name);
         let failed = |doing| {
@@ -294,7 +295,7 @@ impl DataDir {
         let known = self.known.lock().get(name).cloned();
         let text = match known {
             Some(text) => text,
-            None => make()?,
+            None => content()?,
         };
         let draft = self.path.join(format!("{name}.{}", hex(&random::<8>()?)));
         let written =
@@ -302,14 +303,14 @@ impl DataDir {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
                 linked => linked,
             });
-        // The draft has served, or failed and must not stay; nothing depends on its removal.
+        // The draft is not needed any more, whether it succeeded or failed.
         let _ = fs::remove_file(&draft);
         written.map_err(failed("write"))?;
         fs::read_to_string(&path).map_err(failed("read"))
     }
 }
 
-/// The right to lend, held until dropped or until the process dies.
+/// Lock of the data folder, held until it is dropped or the process ends.
 #[derive(Debug)]
 pub struct DataDirLock {
     file: File,
@@ -317,32 +318,32 @@ pub struct DataDirLock {
 }
 
 impl DataDirLock {
-    /// Whether the folder's lock is still this one: somebody may have deleted the folder, and
-    /// somebody else may have begun anew in it.
+    /// Whether the folder's lock file is still this one. The folder may have been deleted, and
+    /// another process may have locked a new one.
     #[must_use]
     pub fn is_in_place(&self) -> bool {
-        let Ok(held) = self.file.metadata() else {
+        let Ok(own) = self.file.metadata() else {
             return false;
         };
         fs::metadata(&self.path)
-            .is_ok_and(|found| found.dev() == held.dev() && found.ino() == held.ino())
+            .is_ok_and(|found| found.dev() == own.dev() && found.ino() == own.ino())
     }
 }
 
 fn deployment_text(deployment: Deployment) -> String {
-    let birth = hex(&deployment.birth.0.to_be_bytes());
-    format!("{birth} {}\n", hex(&deployment.lottery_key.0))
+    let id = hex(&deployment.birth.0.to_be_bytes());
+    format!("{id} {}\n", hex(&deployment.lottery_key.0))
 }
 
-/// Makes a folder that only its owner may read, unless there is one.
-fn make_folder(path: &Path) -> Result<(), DataDirError> {
+/// Creates a folder that only its owner can read, unless it exists.
+fn create_folder(path: &Path) -> Result<(), DataDirError> {
     use std::os::unix::fs::DirBuilderExt as _;
-    let made = fs::DirBuilder::new()
+    let created = fs::DirBuilder::new()
         .recursive(true)
         .mode(0o700)
         .create(path);
-    made.map_err(|source| DataDirError::Io {
-        doing: "make the folder",
+    created.map_err(|source| DataDirError::Io {
+        doing: "create the folder",
         path: path.display().to_string(),
         source,
     })

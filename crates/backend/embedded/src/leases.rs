@@ -1,27 +1,26 @@
-//! Where does a node that has only its data folder keep what was lent of calls, so that no restart
-//! forgets it?
+//! Store of rate-limit leases in the data folder, for nodes without a server.
 //!
-//! [`LeaseFile`] is a store of records ([`anteroom_limit_store::lent`]) in one file, `lent.redb`.
-//! All that waits to be written is written in one transaction, and nobody is answered before that
-//! has reached the disk; so neither a process that is killed nor a machine that loses its power
-//! forgets what was spent, as far as the disk keeps what it calls kept.
+//! [`LeaseFile`] is a store of records ([`anteroom_limit_store::lease_store`]) in one file,
+//! `lent.redb`. All pending writes go into one transaction, and get their replies only after the
+//! transaction has reached the disk. So neither a killed process nor a power failure loses what was
+//! spent, if the disk keeps what it has synced.
 //!
-//! # What a file is worth
+//! # Trust in a file
 //!
-//! A file says by itself what was before it, in the epoch with which it begins. Nobody else can
-//! know: one process at a time has it, and what that process saw before it brings along itself. So
-//! a first start lends at once, where a server that is found empty waits for others to speak.
+//! The first epoch of a file says what was before it. No other node can know, because one process
+//! at a time has the file. So a first start grants leases at once, unlike a server that is found
+//! empty.
 //!
 //! | found | then |
 //! | --- | --- |
-//! | no file | a new one; nothing was spent before, unless this process has had one: then all was |
-//! | a file that another process has | nothing is lent before that lets go of it |
-//! | a damaged file | it is moved aside; in the new one all counts as spent |
-//! | a copy: another file than the one that was written here | all counts as spent, for what came after it is lost |
-//! | a file that a later version has written | nothing is lent |
+//! | no file | a new one; nothing was spent before. If this process has had a file, all was spent |
+//! | a file that another process has | no leases until that process releases it |
+//! | a damaged file | it is moved aside; in the new one everything counts as spent |
+//! | a copy, and not the file that was written here | everything counts as spent: later writes are lost |
+//! | a file of a later version | no leases |
 //!
-//! Deliberately absent: what is lent ([`anteroom_limit::lending`] decides), and a file of two
-//! processes.
+//! Deliberately absent: the size of leases ([`anteroom_limit::leases`] decides), and files that two
+//! processes share.
 
 mod change;
 mod failure;

@@ -1,7 +1,7 @@
-//! What a node keeps that has nothing but its data folder.
+//! Data folder of a node, and the stores of a node without a server.
 //!
 //! [`DataDir`] is the folder: secrets, the admin token and a lock. [`Embedded`] is a record store
-//! in memory with a journal in the folder. [`leases`] keeps what was leased of rate limits.
+//! in memory with a journal in the folder. [`leases`] is a store of rate-limit leases in a file.
 
 mod damage;
 mod data_dir;

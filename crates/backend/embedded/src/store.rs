@@ -1,12 +1,10 @@
-//! The store that needs no other process: records in memory, every write journalled before it
-//! counts.
+//! Embedded store: records in memory, with a journal that has every write before it counts.
 //!
-//! One process lends; it holds the folder's lock. A newcomer that does not get it answers nothing
-//! until it does, and then counts what its predecessor had lent as used. When the disk fails,
-//! writes fail, and with them syncs: what is lent runs out and nothing more is lent. When the
-//! folder is deleted under a running process the journal is written anew from memory, with the
-//! birth and the keys of tickets that were in use. A journal that has lost its memory while nothing
-//! ran is noticed ([`opening`]), and every room begins with a reserve.
+//! Only the process with the folder's lock grants leases. A successor waits for the lock, and then
+//! counts its predecessor's leases as used. If the disk fails, writes and syncs fail: leases end,
+//! and no more are granted. If the folder is deleted under a running process, the journal is
+//! rewritten from memory, with the deployment and the ticket keys in use. A journal that was lost
+//! or replaced while no process ran is noticed ([`opening`]), and every room begins with a reserve.
 
 pub mod faults;
 mod journal;
@@ -28,15 +26,15 @@ use anteroom_store::{
     BoxFuture, Clock, CounterName, Expected, Identity, Loaded, Record, RecordKey, RecordVersion,
     Store, StoreError, Swap,
 };
-use journal::{About, Content, Journal, Opener, place_of};
+use journal::{About, Content, Journal, Opener, display_name};
 pub use loss::JournalLoss;
-use opening::Place;
+use opening::Location;
 
-/// Numbers of a counter are reserved in the journal in blocks of this size: one write for so many
-/// numbers, and at most so many skipped after a crash.
+/// Block of a counter's numbers that is reserved in the journal with one write. At most this many
+/// are skipped after a crash.
 const NUMBERS_RESERVED: u64 = 64;
 
-/// The embedded store.
+/// Embedded store of a data folder.
 pub struct Embedded {
     inner: Arc<Inner>,
 }
@@ -46,24 +44,26 @@ struct Inner {
     clock: Arc<dyn Clock>,
     identity: Identity,
     opener: Opener,
-    /// One call at a time, waited for without a thread: a disk that hangs must hold one, not all.
-    turn: Arc<tokio::sync::Mutex<()>>,
+    /// Lock for one operation at a time. Waiting for it blocks no thread, so a disk that hangs
+    /// blocks only one.
+    operation: Arc<tokio::sync::Mutex<()>>,
     state: Mutex<State>,
     rewritten: AtomicU64,
-    /// What the journal has lost, for those who must not wait for the disk.
+    /// Loss of the journal, for readers who must not wait for the disk.
     loss: Mutex<Option<JournalLoss>>,
 }
 
 struct State {
     lock: Option<DataDirLock>,
     journal: Option<Journal>,
-    /// What the journal said of itself when it was open last.
+    /// Metadata of the journal when it was last open.
     about: Option<About>,
     records: BTreeMap<RecordKey, Record>,
     counters: BTreeMap<CounterName, Numbers>,
-    /// This process has lent: what is in memory is ours, not a predecessor's.
-    has_lent: bool,
-    /// The folder's lock was lost, so that somebody else may have lent meanwhile.
+    /// Whether this process has granted leases, so that memory has its own state and not a
+    /// predecessor's.
+    has_granted: bool,
+    /// Whether the folder's lock was lost, so that another process may have granted leases.
     has_lost_lock: bool,
     is_closed: bool,
 }
@@ -81,13 +81,13 @@ impl std::fmt::Debug for Embedded {
 }
 
 impl Embedded {
-    /// A store in `dir`. Nothing is opened before the first call.
+    /// Returns the store of `dir`, which is opened with the first operation.
     #[must_use]
     pub fn new(dir: DataDir, identity: Identity, clock: Arc<dyn Clock>) -> Self {
         Self::with_opener(dir, identity, clock, journal::open_file)
     }
 
-    /// The same on files that fail on demand.
+    /// Variant of [`new`](Self::new) on files that fail on demand.
     #[doc(hidden)]
     #[must_use]
     pub fn with_faults(
@@ -115,7 +115,7 @@ impl Embedded {
             about: None,
             records: BTreeMap::new(),
             counters: BTreeMap::new(),
-            has_lent: false,
+            has_granted: false,
             has_lost_lock: false,
             is_closed: false,
         };
@@ -125,7 +125,7 @@ impl Embedded {
                 clock,
                 identity,
                 opener: Box::new(opener),
-                turn: Arc::default(),
+                operation: Arc::default(),
                 state: Mutex::new(state),
                 rewritten: AtomicU64::new(0),
                 loss: Mutex::default(),
@@ -133,27 +133,27 @@ impl Embedded {
         }
     }
 
-    /// How the journal lost its memory, if it ever did; for operators.
+    /// Returns the loss of the journal, if there was one, for operators.
     #[must_use]
     pub fn loss(&self) -> Option<JournalLoss> {
         *self.inner.loss.lock()
     }
 
-    /// How often the journal was deleted under this process and written anew from memory.
+    /// Counts how often the journal was deleted under this process and rewritten from memory.
     #[must_use]
     pub fn rewritten_total(&self) -> u64 {
         self.inner.rewritten.load(Ordering::Relaxed)
     }
 
-    /// Runs something that waits for the disk where waiting harms nobody.
+    /// Runs an operation on the disk on a blocking thread.
     async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Inner, &mut State) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         let inner = Arc::clone(&self.inner);
-        let turn = Arc::clone(&inner.turn).lock_owned().await;
+        let guard = Arc::clone(&inner.operation).lock_owned().await;
         let done = tokio::task::spawn_blocking(move || {
-            let _turn = turn;
+            let _guard = guard;
             let mut state = inner.state.lock();
             work(&inner, &mut state)
         });
@@ -162,25 +162,27 @@ impl Embedded {
 }
 
 impl Inner {
-    /// Makes sure that the lock is held and the journal open.
+    /// Takes the lock and opens the journal, unless that was done before.
     fn open<'a>(&self, state: &'a mut State) -> Result<&'a mut Journal, StoreError> {
         if state.is_closed {
             return Err(StoreError::Closed);
         }
         self.take_lock(state)?;
         if state.journal.is_some() && !self.dir.journal().exists() {
-            tracing::error!("the journal was deleted under the running process; writing it anew");
+            tracing::error!(
+                "the journal was deleted under the running process: rewriting it from memory"
+            );
             Self::close_journal(state);
         }
         if state.journal.is_none() {
-            let place = Place {
+            let location = Location {
                 dir: &self.dir,
                 opener: &self.opener,
                 clock: &self.clock,
                 own: self.own(state),
             };
-            let (mut journal, content) = place.open()?;
-            self.read(state, content, &mut journal)?;
+            let (mut journal, content) = location.open()?;
+            self.reconcile(state, content, &mut journal)?;
             *self.loss.lock() = journal.about().loss;
             state.about = Some(journal.about());
             state.journal = Some(journal);
@@ -188,21 +190,21 @@ impl Inner {
         state.journal.as_mut().ok_or(StoreError::Closed)
     }
 
-    /// What the journal said of itself, where this process's memory counts more than the disk: it
-    /// has lent, and nobody else can have lent since.
+    /// Returns the journal's metadata if this process's memory is newer than the disk: it has
+    /// granted leases, and no other process can have done so since.
     fn own(&self, state: &State) -> Option<About> {
-        let somebody_may_have = state.has_lost_lock && self.dir.journal().exists();
-        state.about.filter(|_| state.has_lent && !somebody_may_have)
+        let other_may_have = state.has_lost_lock && self.dir.journal().exists();
+        state.about.filter(|_| state.has_granted && !other_may_have)
     }
 
-    /// Lets go of the journal; it is opened anew before the next use.
+    /// Closes the journal. The next operation opens it again.
     fn close_journal(state: &mut State) {
         let journal = state.journal.take();
         state.about = journal.map(|journal| journal.about()).or(state.about);
     }
 
-    /// Brings memory and a journal that was just opened together.
-    fn read(
+    /// Reconciles memory with a journal that was just opened.
+    fn reconcile(
         &self,
         state: &mut State,
         content: Content,
@@ -210,15 +212,15 @@ impl Inner {
     ) -> Result<(), StoreError> {
         let lost_before = state.about.and_then(|about| about.loss);
         let is_used = !content.records.is_empty() || journal.about().loss != lost_before;
-        let is_somebody_elses = state.has_lost_lock && is_used;
-        if state.has_lent && !is_somebody_elses {
+        let is_of_other_process = state.has_lost_lock && is_used;
+        if state.has_granted && !is_of_other_process {
             self.recover(state, &content.records, journal)?;
         } else {
             state.counters = numbers(content.counters);
             state.records = content.records;
             self.take_over(state, journal)?;
         }
-        state.has_lent = true;
+        state.has_granted = true;
         state.has_lost_lock = false;
         Ok(())
     }
@@ -230,14 +232,14 @@ impl Inner {
         if state.lock.take().is_some() {
             tracing::error!(
                 folder = %self.dir.path().display(),
-                "the data folder was deleted under the running process; writing it anew from memory"
+                "the data folder was deleted under the running process: rewriting it from memory"
             );
             Self::close_journal(state);
             state.has_lost_lock = true;
         }
         let unavailable = |source| StoreError::Unavailable {
             doing: "lock",
-            place: place_of(&self.dir.journal()),
+            place: display_name(&self.dir.journal()),
             source: Box::new(source),
         };
         self.dir.restore().map_err(unavailable)?;
@@ -252,9 +254,9 @@ impl Inner {
         }
     }
 
-    /// After a failure, or when the folder is new: the disk has what memory has, one write less, or
-    /// nothing. In memory is what callers were told, so that memory counts; a write of which nobody
-    /// was told the outcome is undone, and its writer loads and decides again.
+    /// Writes memory to the journal after a failure or a deletion. The disk has the same records,
+    /// one write less or more, or none. Memory has all confirmed writes, so memory wins. An
+    /// unconfirmed write is undone, and its writer loads and decides again.
     fn recover(
         &self,
         state: &mut State,
@@ -268,14 +270,14 @@ impl Inner {
             self.rewritten.fetch_add(1, Ordering::Relaxed);
         }
         for (key, found) in &mut state.records {
-            // Whoever holds the version of an undone write must not swap against it.
+            // A swap against the version of an undone write must fail.
             let seen = on_disk.get(key).map_or(0, |record| record.version.0);
             found.version = RecordVersion(found.version.0.max(seen) + 1);
         }
         journal.write_all(&state.records, &reserved(&state.counters))
     }
 
-    /// Whoever lent before is dead, for its lock is ours.
+    /// Takes over the ledgers of a predecessor, which has ended because this process has its lock.
     fn take_over(&self, state: &mut State, journal: &mut Journal) -> Result<(), StoreError> {
         let ledgers = state.records.iter_mut();
         let mut ledgers: Vec<_> = ledgers.filter(|(key, _)| !is_overrides(key)).collect();
@@ -293,7 +295,7 @@ impl Inner {
                     found.value = record::encode(&ledger);
                     found.version.0 += 1;
                 }
-                // Left as it is: a sync will say so and lend nothing.
+                // The record stays. Syncs fail because of it and grant nothing.
                 Err(error) => {
                     let room = &key.0;
                     tracing::error!(%room, %error, "the journal has an unreadable ledger");
@@ -312,8 +314,8 @@ impl Inner {
         }
     }
 
-    /// The ledger with which a room begins that a journal says nothing of which lost its memory.
-    /// `None` after no loss: the ledger is then a first one.
+    /// Returns the first ledger of a room without a record if the journal has a loss. `None`
+    /// without a loss: the room is then new.
     fn first_record(&self, key: &RecordKey) -> Option<Record> {
         let loss = self.loss.lock().filter(|_| !is_overrides(key))?;
         Some(Record {
@@ -348,11 +350,11 @@ impl Inner {
         let ledger = ledger.flatten();
         let journal = self.open(state)?;
         if let Some(ledger) = &ledger {
-            // Known outside of the journal before such a seat is given.
+            // Recorded outside of the journal before such a seat is granted.
             journal.note_longest_seat(ledger.longest_seat());
         }
         if let Err(error) = journal.write(key, &record) {
-            // Whether it was written is unknown; the journal is opened anew before the next use.
+            // The write may have taken effect. The next operation opens the journal again.
             Self::close_journal(state);
             return Err(error);
         }
@@ -438,7 +440,7 @@ impl Store for Embedded {
                 state.lock = None;
                 Ok(())
             });
-            // Closing what is closed already is no failure.
+            // A store that is closed already is no failure.
             let _ = closed.await;
         })
     }

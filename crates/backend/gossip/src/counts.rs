@@ -1,4 +1,4 @@
-//! Counts of calls that several nodes tell each other.
+//! Request counts that several nodes exchange with each other.
 
 use std::fmt;
 use std::io::{self, ErrorKind};
@@ -17,10 +17,10 @@ use tokio::net::UdpSocket;
 use tokio::sync::{Mutex as AsyncMutex, oneshot, watch};
 use tokio::task::JoinHandle;
 
-use crate::behind::{Phase, SUCCESSOR_PATIENCE};
-use crate::board::{COUNTERS_MAX, CounterTable};
 use crate::cell::WriterId;
-use crate::event_counts::Tally;
+use crate::counter_table::{COUNTERS_MAX, CounterTable};
+use crate::departed::{Phase, SUCCESSOR_TIMEOUT};
+use crate::event_counts::EventCounts;
 use crate::failure::OpenError;
 use crate::node::{Node, NodeSettings};
 use crate::outlet::listen_at;
@@ -28,77 +28,78 @@ use crate::running::Running;
 use crate::seal::Secret;
 use anteroom_limit_store::clock::Now;
 
-/// How long saying goodbye may take: some datagrams. Whoever is not heard to leave is noticed to be
-/// gone.
-const GOODBYE: Duration = Duration::from_secs(1);
+/// Longest time to send the goodbye, which takes a few datagrams. Peers also notice a node that
+/// leaves without one.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Where a node listens, and whom it tells.
+/// Addresses and interval of a node.
 #[derive(Clone, Debug)]
 pub struct GossipSettings {
-    /// Where it listens, for UDP.
+    /// Address to listen at, for UDP.
     pub listen: SocketAddr,
-    /// Where the others reach it, if that is another address.
+    /// Address at which the others reach the node, if it is another one.
     pub advertise: Option<SocketAddr>,
-    /// Some of the others; the rest is heard of from them. Names are looked up again and again.
-    /// This node may be among them.
+    /// Some of the peers; they name the rest. Names are resolved again and again. This node may be
+    /// among them.
     pub peers: Vec<HostPort>,
-    /// How long it collects news before it tells them.
+    /// Time for which the node collects changes before it sends them.
     pub interval: Duration,
 }
 
-/// Counts that nodes tell each other.
+/// Request counts that nodes exchange with each other.
 ///
-/// A call is decided at once, by what is known here. Its count reaches all others within an
+/// A request is decided at once, by the counts known here. Its count reaches all peers within an
 /// interval and the time that a datagram takes.
 ///
-/// # What holds, and what does not
+/// # Guarantees and limits
 ///
-/// - A node never admits what it knows to be over the limit, and knows all that it admitted itself:
-///   alone, it counts exactly.
-/// - Several nodes let through too much by what they admit while they do not know of each other:
-///   once a limit is used up, all that is offered within an interval and a datagram's way still
-///   goes through; and never more than one whole limit at each node. A datagram that is lost adds
-///   one interval, for changes are told three times; all is repeated within ten seconds and more.
-/// - Nodes that cannot reach each other let through a whole limit each, as does one that has just
-///   begun until it has heard the others: some intervals.
-/// - What a node counted that leaves, or is killed, stays counted with the others till its time is
-///   over (but for what it told nobody: an interval's calls of one that is killed). One that leaves
-///   goes on telling what it counts ([`GossipCounts::close`]), and hears nothing meanwhile. If all
-///   nodes are stopped at once all is forgotten.
-/// - The nodes' clocks say what time it is. While they are apart by no more than
-///   [`CLOCKS_APART_MAX`], what was said holds by a clock on the wall for windows that are shorter
-///   by as much. Further apart, nodes count in different stretches of time, and each may let
-///   through a whole limit; `clock_apart` among the events, and the log, tell it.
-/// - A refund gives back what this very node has counted, and nothing else.
-/// - Memory is bounded by [`COUNTERS_MAX`]; what a flood of clients does stands in
-///   [`crate::CounterTable`]'s module.
+/// - A node never admits a request that it knows to be over the limit, and knows all that it
+///   admitted itself: alone, it counts exactly.
+/// - Several nodes admit too much by what they admit before they know of each other. Once a limit
+///   is used up, everything offered within one interval and a datagram's trip is still admitted,
+///   and never more than one whole limit at each node. A lost datagram adds one interval, as
+///   changes are sent three times. All counters are repeated within about ten seconds.
+/// - Nodes that cannot reach each other admit a whole limit each. So does a node that has just
+///   started, until it has received the counts of the others: some intervals.
+/// - The requests that a node counted before it leaves or is killed stay counted with its peers
+///   until their window ends. Only those that it did not report are lost: one interval's of a node
+///   that is killed. A node that leaves continues to report what it counts
+///   ([`GossipCounts::close`]), and receives nothing meanwhile. If all nodes stop at once, all
+///   counts are lost.
+/// - Windows follow the nodes' clocks. While these differ by no more than [`CLOCKS_APART_MAX`], the
+///   guarantees hold by a wall clock for windows that are shorter by that difference. Beyond that,
+///   nodes count in different sub-windows, and each may admit a whole limit; the event `clock_skew`
+///   and the log report it.
+/// - A refund returns only what this node has counted itself.
+/// - Memory is bounded by [`COUNTERS_MAX`]; the module of [`crate::CounterTable`] describes what a
+///   flood of clients does.
 ///
 /// [`CLOCKS_APART_MAX`]: anteroom_limit_store::clock::CLOCKS_APART_MAX
 pub struct GossipCounts {
-    board: Arc<Mutex<CounterTable>>,
-    event_counts: Arc<Tally>,
+    table: Arc<Mutex<CounterTable>>,
+    event_counts: Arc<EventCounts>,
     now: Now,
     address: Option<SocketAddr>,
     phase: watch::Sender<Phase>,
-    /// Ends when the address is free.
+    /// Resolves when the address is free.
     leaving: AsyncMutex<Option<oneshot::Receiver<()>>>,
     running: AsyncMutex<Option<JoinHandle<()>>>,
 }
 
 impl GossipCounts {
-    /// Begins to listen, and to tell others. To be called within a runtime. An address that
-    /// somebody else has is tried again and again, and the node counts alone meanwhile: so a
-    /// successor begins before its predecessor has gone.
+    /// Starts to listen and to report to peers; requires a runtime. An address that another process
+    /// has is tried again and again, and the node counts alone meanwhile: so a successor can start
+    /// before its predecessor has ended.
     ///
     /// # Errors
     ///
-    /// [`OpenError`] if the address cannot be listened at for another reason.
+    /// [`OpenError`] if the address cannot be bound for another reason.
     pub fn open(settings: &GossipSettings, secret: &Secret, now: Now) -> Result<Self, OpenError> {
         let listen = settings.listen;
         let (socket, bound) = match listen_at(listen).and_then(with_address) {
             Ok((socket, bound)) => (Ok(socket), bound),
             Err(error) if error.kind() == ErrorKind::AddrInUse => {
-                tracing::warn!(%listen, "the address is taken: this node counts alone until it is \
+                tracing::warn!(%listen, "address in use: this node counts alone until it is \
                                          free");
                 (Err(listen), listen)
             }
@@ -106,15 +107,15 @@ impl GossipCounts {
         };
         let address = settings.advertise.unwrap_or(bound);
         let me = WriterId(random()?.max(1));
-        let board = Arc::new(Mutex::new(CounterTable::new(me, secret, COUNTERS_MAX)));
+        let table = Arc::new(Mutex::new(CounterTable::new(me, secret, COUNTERS_MAX)));
         let node_settings = NodeSettings {
             address,
             generation: now().0 / 1_000,
             interval: settings.interval,
             seed: random()?,
         };
-        let node = Node::new(node_settings, secret.clone(), Arc::clone(&board));
-        let counts = Self::of(board, Arc::clone(&now));
+        let node = Node::new(node_settings, secret.clone(), Arc::clone(&table));
+        let counts = Self::of(table, Arc::clone(&now));
         let (address_is_taken, leaving) = oneshot::channel();
         let running = Running {
             socket,
@@ -134,17 +135,17 @@ impl GossipCounts {
         })
     }
 
-    /// Counts on this board, of which somebody else tells the others.
+    /// Counts in this table; the caller exchanges it with other nodes.
     #[doc(hidden)]
     #[must_use]
-    pub fn on(board: Arc<Mutex<CounterTable>>, time: TestTime) -> Self {
-        Self::of(board, Arc::new(move || time.now()))
+    pub fn on(table: Arc<Mutex<CounterTable>>, time: TestTime) -> Self {
+        Self::of(table, Arc::new(move || time.now()))
     }
 
-    fn of(board: Arc<Mutex<CounterTable>>, now: Now) -> Self {
-        let event_counts = Arc::clone(&board.lock().event_counts);
+    fn of(table: Arc<Mutex<CounterTable>>, now: Now) -> Self {
+        let event_counts = Arc::clone(&table.lock().event_counts);
         Self {
-            board,
+            table,
             event_counts,
             now,
             address: None,
@@ -154,15 +155,14 @@ impl GossipCounts {
         }
     }
 
-    /// Where the others reach this node.
+    /// Returns the address at which the others reach this node.
     #[must_use]
     pub const fn address(&self) -> Option<SocketAddr> {
         self.address
     }
 
-    /// Tells the others what they do not know yet, and that this node goes; its address is free
-    /// then. What it counts from then on it goes on telling until [`Self::finish`], from another
-    /// port; it hears nothing more.
+    /// Sends pending changes to the peers and leaves; the address is free then. Requests counted
+    /// later are reported from another port until [`Self::finish`]; the node receives nothing more.
     pub async fn close(&self) {
         self.phase.send_if_modified(|phase| {
             let is_here = *phase == Phase::Here;
@@ -172,43 +172,44 @@ impl GossipCounts {
             is_here
         });
         if let Some(leaving) = self.leaving.lock().await.take() {
-            // It ends by itself in any case.
-            let _ = tokio::time::timeout(GOODBYE, leaving).await;
+            // The task ends without this wait, too.
+            let _ = tokio::time::timeout(CLOSE_TIMEOUT, leaving).await;
         }
     }
 
-    /// Nothing more is counted here: tells the last of it. A successor at this node's address is
-    /// told all that this node knows, as soon as it listens; that is waited for a moment. To be
-    /// called after [`Self::close`].
+    /// Reports the last counts. A successor at this node's address receives all that this node
+    /// knows, as soon as it listens; this waits for it a moment. To be called after
+    /// [`Self::close`].
     pub async fn finish(&self, has_successor: bool) {
         self.phase.send_replace(Phase::Over { has_successor });
         if let Some(running) = self.running.lock().await.take() {
-            // As above.
-            let _ = tokio::time::timeout(GOODBYE + SUCCESSOR_PATIENCE, running).await;
+            // The task ends without this wait, too.
+            let _ = tokio::time::timeout(CLOSE_TIMEOUT + SUCCESSOR_TIMEOUT, running).await;
         }
     }
 
-    /// In how long all that is kept of a client of a limit is forgotten.
+    /// Returns the time until all counters of a client of a limit are forgotten.
     #[doc(hidden)]
     #[must_use]
     pub fn forgets_after(&self, limit: &str, key: CallKey) -> Option<DurationUs> {
-        let board = self.board.lock();
-        let name = board.names.client(limit, key);
-        board.forgets_after(name, (self.now)())
+        let table = self.table.lock();
+        let name = table.names.client(limit, key);
+        table.forgets_after(name, (self.now)())
     }
 
-    /// Charges at once.
+    /// Acquires at once.
     ///
     /// # Errors
     ///
-    /// [`CountsError::Refused`] if a limit cannot be kept here, which whoever had asked would know.
+    /// [`CountsError::Refused`] if a limit cannot be kept here; [`SharedCounts::check`] tells that
+    /// beforehand.
     fn decide(
         &self,
-        charges: &[SharedAcquire<'_>],
+        acquires: &[SharedAcquire<'_>],
         verdicts: &mut Vec<Verdict>,
     ) -> Result<(), CountsError> {
-        for charge in charges {
-            if let Err(error) = self.check(charge.limit, charge.policy) {
+        for acquire in acquires {
+            if let Err(error) = self.check(acquire.limit, acquire.policy) {
                 return Err(CountsError::Refused {
                     place: self.kind().to_owned(),
                     refusal: "cannot keep a limit of this algorithm",
@@ -218,7 +219,7 @@ impl GossipCounts {
             }
         }
         let now = (self.now)();
-        self.board.lock().charge_all(charges, now, verdicts);
+        self.table.lock().acquire_all(acquires, now, verdicts);
         Ok(())
     }
 }
@@ -246,19 +247,19 @@ impl SharedCounts for GossipCounts {
 
     fn charge<'a>(
         &'a self,
-        charges: &'a [SharedAcquire<'a>],
+        acquires: &'a [SharedAcquire<'a>],
     ) -> BoxFuture<'a, Result<Vec<Verdict>, CountsError>> {
-        let mut verdicts = Vec::with_capacity(charges.len());
-        let decided = self.decide(charges, &mut verdicts);
+        let mut verdicts = Vec::with_capacity(acquires.len());
+        let decided = self.decide(acquires, &mut verdicts);
         Box::pin(std::future::ready(decided.map(|()| verdicts)))
     }
 
     fn charge_now(
         &self,
-        charges: &[SharedAcquire<'_>],
+        acquires: &[SharedAcquire<'_>],
         verdicts: &mut Vec<Verdict>,
     ) -> Option<Result<(), CountsError>> {
-        Some(self.decide(charges, verdicts))
+        Some(self.decide(acquires, verdicts))
     }
 }
 

@@ -1,30 +1,30 @@
-//! What a node has counted of itself; for metrics.
+//! Event counters of a node; for metrics.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Something that happened.
+/// Event of a node.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Event {
-    /// A node was found, or came back.
+    /// A peer was found, or came back.
     PeerJoined,
-    /// A node left, or was not heard of any more.
+    /// A peer left, or stopped responding.
     PeerLeft,
     DatagramSent,
     /// The system would not send it.
     SendFailed,
     DatagramReceived,
-    /// Not sealed with the secret, or nothing that this program says.
-    DatagramRefused,
-    /// A counter that was heard of and not kept.
+    /// A datagram was not sealed with our secret, or its body was invalid.
+    DatagramRejected,
+    /// A counter that was reported by a peer and not kept.
     CounterDropped,
-    /// A counter whose news wait for its next repetition, for there are too many.
-    CounterPutOff,
-    /// A call that was counted together with those of other clients.
-    Crowded,
-    /// A message of a node whose clock is too far from ours.
+    /// A counter whose changes wait for its next repetition, because too many are pending.
+    CounterDeferred,
+    /// A request that was counted in an overflow entry.
+    Overflow,
+    /// A message of a peer whose clock is too far from ours.
     ClockApart,
-    /// A node that was heard of and is not known, for too many are.
-    MemberRefused,
+    /// A node that was named by a peer and left out, because too many are known.
+    MemberRejected,
 }
 
 const WORDS: [(Event, &str); 11] = [
@@ -33,19 +33,19 @@ const WORDS: [(Event, &str); 11] = [
     (Event::DatagramSent, "datagram_sent"),
     (Event::SendFailed, "send_failed"),
     (Event::DatagramReceived, "datagram_received"),
-    (Event::DatagramRefused, "datagram_rejected"),
+    (Event::DatagramRejected, "datagram_rejected"),
     (Event::CounterDropped, "counter_dropped"),
-    (Event::CounterPutOff, "counter_deferred"),
-    (Event::Crowded, "overflow"),
+    (Event::CounterDeferred, "counter_deferred"),
+    (Event::Overflow, "overflow"),
     (Event::ClockApart, "clock_skew"),
-    (Event::MemberRefused, "member_rejected"),
+    (Event::MemberRejected, "member_rejected"),
 ];
 
-/// How often each happened.
+/// Number of times each event happened.
 #[derive(Debug, Default)]
-pub(crate) struct Tally([AtomicU64; WORDS.len()]);
+pub(crate) struct EventCounts([AtomicU64; WORDS.len()]);
 
-impl Tally {
+impl EventCounts {
     pub(crate) fn count(&self, event: Event) {
         self.count_many(event, 1);
     }
@@ -71,8 +71,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_event_has_a_word_and_a_place_of_its_own() {
-        let event_counts = Tally::default();
+    fn each_event_has_its_own_word_and_index() {
+        let event_counts = EventCounts::default();
         for (at, (event, _)) in WORDS.iter().enumerate() {
             assert_eq!(*event as usize, at);
             event_counts.count_many(*event, at as u64 + 1);

@@ -1,57 +1,57 @@
-//! Why can a node not begin to talk to others?
+//! Errors at the start of a node.
 
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-/// Why a node cannot begin.
+/// Error at the start of a node.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// The address is not of this machine, or may not be listened at.
-    #[error("cannot listen at {listen} for what other nodes tell")]
+    /// The address does not belong to this machine, or the system refuses to bind it.
+    #[error("cannot listen at {listen} for gossip of other nodes")]
     Bind {
-        /// Where.
+        /// Address to listen at.
         listen: SocketAddr,
-        /// Why not.
+        /// Underlying error.
         source: io::Error,
     },
     /// The system gives no random bytes, so this node could be taken for another one.
-    #[error("cannot draw a number for this node")]
+    #[error("cannot draw a random number for this node")]
     Random {
-        /// Why not.
+        /// Underlying error.
         source: getrandom::Error,
     },
 }
 
-/// A secret that keeps nobody out.
+/// Error of a secret that is too short.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
-#[error("the secret has {bytes} bytes, and less than {bytes_min} can be guessed")]
+#[error("the secret has {bytes} bytes and must have at least {bytes_min}")]
 pub struct SecretError {
-    /// How long it is.
+    /// Length of the secret.
     pub bytes: usize,
-    /// How long it must be.
+    /// Required length.
     pub bytes_min: usize,
 }
 
-/// Why no secret could be had from a file.
+/// Error of reading a secret from a file.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SecretFileError {
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("cannot read {} (gossip.secret_file)", path.display())]
     Read {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why not.
+        /// Underlying error.
         source: io::Error,
     },
-    /// What it holds is no secret.
+    /// The content of the file is no valid secret.
     #[error("{} holds no secret (gossip.secret_file)", path.display())]
     NoSecret {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why not.
+        /// Underlying error.
         source: SecretError,
     },
 }

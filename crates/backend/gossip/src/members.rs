@@ -1,10 +1,10 @@
-//! Who are the others, and who of them is there?
+//! Membership: the known nodes and which of them are alive.
 //!
-//! Foca (SWIM) says: each node pings another one each second, asks three to ping whoever does not
-//! answer, and says that he is gone if he does not object within three seconds. It has neither
-//! sockets nor clocks of its own; here it gets them as arguments.
+//! Foca (SWIM) does the work: each node pings another one each second, has three others ping a node
+//! that does not respond, and declares it down unless it objects within three seconds. Foca has
+//! neither sockets nor clocks of its own; here it gets them as arguments.
 //!
-//! Deliberately absent: what is told to whom ([`crate::node`]).
+//! Deliberately absent: the reports that nodes exchange ([`crate::node`]).
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,22 +23,22 @@ use serde::{Deserialize, Serialize};
 use crate::cell::WriterId;
 use crate::message::MEMBERSHIP_LARGEST;
 
-/// By so much the generation of a node grows that others took for gone: an hour, so that one whose
-/// clock was set back is past its former self after as few tries as hours.
+/// Growth of the generation of a node that others declared down: an hour, in ms. A node whose clock
+/// was set back overtakes its former self after as many tries as hours.
 const GENERATION_STEP: u64 = 3_600_000;
 
-/// Nodes that are known at most, with those that are gone for less than an hour. Far above what
-/// anybody runs: each tells each other one all. It bounds what whoever has the secret, or a broken
-/// node, can make the others keep and send.
+/// Most known nodes, including those that are down for less than an hour. Far above any real
+/// deployment, as each node reports to each other one. It bounds what a broken node, or an attacker
+/// with the secret, makes the others keep and send.
 pub(crate) const MEMBERS_MAX: usize = 1_000;
 
-/// A node, as the others know it.
+/// Identity of a node.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub(crate) struct Identity {
     pub(crate) address: SocketAddr,
     pub(crate) writer: WriterId,
-    /// Of several nodes at one address, which came one after the other, the largest counts: when it
-    /// began, in milliseconds since the Unix epoch.
+    /// Start of the node, in milliseconds since the Unix epoch. Of successive nodes at one address
+    /// the largest counts.
     pub(crate) generation: u64,
 }
 
@@ -62,31 +62,31 @@ impl foca::Identity for Identity {
     }
 }
 
-/// What a member says that cannot be read, or makes no sense.
+/// Error of a membership message that is invalid.
 #[derive(Debug, thiserror::Error)]
-#[error("it is nothing that a member says")]
+#[error("invalid membership message")]
 pub(crate) struct MessageError {
     source: foca::Error,
 }
 
-/// The members, as this node sees them.
+/// Members, as this node sees them.
 pub(crate) struct Members {
     foca: Foca<Identity, PostcardCodec, Pcg64Mcg, NoCustomBroadcast>,
     todo: Effect,
 }
 
-/// What the library wants done.
+/// Effects that the library requests.
 #[derive(Default)]
 struct Effect {
     now: Duration,
     sends: Vec<(SocketAddr, Vec<u8>)>,
-    /// By when, and in which order they came.
+    /// Timers by due time and order of creation.
     timers: BTreeMap<(Duration, u64), Timer<Identity>>,
     timers_made: u64,
 }
 
 impl Runtime<Identity> for Effect {
-    // Who is there is looked at after each step.
+    // The caller compares the members after each step.
     fn notify(&mut self, _: Notification<'_, Identity>) {}
 
     fn send_to(&mut self, to: Identity, data: &[u8]) {
@@ -101,7 +101,7 @@ impl Runtime<Identity> for Effect {
 }
 
 impl Members {
-    /// Nobody is known yet. `seed` chooses whom to ping.
+    /// Creates a membership of this node alone. `seed` decides which members are pinged.
     pub(crate) fn new(me: Identity, seed: u64) -> Self {
         let rng = Pcg64Mcg::seed_from_u64(seed);
         Self {
@@ -110,46 +110,44 @@ impl Members {
         }
     }
 
-    /// Tells somebody who may be there that we are.
+    /// Announces this node to an address at which a node may listen.
     pub(crate) fn announce(&mut self, now: Duration, address: SocketAddr) {
         self.todo.now = now;
-        // Whoever has this address takes it for his own.
-        let somebody = Identity {
+        // The node at this address accepts it as its own.
+        let unknown = Identity {
             address,
             writer: WriterId(0),
             generation: 0,
         };
-        let announced = self.foca.announce(somebody, &mut self.todo);
+        let announced = self.foca.announce(unknown, &mut self.todo);
         note(announced);
     }
 
-    /// Hears what a member says; how many were left out of it, for too many are known.
+    /// Handles a message of a member. Returns the number of nodes left out of it because too many
+    /// are known.
     pub(crate) fn handle(&mut self, now: Duration, bytes: &[u8]) -> Result<usize, MessageError> {
         self.todo.now = now;
         let is_full = self.foca.iter_membership_state().len() >= MEMBERS_MAX;
         let (bytes, left_out) = if is_full {
-            self.without_strangers(bytes)?
+            self.without_unknown(bytes)?
         } else {
             (Cow::Borrowed(bytes), 0)
         };
         if bytes.is_empty() && left_out > 0 {
             return Ok(left_out);
         }
-        let heard = self.foca.handle_data(&bytes, &mut self.todo);
-        match heard {
-            // This node spoke to itself: it is among its own peers, by another address.
+        let handled = self.foca.handle_data(&bytes, &mut self.todo);
+        match handled {
+            // The node sent this to itself: it is among its own peers, by another address.
             Ok(()) | Err(foca::Error::DataFromOurselves) => Ok(left_out),
             Err(source) => Err(MessageError { source }),
         }
     }
 
-    /// What a member says of those that are known, and how many others it named. Nothing if it is
-    /// not known itself.
-    fn without_strangers<'b>(
-        &self,
-        bytes: &'b [u8],
-    ) -> Result<(Cow<'b, [u8]>, usize), MessageError> {
-        let strange = |error: postcard::Error| MessageError {
+    /// Returns the message reduced to known members, and the number of others that it named. Empty
+    /// if the sender is not known.
+    fn without_unknown<'b>(&self, bytes: &'b [u8]) -> Result<(Cow<'b, [u8]>, usize), MessageError> {
+        let invalid = |error: postcard::Error| MessageError {
             source: foca::Error::Decode(Box::new(error)),
         };
         let known = self.foca.iter_membership_state();
@@ -157,20 +155,20 @@ impl Members {
         let mut known: BTreeSet<SocketAddr> = known.collect();
         known.insert(self.foca.identity().address);
         let mut rest = bytes;
-        let header: Header<Identity> = PostcardCodec.decode_header(&mut rest).map_err(strange)?;
+        let header: Header<Identity> = PostcardCodec.decode_header(&mut rest).map_err(invalid)?;
         if !known.contains(&header.src.address) {
             return Ok((Cow::Borrowed(&[]), 1));
         }
         let head = &bytes[..bytes.len() - rest.len()];
-        let Some((named, behind)) = rest.split_first_chunk::<2>() else {
+        let Some((named, tail)) = rest.split_first_chunk::<2>() else {
             return Ok((Cow::Borrowed(bytes), 0));
         };
         let (mut kept, mut left_out, mut members) = (0_u16, 0, Vec::new());
-        rest = behind;
+        rest = tail;
         for _ in 0..u16::from_be_bytes(*named) {
             let before = rest;
             let member: Member<Identity> =
-                PostcardCodec.decode_member(&mut rest).map_err(strange)?;
+                PostcardCodec.decode_member(&mut rest).map_err(invalid)?;
             if known.contains(&member.id().address) {
                 kept += 1;
                 members.extend_from_slice(&before[..before.len() - rest.len()]);
@@ -182,7 +180,7 @@ impl Members {
         Ok((Cow::Owned(all), left_out))
     }
 
-    /// Does what is due.
+    /// Carries out all timers that are due.
     pub(crate) fn poll(&mut self, now: Duration) {
         self.todo.now = now;
         while let Some(first) = self.todo.timers.first_entry() {
@@ -195,34 +193,34 @@ impl Members {
         }
     }
 
-    /// When there is something to do next.
+    /// Returns the time of the next timer.
     pub(crate) fn next_at(&self) -> Option<Duration> {
         let first = self.todo.timers.first_key_value();
         first.map(|((due, _), _)| *due)
     }
 
-    /// Tells the others that this node goes.
+    /// Announces to the others that this node leaves.
     pub(crate) fn leave(&mut self, now: Duration) {
         self.todo.now = now;
         note(self.foca.leave_cluster(&mut self.todo));
     }
 
-    /// What is to be sent.
+    /// Takes the messages to send.
     pub(crate) fn take_sends(&mut self) -> Vec<(SocketAddr, Vec<u8>)> {
         std::mem::take(&mut self.todo.sends)
     }
 
-    /// Who is there, beside this node.
+    /// Returns the other live members.
     pub(crate) fn peers(&self) -> impl Iterator<Item = (SocketAddr, WriterId)> {
         let members = self.foca.iter_members();
         members.map(|member| (member.id().address, member.id().writer))
     }
 }
 
-/// The library says what it did not expect, and goes on.
+/// Logs an error of the library, which continues all the same.
 fn note(done: Result<(), foca::Error>) {
     if let Err(error) = done {
-        tracing::debug!(%error, "membership did not expect that");
+        tracing::debug!(%error, "unexpected membership event");
     }
 }
 
@@ -241,11 +239,11 @@ fn config() -> Config {
         num_indirect_probes: of(3),
         max_transmissions: NonZeroU8::new(10).unwrap_or(NonZeroU8::MIN),
         suspect_to_down_after: Duration::from_secs(3),
-        // Addresses change where nodes are pods; the gone ones must not pile up.
+        // Addresses change where nodes are pods; departed members must not pile up.
         remove_down_after: Some(Duration::from_secs(3_600)),
         max_packet_size: of(MEMBERSHIP_LARGEST),
         notify_down_members: true,
-        // What a datagram lost, and what a partition has parted, is found again by these.
+        // These repair lost datagrams and partitions.
         periodic_announce: every(10_000, 1),
         periodic_announce_to_down_members: every(10_000, 2),
         periodic_gossip: every(500, 3),
@@ -259,7 +257,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_newest_holder_of_an_address_has_it() {
+    fn the_newest_identity_wins_an_address() {
         let first = Identity {
             address: SocketAddr::from(([10, 0, 0, 5], 7_946)),
             writer: WriterId(9),
@@ -287,8 +285,8 @@ mod tests {
         }
     }
 
-    /// What one says who names these.
-    fn said(by: u16, to: u16, named: &[u16]) -> Vec<u8> {
+    /// Encodes a gossip message of `by` that names these members.
+    fn gossip(by: u16, to: u16, named: &[u16]) -> Vec<u8> {
         let header = Header {
             src: identity(by),
             src_incarnation: 0,
@@ -306,37 +304,37 @@ mod tests {
     }
 
     #[test]
-    fn whoever_names_nodes_without_end_fills_no_memory_and_drives_nobody_out() {
+    fn a_flood_of_named_nodes_is_bounded_and_evicts_no_member() {
         const ME: u16 = 1;
         let mut members = Members::new(identity(ME), 1);
         let mut left_out = 0;
         for first in (2..5_000).step_by(30) {
             let named: Vec<u16> = (first..first + 30).collect();
             let now = Duration::ZERO;
-            left_out += members.handle(now, &said(2, ME, &named)).unwrap();
+            left_out += members.handle(now, &gossip(2, ME, &named)).unwrap();
         }
         let known = members.peers().count();
-        // The last that was heard when there was place may have named one datagram's more.
+        // The last message before the limit may have named up to 30 more.
         assert!((MEMBERS_MAX..MEMBERS_MAX + 30).contains(&known), "{known}");
         assert!(left_out >= 3_900, "{left_out}");
-        // Of those that are known all is heard: that one is gone, or has come back.
-        let mut bytes = said(3, ME, &[]);
+        // Updates of known members are handled: that one is down, or has come back.
+        let mut bytes = gossip(3, ME, &[]);
         bytes.truncate(bytes.len() - 2);
         bytes.extend(1_u16.to_be_bytes());
-        let gone = Member::down(identity(7));
-        PostcardCodec.encode_member(&gone, &mut bytes).unwrap();
+        let departed = Member::down(identity(7));
+        PostcardCodec.encode_member(&departed, &mut bytes).unwrap();
         assert_eq!(members.handle(Duration::ZERO, &bytes).unwrap(), 0);
         assert_eq!(members.peers().count(), known - 1);
-        // And of a stranger nothing.
+        // Messages of unknown nodes are ignored.
         assert_eq!(
             members
-                .handle(Duration::ZERO, &said(60_000, ME, &[2]))
+                .handle(Duration::ZERO, &gossip(60_000, ME, &[2]))
                 .unwrap(),
             1
         );
         assert!(
             members
-                .handle(Duration::ZERO, &said(3, ME, &[2])[..9])
+                .handle(Duration::ZERO, &gossip(3, ME, &[2])[..9])
                 .is_err()
         );
     }

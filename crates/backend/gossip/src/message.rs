@@ -1,11 +1,11 @@
-//! What do nodes say to each other, in bytes?
+//! Encoding of messages between nodes.
 //!
-//! Under the seal lies one byte that says what follows: what the library for membership has to say,
-//! or counters. A message of counters begins with who sends it and its clock; each counter stands
-//! by itself, so that a datagram has as many as fit.
+//! The first byte of a body is its kind: a message of the membership library, or counters. A
+//! message of counters begins with the sender and its clock. Each counter is encoded on its own, so
+//! a datagram takes as many as fit.
 //!
-//! Everything is read with bounds, though only nodes that know the secret can get here: one of them
-//! may be broken.
+//! Everything is read with bounds, though only nodes that know the secret get here: one of them may
+//! be broken.
 
 use anteroom_limit::time::TimestampUs;
 use serde::{Deserialize, Serialize};
@@ -14,36 +14,36 @@ use smallvec::SmallVec;
 use crate::cell::{CounterId, Share, WriterId};
 use crate::seal::SEAL;
 
-/// The largest datagram. It passes every network that carries IPv6 (1,280 bytes, less headers) in
-/// one piece.
+/// Largest datagram, in bytes. It passes every network that carries IPv6 (1,280 bytes, less
+/// headers) in one piece.
 pub const DATAGRAM_LARGEST: usize = 1_200;
-/// What a datagram says at most.
+/// Largest body of a datagram, in bytes.
 pub(crate) const BODY_LARGEST: usize = DATAGRAM_LARGEST - SEAL;
-/// The same of what the library for membership says.
+/// Largest message of the membership library, in bytes.
 pub(crate) const MEMBERSHIP_LARGEST: usize = BODY_LARGEST - 1;
-/// Shares that one counter tells at once; with all figures at their largest so many fit into a
-/// datagram.
+/// Most shares of a counter in one entry; with all numbers at their largest, such an entry fits
+/// into a datagram.
 pub(crate) const SHARES_AT_ONCE: usize = 24;
 
 const MEMBERSHIP: u8 = 0;
 const COUNTERS: u8 = 1;
 const SECOND: u64 = 1_000_000;
 
-/// What a datagram says.
+/// Body of a datagram.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Message<'d> {
-    /// For the library.
+    /// Message of the membership library.
     Membership(&'d [u8]),
-    /// What was counted.
+    /// Reports of counters.
     Counters {
-        /// The sender's clock.
+        /// Time of the sender's clock.
         sent_at: TimestampUs,
-        /// Each counter of which it tells something.
-        told: Vec<CounterReport>,
+        /// Reported counters.
+        reports: Vec<CounterReport>,
     },
 }
 
-/// What is told of one counter.
+/// Report of one counter.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct CounterReport {
     pub(crate) id: CounterId,
@@ -62,16 +62,16 @@ struct Entry {
     name: [u8; 16],
     width: u64,
     index: u64,
-    /// In whole seconds since the Unix epoch.
+    /// Time to forget the counter, in whole seconds since the Unix epoch.
     forget_at: u64,
-    /// Writer (zero is the sender), what it added, what it gave back.
+    /// Tuples of writer (zero is the sender), total added, total refunded.
     shares: SmallShares,
 }
 
 type SmallShares = Vec<(u64, u64, u64)>;
 
 impl<'d> Message<'d> {
-    /// Reads what was sealed; `None` if it is nothing that this program says.
+    /// Decodes a body; `None` if it is invalid.
     pub(crate) fn read(body: &'d [u8]) -> Option<Self> {
         let (kind, rest) = body.split_first()?;
         match *kind {
@@ -84,26 +84,29 @@ impl<'d> Message<'d> {
 
 fn read_counters(bytes: &[u8]) -> Option<Message<'_>> {
     let (head, mut rest) = postcard::take_from_bytes::<Head>(bytes).ok()?;
-    let mut told = Vec::new();
+    let mut reports = Vec::new();
     while !rest.is_empty() {
         let (entry, behind) = postcard::take_from_bytes::<Entry>(rest).ok()?;
         if !(1..=SHARES_AT_ONCE).contains(&entry.shares.len()) || entry.width == 0 {
             return None;
         }
-        told.push(entry.told(head.writer));
+        reports.push(entry.into_report(head.writer));
         rest = behind;
     }
     let sent_at = TimestampUs(head.sent_at);
-    Some(Message::Counters { sent_at, told })
+    Some(Message::Counters { sent_at, reports })
 }
 
 impl Entry {
-    fn told(self, sender: u64) -> CounterReport {
-        let shares = self.shares.into_iter().map(|(writer, added, back)| Share {
-            writer: WriterId(if writer == 0 { sender } else { writer }),
-            added,
-            back,
-        });
+    fn into_report(self, sender: u64) -> CounterReport {
+        let shares = self
+            .shares
+            .into_iter()
+            .map(|(writer, added, refunded)| Share {
+                writer: WriterId(if writer == 0 { sender } else { writer }),
+                added,
+                refunded,
+            });
         CounterReport {
             id: CounterId {
                 name: u128::from_le_bytes(self.name),
@@ -115,23 +118,23 @@ impl Entry {
         }
     }
 
-    fn of(told: &CounterReport, sender: WriterId, shares: &[Share]) -> Self {
+    fn of(report: &CounterReport, sender: WriterId, shares: &[Share]) -> Self {
         let shares = shares.iter().map(|share| {
             let is_sender = share.writer == sender;
             let writer = if is_sender { 0 } else { share.writer.0 };
-            (writer, share.added, share.back)
+            (writer, share.added, share.refunded)
         });
         Self {
-            name: told.id.name.to_le_bytes(),
-            width: told.id.width,
-            index: told.id.index,
-            forget_at: told.forget_at.0.div_ceil(SECOND),
+            name: report.id.name.to_le_bytes(),
+            width: report.id.width,
+            index: report.id.index,
+            forget_at: report.forget_at.0.div_ceil(SECOND),
             shares: shares.collect(),
         }
     }
 }
 
-/// What the library says, to be sealed.
+/// Encodes a message of the membership library.
 pub(crate) fn membership(bytes: &[u8]) -> Vec<u8> {
     let mut body = Vec::with_capacity(1 + bytes.len());
     body.push(MEMBERSHIP);
@@ -139,7 +142,7 @@ pub(crate) fn membership(bytes: &[u8]) -> Vec<u8> {
     body
 }
 
-/// Puts counters into messages, as many into one as fit.
+/// Packs reports into as few messages as possible.
 #[derive(Debug)]
 pub(crate) struct Packer {
     sender: WriterId,
@@ -149,7 +152,7 @@ pub(crate) struct Packer {
 }
 
 impl Packer {
-    /// For at most so many messages.
+    /// Creates a packer of at most `bodies_max` messages.
     pub(crate) fn new(sender: WriterId, now: TimestampUs, bodies_max: usize) -> Self {
         let head = Head {
             writer: sender.0,
@@ -165,12 +168,12 @@ impl Packer {
         }
     }
 
-    /// Adds a counter; `false` if there is no place for it any more.
-    pub(crate) fn push(&mut self, told: &CounterReport) -> bool {
-        let chunks = told.shares.chunks(SHARES_AT_ONCE);
+    /// Adds a report; returns `false` if it does not fit.
+    pub(crate) fn push(&mut self, report: &CounterReport) -> bool {
+        let chunks = report.shares.chunks(SHARES_AT_ONCE);
         chunks.into_iter().all(|shares| {
             let mut bytes = Vec::with_capacity(48);
-            append(&mut bytes, &Entry::of(told, self.sender, shares));
+            append(&mut bytes, &Entry::of(report, self.sender, shares));
             self.push_bytes(&bytes)
         })
     }
@@ -192,7 +195,7 @@ impl Packer {
         true
     }
 
-    /// The messages, to be sealed.
+    /// Returns the messages, to be sealed.
     pub(crate) fn into_bodies(self) -> Vec<Vec<u8>> {
         self.bodies
     }
@@ -207,11 +210,11 @@ fn append(bytes: &mut Vec<u8>, value: &impl Serialize) {
 mod tests {
     use super::*;
 
-    fn told(name: u128, shares: &[(u64, u64, u64)]) -> CounterReport {
-        let shares = shares.iter().map(|&(writer, added, back)| Share {
+    fn report(name: u128, shares: &[(u64, u64, u64)]) -> CounterReport {
+        let shares = shares.iter().map(|&(writer, added, refunded)| Share {
             writer: WriterId(writer),
             added,
-            back,
+            refunded,
         });
         CounterReport {
             id: CounterId {
@@ -226,7 +229,7 @@ mod tests {
 
     fn read(body: &[u8]) -> (TimestampUs, Vec<CounterReport>) {
         match Message::read(body) {
-            Some(Message::Counters { sent_at, told }) => (sent_at, told),
+            Some(Message::Counters { sent_at, reports }) => (sent_at, reports),
             other => panic!("{other:?}"),
         }
     }
@@ -236,8 +239,8 @@ mod tests {
         let now = TimestampUs(1_767_225_600_123_456);
         let mut packer = Packer::new(WriterId(u64::MAX), now, 1);
         let all = [
-            told(u128::MAX, &[(u64::MAX, 3, 1)]),
-            told(1, &[(5, u64::MAX, 0), (u64::MAX, 1, 1)]),
+            report(u128::MAX, &[(u64::MAX, 3, 1)]),
+            report(1, &[(5, u64::MAX, 0), (u64::MAX, 1, 1)]),
         ];
         assert!(all.iter().all(|one| packer.push(one)));
         let bodies = packer.into_bodies();
@@ -249,26 +252,30 @@ mod tests {
     fn no_message_is_larger_than_a_datagram_and_none_is_lost() {
         let now = TimestampUs(1_767_225_600_000_000);
         let mut packer = Packer::new(WriterId(u64::MAX), now, 40);
-        // One counter of more shares than fit at once, at their largest; and then many small ones.
+        // One counter with more shares than fit into an entry, at their largest, and many small
+        // ones.
         let largest: Vec<_> = (0..60)
             .map(|at| (u64::MAX - at, u64::MAX, u64::MAX))
             .collect();
-        let mut large = told(0, &largest);
+        let mut large = report(0, &largest);
         large.id.width = u64::MAX;
         large.id.index = u64::MAX;
         assert!(packer.push(&large));
         for name in 1..=500 {
-            assert!(packer.push(&told(name, &[(u64::MAX, 100, 0)])), "{name}");
+            assert!(packer.push(&report(name, &[(u64::MAX, 100, 0)])), "{name}");
         }
         let bodies = packer.into_bodies();
         assert!(bodies.iter().all(|body| body.len() <= BODY_LARGEST));
-        let told: Vec<CounterReport> = bodies.iter().flat_map(|body| read(body).1).collect();
-        assert_eq!(told.len(), 3 + 500);
+        let reports: Vec<CounterReport> = bodies.iter().flat_map(|body| read(body).1).collect();
+        assert_eq!(reports.len(), 3 + 500);
         assert_eq!(
-            told[..3].iter().map(|one| one.shares.len()).sum::<usize>(),
+            reports[..3]
+                .iter()
+                .map(|report| report.shares.len())
+                .sum::<usize>(),
             60
         );
-        // What docs say of how many fit into one.
+        // The documentation gives this number of counters in a datagram.
         let small = bodies.iter().map(|body| read(body).1.len()).max();
         assert_eq!(small, Some(34));
     }
@@ -276,7 +283,7 @@ mod tests {
     #[test]
     fn what_is_cut_off_or_of_another_kind_is_nothing() {
         let mut packer = Packer::new(WriterId(7), TimestampUs(1), 1);
-        packer.push(&told(9, &[(7, 1, 0)]));
+        packer.push(&report(9, &[(7, 1, 0)]));
         let body = packer.into_bodies().remove(0);
         let head = 3;
         for length in (0..body.len()).filter(|length| *length != head) {

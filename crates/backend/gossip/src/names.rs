@@ -1,23 +1,23 @@
-//! What are the counters of a client called between nodes?
+//! Names of the counters of a client in messages between nodes.
 //!
-//! A keyed digest of the limit's name and the client, in sixteen bytes. The key is drawn from the
-//! shared secret, so all nodes come to the same name, and whoever listens to them cannot tell
-//! whether it is somebody's whom he knows.
+//! A name is a keyed digest of the limit's name and the client, in sixteen bytes. The key is
+//! derived from the shared secret, so all nodes compute the same name. An eavesdropper cannot tell
+//! whether a name belongs to a client that it knows.
 //!
-//! Clients for whom there is no place are counted together, see [`crate::board`]: such a *crowd*
-//! has a name, too.
+//! Clients that do not fit into the table share an *overflow entry*, see [`crate::counter_table`]. It has a
+//! name, too.
 
 use std::hash::Hasher as _;
 
 use anteroom_limit_store::CallKey;
 use siphasher::sip128::{Hasher128 as _, SipHasher13};
 
-/// Set in the name of a client, and not in that of a crowd.
+/// Bit that is set in the name of a client, and not in that of an overflow entry.
 const IS_CLIENT: u128 = 1 << 127;
-/// How many crowds a limit has. More would keep fewer innocent from suffering, and take more place.
-const CROWDS: u128 = 64;
+/// Overflow entries of a limit. More would reject fewer innocent clients, and take more memory.
+const OVERFLOW_ENTRIES: u128 = 64;
 
-/// Makes names.
+/// Computes names.
 #[derive(Clone, Copy)]
 pub(crate) struct Names {
     key: [u8; 16],
@@ -28,14 +28,14 @@ impl Names {
         Self { key }
     }
 
-    /// The name of a client of a limit.
+    /// Returns the name of a client of a limit.
     pub(crate) fn client(&self, limit: &str, key: CallKey) -> u128 {
         self.digest(limit, key.0) | IS_CLIENT
     }
 
-    /// The name of the crowd to which a client belongs.
-    pub(crate) fn crowd(&self, limit: &str, client: u128) -> u128 {
-        self.digest(limit, client % CROWDS) & !IS_CLIENT
+    /// Returns the name of the overflow entry of a client.
+    pub(crate) fn overflow(&self, limit: &str, client: u128) -> u128 {
+        self.digest(limit, client % OVERFLOW_ENTRIES) & !IS_CLIENT
     }
 
     fn digest(&self, limit: &str, key: u128) -> u128 {
@@ -47,8 +47,8 @@ impl Names {
     }
 }
 
-/// Whether it is the name of a crowd.
-pub(crate) const fn is_crowd(name: u128) -> bool {
+/// Returns whether this is the name of an overflow entry.
+pub(crate) const fn is_overflow(name: u128) -> bool {
     name & IS_CLIENT == 0
 }
 
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn limits_clients_crowds_and_secrets_have_names_of_their_own() {
+    fn names_differ_by_limit_client_overflow_entry_and_secret() {
         let names = Names::new([7; 16]);
         let one = names.client("api", CallKey(1));
         assert_eq!(one, names.client("api", CallKey(1)));
@@ -65,13 +65,13 @@ mod tests {
             names.client("api", CallKey(2)),
             names.client("site", CallKey(1)),
             Names::new([8; 16]).client("api", CallKey(1)),
-            names.crowd("api", one),
+            names.overflow("api", one),
         ];
         assert!(others.iter().all(|other| *other != one));
-        assert_eq!(others.map(is_crowd), [false, false, false, true]);
-        assert!(!is_crowd(one));
-        let crowds = (0..10_000).map(|client| names.crowd("api", client));
-        let crowds: std::collections::BTreeSet<u128> = crowds.collect();
-        assert_eq!(crowds.len(), 64);
+        assert_eq!(others.map(is_overflow), [false, false, false, true]);
+        assert!(!is_overflow(one));
+        let entries = (0..10_000).map(|client| names.overflow("api", client));
+        let entries: std::collections::BTreeSet<u128> = entries.collect();
+        assert_eq!(entries.len(), 64);
     }
 }

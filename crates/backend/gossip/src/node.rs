@@ -1,7 +1,7 @@
-//! What does one node do with what it hears, and what does it say when?
+//! State machine of one node: handles received messages and decides what to send when.
 //!
-//! Facts go in (a datagram, the time), datagrams come out. Two clocks are told: `now` only goes on
-//! and says when something is due; `by_clock` is that by which calls are counted.
+//! Facts go in (a datagram, the time), datagrams come out. There are two clocks: `now` is monotonic
+//! and drives timers, `by_clock` is the wall clock by which requests are counted.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -12,48 +12,47 @@ use std::time::Duration;
 use anteroom_limit::time::TimestampUs;
 use parking_lot::Mutex;
 
-use crate::board::CounterTable;
 use crate::cell::WriterId;
-use crate::event_counts::{Event, Tally};
+use crate::counter_table::CounterTable;
+use crate::event_counts::{Event, EventCounts};
 use crate::members::{Identity, MEMBERS_MAX, Members};
 use crate::message::{self, Message};
 use crate::seal::Secret;
 use anteroom_limit_store::clock::CLOCKS_APART_MAX;
 
-/// News that are told when a node leaves, in datagrams to each other one. What does not fit into so
-/// many stays untold.
-const ROUNDS_AT_THE_END: usize = 8;
+/// Most rounds of changes that a leaving node sends to each peer. Changes beyond that are lost.
+const LAST_ROUNDS_MAX: usize = 8;
 
-/// How often those are spoken to that are gone: who was taken for gone by mistake, and has nobody
-/// else, is found again by that alone.
-const REMIND_PERIOD: Duration = Duration::from_secs(2);
-/// For how long they are.
-const REMIND_FOR: Duration = Duration::from_secs(3_600);
-/// For how long news still go to those that are gone: they may be there all the same, and hear that
-/// they were taken for gone within some seconds.
-const TELL_GONE_FOR: Duration = Duration::from_secs(10);
-/// Those that are gone and are remembered at most; addresses change where nodes are pods.
-const GONE_MAX: usize = 256;
+/// Period after which a node announces itself to departed peers again. Two nodes that took each
+/// other for departed, and know no others, find each other only by that.
+const ANNOUNCE_AGAIN_PERIOD: Duration = Duration::from_secs(2);
+/// Time for which a node announces itself to a departed peer.
+const ANNOUNCE_AGAIN_FOR: Duration = Duration::from_secs(3_600);
+/// Time for which changes are still sent to a departed peer. It may be running all the same, and
+/// learns within seconds that others took it for departed.
+const REPORT_TO_DEPARTED_FOR: Duration = Duration::from_secs(10);
+/// Most departed peers that a node remembers; addresses change where nodes are pods.
+const DEPARTED_MAX: usize = 256;
 
-/// So long after its start a node says that it has found nobody: peers are spoken to every two
-/// seconds, and names may take a moment. Sooner it would be told at each start of all nodes
-/// together.
-const MISSED_AFTER: Duration = Duration::from_secs(10);
+/// Time from the start until a node warns that it has found no peers. Peers are announced to every
+/// two seconds, and names may take a moment to resolve. A shorter time would warn at each start of
+/// all nodes together.
+const WARN_ALONE_AFTER: Duration = Duration::from_secs(10);
 
-/// A datagram, and to whom it goes.
+/// Destination and datagram.
 pub type Outgoing = (SocketAddr, Vec<u8>);
 
-/// What a node is told at its beginning.
+/// Settings of a node.
 #[derive(Clone, Debug)]
 pub struct NodeSettings {
-    /// Where the others reach it.
+    /// Address at which the others reach the node.
     pub address: SocketAddr,
-    /// When it began, in milliseconds since the Unix epoch: of several nodes at one address the
+    /// Start of the node, in milliseconds since the Unix epoch. Of several nodes at one address the
     /// latest counts.
     pub generation: u64,
-    /// How long it collects news before it tells them.
+    /// Time for which the node collects changes before it sends them.
     pub interval: Duration,
-    /// Chooses whom it pings.
+    /// Seed of the choice of members to ping.
     pub seed: u64,
 }
 
@@ -61,56 +60,56 @@ pub struct NodeSettings {
 pub struct Node {
     settings: NodeSettings,
     secret: Secret,
-    board: Arc<Mutex<CounterTable>>,
-    event_counts: Arc<Tally>,
+    table: Arc<Mutex<CounterTable>>,
+    event_counts: Arc<EventCounts>,
     members: Members,
     peers: BTreeSet<(SocketAddr, WriterId)>,
-    /// Who has just come, and how much of all he has still to be told.
+    /// Peers that have just joined, each with the number of counters still to report to it.
     newcomers: Vec<(SocketAddr, usize)>,
-    /// Who was there, and since when he is not.
-    gone: BTreeMap<SocketAddr, Duration>,
-    remind_at: Duration,
-    tell_at: Duration,
-    /// When it is said that nobody was found; `None` if somebody was, or nobody is expected.
-    missed_at: Option<Duration>,
+    /// Departed peers, and the times at which they were noticed to be missing.
+    departed: BTreeMap<SocketAddr, Duration>,
+    announce_again_at: Duration,
+    send_at: Duration,
+    /// Time at which to warn that no peer was found; `None` if one was, or none is expected.
+    warn_alone_at: Option<Duration>,
     outbox: Vec<Outgoing>,
 }
 
 impl Node {
-    /// A node that knows nobody, and tells what is on this board.
+    /// Creates a node that knows no peers and reports the counters of `table`.
     #[must_use]
-    pub fn new(settings: NodeSettings, secret: Secret, board: Arc<Mutex<CounterTable>>) -> Self {
+    pub fn new(settings: NodeSettings, secret: Secret, table: Arc<Mutex<CounterTable>>) -> Self {
         let (me, event_counts) = {
-            let board = board.lock();
+            let table = table.lock();
             let me = Identity {
                 address: settings.address,
-                writer: board.me(),
+                writer: table.me(),
                 generation: settings.generation,
             };
-            (me, Arc::clone(&board.event_counts))
+            (me, Arc::clone(&table.event_counts))
         };
         Self {
             members: Members::new(me, settings.seed),
             settings,
             secret,
-            board,
+            table,
             event_counts,
             peers: BTreeSet::new(),
             newcomers: Vec::new(),
-            gone: BTreeMap::new(),
-            remind_at: Duration::ZERO,
-            tell_at: Duration::ZERO,
-            missed_at: None,
+            departed: BTreeMap::new(),
+            announce_again_at: Duration::ZERO,
+            send_at: Duration::ZERO,
+            warn_alone_at: None,
             outbox: Vec::new(),
         }
     }
 
-    /// Others should be there: if none is found for some seconds that is said in the log, once.
-    pub fn expect_others(&mut self, now: Duration) {
-        self.missed_at = Some(now + MISSED_AFTER);
+    /// Expects peers: if none is found for some seconds, the node logs a warning, once.
+    pub fn expect_peers(&mut self, now: Duration) {
+        self.warn_alone_at = Some(now + WARN_ALONE_AFTER);
     }
 
-    /// Tells somebody who may be there that this node is.
+    /// Announces this node to an address at which a peer may listen.
     pub fn announce(&mut self, now: Duration, address: SocketAddr) {
         let is_known = self.peers.iter().any(|(peer, _)| *peer == address);
         if address != self.settings.address && !is_known {
@@ -119,7 +118,7 @@ impl Node {
         }
     }
 
-    /// Hears a datagram; whether it was of one of our own.
+    /// Handles a datagram and returns whether it was sealed with our secret and valid.
     pub fn handle_datagram(
         &mut self,
         now: Duration,
@@ -132,12 +131,12 @@ impl Node {
             .open(datagram)
             .is_some_and(|body| self.handle_body(now, by_clock, body));
         if !is_ours {
-            self.event_counts.count(Event::DatagramRefused);
+            self.event_counts.count(Event::DatagramRejected);
         }
         is_ours
     }
 
-    /// Hears what was sealed; whether it made sense.
+    /// Handles the body of a datagram and returns whether it was valid.
     pub(crate) fn handle_body(
         &mut self,
         now: Duration,
@@ -147,138 +146,138 @@ impl Node {
         match Message::read(body) {
             None => false,
             Some(Message::Membership(bytes)) => {
-                let heard = self.members.handle(now, bytes);
-                self.look_at_peers(now);
+                let handled = self.members.handle(now, bytes);
+                self.update_peers(now);
                 self.send_memberships();
-                if let Ok(left_out) = heard {
+                if let Ok(left_out) = handled {
                     self.note_left_out(left_out);
                 }
-                heard.is_ok()
+                handled.is_ok()
             }
-            Some(Message::Counters { sent_at, told }) => {
+            Some(Message::Counters { sent_at, reports }) => {
                 let apart = sent_at.since(by_clock).max(by_clock.since(sent_at));
                 if apart > CLOCKS_APART_MAX {
                     self.note_clock(apart.0 / 1_000);
                 }
-                let mut board = self.board.lock();
-                for one in &told {
-                    board.hear(one, by_clock);
+                let mut table = self.table.lock();
+                for report in &reports {
+                    table.merge_report(report, by_clock);
                 }
                 true
             }
         }
     }
 
-    /// Does what is due.
+    /// Carries out all timers that are due.
     pub fn poll(&mut self, now: Duration, by_clock: TimestampUs) {
         self.members.poll(now);
-        self.remind(now);
-        self.look_at_peers(now);
+        self.announce_again(now);
+        self.update_peers(now);
         self.send_memberships();
-        if self.misses_others(now) {
-            tracing::warn!("none of the configured peers is found: this node counts alone");
+        if self.should_warn_alone(now) {
+            tracing::warn!("no configured peer found: this node counts alone");
         }
-        if now < self.tell_at {
+        if now < self.send_at {
             return;
         }
-        // What was missed is not made up for: what has changed meanwhile is told once.
-        self.tell_at = now + self.settings.interval;
-        self.tell(now, by_clock);
+        // Missed intervals are not made up for: the changes meanwhile go out once.
+        self.send_at = now + self.settings.interval;
+        self.report(now, by_clock);
     }
 
-    /// When there is something to do next.
+    /// Returns the time of the next timer.
     #[must_use]
     pub fn next_at(&self) -> Duration {
         let members = self.members.next_at();
-        members.map_or(self.tell_at, |at| at.min(self.tell_at))
+        members.map_or(self.send_at, |at| at.min(self.send_at))
     }
 
-    /// Tells the others what they do not know yet, and that this node goes.
+    /// Sends pending changes to the peers and announces that this node leaves.
     pub fn leave(&mut self, now: Duration, by_clock: TimestampUs) {
-        self.tell_rest(by_clock);
+        self.report_remaining(by_clock);
         self.members.leave(now);
         self.send_memberships();
-        // From now on whoever has this node's address is its successor.
-        let successor = (self.settings.address, self.board.lock().me());
+        // From now on the process at this node's address is its successor.
+        let successor = (self.settings.address, self.table.lock().me());
         self.peers.insert(successor);
         self.newcomers = vec![(self.settings.address, usize::MAX)];
     }
 
-    /// After [`Self::leave`]: tells those who were there what is still counted here, and its
-    /// successor everything, again and again, for it may not listen yet.
-    pub fn tell_behind(&mut self, by_clock: TimestampUs) {
-        let news = self.board.lock().tell_news(by_clock);
-        self.send_to_all(&news);
-        self.tell_newcomers(by_clock);
+    /// Reports requests counted after [`Self::leave`] to the former peers, and everything to the
+    /// successor, again and again: it may not listen yet.
+    pub fn report_departed(&mut self, by_clock: TimestampUs) {
+        let changes = self.table.lock().report_changes(by_clock);
+        self.send_to_all(&changes);
+        self.report_to_newcomers(by_clock);
         if self.newcomers.is_empty() {
             self.newcomers.push((self.settings.address, usize::MAX));
         }
     }
 
-    /// After [`Self::leave`], when nothing more is counted here.
-    pub fn tell_last(&mut self, by_clock: TimestampUs) {
-        self.tell_rest(by_clock);
+    /// Sends the last changes after [`Self::leave`], once nothing more is counted here.
+    pub fn report_last(&mut self, by_clock: TimestampUs) {
+        self.report_remaining(by_clock);
     }
 
-    /// All that this node knows and would tell a newcomer, of what comes before `rest`; and what is
-    /// to be told then.
-    pub(crate) fn tell_all(&self, by_clock: TimestampUs, rest: usize) -> (Vec<Vec<u8>>, usize) {
-        let (bodies, rest) = self.board.lock().tell_newcomer(by_clock, rest);
+    /// Returns reports of all counters before index `rest`, as for a newcomer, and the index to
+    /// continue at.
+    pub(crate) fn report_all(&self, by_clock: TimestampUs, rest: usize) -> (Vec<Vec<u8>>, usize) {
+        let (bodies, rest) = self.table.lock().report_to_newcomer(by_clock, rest);
         let sealed = bodies.iter().map(|body| self.secret.seal(body));
         (sealed.collect(), rest)
     }
 
-    /// How long it collects news.
+    /// Returns the time for which the node collects changes before it sends them.
     pub(crate) const fn interval(&self) -> Duration {
         self.settings.interval
     }
 
-    /// Where the others reach it.
+    /// Returns the address at which the others reach the node.
     pub(crate) const fn address(&self) -> SocketAddr {
         self.settings.address
     }
 
-    /// What is to be sent.
+    /// Takes the datagrams to send.
     pub fn take_outbox(&mut self) -> Vec<Outgoing> {
         std::mem::take(&mut self.outbox)
     }
 
-    /// Who is there, beside this node.
+    /// Returns the addresses of the peers.
     #[must_use]
     pub fn peers(&self) -> Vec<SocketAddr> {
         self.peers.iter().map(|(address, _)| *address).collect()
     }
 
-    fn tell(&mut self, now: Duration, by_clock: TimestampUs) {
+    fn report(&mut self, now: Duration, by_clock: TimestampUs) {
         let interval = self.settings.interval;
-        let (news, round) = {
-            let mut board = self.board.lock();
+        let (changes, round) = {
+            let mut table = self.table.lock();
             (
-                board.tell_news(by_clock),
-                board.tell_round(by_clock, interval),
+                table.report_changes(by_clock),
+                table.report_round(by_clock, interval),
             )
         };
-        self.send_to_all(&news);
+        self.send_to_all(&changes);
         self.send_to_all(&round);
-        self.send_to_gone(now, &news);
-        self.tell_newcomers(by_clock);
+        self.send_to_departed(now, &changes);
+        self.report_to_newcomers(by_clock);
     }
 
-    /// As much as may be of what they do not know yet.
-    fn tell_rest(&mut self, by_clock: TimestampUs) {
-        for _ in 0..ROUNDS_AT_THE_END {
-            let news = self.board.lock().tell_news(by_clock);
-            if news.is_empty() {
+    /// Sends pending changes, as many as fit.
+    fn report_remaining(&mut self, by_clock: TimestampUs) {
+        for _ in 0..LAST_ROUNDS_MAX {
+            let changes = self.table.lock().report_changes(by_clock);
+            if changes.is_empty() {
                 break;
             }
-            self.send_to_all(&news);
+            self.send_to_all(&changes);
         }
     }
 
-    fn tell_newcomers(&mut self, by_clock: TimestampUs) {
+    fn report_to_newcomers(&mut self, by_clock: TimestampUs) {
         let mut newcomers = std::mem::take(&mut self.newcomers);
         for (address, rest) in &mut newcomers {
-            let (bodies, left) = self.board.lock().tell_newcomer(by_clock, *rest);
+            let (bodies, left) = self.table.lock().report_to_newcomer(by_clock, *rest);
             *rest = left;
             let sealed = bodies.iter().map(|body| (*address, self.secret.seal(body)));
             self.outbox.extend(sealed);
@@ -295,26 +294,27 @@ impl Node {
         }
     }
 
-    fn send_to_gone(&mut self, now: Duration, bodies: &[Vec<u8>]) {
-        let gone = self.gone.iter();
-        let gone = gone.filter(|(_, since)| now.saturating_sub(**since) < TELL_GONE_FOR);
-        let gone: Vec<SocketAddr> = gone.map(|(address, _)| *address).collect();
-        for body in bodies.iter().filter(|_| !gone.is_empty()) {
+    fn send_to_departed(&mut self, now: Duration, bodies: &[Vec<u8>]) {
+        let departed = self.departed.iter();
+        let departed =
+            departed.filter(|(_, since)| now.saturating_sub(**since) < REPORT_TO_DEPARTED_FOR);
+        let departed: Vec<SocketAddr> = departed.map(|(address, _)| *address).collect();
+        for body in bodies.iter().filter(|_| !departed.is_empty()) {
             let sealed = self.secret.seal(body);
-            let copies = gone.iter().map(|address| (*address, sealed.clone()));
+            let copies = departed.iter().map(|address| (*address, sealed.clone()));
             self.outbox.extend(copies);
         }
     }
 
-    /// Speaks to those that are gone.
-    fn remind(&mut self, now: Duration) {
-        if now < self.remind_at {
+    /// Announces this node to departed peers again, when that is due.
+    fn announce_again(&mut self, now: Duration) {
+        if now < self.announce_again_at {
             return;
         }
-        self.remind_at = now + REMIND_PERIOD;
-        self.gone
-            .retain(|_, since| now.saturating_sub(*since) < REMIND_FOR);
-        for address in self.gone.keys() {
+        self.announce_again_at = now + ANNOUNCE_AGAIN_PERIOD;
+        self.departed
+            .retain(|_, since| now.saturating_sub(*since) < ANNOUNCE_AGAIN_FOR);
+        for address in self.departed.keys() {
             self.members.announce(now, *address);
         }
     }
@@ -326,63 +326,63 @@ impl Node {
         }
     }
 
-    /// Notices who has come and who is gone.
-    fn look_at_peers(&mut self, now: Duration) {
+    /// Updates the peers from the membership, and handles those that joined or departed.
+    fn update_peers(&mut self, now: Duration) {
         let peers: BTreeSet<_> = self.members.peers().collect();
         if peers == self.peers {
             return;
         }
-        // The departures first: one that was restarted in its place goes and comes at once, and has
-        // everything to be told.
+        // Departures first: a peer that was restarted at its address departs and joins at once, and
+        // needs a report of everything.
         for (peer, _) in self.peers.difference(&peers) {
-            tracing::warn!(%peer, "a node that counted with us is gone");
+            tracing::warn!(%peer, "peer departed");
             self.event_counts.count(Event::PeerLeft);
             self.newcomers.retain(|(newcomer, _)| newcomer != peer);
-            if self.gone.len() < GONE_MAX && !peers.iter().any(|(other, _)| other == peer) {
-                self.gone.insert(*peer, now);
+            if self.departed.len() < DEPARTED_MAX && !peers.iter().any(|(other, _)| other == peer) {
+                self.departed.insert(*peer, now);
             }
         }
         for (peer, _) in peers.difference(&self.peers) {
-            tracing::info!(%peer, "a node that counts with us is there");
+            tracing::info!(%peer, "peer joined");
             self.event_counts.count(Event::PeerJoined);
             self.newcomers.push((*peer, usize::MAX));
-            self.gone.remove(peer);
-            self.missed_at = None;
+            self.departed.remove(peer);
+            self.warn_alone_at = None;
         }
         if peers.is_empty() {
-            tracing::warn!("no other node is there: this one counts alone");
+            tracing::warn!("no peers left: this node counts alone");
         }
         let alive = peers.iter().map(|(_, writer)| *writer).collect();
-        self.board.lock().set_alive(alive);
+        self.table.lock().set_alive(alive);
         self.peers = peers;
     }
 
-    /// Whether it has to be said by now that nobody was found; once.
-    fn misses_others(&mut self, now: Duration) -> bool {
-        let is_due = self.missed_at.is_some_and(|at| at <= now);
+    /// Returns, once, whether the warning about missing peers is due.
+    fn should_warn_alone(&mut self, now: Duration) -> bool {
+        let is_due = self.warn_alone_at.is_some_and(|at| at <= now);
         if is_due {
-            self.missed_at = None;
+            self.warn_alone_at = None;
         }
         is_due
     }
 
-    fn note_left_out(&self, strangers: usize) {
-        if strangers > 0 && self.event_counts.of(Event::MemberRefused) == 0 {
+    fn note_left_out(&self, left_out: usize) {
+        if left_out > 0 && self.event_counts.of(Event::MemberRejected) == 0 {
             tracing::warn!(
                 members_max = MEMBERS_MAX,
-                "so many other nodes are known, with those that are gone for less than an hour: \
-                 no new ones count with us"
+                "too many nodes are known, including those departed within an hour: no new ones \
+                 count with this node"
             );
         }
         self.event_counts
-            .count_many(Event::MemberRefused, strangers as u64);
+            .count_many(Event::MemberRejected, left_out as u64);
     }
 
     fn note_clock(&self, apart_ms: u64) {
         if self.event_counts.of(Event::ClockApart) == 0 {
             tracing::warn!(
                 apart_ms,
-                "another node's clock is too far from ours to count with it"
+                "clock of a peer differs too much to count with it"
             );
         }
         self.event_counts.count(Event::ClockApart);

@@ -1,8 +1,8 @@
-//! The socket of a node, and how it sends.
+//! Socket of a node, and sending with a timeout.
 //!
-//! A node says much at once: its news and a part of all, to each other one. What the system has no
-//! room for is waited for, but not for long: what is late is better said anew. What is lost is
-//! counted.
+//! A node sends much at once: its changes and a part of all counters, to each peer. If the system's
+//! send buffer is full, the node waits, but only briefly: a late message is better sent anew.
+//! Datagrams that cannot be sent are counted.
 
 use std::future::Future;
 use std::io;
@@ -14,27 +14,26 @@ use socket2::SockRef;
 use tokio::net::UdpSocket;
 use tokio::time::{Instant, timeout_at};
 
-use crate::event_counts::{Event, Tally};
+use crate::event_counts::{Event, EventCounts};
 use crate::node::Outgoing;
 
-/// What a socket may hold until it is read, or sent. Systems give what they allow: Linux no more
-/// than `net.core.rmem_max`, which is some 90 datagrams unless somebody has raised it, and twice of
-/// that in effect. This is what 25 nodes say in an interval in which each has as much to say as it
-/// may.
+/// Requested size of the receive and send buffers. Linux gives no more than `net.core.rmem_max`,
+/// which is some 90 datagrams by default, and effectively twice that. This size holds what 25 nodes
+/// send in an interval in which each has as much to send as it may.
 const BUFFER_BYTES: usize = 4 << 20;
-/// How long a node waits with all that it has to say, for the system to take it: half of the usual
-/// interval. Meanwhile it hears nothing.
-const PATIENCE: Duration = Duration::from_millis(50);
+/// Longest time until the system has accepted everything that a node sends at once: half of the
+/// usual interval. The node receives nothing meanwhile.
+const SEND_TIMEOUT: Duration = Duration::from_millis(50);
 
-/// A socket, and what is counted of it.
+/// Socket with its event counters.
 #[derive(Debug)]
 pub(crate) struct Outlet {
     pub(crate) socket: UdpSocket,
-    pub(crate) event_counts: Arc<Tally>,
+    pub(crate) event_counts: Arc<EventCounts>,
 }
 
 impl Outlet {
-    /// Sends in this order.
+    /// Sends the datagrams in order.
     pub(crate) async fn send(&self, outbox: Vec<Outgoing>) {
         let send = async |to: SocketAddr, datagram: Vec<u8>| {
             let sent = self.socket.send_to(&datagram, to).await;
@@ -44,13 +43,13 @@ impl Outlet {
     }
 }
 
-/// Sends as long as [`PATIENCE`] lasts; what comes behind is tried once.
+/// Sends until [`SEND_TIMEOUT`] has passed; each later datagram is tried once.
 async fn send_all<S: Future<Output = io::Result<()>>>(
     outbox: Vec<Outgoing>,
-    event_counts: &Tally,
+    event_counts: &EventCounts,
     send: impl Fn(SocketAddr, Vec<u8>) -> S,
 ) {
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + SEND_TIMEOUT;
     for (to, datagram) in outbox {
         let sent = timeout_at(until, send(to, datagram)).await;
         event_counts.count(match sent {
@@ -60,12 +59,12 @@ async fn send_all<S: Future<Output = io::Result<()>>>(
     }
 }
 
-/// Listens there.
+/// Opens a socket at this address.
 pub(crate) fn listen_at(address: SocketAddr) -> io::Result<UdpSocket> {
     let socket = std::net::UdpSocket::bind(address)?;
     socket.set_nonblocking(true)?;
     let buffers = SockRef::from(&socket);
-    // Less is no reason not to start.
+    // A node also works with smaller buffers.
     for set in [
         buffers.set_recv_buffer_size(BUFFER_BYTES),
         buffers.set_send_buffer_size(BUFFER_BYTES),
@@ -91,15 +90,15 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_the_system_cannot_take_is_waited_for_briefly() {
-        let (event_counts, room) = (Tally::default(), Semaphore::new(2));
+    async fn a_full_send_buffer_is_waited_for_briefly() {
+        let (event_counts, room) = (EventCounts::default(), Semaphore::new(2));
         let send = async |_: SocketAddr, _: Vec<u8>| {
             let room = room.acquire().await;
             room.map(tokio::sync::SemaphorePermit::forget)
                 .map_err(io::Error::other)
         };
         let more = async {
-            tokio::time::sleep(PATIENCE / 2).await; // tidy: paused time
+            tokio::time::sleep(SEND_TIMEOUT / 2).await; // tidy: paused time
             room.add_permits(3);
         };
         tokio::join!(send_all(outbox(9), &event_counts, send), more);
@@ -108,8 +107,8 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_cannot_be_reached_is_no_reason_not_to_tell_the_others() {
-        let event_counts = Tally::default();
+    async fn an_unreachable_peer_does_not_keep_others_from_receiving() {
+        let event_counts = EventCounts::default();
         let send = async |to: SocketAddr, _: Vec<u8>| match to.port() {
             1 => Err(io::ErrorKind::NetworkUnreachable.into()),
             _ => Ok(()),
@@ -120,7 +119,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_socket_gets_as_much_room_as_the_system_gives_anybody() {
+    async fn a_socket_gets_as_large_buffers_as_the_system_allows() {
         let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let (ours, plain) = (listen_at(any).unwrap(), UdpSocket::bind(any).await.unwrap());
         let room = |socket: &UdpSocket| {

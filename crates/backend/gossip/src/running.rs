@@ -1,4 +1,4 @@
-//! Drives a node: its socket, its timers, and the names of those it begins with.
+//! Task that drives a node: its socket, its timers, and the lookup of the configured peers.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -9,26 +9,26 @@ use tokio::net::UdpSocket;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep, sleep_until};
 
-use crate::behind::{DepartedNode, Phase};
-use crate::event_counts::{Event, Tally};
+use crate::departed::{DepartedNode, Phase};
+use crate::event_counts::{Event, EventCounts};
 use crate::message::DATAGRAM_LARGEST;
 use crate::node::Node;
 use crate::outlet::{Outlet, listen_at};
 use anteroom_limit_store::clock::Now;
 
-/// How often the configured peers are looked up, and those are spoken to that are not there: so a
-/// node that starts finds the others within that, and parts of a network that was torn find each
-/// other.
+/// Period of the lookup of configured peers, which the node announces itself to if they are
+/// missing. A node that starts finds the others within this time, and so do the parts of a network
+/// after a partition.
 const LOOK_UP_PERIOD: Duration = Duration::from_secs(2);
-/// How long nothing is received after the system said that it cannot.
+/// Pause after a receive error.
 const RECEIVE_AGAIN: Duration = Duration::from_millis(100);
 
-/// How often an address is tried that somebody else still has.
+/// Period of the attempts to bind an address that another process still has.
 const LISTEN_AGAIN: Duration = Duration::from_millis(50);
 
-/// A node with its socket.
+/// Node with its socket.
 pub(crate) struct Running {
-    /// Or where to listen, as soon as that is free.
+    /// Bound socket, or the address to listen at as soon as it is free.
     pub(crate) socket: Result<UdpSocket, SocketAddr>,
     pub(crate) node: Node,
     pub(crate) peers: Vec<HostPort>,
@@ -36,11 +36,11 @@ pub(crate) struct Running {
     pub(crate) phase: watch::Receiver<Phase>,
     /// Dropped when the address is free.
     pub(crate) address_is_taken: oneshot::Sender<()>,
-    pub(crate) event_counts: Arc<Tally>,
+    pub(crate) event_counts: Arc<EventCounts>,
 }
 
 impl Running {
-    /// Until it is over.
+    /// Runs the node to its end.
     pub(crate) async fn run(mut self) {
         let socket = match self.socket {
             Ok(socket) => socket,
@@ -73,7 +73,7 @@ impl Running {
     }
 }
 
-/// A node that listens.
+/// Node that listens.
 struct Driving {
     outlet: Outlet,
     node: Node,
@@ -81,15 +81,15 @@ struct Driving {
 }
 
 impl Driving {
-    /// Until it has left, and its address is free.
+    /// Runs the node until it has left and its address is free.
     async fn run(mut self, peers: Vec<HostPort>, phase: &mut watch::Receiver<Phase>) -> Node {
         let began = Instant::now();
         if !peers.is_empty() {
-            self.node.expect_others(began.elapsed());
+            self.node.expect_peers(began.elapsed());
         }
         let (found, mut addresses) = mpsc::channel(1);
         let looking_up = tokio::spawn(look_up(peers, found));
-        // One byte more, so that a datagram that is too large is not taken for one that was cut.
+        // One more byte shows that a datagram is too large, not truncated.
         let mut buffer = [0; DATAGRAM_LARGEST + 1];
         loop {
             let next = began + self.node.next_at();
@@ -98,7 +98,7 @@ impl Driving {
                 received = self.outlet.socket.recv_from(&mut buffer) => match received {
                     Ok((length, from)) => self.receive(began.elapsed(), &buffer[..length], from),
                     Err(error) => {
-                        tracing::debug!(%error, "cannot receive what other nodes tell");
+                        tracing::debug!(%error, "cannot receive from peers");
                         sleep(RECEIVE_AGAIN).await;
                     }
                 },
@@ -120,35 +120,35 @@ impl Driving {
     fn receive(&mut self, now: Duration, datagram: &[u8], from: SocketAddr) {
         let by_clock = (self.now)();
         let is_ours = self.node.handle_datagram(now, by_clock, datagram);
-        if !is_ours && self.outlet.event_counts.of(Event::DatagramRefused) == 1 {
-            tracing::warn!(%from, "a datagram that is not sealed with our secret is refused; no \
-                                   other one is told of here");
+        if !is_ours && self.outlet.event_counts.of(Event::DatagramRejected) == 1 {
+            tracing::warn!(%from, "a datagram that is not sealed with our secret is rejected; \
+                                   further ones are not logged");
         }
     }
 }
 
-/// Listens there as soon as whoever has the address lets go of it: a predecessor that hands over,
-/// as a rule.
+/// Binds the address as soon as the other process releases it, usually a predecessor that is being
+/// replaced.
 async fn listen_when_free(address: SocketAddr) -> UdpSocket {
     loop {
         sleep(LISTEN_AGAIN).await;
         match listen_at(address) {
             Ok(socket) => {
-                tracing::info!(%address, "the address is free: this node counts with others from \
+                tracing::info!(%address, "address free: this node counts with its peers from \
                                           now on");
                 return socket;
             }
-            Err(error) => tracing::debug!(%error, %address, "the address is not free yet"),
+            Err(error) => tracing::debug!(%error, %address, "address still in use"),
         }
     }
 }
 
-/// Until somebody says that it leaves, or nobody is left who could.
+/// Waits until the node leaves or its handle is dropped.
 async fn left(phase: &mut watch::Receiver<Phase>) {
     let _ = phase.wait_for(|phase| *phase != Phase::Here).await;
 }
 
-/// Finds the addresses of peers, again and again: behind a name there may be others by now.
+/// Resolves the addresses of peers, again and again: the hosts behind a name change.
 async fn look_up(peers: Vec<HostPort>, found: mpsc::Sender<SocketAddr>) {
     loop {
         for peer in &peers {
@@ -161,7 +161,7 @@ async fn look_up(peers: Vec<HostPort>, found: mpsc::Sender<SocketAddr>) {
                         }
                     }
                 }
-                Err(error) => tracing::debug!(%error, %peer, "cannot look up another node"),
+                Err(error) => tracing::debug!(%error, %peer, "cannot resolve a peer"),
             }
         }
         sleep(LOOK_UP_PERIOD).await;

@@ -1,9 +1,9 @@
-//! How does a node know that a datagram comes from one of its own?
+//! Authentication of datagrams between nodes.
 //!
-//! Every datagram carries an HMAC (SHA-256) of all that it says, by the secret that all nodes
-//! share. Whoever does not know that can make no counter larger, and nobody a member. What he can
-//! do is send again what he saw: a counter that was told before is known already, or its time is
-//! over; who is a member goes by numbers that only grow.
+//! Every datagram carries an HMAC (SHA-256) of its body, by the secret that all nodes share.
+//! Without the secret nobody can increase a counter or add a member. An attacker can replay a
+//! datagram that it saw. That does no harm: the counter is known already or has expired, and
+//! membership goes by numbers that only grow.
 
 use std::fmt;
 use std::fs::File;
@@ -14,20 +14,18 @@ use aws_lc_rs::hmac;
 
 use crate::failure::{SecretError, SecretFileError};
 
-/// The first byte of every datagram. Whoever changes what nodes say to each other changes it.
+/// Version of the protocol: the first byte of every datagram. It changes with the messages.
 const VERSION: u8 = 1;
 const TAG: usize = 32;
-/// What sealing adds.
+/// Bytes that sealing adds.
 pub(crate) const SEAL: usize = 1 + TAG;
-/// The shortest secret. Whoever listens has all the time he likes to try secrets, so it must be a
-/// random one.
+/// Shortest secret, in bytes. An eavesdropper can try secrets offline, so it must be random.
 pub(crate) const SECRET_SHORTEST: usize = 16;
 
-/// What is read of a file at most; nobody types so much, and a device without end is not read for
-/// ever.
+/// Most bytes that are read of a secret file. It bounds reading from a device without end.
 const FILE_LARGEST: u64 = 4_096;
 
-/// What all nodes know and nobody else.
+/// Secret that all nodes share.
 #[derive(Clone)]
 pub struct Secret {
     seal: hmac::Key,
@@ -35,11 +33,12 @@ pub struct Secret {
 }
 
 impl Secret {
-    /// A secret of these bytes. Space around it does not count: files end with a line feed.
+    /// Creates a secret of these bytes, without surrounding white space: files end with a line
+    /// feed.
     ///
     /// # Errors
     ///
-    /// [`SecretError`] if it is too short to keep anybody out.
+    /// [`SecretError`] if it is too short.
     pub fn new(bytes: &[u8]) -> Result<Self, SecretError> {
         let bytes = bytes.trim_ascii();
         if bytes.len() < SECRET_SHORTEST {
@@ -62,11 +61,11 @@ impl Secret {
         Ok(Self { seal, names })
     }
 
-    /// The secret that a file holds, of which the first 4,096 bytes count.
+    /// Reads a secret from the first 4,096 bytes of a file.
     ///
     /// # Errors
     ///
-    /// [`SecretFileError`]; it never shows what the file holds.
+    /// [`SecretFileError`]; it never contains the content of the file.
     pub fn read(path: &Path) -> Result<Self, SecretFileError> {
         let bytes = read_some(path).map_err(|source| SecretFileError::Read {
             path: path.to_owned(),
@@ -78,12 +77,12 @@ impl Secret {
         })
     }
 
-    /// By which the counters of clients are called.
+    /// Returns the key of the digests that name the counters of clients.
     pub(crate) const fn names(&self) -> [u8; 16] {
         self.names
     }
 
-    /// A datagram that says this.
+    /// Seals a body into a datagram.
     pub(crate) fn seal(&self, body: &[u8]) -> Vec<u8> {
         let mut sealed = Vec::with_capacity(SEAL + body.len());
         sealed.push(VERSION);
@@ -92,8 +91,8 @@ impl Secret {
         sealed
     }
 
-    /// What a datagram says, if it is from whoever knows the secret. Takes as long for a tag that
-    /// is nearly right as for any other.
+    /// Returns the body of a datagram if it is sealed with this secret. The comparison takes
+    /// constant time.
     pub(crate) fn open<'d>(&self, datagram: &'d [u8]) -> Option<&'d [u8]> {
         let (version, rest) = datagram.split_first()?;
         let (tag, body) = rest.split_at_checked(TAG)?;
@@ -125,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_was_sealed_with_the_secret_is_opened() {
+    fn only_datagrams_sealed_with_the_secret_are_opened() {
         let ours = secret("a secret of nodes");
         let sealed = ours.seal(b"seven");
         assert_eq!(ours.open(&sealed), Some(b"seven".as_slice()));
@@ -143,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_that_can_be_guessed_is_none() {
+    fn a_short_secret_is_rejected() {
         let error = Secret::new(b"   too short   \n").unwrap_err();
         assert_eq!((error.bytes, error.bytes_min), (9, 16));
         assert!(!format!("{:?}", secret("0123456789abcdef")).contains("0123"));

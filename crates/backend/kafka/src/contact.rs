@@ -1,4 +1,4 @@
-//! What does the client library say of itself?
+//! Callbacks of the client library: logs, errors and delivery results.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -15,14 +15,14 @@ use rdkafka::types::RDKafkaErrorCode;
 use crate::link::rounds::Round;
 use crate::message;
 
-/// Hears of errors, and counts what was not delivered.
+/// Callbacks that log errors and count undelivered messages.
 #[derive(Debug, Default)]
 pub(crate) struct Contact {
     undelivered: AtomicU64,
 }
 
 impl Contact {
-    /// Messages that did not arrive, as far as is known. What they said is told again.
+    /// Returns the number of messages known to be undelivered. Their contents are sent again.
     pub(crate) fn undelivered(&self) -> u64 {
         self.undelivered.load(Relaxed)
     }
@@ -34,7 +34,8 @@ impl ClientContext for Contact {
             RDKafkaLogLevel::Emerg | RDKafkaLogLevel::Alert | RDKafkaLogLevel::Critical => {
                 tracing::error!(facility, "librdkafka: {text}");
             }
-            // Each lost connection is one of them; that a store is away is said once, elsewhere.
+            // Each lost connection logs one; the caller of the store logs once that it is
+            // unavailable.
             _ => tracing::debug!(facility, "librdkafka: {text}"),
         }
     }
@@ -52,19 +53,19 @@ impl ProducerContext for Contact {
     fn delivery(&self, result: &DeliveryResult<'_>, round: Arc<Round>) {
         if let Err((error, message)) = result {
             let before = self.undelivered.fetch_add(1, Relaxed);
-            // It is sent again ten times a second; what brokers refuse for good must not fill the
-            // log.
+            // Messages are resent ten times a second; permanent rejections must not fill the log.
             if before.saturating_add(1).is_power_of_two() {
                 note(error, "a message was not delivered");
             }
-            if let Some(told) = message.payload().and_then(message::decode) {
-                round.lose(told.id);
+            if let Some(report) = message.payload().and_then(message::decode) {
+                round.lose(report.id);
             }
         }
     }
 }
 
-/// Says what somebody has to mend; what comes and goes with a connection is for who looks closely.
+/// Logs an error: as a warning if an operator has to act, at debug level if it comes and goes with
+/// a connection.
 pub(crate) fn note(error: &KafkaError, reason: &str) {
     use RDKafkaErrorCode::{
         AllBrokersDown, BrokerTransportFailure, MessageTimedOut, OperationTimedOut, Resolve,

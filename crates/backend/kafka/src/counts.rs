@@ -1,4 +1,4 @@
-//! Counts of calls that several nodes keep over a log together.
+//! Request counts that several nodes keep together over a log.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,55 +11,54 @@ use anteroom_limit_store::clock::Now;
 use anteroom_limit_store::shared::{BoxFuture, CountsError, SharedAcquire, SharedCounts};
 use parking_lot::Mutex;
 
-use crate::beats::AWAY_AFTER;
-use crate::board::SLOTS_MAX;
+use crate::counter_table::SLOTS_MAX;
+use crate::heartbeats::AWAY_AFTER;
 use crate::link::{self, Link};
 use crate::settings::{KafkaSettings, KafkaSetupError};
 use crate::stats::NodeId;
 
 /// Counts over Kafka.
 ///
-/// A call is decided at once by what is known here, and costs no round trip. Ten times a second a
-/// node tells to the topic `<prefix>-calls` how much it has admitted of each client, in absolute
-/// figures; the nodes share the partitions of that topic as one consumer group, and whoever has one
+/// A request is decided at once by the counts known here, and costs no round trip. Ten times a
+/// second a node sends its absolute counts of each client to the topic `<prefix>-calls`. The nodes
+/// share the partitions of that topic as one consumer group. The node that has a partition
 /// publishes totals to `<prefix>-totals`, which all nodes read.
 ///
-/// # What holds, and what does not
+/// # Guarantees and limits
 ///
-/// - **Late, not wrong.** A node does not see what others admitted since its last total: what they
-///   do until they tell it (0.1 s), until it is read, until a total is published (0.1 s) and read.
-///   That much more than the limit may pass, for each of the other nodes never more than the limit
-///   itself. When that is known all of it counts, so the next windows are right. Under load it
-///   takes longer.
-/// - **Nothing is counted twice or lost** for good: figures are absolute and each node's own, so
-///   messages may come twice, late or in another order, from two aggregators at once, or from one
-///   that begins anew. What does not come back is told again.
-/// - **What a node had not told when it crashed** is not counted any more: a tenth of a second of
-///   its calls.
-/// - **Without brokers** a node goes on from what it last heard and what it counts itself, for
-///   [`AWAY_AFTER`], and then knows itself to be away: calls are [`CountsError::Unreachable`]. It
-///   goes on when what it tells has come back for some five seconds. Where only some partitions are
-///   away, this is so for the clients whose partition it is, and for no others.
-/// - **A node that has just started** has not heard the totals, and counts alone until it has. So
-///   it does for whoever is the first to count for longer than [`LookBack`](crate::LookBack) says,
-///   until all totals are read once more.
-/// - **Clocks** are those of the nodes: two that are a second apart see a second of each other's
-///   calls in another stretch.
-/// - Only algorithms that count in stretches of time can be kept: nobody else's state is swapped
-///   here.
-/// - Memory is bounded: 500,000 stretches of clients are known, and whoever finds no place is
-///   counted together with others of the same limit (`crowded`), never not at all.
+/// - **Late, not wrong.** A node does not see what others admitted since its last total. That is
+///   the time until they send it (0.1 s), until it is read, until a total is published (0.1 s) and
+///   read. That much more than the limit may be admitted, for each other node never more than the
+///   limit itself. Late counts still count, so the next windows are right. Under load it takes
+///   longer.
+/// - **Nothing is counted twice or lost** for good: counts are absolute and each node has its own.
+///   So messages may come twice, late or in another order, from two aggregators at once, or from
+///   one that has restarted. Reports that do not come back are sent again.
+/// - **Counts that a node had not sent when it crashed** are lost: a tenth of a second of its
+///   requests.
+/// - **Without brokers** a node decides by what it last received and what it counts itself, for
+///   [`AWAY_AFTER`]. Then it counts as cut off, and requests are [`CountsError::Unreachable`]. It
+///   continues once its messages have come back for some five seconds. If only some partitions are
+///   unavailable, this holds for their clients only.
+/// - **A node that has just started** has not read the totals, and counts alone until it has. The
+///   same holds for the first client whose window is longer than [`LookBack`](crate::LookBack)
+///   says, until all totals are read again.
+/// - **Clocks** are those of the nodes: two nodes whose clocks differ by a second count a second of
+///   each other's requests in another sub-window.
+/// - Only algorithms that count in windows are supported: there is no compare-and-swap here.
+/// - Memory is bounded: 500,000 slots of clients are known. Further clients share an overflow entry
+///   with others of the same limit (`overflow`).
 pub struct KafkaCounts {
     link: Arc<Link>,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
 impl KafkaCounts {
-    /// Starts to connect, in threads of its own, and waits for nothing.
+    /// Starts to connect in its own threads and returns at once.
     ///
     /// # Errors
     ///
-    /// [`KafkaSetupError`] if the settings cannot be right. Brokers that are away are no error.
+    /// [`KafkaSetupError`] if the settings are invalid. Unavailable brokers are no error.
     ///
     /// # Panics
     ///
@@ -76,61 +75,64 @@ impl KafkaCounts {
         })
     }
 
-    /// Tells what is still to be told, leaves the group and ends all connections; that takes up to
-    /// some seconds. Calls that come meanwhile, or later, are decided by what is known here, as
-    /// without brokers; nobody is told of those that come after the last was told.
+    /// Sends pending reports, leaves the group and closes all connections; that takes up to some
+    /// seconds. Requests that come meanwhile or later are decided as without brokers. Those counted
+    /// after the last report are not reported.
     pub fn close(&self) {
-        join(self.stopped());
+        join(self.stop_threads());
     }
 
-    /// Tells the threads to end.
-    fn stopped(&self) -> Vec<JoinHandle<()>> {
+    /// Signals the threads to end and returns them.
+    fn stop_threads(&self) -> Vec<JoinHandle<()>> {
         self.link.stop();
         std::mem::take(&mut *self.threads.lock())
     }
 
     fn decide(
         &self,
-        charges: &[SharedAcquire<'_>],
+        acquires: &[SharedAcquire<'_>],
         verdicts: &mut Vec<Verdict>,
     ) -> Result<(), CountsError> {
         if self.link.ended() > 0 {
             return Err(self.unreachable(NoDecision::Ended));
         }
-        for counters in charges.iter().filter_map(|charge| charge.policy.counters()) {
+        for counters in acquires
+            .iter()
+            .filter_map(|acquire| acquire.policy.counters())
+        {
             self.link.look_back_for(counters.matters_for());
         }
         let now = self.link.now();
         let at = self.link.at();
         let mut node = self.link.node();
-        let mut asked = charges.iter();
-        if asked.any(|charge| node.is_away(charge.limit, charge.key, at)) {
+        let mut each = acquires.iter();
+        if each.any(|acquire| node.is_away(acquire.limit, acquire.key, at)) {
             drop(node);
-            return Err(self.unreachable(NoDecision::Silent));
+            return Err(self.unreachable(NoDecision::CutOff));
         }
-        let is_counted = node.charge(charges, now, verdicts);
+        let is_counted = node.acquire(acquires, now, verdicts);
         drop(node);
         if is_counted {
             return Ok(());
         }
-        Err(self.refused(charges))
+        Err(self.rejected(acquires))
     }
 
-    fn unreachable(&self, why: NoDecision) -> CountsError {
+    fn unreachable(&self, reason: NoDecision) -> CountsError {
         CountsError::Unreachable {
             place: self.link.place().to_owned(),
-            source: Box::new(why),
+            source: Box::new(reason),
         }
     }
 
-    /// Whoever did not ask at the start must not be counted wrongly.
-    fn refused(&self, charges: &[SharedAcquire<'_>]) -> CountsError {
-        let mut checks = charges.iter();
-        let unfit = checks.find_map(|charge| self.check(charge.limit, charge.policy).err());
+    /// Returns the error of a limit that was not checked at the start.
+    fn rejected(&self, acquires: &[SharedAcquire<'_>]) -> CountsError {
+        let mut checks = acquires.iter();
+        let unfit = checks.find_map(|acquire| self.check(acquire.limit, acquire.policy).err());
         CountsError::Refused {
             place: self.link.place().to_owned(),
-            refusal: "cannot count by this algorithm",
-            remedy: "take one that counts in windows",
+            refusal: "cannot keep a limit of this algorithm",
+            remedy: "choose an algorithm that counts in windows",
             source: match unfit {
                 Some(error) => Box::new(error),
                 None => Box::new(NoDecision::Unfit),
@@ -142,19 +144,19 @@ impl KafkaCounts {
 fn join(threads: Vec<JoinHandle<()>>) {
     for thread in threads {
         if thread.join().is_err() {
-            tracing::error!("a thread of the counts over kafka has panicked");
+            tracing::error!("a thread of the kafka client has panicked");
         }
     }
 }
 
-/// Why a call was not decided.
+/// Reason why a request was not decided.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 enum NoDecision {
-    #[error("what this node told has not come back for {} s", AWAY_AFTER.as_secs())]
-    Silent,
-    #[error("a thread that counts depend on has ended")]
+    #[error("reports of this node have not come back for {} s", AWAY_AFTER.as_secs())]
+    CutOff,
+    #[error("a thread of the kafka client has ended")]
     Ended,
-    #[error("it needs more than sums")]
+    #[error("the algorithm needs more than sums")]
     Unfit,
 }
 
@@ -179,38 +181,38 @@ impl SharedCounts for KafkaCounts {
         events
     }
 
-    /// As [`KafkaCounts::close`].
+    /// Closes the client, like [`KafkaCounts::close`].
     fn release(&self) -> BoxFuture<'_, ()> {
         Box::pin(async {
-            let threads = self.stopped();
+            let threads = self.stop_threads();
             let joining = tokio::task::spawn_blocking(move || join(threads));
             if joining.await.is_err() {
-                tracing::error!("counts over kafka were not closed");
+                tracing::error!("the kafka client was not closed");
             }
         })
     }
 
     fn charge<'a>(
         &'a self,
-        charges: &'a [SharedAcquire<'a>],
+        acquires: &'a [SharedAcquire<'a>],
     ) -> BoxFuture<'a, Result<Vec<Verdict>, CountsError>> {
         Box::pin(async move {
-            let mut verdicts = Vec::with_capacity(charges.len());
-            self.decide(charges, &mut verdicts)?;
+            let mut verdicts = Vec::with_capacity(acquires.len());
+            self.decide(acquires, &mut verdicts)?;
             Ok(verdicts)
         })
     }
 
     fn charge_now(
         &self,
-        charges: &[SharedAcquire<'_>],
+        acquires: &[SharedAcquire<'_>],
         verdicts: &mut Vec<Verdict>,
     ) -> Option<Result<(), CountsError>> {
-        Some(self.decide(charges, verdicts))
+        Some(self.decide(acquires, verdicts))
     }
 }
 
-/// Threads that nobody has waited for end by themselves.
+/// Signals threads that were not joined to end.
 impl Drop for KafkaCounts {
     fn drop(&mut self) {
         self.link.stop();

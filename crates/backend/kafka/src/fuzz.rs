@@ -1,4 +1,4 @@
-//! What must hold for any bytes whatever; called by fuzzers and by the tests.
+//! Properties that hold for any bytes; called by fuzzers and by the tests.
 
 use std::time::Duration;
 
@@ -8,25 +8,25 @@ use crate::message;
 use crate::node::Node;
 use crate::stats::NodeId;
 
-/// What may lie in a topic: none of it makes this program fail, what can be read is written down as
-/// it was, and what was heard can be told on.
+/// Checks a message of a topic: it never causes a panic, it is encoded as it was read, and a
+/// received total can be published.
 ///
 /// # Panics
 ///
-/// If it does not hold.
+/// If a property does not hold.
 pub fn messages(bytes: &[u8]) {
-    if let Some(told) = message::decode(bytes) {
-        assert_eq!(message::encode(&told), bytes, "read and written");
+    if let Some(report) = message::decode(bytes) {
+        assert_eq!(message::encode(&report), bytes, "read and written");
     }
     let mut node = Node::new(NodeId(1), 10);
-    // In the middle of what times there are, so that some of it matters.
+    // A realistic time, so that some messages are valid.
     let now = TimestampUs(1_767_225_600_000_000);
     for _ in 0..2 {
-        node.hear_call(bytes, now);
-        node.hear_total(bytes, now);
+        node.receive_report(bytes, now);
+        node.receive_total(bytes, now);
         for total in node.totals_to_publish(usize::MAX) {
             let written = message::encode(&total);
-            assert_eq!(message::decode(&written), Some(total), "told on");
+            assert_eq!(message::decode(&written), Some(total), "published");
         }
         node.tick(now, Duration::ZERO);
     }

@@ -1,20 +1,18 @@
-//! Counts of calls over Kafka, for whoever has that and nothing else: [`KafkaCounts`].
+//! Request counts over Kafka, for deployments that have no other store: [`KafkaCounts`].
 //!
-//! Nodes do not wait for each other. Each decides by itself, tells what it counted to one topic,
-//! and hears the totals of all from another; who sums up is agreed on by Kafka's consumer groups,
-//! among the nodes themselves. So a call costs nothing, and what others admitted is known a few
-//! tenths of a second late, more under load. What that means for a limit stands with
-//! [`KafkaCounts`].
+//! Nodes do not wait for each other. Each decides alone, sends its counts to one topic, and reads
+//! the totals of all from another. Kafka's consumer groups choose the aggregators among the nodes.
+//! So a request costs no round trip, and a node learns what others admitted some tenths of a second
+//! late, more under load. [`KafkaCounts`] describes what that means for a limit.
 //!
-//! # Why figures and not events
+//! # Why counts and not events
 //!
-//! An event for each call, summed up, would have to be counted exactly once: by whoever takes over
-//! from an aggregator that crashed in the middle, and by the node that made it, which must know
-//! when a total contains it. So a node tells how much it has admitted of a client in a stretch of
-//! time *so far*, and a total is the list of such figures. They are joined by taking the newer one,
-//! so nothing depends on transactions or an idempotent producer, and offsets only say where reading
-//! goes on; and the aggregator keeps nothing that is not in its totals. The price: a total is 16
-//! bytes longer for each node that counted.
+//! An event per request would have to be counted exactly once: by the successor of an aggregator
+//! that crashed, and by its sender, which must know when a total contains it. So a node sends its
+//! absolute count of a client in a sub-window, and a total is the list of these counts. Joining
+//! takes the newer one. So nothing depends on transactions or an idempotent producer, offsets only
+//! mark where reading continues, and the aggregator has no state outside of its totals. The price:
+//! a total is 16 bytes longer for each node that counted.
 //!
 //! Tested against the mock cluster that comes with the client library (librdkafka), never against a
 //! real broker.
@@ -22,12 +20,12 @@
 //! Deliberately absent: TLS and what needs it (the library is built without), algorithms that need
 //! more than sums, and leases.
 
-mod beats;
-mod board;
 mod contact;
+mod counter_table;
 mod counts;
 #[doc(hidden)]
 pub mod fuzz;
+mod heartbeats;
 mod link;
 mod message;
 mod names;
@@ -36,6 +34,6 @@ mod partitions;
 mod settings;
 mod stats;
 
-pub use beats::AWAY_AFTER;
 pub use counts::KafkaCounts;
+pub use heartbeats::AWAY_AFTER;
 pub use settings::{KafkaSettings, KafkaSetupError, LookBack};

@@ -1,16 +1,16 @@
-//! A node's connections: three threads, for the client library waits in them and owns no runtime.
+//! Connections of a node: three threads, as the client library blocks in them and has no runtime.
 //!
 //! | thread | does |
 //! | --- | --- |
-//! | [`teller`] | tells to the topic of calls what this node counted |
-//! | [`aggregator`] | reads partitions of that topic that are this node's at present, publishes totals |
+//! | [`publisher`] | sends this node's counts to the topic of calls |
+//! | [`aggregator`] | reads this node's partitions of that topic, publishes totals |
 //! | [`listener`] | reads all totals |
 
 mod aggregator;
 mod listener;
 mod outgoing;
+mod publisher;
 pub(crate) mod rounds;
-mod teller;
 #[cfg(test)]
 mod tests;
 
@@ -38,18 +38,17 @@ use crate::partitions::Partitions;
 use crate::settings::{KafkaSettings, KafkaSetupError, LookBack};
 use crate::stats::{NodeId, SlotReport};
 
-/// How often is told what was counted, and how often totals are published. Less makes more
-/// messages, up to one for each client and node each time; more lets more calls through that nobody
-/// else knows of.
-pub(crate) const TELL_EVERY: Duration = Duration::from_millis(100);
-/// Messages that are fetched from the node at once. It is locked meanwhile, and calls wait.
-const AT_ONCE: usize = 500;
-/// How long threads wait for messages before they look whether they are to end.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// How long the last messages may take when the node ends.
-const LAST_WORDS: Duration = Duration::from_secs(2);
+/// Period of reports and of totals. A shorter one causes more messages, up to one per client and
+/// node each time. A longer one admits more requests that the other nodes do not know of.
+pub(crate) const REPORT_PERIOD: Duration = Duration::from_millis(100);
+/// Messages that are taken from the node at once. It is locked meanwhile, and requests wait.
+const BATCH_MAX: usize = 500;
+/// Longest time that threads wait for messages before they check whether to end.
+const POLL_TIMEOUT: Duration = Duration::from_millis(50);
+/// Longest time to send the last messages when the node ends.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// What calls and the threads have in common.
+/// State shared by requests and the threads.
 pub(crate) struct Link {
     settings: KafkaSettings,
     place: String,
@@ -58,13 +57,13 @@ pub(crate) struct Link {
     began_at: Instant,
     is_stopped: Mutex<bool>,
     stopped: Condvar,
-    /// Threads that ended though nobody stopped them.
+    /// Threads that ended unexpectedly.
     ended: AtomicU64,
     needs_all: AtomicBool,
     producer: ThreadedProducer<Contact>,
 }
 
-/// Goes with a thread, and says if it ends before it should.
+/// Guard of a thread that logs an unexpected end.
 struct Watch {
     link: Arc<Link>,
     thread: String,
@@ -78,7 +77,7 @@ impl Drop for Watch {
             tracing::error!(
                 thread,
                 place = link.place,
-                "a thread has ended that counts depend on: calls are not counted any more, \
+                "a thread of the kafka client has ended: requests are not counted any more, \
                  restart this node"
             );
         }
@@ -92,13 +91,13 @@ pub(crate) fn start(
     slots_max: usize,
     now: Now,
 ) -> Result<(Arc<Link>, Vec<JoinHandle<()>>), KafkaSetupError> {
-    let refused = KafkaSetupError::refused;
+    let rejected = KafkaSetupError::rejected;
     let contact = Contact::default;
     let producer = settings.producer().create_with_context(contact());
     let aggregating = settings.aggregator().create_with_context(contact());
     let listening = settings.listener(id).create_with_context(contact());
-    let aggregating: BaseConsumer<Contact> = aggregating.map_err(refused)?;
-    let listening: BaseConsumer<Contact> = listening.map_err(refused)?;
+    let aggregating: BaseConsumer<Contact> = aggregating.map_err(rejected)?;
+    let listening: BaseConsumer<Contact> = listening.map_err(rejected)?;
     let link = Arc::new(Link {
         place: settings.place(),
         settings,
@@ -109,14 +108,14 @@ pub(crate) fn start(
         stopped: Condvar::new(),
         ended: AtomicU64::new(0),
         needs_all: AtomicBool::new(false),
-        producer: producer.map_err(refused)?,
+        producer: producer.map_err(rejected)?,
     });
     let threads = [
-        spawn("kafka-tell", &link, teller::run),
-        spawn("kafka-sum", &link, move |link| {
+        spawn("kafka-publish", &link, publisher::run),
+        spawn("kafka-aggregate", &link, move |link| {
             aggregator::run(link, &aggregating);
         }),
-        spawn("kafka-hear", &link, move |link| {
+        spawn("kafka-listen", &link, move |link| {
             listener::run(link, &listening);
         }),
     ];
@@ -153,7 +152,7 @@ impl Link {
         (self.now)()
     }
 
-    /// Time that only goes forward.
+    /// Returns monotonic time.
     pub(crate) fn at(&self) -> Duration {
         self.began_at.elapsed()
     }
@@ -167,12 +166,12 @@ impl Link {
         self.producer.context().undelivered()
     }
 
-    /// How many threads ended though nobody stopped them. What they did nobody does any more.
+    /// Returns the number of threads that ended unexpectedly; their work is not done any more.
     pub(crate) fn ended(&self) -> u64 {
         self.ended.load(Relaxed)
     }
 
-    /// What a client does matters for so long: if that is longer than totals were read, all are.
+    /// Reads all totals if a client's requests matter for longer than totals were read.
     pub(crate) fn look_back_for(&self, span: DurationUs) {
         if let LookBack::For(time) = self.settings.look_back
             && Duration::from_micros(span.0) > time
@@ -194,7 +193,7 @@ impl Link {
         *self.is_stopped.lock()
     }
 
-    /// Waits so long, or until it is to end.
+    /// Waits for `time`, or until the link is stopped.
     fn wait(&self, time: Duration) {
         let mut is_stopped = self.is_stopped.lock();
         if !*is_stopped {
@@ -202,25 +201,26 @@ impl Link {
         }
     }
 
-    /// Sends all that there is to a topic, until nothing is left or the queue is full. Says whether
-    /// all was sent.
+    /// Sends all pending messages of a topic, until none is left or the queue is full. Returns
+    /// whether all were sent.
     fn send_all(&self, topic: &str, outgoing: &Outgoing, round: &Arc<Round>) -> bool {
         loop {
             let at = self.at();
-            let (told, partitions) = {
+            let (reports, partitions) = {
                 let mut node = self.node();
-                ((outgoing.next)(&mut node, AT_ONCE, at), node.partitions())
+                ((outgoing.next)(&mut node, BATCH_MAX, at), node.partitions())
             };
-            if told.is_empty() {
+            if reports.is_empty() {
                 return true;
             }
-            let mut each = told.iter();
-            let unsent = each.position(|told| self.send(topic, partitions, told, round).is_err());
-            let sent = unsent.unwrap_or(told.len());
+            let mut each = reports.iter();
+            let unsent =
+                each.position(|report| self.send(topic, partitions, report, round).is_err());
+            let sent = unsent.unwrap_or(reports.len());
             let mut node = self.node();
             (outgoing.sent)(&mut node, sent as u64);
-            for told in &told[sent..] {
-                (outgoing.keep)(&mut node, told.id);
+            for report in &reports[sent..] {
+                (outgoing.keep)(&mut node, report.id);
             }
             if unsent.is_some() {
                 return false;
@@ -228,27 +228,26 @@ impl Link {
         }
     }
 
-    /// Where it is not known yet which partitions there are, the library chooses one when it knows.
+    /// Sends a message. While the partitions are not known, the library chooses one.
     fn send(
         &self,
         topic: &str,
         partitions: Option<Partitions>,
-        told: &SlotReport,
+        report: &SlotReport,
         round: &Arc<Round>,
     ) -> Result<(), KafkaError> {
-        let key = message::key(told.id);
-        let payload = message::encode(told);
+        let key = message::key(report.id);
+        let payload = message::encode(report);
         let round = Arc::clone(round);
         let mut record = BaseRecord::with_opaque_to(topic, round);
         record.partition =
-            partitions.map(|partitions| i32::from(partitions.partition(told.id.name)));
+            partitions.map(|partitions| i32::from(partitions.partition(report.id.name)));
         let record = record.key(&key).payload(&payload);
         let (error, mut record) = match self.producer.send(record) {
             Ok(()) => return Ok(()),
             Err(unsent) => unsent,
         };
-        // A partition was added of which this connection has not heard: until it has, any other
-        // does.
+        // The connection does not know a new partition yet; any other will do until then.
         let is_unknown = error.rdkafka_error_code() == Some(RDKafkaErrorCode::UnknownPartition);
         if !is_unknown || record.partition.take().is_none() {
             return Err(error);

@@ -1,44 +1,44 @@
-//! How is that written down which nodes tell each other?
+//! Encoding of messages between nodes.
 //!
-//! One form for both topics, numbers with their first byte first, nothing between them:
+//! Both topics have one format: big-endian numbers, nothing between them:
 //!
 //! | bytes | what |
 //! | --- | --- |
 //! | 1 | version, 1 |
 //! | 16 | name: digest of limit, client and width |
-//! | 8 | which stretch of time |
-//! | 8 | until when it matters, in microseconds since the Unix epoch |
-//! | 8, 4, 4, and again | node; how much it admitted; how much it gave back |
+//! | 8 | index of the sub-window |
+//! | 8 | end of validity, in microseconds since the Unix epoch |
+//! | 8, 4, 4, repeated | node; requests admitted; requests refunded |
 //!
-//! At least one node, at most [`STATS_MAX`], none twice. It is fixed rather than JSON because
-//! there may be one for each client ten times a second.
+//! A message has one to [`STATS_MAX`] nodes, none twice. It is fixed rather than JSON because there
+//! may be one for each client ten times a second.
 
 use anteroom_limit::time::TimestampUs;
 
 use crate::stats::{Name, NodeCount, NodeId, STATS_MAX, SlotId, SlotReport};
 
-/// Another one for any change of the form. Nodes skip what they do not know, so while versions are
-/// mixed they count apart.
+/// Version, which changes with the format. Nodes skip other versions, so mixed versions count
+/// separately.
 const VERSION: u8 = 1;
 const HEAD: usize = 1 + 16 + 8 + 8;
-const FIGURE: usize = 8 + 4 + 4;
+const COUNT: usize = 8 + 4 + 4;
 
-/// Writes a message.
-pub(crate) fn encode(told: &SlotReport) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(HEAD + told.stats.len() * FIGURE);
+/// Encodes a message.
+pub(crate) fn encode(report: &SlotReport) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(HEAD + report.stats.len() * COUNT);
     bytes.push(VERSION);
-    bytes.extend(told.id.name.0.to_be_bytes());
-    bytes.extend(told.id.index.to_be_bytes());
-    bytes.extend(told.until.0.to_be_bytes());
-    for (node, figure) in &told.stats {
+    bytes.extend(report.id.name.0.to_be_bytes());
+    bytes.extend(report.id.index.to_be_bytes());
+    bytes.extend(report.until.0.to_be_bytes());
+    for (node, count) in &report.stats {
         bytes.extend(node.0.to_be_bytes());
-        bytes.extend(figure.taken.to_be_bytes());
-        bytes.extend(figure.given_back.to_be_bytes());
+        bytes.extend(count.taken.to_be_bytes());
+        bytes.extend(count.refunded.to_be_bytes());
     }
     bytes
 }
 
-/// Reads a message; `None` if it is none of this version.
+/// Decodes a message; `None` if it is not valid for this version.
 pub(crate) fn decode(bytes: &[u8]) -> Option<SlotReport> {
     let mut rest = bytes;
     let [VERSION] = take(&mut rest)? else {
@@ -49,16 +49,16 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<SlotReport> {
         index: u64::from_be_bytes(take(&mut rest)?),
     };
     let until = TimestampUs(u64::from_be_bytes(take(&mut rest)?));
-    let count = rest.len() / FIGURE;
-    if count == 0 || count > STATS_MAX || !rest.len().is_multiple_of(FIGURE) {
+    let count = rest.len() / COUNT;
+    if count == 0 || count > STATS_MAX || !rest.len().is_multiple_of(COUNT) {
         return None;
     }
     let mut stats = Vec::with_capacity(count);
     while !rest.is_empty() {
         let node = NodeId(u64::from_be_bytes(take(&mut rest)?));
         let taken = u32::from_be_bytes(take(&mut rest)?);
-        let given_back = u32::from_be_bytes(take(&mut rest)?);
-        stats.push((node, NodeCount { taken, given_back }));
+        let refunded = u32::from_be_bytes(take(&mut rest)?);
+        stats.push((node, NodeCount { taken, refunded }));
     }
     let mut nodes: Vec<NodeId> = stats.iter().map(|(node, _)| *node).collect();
     nodes.sort_unstable();
@@ -66,15 +66,15 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<SlotReport> {
     is_each_once.then_some(SlotReport { id, until, stats })
 }
 
-/// What decides on the partition as long as [partitions](crate::partitions) do not: the client, as
-/// there.
+/// Returns the key of a message: the client. It decides on the partition while the
+/// [partitions](crate::partitions) are not known.
 pub(crate) fn key(id: SlotId) -> [u8; 16] {
     id.name.0.to_be_bytes()
 }
 
 fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
-    let (first, behind) = rest.split_first_chunk::<N>()?;
-    *rest = behind;
+    let (first, tail) = rest.split_first_chunk::<N>()?;
+    *rest = tail;
     Some(*first)
 }
 
@@ -82,7 +82,7 @@ fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
 mod tests {
     use super::*;
 
-    fn told(nodes: u64) -> SlotReport {
+    fn report(nodes: u64) -> SlotReport {
         SlotReport {
             id: SlotId {
                 name: Name(0x0102 << 112),
@@ -91,11 +91,11 @@ mod tests {
             until: TimestampUs(4),
             stats: (0..nodes)
                 .map(|node| {
-                    let figure = NodeCount {
+                    let count = NodeCount {
                         taken: 5,
-                        given_back: 6,
+                        refunded: 6,
                     };
-                    (NodeId(node), figure)
+                    (NodeId(node), count)
                 })
                 .collect(),
         }
@@ -104,9 +104,13 @@ mod tests {
     #[test]
     fn messages_are_read_as_they_were_written() {
         for nodes in [1, 2, STATS_MAX as u64] {
-            assert_eq!(decode(&encode(&told(nodes))), Some(told(nodes)), "{nodes}");
+            assert_eq!(
+                decode(&encode(&report(nodes))),
+                Some(report(nodes)),
+                "{nodes}"
+            );
         }
-        let bytes = encode(&told(1));
+        let bytes = encode(&report(1));
         assert_eq!(bytes.len(), 49);
         let ends = [&bytes[..4], &bytes[24..25], &bytes[31..33], &bytes[40..]];
         let expected: [&[u8]; 4] = [&[1, 1, 2, 0], &[3], &[0, 4], &[0, 0, 0, 0, 5, 0, 0, 0, 6]];
@@ -114,8 +118,8 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_wrote_is_not_read() {
-        let good = encode(&told(2));
+    fn invalid_messages_are_rejected() {
+        let good = encode(&report(2));
         for length in 0..good.len() {
             let is_one = length == 49;
             assert_eq!(decode(&good[..length]).is_some(), is_one, "{length}");
@@ -126,7 +130,7 @@ mod tests {
         let mut twice = good;
         twice.extend_from_within(33..49);
         assert_eq!(decode(&twice), None);
-        let too_many = encode(&told(STATS_MAX as u64 + 1));
+        let too_many = encode(&report(STATS_MAX as u64 + 1));
         assert_eq!(decode(&too_many), None);
     }
 }

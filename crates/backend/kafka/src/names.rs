@@ -1,9 +1,9 @@
-//! What is a client called between nodes?
+//! Names of clients in messages between nodes.
 //!
-//! By a digest of limit and client, so that whoever reads the topics learns who called as little as
-//! whoever reads a store. A limit whose stretches of time change their width counts under other
-//! names, that is from anew: the width changes the upper half of a name, and only that, so that
-//! over which [partition](crate::partitions) a client is told does not hang on it.
+//! A name is a digest of limit and client, so a reader of the topics learns as little about clients
+//! as a reader of a store. A limit whose sub-windows change their width counts under new names,
+//! from zero. The width changes only the upper half of a name, so the
+//! [partition](crate::partitions) of a client does not depend on it.
 
 use anteroom_limit::time::DurationUs;
 use anteroom_limit_store::{CallKey, KeyMaker};
@@ -11,21 +11,21 @@ use anteroom_limit_store::{CallKey, KeyMaker};
 use crate::partitions::Partitions;
 use crate::stats::{Name, NodeId};
 
-/// Names that clients share who find no place, for each limit. More would bound memory less, fewer
-/// would let one client be rejected for more others.
-const CROWDS: u128 = 64;
+/// Overflow entries of each limit. More would bound memory less, fewer would reject clients because
+/// of more others.
+const OVERFLOW_ENTRIES: u128 = 64;
 
-/// The name of a client.
+/// Returns the name of a client.
 pub(crate) fn client(limit: &str, width: DurationUs, key: CallKey) -> Name {
     name(b"client", limit, width, key.0)
 }
 
-/// The name that a client shares with others of the same limit.
-pub(crate) fn crowd(limit: &str, width: DurationUs, key: CallKey) -> Name {
-    name(b"crowd", limit, width, key.0 % CROWDS)
+/// Returns the name of a client's overflow entry.
+pub(crate) fn overflow(limit: &str, width: DurationUs, key: CallKey) -> Name {
+    name(b"crowd", limit, width, key.0 % OVERFLOW_ENTRIES)
 }
 
-/// By which a node tells in a lane that it lives.
+/// Returns the name of a node's beats in a partition.
 pub(crate) fn beat(node: NodeId, partitions: Partitions, partition: u16) -> Name {
     let of = u128::from(partitions.count()) << 64 | u128::from(node.0);
     let name = name(b"beat", "", DurationUs::ZERO, of);
@@ -52,7 +52,7 @@ mod tests {
             client("b", minute, CallKey(1)),
             client("a", hour, CallKey(1)),
             client("a", minute, CallKey(2)),
-            crowd("a", minute, CallKey(1)),
+            overflow("a", minute, CallKey(1)),
             beat(NodeId(1), partitions[0], 0),
             beat(NodeId(2), partitions[0], 0),
             beat(NodeId(1), partitions[1], 0),
@@ -61,8 +61,8 @@ mod tests {
         for (at, name) in names.iter().enumerate() {
             assert!(!names[..at].contains(name), "{at}");
         }
-        let crowds = [1, 65].map(|key| crowd("a", minute, CallKey(key)));
-        assert_eq!(crowds[0], crowds[1]);
+        let entries = [1, 65].map(|key| overflow("a", minute, CallKey(key)));
+        assert_eq!(entries[0], entries[1]);
     }
 
     #[test]
@@ -75,6 +75,6 @@ mod tests {
         let mut used: Vec<u16> = (0..4_000).map(|key| of(1, key)).collect();
         used.sort_unstable();
         used.dedup();
-        assert_eq!(used.len(), 256, "all lanes are used");
+        assert_eq!(used.len(), 256, "all partitions are used");
     }
 }

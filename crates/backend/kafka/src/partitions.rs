@@ -1,54 +1,55 @@
-//! Over which partition does what is told of a client go?
+//! Partition of a client's messages.
 //!
-//! A lane is a partition of the topic of calls and the one of the same number of the topic of
-//! totals. The nodes choose it themselves, by the name of a client, so that each knows which of its
-//! clients are cut off when a lane is silent.
+//! The topics of calls and of totals are divided alike: a client has the same partition number in
+//! both. Nodes choose it by the client's name, so each node knows which clients are cut off when a
+//! partition is unavailable.
 
 use std::num::NonZeroU16;
 
 use crate::stats::Name;
 
-/// Lanes that are used at most. In each of them each node tells a beat a second, and more would
-/// make more messages of beats than of clients; fewer would let fewer nodes share the work.
+/// Most partitions that are used. Each node sends a beat per second to each of them. More would
+/// cause more messages of beats than of clients; fewer would let fewer nodes share the work.
 const PARTITIONS_MAX: u16 = 256;
 
-/// Into how many lanes clients are divided.
+/// Number of partitions among which clients are divided.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Partitions(NonZeroU16);
 
 impl Partitions {
-    /// All in one: as good as any other as long as it is not known how many there are.
+    /// A single partition, for the time until the number is known.
     pub(crate) const ONE: Self = Self(NonZeroU16::MIN);
 
-    /// With so many partitions of the two topics; `None` while there are none. What one has more is
-    /// not used.
-    pub(crate) fn among(calls: usize, totals: usize) -> Option<Self> {
-        let both = u16::try_from(calls.min(totals)).unwrap_or(u16::MAX);
+    /// Returns the partitions that both topics have; `None` while one has none. Surplus partitions
+    /// of one topic are not used.
+    pub(crate) fn among(reports: usize, totals: usize) -> Option<Self> {
+        let both = u16::try_from(reports.min(totals)).unwrap_or(u16::MAX);
         NonZeroU16::new(both.min(PARTITIONS_MAX)).map(Self)
     }
 
-    /// How many there are.
+    /// Returns the number of partitions.
     pub(crate) fn count(self) -> u16 {
         self.0.get()
     }
 
-    /// Which one a name is told in.
+    /// Returns the partition of a name.
     pub(crate) fn partition(self, name: Name) -> u16 {
         let partition = low(name) % u64::from(self.count());
         u16::try_from(partition).unwrap_or_default()
     }
 
-    /// The name next to this one that is told in this lane.
+    /// Returns a name near this one that belongs to this partition.
     pub(crate) fn name_in(self, partition: u16, name: Name) -> Name {
         let all = u128::from(self.count());
-        // So that there is one above, whatever the name.
+        // Leave room above any name.
         let near = name.0 & !(1 << 63);
         let low = near & u128::from(u64::MAX);
         Name(near - low % all + u128::from(partition) % all)
     }
 }
 
-/// What lanes go by: the lower half, in which the width of stretches [does not show](crate::names).
+/// Returns the lower half of a name, which decides on the partition and [does not depend on the
+/// width](crate::names).
 fn low(name: Name) -> u64 {
     u64::try_from(name.0 & u128::from(u64::MAX)).unwrap_or_default()
 }
@@ -62,8 +63,8 @@ mod tests {
     }
 
     #[test]
-    fn there_are_as_many_partitions_as_partitions_within_a_bound() {
-        for (calls, totals, expected) in [
+    fn the_number_of_partitions_is_that_of_the_smaller_topic() {
+        for (reports, totals, expected) in [
             (0, 4, None),
             (4, 0, None),
             (1, 9, Some(1)),
@@ -71,13 +72,13 @@ mod tests {
             (12, 8, Some(8)),
             (100_000, 300, Some(256)),
         ] {
-            let found = Partitions::among(calls, totals).map(Partitions::count);
-            assert_eq!(found, expected, "{calls} and {totals}");
+            let found = Partitions::among(reports, totals).map(Partitions::count);
+            assert_eq!(found, expected, "{reports} and {totals}");
         }
     }
 
     #[test]
-    fn in_each_partition_there_is_a_name_near_every_other() {
+    fn each_partition_has_a_name_near_any_name() {
         for name in [Name(0), Name(7 << 64), Name(u128::MAX), Name(1 << 63)] {
             for count in [1, 3, 4, 255, 256] {
                 let partitions = partitions(count);

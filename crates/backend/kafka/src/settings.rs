@@ -1,4 +1,4 @@
-//! Where is the log, and how is it spoken to?
+//! Settings of the Kafka client.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,72 +10,72 @@ use rdkafka::types::RDKafkaConfRes;
 
 use crate::stats::NodeId;
 
-/// Where calls are counted, and how nodes get there. The same on all nodes.
+/// Settings of counts over Kafka; the same on all nodes.
 #[derive(Clone)]
 pub struct KafkaSettings {
     /// Some of the brokers, each as `host:port`.
     pub brokers: Vec<String>,
-    /// What the names of topics and groups begin with.
+    /// Prefix of the names of topics and groups.
     pub prefix: String,
-    /// Further properties of librdkafka, as it calls them. They may be secret.
+    /// Further properties of librdkafka by its names. Values may be secret.
     pub properties: BTreeMap<String, String>,
-    /// From when on a node that starts reads totals.
+    /// Age of the totals that a starting node reads.
     pub look_back: LookBack,
 }
 
-/// From when on a node that starts reads totals: what was counted before does not matter any more.
+/// Age of the totals that a starting node reads; older requests do not matter any more.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum LookBack {
-    /// By the time that brokers write beside them. At least as long as what a limit counts matters:
-    /// two windows. As soon as a client is charged for whom that is longer, everything is read.
+    /// Reads totals of this age, by the brokers' time. At least two windows, the time for which a
+    /// request matters. As soon as a client has a longer window, everything is read.
     For(Duration),
-    /// All that the topic still has.
+    /// Reads all that the topic still has.
     Everything,
 }
 
-/// Why counts cannot be kept so, whatever the brokers say.
+/// Error of invalid settings.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum KafkaSetupError {
-    /// There is no way to anything.
-    #[error("no broker is named")]
+    /// The list of brokers is empty.
+    #[error("no broker configured")]
     NoBroker,
-    /// It is set here already, because counts would be wrong otherwise.
-    #[error("the property {property:?} cannot be chosen")]
+    /// The property is reserved, because counts would be wrong otherwise.
+    #[error("the property {property:?} is set by Anteroom and cannot be changed")]
     Reserved {
-        /// Its name.
+        /// Name of the property.
         property: String,
     },
-    /// The library does not know it: a slip of the pen, mostly.
+    /// The library does not know the property: mostly a typing error.
     #[error("librdkafka has no property {property:?}")]
     Unknown {
-        /// Its name.
+        /// Name of the property.
         property: String,
     },
-    /// It has no such value, or what it needs was not built in.
+    /// The value is invalid, or needs a feature that was not built in.
     #[error(
-        "librdkafka does not take this value of {property:?}, or was built without what it needs"
+        "librdkafka rejects this value of {property:?}, or was built without the feature it needs"
     )]
     Value {
-        /// Its name. Neither its value nor what the library said is kept: that shows the value,
-        /// which may be secret.
+        /// Name of the property. Its value and the library's message, which shows the value, are
+        /// not kept: they may be secret.
         property: String,
     },
-    /// They do not go together.
-    #[error("librdkafka does not take these properties")]
+    /// The properties conflict.
+    #[error("librdkafka rejects these properties")]
     Properties {
-        /// What it said.
+        /// Error of the library.
         source: Box<KafkaError>,
     },
-    /// The system gives no thread.
+    /// The system cannot start a thread.
     #[error("cannot start a thread")]
     Thread {
-        /// Why not.
+        /// Underlying error.
         source: std::io::Error,
     },
 }
 
-/// Properties that are set here. What is counted depends on them, or it is said elsewhere.
+/// Properties that are set here: the counts depend on them, or another setting has the value.
 const RESERVED: [&str; 14] = [
     "auto.commit.enable",
     "auto.offset.reset",
@@ -94,8 +94,8 @@ const RESERVED: [&str; 14] = [
 ];
 
 impl KafkaSetupError {
-    /// What the library said, without values of properties.
-    pub(crate) fn refused(error: KafkaError) -> Self {
+    /// Converts an error of the library, without values of properties.
+    pub(crate) fn rejected(error: KafkaError) -> Self {
         match error {
             KafkaError::ClientConfig(RDKafkaConfRes::RD_KAFKA_CONF_UNKNOWN, _, property, _) => {
                 Self::Unknown { property }
@@ -118,7 +118,7 @@ impl KafkaSettings {
             let property = name.clone();
             return Err(KafkaSetupError::Reserved { property });
         }
-        // The library is spoken to in C, and what is said of a zero byte in a value shows that
+        // The library has a C interface, and its error about a zero byte in a value shows that
         // value.
         let has_zero = |(_, value): &(&String, &String)| value.contains('\0');
         match self.properties.iter().find(has_zero) {
@@ -141,8 +141,8 @@ impl KafkaSettings {
         format!("{}-totals", self.prefix)
     }
 
-    /// What tells. What is older than some seconds is told again anyway, so a queue is not kept for
-    /// longer.
+    /// Returns the settings of the producer. Reports are repeated after some seconds anyway, so
+    /// messages are not queued for longer.
     pub(crate) fn producer(&self) -> ClientConfig {
         let mut config = self.base(&[
             ("linger.ms", "5"),
@@ -153,8 +153,8 @@ impl KafkaSettings {
         config
     }
 
-    /// What aggregates: one of a group that shares the partitions of calls. Where nobody has begun,
-    /// from the beginning.
+    /// Returns the settings of the aggregator: a member of the group that shares the partitions of
+    /// calls. A new group reads from the beginning.
     pub(crate) fn aggregator(&self) -> ClientConfig {
         let mut config = self.consumer();
         config
@@ -164,7 +164,8 @@ impl KafkaSettings {
         config
     }
 
-    /// What reads totals: all partitions, as a group that nobody else is in and that keeps nothing.
+    /// Returns the settings of the reader of totals: all partitions, as the only member of its
+    /// group, without stored offsets.
     pub(crate) fn listener(&self, node: NodeId) -> ClientConfig {
         let mut config = self.consumer();
         config
@@ -191,7 +192,7 @@ impl KafkaSettings {
         config
     }
 
-    /// What may be chosen otherwise, and what was.
+    /// Returns the defaults, overridden by the configured properties.
     fn base(&self, defaults: &[(&str, &str)]) -> ClientConfig {
         let mut config = ClientConfig::new();
         config.set("reconnect.backoff.max.ms", "1000");
@@ -208,7 +209,7 @@ impl KafkaSettings {
     }
 }
 
-/// Without the values of properties.
+/// Omits the values of properties.
 impl fmt::Debug for KafkaSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("KafkaSettings")
@@ -235,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn what_counts_depend_on_cannot_be_chosen_and_all_else_can() {
+    fn reserved_properties_are_rejected_and_all_others_accepted() {
         for name in RESERVED {
             let error = settings(&[(name, "x")]).check().unwrap_err();
             assert!(error.to_string().contains(name), "{error}");
@@ -248,11 +249,11 @@ mod tests {
         assert_eq!(aggregator.get("group.id"), Some("p-aggregate"));
         let own = chosen.listener(NodeId(7));
         assert_eq!(own.get("group.id"), Some("p-totals-0000000000000007"));
-        let nobody = KafkaSettings {
+        let empty = KafkaSettings {
             brokers: Vec::new(),
             ..chosen
         };
-        assert!(matches!(nobody.check(), Err(KafkaSetupError::NoBroker)));
+        assert!(matches!(empty.check(), Err(KafkaSetupError::NoBroker)));
     }
 
     #[test]

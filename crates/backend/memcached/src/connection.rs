@@ -1,10 +1,9 @@
-//! One connection to one server, shared by all who call.
+//! Connection to a server, shared by all requests.
 //!
-//! Commands go out in the order in which they come, and answers come back in that order. A task of
-//! its own writes and reads, so nobody who stops waiting leaves half a command behind. All that
-//! waits is bounded.
+//! Commands are sent in order, and replies come back in that order. A task of its own writes and
+//! reads, so a caller that stops waiting leaves no half command behind. All queues are bounded.
 //!
-//! Deliberately absent: when to open another one; see [`crate::link`].
+//! Deliberately absent: reconnecting; see [`crate::link`].
 
 use std::collections::VecDeque;
 use std::io;
@@ -17,18 +16,18 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep_until, timeout};
 
-use crate::failure::{CONNECT_TIMEOUT, Failure, SILENCE_MAX};
+use crate::failure::{CONNECT_TIMEOUT, Failure, REPLY_TIMEOUT};
 use crate::protocol::{Command, ProtocolError, Reply};
 use crate::undo::{Acquired, Undo};
 
-/// How many calls may wait for their answers, and how many more to be sent. At a tenth of a
-/// millisecond each that is a tenth of a second; a server that is further behind is told no more.
+/// Most requests that wait for their replies, and most that wait to be sent. At a tenth of a
+/// millisecond each that is a tenth of a second; a server that is further behind gets no more.
 const WAITING_MAX: usize = 1_024;
-/// How much is written down ahead of what the server takes. A call is small; only states of logs
-/// are not.
+/// Most bytes that are buffered ahead of the socket. A request is small; only states of logs are
+/// not.
 const AHEAD_BYTES: usize = 64 << 10;
 
-/// A connection to a server. Ends when the last one who holds it lets go.
+/// Connection to a server. Ends with its last reference.
 #[derive(Debug)]
 pub(crate) struct Connection {
     server: HostPort,
@@ -36,7 +35,7 @@ pub(crate) struct Connection {
     driver: AbortHandle,
 }
 
-/// Commands that were written down, and who waits for the answers to them.
+/// Encoded commands and the caller that waits for their replies.
 #[derive(Debug)]
 struct Job {
     bytes: Vec<u8>,
@@ -47,28 +46,28 @@ struct Job {
 struct Waiting {
     replies: Vec<Reply>,
     count: usize,
-    /// What takes back the first command, if that is done.
+    /// Undoes the first command, if it was carried out.
     undo: Option<Undo>,
-    tell: oneshot::Sender<Result<Answer, ProtocolError>>,
+    sender: oneshot::Sender<Result<Response, ProtocolError>>,
 }
 
-/// What a server has answered.
+/// Replies of a server.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct Response {
     pub(crate) replies: Vec<Reply>,
-    /// What it has charged by that: taken back when nobody takes it from here.
-    pub(crate) charged: Option<Acquired>,
+    /// Acquire of the commands; undone unless the receiver keeps it.
+    pub(crate) acquired: Option<Acquired>,
 }
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        // Otherwise it would wait for answers that nobody wants, and keep the socket.
+        // Otherwise the task would wait for unwanted replies and keep the socket open.
         self.driver.abort();
     }
 }
 
 impl Connection {
-    /// Connects, and sees whether somebody there speaks our language.
+    /// Connects and checks that the server speaks the protocol.
     pub(crate) async fn open(server: &HostPort) -> Result<Self, Failure> {
         let opening = timeout(CONNECT_TIMEOUT, Self::dial(server)).await;
         let late = |_| Failure::ConnectTimeout {
@@ -84,7 +83,7 @@ impl Connection {
         };
         let stream = TcpStream::connect((server.host.as_str(), server.port)).await;
         let stream = stream.map_err(no_connection)?;
-        // Calls are small and wait for each other; collecting them would cost 40 ms.
+        // Commands are small and wait for each other; Nagle's algorithm would cost 40 ms.
         stream.set_nodelay(true).map_err(no_connection)?;
         let (jobs, queue) = mpsc::channel(WAITING_MAX);
         let connection = Self {
@@ -92,38 +91,38 @@ impl Connection {
             jobs,
             driver: tokio::spawn(drive(stream, queue)).abort_handle(),
         };
-        let greeted = connection.ask(&[Command::Hello], None).await;
-        let greeted = greeted.map_err(|failure| match failure {
+        let hello = connection.execute(&[Command::Hello], None).await;
+        let hello = hello.map_err(|failure| match failure {
             Failure::Broken { server } => Failure::HungUp { server },
             other => other,
         });
-        match greeted?.replies.as_slice() {
+        match hello?.replies.as_slice() {
             [Reply::Hello] => Ok(connection),
-            [Reply::Complaint(complaint)] => Err(Failure::Complaint {
+            [Reply::Error(message)] => Err(Failure::ServerError {
                 server: server.clone(),
-                complaint: complaint.clone(),
+                message: message.clone(),
             }),
-            _ => Err(connection.unasked()),
+            _ => Err(connection.unexpected_reply()),
         }
     }
 
-    /// Sends commands and waits for an answer to each. How long that may take is for the caller to
-    /// say: what has charged by then, or charges later, is undone if nobody waits any more.
-    pub(crate) async fn ask(
+    /// Sends commands and waits for a reply to each. The caller sets the timeout: what was acquired
+    /// by then, or is acquired later, is undone if no caller waits any more.
+    pub(crate) async fn execute(
         &self,
         commands: &[Command<'_>],
         undo: Option<Undo>,
-    ) -> Result<Answer, Failure> {
+    ) -> Result<Response, Failure> {
         let mut bytes = Vec::with_capacity(96 * commands.len());
         for command in commands {
             command.write(&mut bytes);
         }
-        let (tell, answer) = oneshot::channel();
+        let (sender, response) = oneshot::channel();
         let waiting = Waiting {
             replies: Vec::with_capacity(commands.len()),
             count: commands.len(),
             undo,
-            tell,
+            sender,
         };
         let server = || self.server.clone();
         let job = Job { bytes, waiting };
@@ -131,9 +130,9 @@ impl Connection {
             mpsc::error::TrySendError::Full(_) => Failure::Full { server: server() },
             mpsc::error::TrySendError::Closed(_) => Failure::Broken { server: server() },
         })?;
-        match answer.await {
-            Ok(Ok(answer)) => Ok(answer),
-            Ok(Err(source)) => Err(Failure::Strange {
+        match response.await {
+            Ok(Ok(response)) => Ok(response),
+            Ok(Err(source)) => Err(Failure::Malformed {
                 server: server(),
                 source,
             }),
@@ -141,62 +140,61 @@ impl Connection {
         }
     }
 
-    /// Whether nothing goes over it any more.
+    /// Returns whether the connection has ended.
     pub(crate) fn is_over(&self) -> bool {
         self.jobs.is_closed()
     }
 
-    /// For answers to something else.
-    pub(crate) fn unasked(&self) -> Failure {
-        Failure::Unasked {
+    /// Returns the error of a reply that does not match its command.
+    pub(crate) fn unexpected_reply(&self) -> Failure {
+        Failure::UnexpectedReply {
             server: self.server.clone(),
         }
     }
 }
 
 impl Waiting {
-    fn tell(self) {
+    fn complete(self) {
         let first = self.replies.first();
         let undo = self.undo.filter(|undo| undo.is_due_after(first));
-        let answer = Answer {
+        let response = Response {
             replies: self.replies,
-            charged: undo.map(Acquired::new),
+            acquired: undo.map(Acquired::new),
         };
-        // If nobody waits any more the answer comes back, and what was charged is taken back as it
-        // goes.
-        let _ = self.tell.send(Ok(answer));
+        // If the caller has left, the response is dropped here, which undoes the acquire.
+        let _ = self.sender.send(Ok(response));
     }
 }
 
-/// Writes what is asked and tells the answers, until somebody lets go. Then all who wait see that
-/// nobody answers.
+/// Writes commands and delivers replies until the connection is dropped or ends. Waiting callers
+/// then get an error.
 async fn drive(stream: TcpStream, mut jobs: mpsc::Receiver<Job>) {
     let mut pipe = Pipe::default();
     let ended = pump(stream, &mut jobs, &mut pipe).await;
-    // Closed before those who wait are told, so that the next who comes does not ask here.
+    // Closed before waiting callers learn of it, so that the next request does not come here.
     jobs.close();
-    if let Err(Ended::Strange(error)) = ended
+    if let Err(Ended::Malformed(error)) = ended
         && let Some(waiting) = pipe.waiting.pop_front()
     {
-        // Nobody may be waiting any more.
-        let _ = waiting.tell.send(Err(error));
+        // The caller may have left.
+        let _ = waiting.sender.send(Err(error));
     }
 }
 
-/// What is on its way.
+/// Commands and replies in flight.
 #[derive(Default)]
 struct Pipe {
     out: Vec<u8>,
-    /// How much of `out` has gone.
-    gone: usize,
+    /// Bytes of `out` that were written.
+    written: usize,
     read: Vec<u8>,
     waiting: VecDeque<Waiting>,
 }
 
-/// Why nothing goes over a connection any more.
+/// Reason for the end of a connection.
 enum Ended {
     Gone,
-    Strange(ProtocolError),
+    Malformed(ProtocolError),
 }
 
 impl From<io::Error> for Ended {
@@ -211,7 +209,7 @@ async fn pump(
     pipe: &mut Pipe,
 ) -> Result<(), Ended> {
     let (mut reader, mut writer) = stream.split();
-    let mut silent_until = Instant::now() + SILENCE_MAX;
+    let mut reply_until = Instant::now() + REPLY_TIMEOUT;
     loop {
         let may_take = pipe.waiting.len() < WAITING_MAX && pipe.out.len() < AHEAD_BYTES;
         tokio::select! {
@@ -220,22 +218,22 @@ async fn pump(
                     return Ok(());
                 };
                 if pipe.waiting.is_empty() {
-                    silent_until = Instant::now() + SILENCE_MAX;
+                    reply_until = Instant::now() + REPLY_TIMEOUT;
                 }
                 pipe.out.extend_from_slice(&bytes);
                 pipe.waiting.push_back(waiting);
             }
-            wrote = writer.write(&pipe.out[pipe.gone..]), if !pipe.out.is_empty() => {
-                pipe.has_gone(wrote?)?;
+            wrote = writer.write(&pipe.out[pipe.written..]), if !pipe.out.is_empty() => {
+                pipe.advance(wrote?)?;
             }
             read = reader.read_buf(&mut pipe.read) => {
                 if read? == 0 {
                     return Err(Ended::Gone);
                 }
-                silent_until = Instant::now() + SILENCE_MAX;
-                pipe.tell()?;
+                reply_until = Instant::now() + REPLY_TIMEOUT;
+                pipe.deliver()?;
             }
-            () = sleep_until(silent_until), if !pipe.waiting.is_empty() => {
+            () = sleep_until(reply_until), if !pipe.waiting.is_empty() => {
                 return Err(Ended::Gone);
             }
         }
@@ -243,35 +241,37 @@ async fn pump(
 }
 
 impl Pipe {
-    fn has_gone(&mut self, bytes: usize) -> Result<(), Ended> {
+    fn advance(&mut self, bytes: usize) -> Result<(), Ended> {
         if bytes == 0 {
             return Err(Ended::Gone);
         }
-        self.gone += bytes;
-        if self.gone == self.out.len() {
+        self.written += bytes;
+        if self.written == self.out.len() {
             self.out.clear();
-            self.gone = 0;
+            self.written = 0;
         }
         Ok(())
     }
 
-    /// Gives answers to those who wait, in their order.
-    fn tell(&mut self) -> Result<(), Ended> {
-        let mut told = 0;
-        while let Some((reply, length)) = Reply::read(&self.read[told..]).map_err(Ended::Strange)? {
-            told += length;
+    /// Delivers replies to waiting callers, in order.
+    fn deliver(&mut self) -> Result<(), Ended> {
+        let mut consumed = 0;
+        while let Some((reply, length)) =
+            Reply::read(&self.read[consumed..]).map_err(Ended::Malformed)?
+        {
+            consumed += length;
             let Some(first) = self.waiting.front_mut() else {
-                // Nobody asked.
+                // No command waits for this reply.
                 return Err(Ended::Gone);
             };
             first.replies.push(reply);
             if first.replies.len() == first.count
                 && let Some(waiting) = self.waiting.pop_front()
             {
-                waiting.tell();
+                waiting.complete();
             }
         }
-        self.read.drain(..told);
+        self.read.drain(..consumed);
         Ok(())
     }
 }

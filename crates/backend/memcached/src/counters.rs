@@ -1,17 +1,18 @@
-//! A call that is counted by adding to a number.
+//! Acquires by adding to a counter.
 //!
-//! The number of this stretch of time is added to first; behind that, on the same connection and in
-//! the same message, the numbers are read that matter. The server carries out both in that order,
-//! so whoever adds last of all that are admitted has read what all others added
-//! ([`anteroom_limit::counters`] says why that is enough). A call that does not fit is taken back.
-//! Until then it counts, so another may be rejected for it; none is admitted for it. So is one
-//! whose caller does not wait for the answer ([`crate::undo`]).
+//! The counter of the current sub-window is added to first. Then all counters that matter are read,
+//! on the same connection and in the same message. The server carries out both in that order, so
+//! the last of all admitted requests has read what all others added ([`anteroom_limit::counters`]
+//! proves that this is enough). A request that does not fit is undone. Until then it counts, so
+//! another one may be rejected because of it; none is admitted because of it. A request whose
+//! caller does not wait for the reply is undone, too ([`crate::undo`]).
 //!
 //! # Clocks
 //!
-//! A node whose clock is ahead adds to a stretch that has not begun for another one. So each node
-//! also reads the stretches that may have begun for anybody before it has its answer, and its call
-//! must fit there, too. That holds as far as clocks are apart by no more than [`CLOCKS_APART_MAX`].
+//! A node whose clock is ahead adds to a sub-window that has not begun for another node. So each
+//! node also reads the sub-windows that may have begun for any node before the reply, and its
+//! request must fit there, too. That holds as long as clocks differ by no more than
+//! [`CLOCKS_APART_MAX`].
 
 use std::time::Duration;
 
@@ -29,73 +30,73 @@ use crate::protocol::{Command, Reply};
 use crate::undo::{Acquired, DueAfter, NotRefunded, Undo};
 use anteroom_limit_store::clock::CLOCKS_APART_MAX;
 
-/// What became of a call.
+/// Result of an acquire.
 #[derive(Debug)]
 pub(crate) struct AcquireOutcome {
-    /// What it is told.
+    /// Verdict for the request.
     pub(crate) verdict: Verdict,
-    /// How the limit stands without it.
+    /// State of the limit without the request.
     pub(crate) without: Verdict,
-    /// What it was charged, even if it is rejected.
-    pub(crate) charged: Option<Acquired>,
+    /// Acquire, even of a rejected request.
+    pub(crate) acquired: Option<Acquired>,
 }
 
-/// One call against one limit that is counted so.
+/// Request against one limit that is counted by adding.
 pub(crate) struct CountedAcquire<'c> {
     pub(crate) link: &'c Link,
     pub(crate) name: &'c ClientName,
     pub(crate) counters: Counters,
     pub(crate) now: TimestampUs,
-    /// After that nobody waits for an answer.
+    /// Time after which the caller waits no more.
     pub(crate) timeout: Duration,
-    pub(crate) stayed: &'c NotRefunded,
+    pub(crate) not_refunded: &'c NotRefunded,
 }
 
-/// Numbers as they were read.
+/// Counters as they were read.
 struct Read {
-    /// Newest first.
+    /// Counts, newest first.
     counts: Vec<u32>,
-    /// How many of them began later than ours.
+    /// Number of counts of later sub-windows than the current one.
     newer: usize,
-    charged: Option<Acquired>,
+    acquired: Option<Acquired>,
 }
 
 impl Read {
-    /// Of ours and the older ones, newest first.
+    /// Returns the counts of the current and the older sub-windows, newest first.
     fn known(&self) -> &[u32] {
         &self.counts[self.newer..]
     }
 }
 
 impl CountedAcquire<'_> {
-    /// Charges a call, or says what would become of it. A refund may say how old at most is what it
-    /// gives back.
-    pub(crate) async fn charge(
+    /// Acquires, or computes the verdict only. A refund may have a greatest age of the request that
+    /// it refunds.
+    pub(crate) async fn acquire(
         &self,
-        charge: &SharedAcquire<'_>,
-        is_charged: bool,
+        acquire: &SharedAcquire<'_>,
+        is_acquired: bool,
         age: Option<DurationUs>,
     ) -> Result<AcquireOutcome, Failure> {
-        match charge.cost {
-            Cost::Take(taken) => self.take(taken.get(), is_charged).await,
+        match acquire.cost {
+            Cost::Take(taken) => self.take(taken.get(), is_acquired).await,
             Cost::Peek => {
                 let read = self.read(None).await?;
                 let verdict = self.judge_now(Cost::Peek, read.known());
                 Ok(AcquireOutcome {
                     verdict,
                     without: verdict,
-                    charged: None,
+                    acquired: None,
                 })
             }
-            Cost::Refund(back) => self.refund(back.get(), is_charged, age).await,
+            Cost::Refund(refunded) => self.refund(refunded.get(), is_acquired, age).await,
         }
     }
 
-    async fn take(&self, taken: u32, is_charged: bool) -> Result<AcquireOutcome, Failure> {
-        let mut with = self.read(is_charged.then_some(taken)).await?;
+    async fn take(&self, taken: u32, is_acquired: bool) -> Result<AcquireOutcome, Failure> {
+        let mut with = self.read(is_acquired.then_some(taken)).await?;
         let mut without = with.known().to_vec();
-        // Beyond 32 bits it is over any limit with and without this call.
-        if is_charged {
+        // Beyond 32 bits it is over any limit with and without this request.
+        if is_acquired {
             without[0] = without[0].saturating_sub(taken);
         } else {
             let own = with.newer;
@@ -107,66 +108,65 @@ impl CountedAcquire<'_> {
         Ok(AcquireOutcome {
             verdict,
             without,
-            charged: with.charged,
+            acquired: with.acquired,
         })
     }
 
-    /// Takes from the newest counters on; or, where it is known since when it may have been
-    /// charged, from those of that time, the oldest first: what is left counts for longer then, and
-    /// never for less long than it should. Others may take as well meanwhile: then less is found,
-    /// and nothing goes below zero.
+    /// Refunds from the newest counters on. If the age of the request is known, it refunds from the
+    /// counters since then, the oldest first: the rest then counts for longer, and never for less
+    /// time than it should. If other nodes refund meanwhile, less is found, and no counter goes
+    /// below zero.
     async fn refund(
         &self,
-        back: u32,
-        is_charged: bool,
+        refunded: u32,
+        is_acquired: bool,
         age: Option<DurationUs>,
     ) -> Result<AcquireOutcome, Failure> {
         let read = self.read(None).await?;
         let mut known = read.known().to_vec();
         let before = self.judge_now(Cost::Peek, &known);
-        let mut left = back;
-        let mut taken = Vec::new();
-        let mut places: Vec<_> = known.iter_mut().zip(self.known_indexes()).collect();
+        let mut left = refunded;
+        let mut refunds = Vec::new();
+        let mut available: Vec<_> = known.iter_mut().zip(self.known_indexes()).collect();
         if let Some(age) = age {
             let first = self.counters.index_at(self.now - age);
-            places.retain(|(_, index)| *index >= first);
-            places.reverse();
+            available.retain(|(_, index)| *index >= first);
+            available.reverse();
         }
-        for (count, index) in places {
+        for (count, index) in available {
             let by = left.min(*count);
             if by > 0 {
                 *count -= by;
                 left -= by;
-                taken.push((self.name.counter(&self.counters, index), by));
+                refunds.push((self.name.counter(&self.counters, index), by));
             }
         }
-        if is_charged && !taken.is_empty() {
-            let commands = taken
+        if is_acquired && !refunds.is_empty() {
+            let commands = refunds
                 .iter()
                 .map(|(key, by)| Command::Subtract { key, by: *by });
             let commands: Vec<Command<'_>> = commands.collect();
-            self.link.ask(&commands).await?;
+            self.link.execute(&commands).await?;
         }
         Ok(AcquireOutcome {
-            verdict: self.judge_now(Cost::refund(back), &known),
+            verdict: self.judge_now(Cost::refund(refunded), &known),
             without: before,
-            charged: None,
+            acquired: None,
         })
     }
 
-    /// Takes an addition back, from the very counter to which was added: another may be the newest
-    /// by then.
+    /// Returns the undo of an addition to this counter; another one may be the newest by then.
     fn subtracting(&self, key: &str, by: u32) -> Undo {
         let (link, key) = (self.link.clone(), key.to_owned());
-        Undo::new(DueAfter::Value, self.stayed, async move {
+        Undo::new(DueAfter::Value, self.not_refunded, async move {
             let subtract = Command::Subtract { key: &key, by };
-            link.ask(&[subtract]).await.map(drop)
+            link.execute(&[subtract]).await.map(drop)
         })
     }
 
-    /// Adds, if there is something to add, and reads behind that. What an addition came to is what
-    /// counts of its own stretch: of two calls that come at once, the first must not see the
-    /// second, or both would be rejected.
+    /// Adds, if there is something to add, and reads then. The result of the addition is the count
+    /// of the current sub-window: of two simultaneous requests the first must not see the second,
+    /// or both would be rejected.
     async fn read(&self, add: Option<u32>) -> Result<Read, Failure> {
         let own = self.counters.index_at(self.now);
         let own_name = self.own();
@@ -187,10 +187,10 @@ impl CountedAcquire<'_> {
         let gets = names.iter().map(|key| Command::Get { key });
         let commands: Vec<Command<'_>> = [first].into_iter().chain(gets).collect();
         let undo = add.map(|by| self.subtracting(&own_name, by));
-        let answer = self.link.charge(&commands, undo).await?;
-        let replies = answer.replies;
+        let response = self.link.acquire(&commands, undo).await?;
+        let replies = response.replies;
         let Some((first, rest)) = replies.split_first() else {
-            return Err(self.link.unasked());
+            return Err(self.link.unexpected_reply());
         };
         let counts = rest.iter().map(|reply| self.count(reply));
         let mut counts: Vec<u32> = counts.collect::<Result<_, _>>()?;
@@ -199,11 +199,11 @@ impl CountedAcquire<'_> {
         Ok(Read {
             counts,
             newer,
-            charged: answer.charged,
+            acquired: response.acquired,
         })
     }
 
-    /// A number that is not there is zero.
+    /// Returns the count of a reply; a missing counter is zero.
     fn count(&self, reply: &Reply) -> Result<u32, Failure> {
         match reply {
             Reply::Nothing => Ok(0),
@@ -213,7 +213,7 @@ impl CountedAcquire<'_> {
                 })?;
                 Ok(u32::try_from(number).unwrap_or(u32::MAX))
             }
-            _ => Err(self.link.unasked()),
+            _ => Err(self.link.unexpected_reply()),
         }
     }
 
@@ -226,18 +226,18 @@ impl CountedAcquire<'_> {
         self.counters.to_read(AddThenRead::at_once(self.now))
     }
 
-    /// For how long from now a counter matters.
+    /// Returns for how long from now a counter matters.
     fn matters_for(&self, index: CounterIndex) -> DurationUs {
         self.counters.ends_at(index).since(self.now)
     }
 
-    /// Until then the answer is there, by any clock.
+    /// Returns the counters to read: up to the latest time of the reply by any clock.
     fn reading(&self) -> AddThenRead {
         let timeout = u64::try_from(self.timeout.as_micros()).unwrap_or(u64::MAX);
         AddThenRead::ahead(self.now, CLOCKS_APART_MAX + DurationUs(timeout))
     }
 
-    /// By this node's own clock.
+    /// Decides by this node's own clock.
     fn judge_now(&self, cost: Cost, known: &[u32]) -> Verdict {
         self.counters.judge_now(self.now, cost, known)
     }

@@ -1,4 +1,4 @@
-//! Counts of calls that several nodes keep on memcached together.
+//! Request counts that several nodes keep together on memcached.
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,44 +21,44 @@ use tokio::time::{Instant, timeout_at};
 use crate::counters::{AcquireOutcome, CountedAcquire};
 use crate::keys::{ClientName, Keys};
 use crate::link::Link;
+use crate::queues::Turns;
 use crate::swaps::{StateAddress, Swaps};
-use crate::turns::Turns;
 use crate::undo::{Acquired, NotRefunded};
 use anteroom_limit_store::clock::Now;
 
-/// How long a call waits for all that it needs: a connection, and an answer after it. Whoever has
-/// no answer by then is not admitted, so this is also how late a node can read what others added.
-/// For two thirds of it a call may wait for others of its client; what is left is for the server.
-const CHARGE_TIMEOUT: Duration = Duration::from_millis(1_500);
-/// The same in tests, which share their machine with others.
+/// Timeout of a request: a connection, and a reply after it. A request without a reply by then is
+/// not admitted, so this also bounds how late a node can read what others added. Two thirds of it
+/// may pass waiting for other requests of the client; the rest is for the server.
+const REQUEST_TIMEOUT: Duration = Duration::from_millis(1_500);
+/// Timeout in tests, which share their machine with others.
 const TEST_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Counts on memcached.
 ///
-/// One connection to each server, shared by all who call. A client's counts lie at one server,
-/// whichever its digest says. Windows of all kinds cost one round trip, and another one for a call
-/// that is rejected; the others cost two, and two more for each time that another node was faster.
-/// Limits are charged one after the other.
+/// There is one connection to each server, shared by all requests. A client's counts are at one
+/// server, chosen by its digest. Windows of all kinds cost one round trip, and another one for a
+/// rejected request. Other algorithms cost two, and two more for each lost compare-and-swap. Limits
+/// are acquired one after the other.
 ///
-/// # What holds, and what does not
+/// # Guarantees and limits
 ///
-/// - However many nodes call at once, none of them admits what the algorithm would not, as long as
-///   their clocks are apart by no more than [`CLOCKS_APART_MAX`]. Their clocks are what there is:
-///   memcached tells no time. What holds in any window by one clock holds, where clocks are apart,
-///   in any window that is shorter by as much, by a clock on the wall. With clocks further apart
-///   nodes do not see all of each other's calls, and up to twice as much may pass; a node that is
-///   ahead also refills buckets early, once, by as much as it is ahead.
-/// - A server that is restarted has forgotten all. One whose memory is full forgets who was not
-///   seen for longest, though their calls may still count. Neither can be noticed: whoever cannot
-///   bear that needs another store.
-/// - A call that does not fit counts until it is taken back, so another may be rejected for it;
-///   none is admitted for it. That happens though its caller has left, or is told that it is late.
-///   Where the server cannot be reached for it (`stayed_charged` among the events), or a connection
-///   breaks before the answer, it stays counted till its time is over.
-/// - Where many nodes call for one client by an algorithm that swaps states, calls are given up
-///   uncounted: they are [`CountsError::Busy`], and `cas_gave_up` among the events. So are those
-///   that wait in vain for others of this node.
-/// - A refund that does not say how old its call is may undo newer calls; they count as older ones
+/// - However many nodes send requests at once, none admits what the algorithm would not, as long as
+///   their clocks differ by no more than [`CLOCKS_APART_MAX`]. The nodes' clocks are the only ones:
+///   memcached has no command for the time. A guarantee for any window by one clock holds, with
+///   different clocks, for windows that are shorter by the difference, by a wall clock. With a
+///   larger difference nodes do not see all of each other's requests, and up to twice the limit may
+///   be admitted. A node that is ahead also refills buckets early, once, by as much as it is ahead.
+/// - A restarted server has lost all counts. A server with full memory evicts the clients that were
+///   not seen for longest, though their requests may still count. Neither can be noticed: use
+///   another store if this is not acceptable.
+/// - A request that does not fit counts until it is undone, so another one may be rejected because
+///   of it; none is admitted because of it. It is undone even if its caller has left or timed out.
+///   If the server is unavailable for that (`not_refunded` among the events), or a connection
+///   breaks before the reply, it stays counted until its window ends.
+/// - Where many nodes send requests of one client by an algorithm that swaps states, some requests
+///   give up uncounted: they are [`CountsError::Busy`], and `cas_gave_up` among the events. So are
+///   those that wait too long for others of this node.
+/// - A refund without the age of its request may undo newer requests; they count as older ones
 ///   then.
 ///
 /// [`CLOCKS_APART_MAX`]: anteroom_limit_store::clock::CLOCKS_APART_MAX
@@ -67,30 +67,30 @@ pub struct MemcachedCounts {
     keys: Keys,
     now: Now,
     swaps: Arc<Swaps>,
-    stayed: NotRefunded,
+    not_refunded: NotRefunded,
     timeout: Duration,
 }
 
-/// A server, and who waits here for its turn there.
+/// Server with the queues of requests that wait for their turn.
 struct Server {
     link: Link,
     turns: Turns,
 }
 
 impl MemcachedCounts {
-    /// Counts at these servers, of which there is at least one; `prefix` begins the names of all
-    /// keys. The same on all nodes, in whichever order. Opens nothing yet.
+    /// Creates counts at these servers, at least one; `prefix` begins all keys. Servers and prefix
+    /// are the same on all nodes, in any order. Opens no connection yet.
     ///
     /// # Panics
     ///
     /// If there is no server.
     #[must_use]
     pub fn new(servers: &[HostPort], prefix: &str, now: Now) -> Self {
-        assert!(!servers.is_empty(), "counts lie at some server");
+        assert!(!servers.is_empty(), "counts need a server");
         let mut servers = servers.to_vec();
         servers.sort();
         servers.dedup();
-        let stayed = NotRefunded::default();
+        let not_refunded = NotRefunded::default();
         let server = |server| Server {
             link: Link::to(server),
             turns: Turns::default(),
@@ -99,13 +99,13 @@ impl MemcachedCounts {
             servers: servers.into_iter().map(server).collect(),
             keys: Keys::new(prefix),
             now,
-            swaps: Arc::new(Swaps::new(&stayed)),
-            stayed,
-            timeout: CHARGE_TIMEOUT,
+            swaps: Arc::new(Swaps::new(&not_refunded)),
+            not_refunded,
+            timeout: REQUEST_TIMEOUT,
         }
     }
 
-    /// The same at a time that a test brings along, and with more patience. Servers forget by their
+    /// Creates counts with the clock of a test and a longer timeout. Servers expire values by their
     /// own clock.
     #[doc(hidden)]
     #[must_use]
@@ -114,28 +114,28 @@ impl MemcachedCounts {
         counts.with_timeout(TEST_TIMEOUT)
     }
 
-    /// The same where each call waits for so long.
+    /// Sets the timeout of each request.
     #[doc(hidden)]
     #[must_use]
     pub fn with_timeout(self, timeout: Duration) -> Self {
         Self { timeout, ..self }
     }
 
-    /// Ends all connections; later calls fail.
+    /// Ends all connections; later requests fail.
     pub fn close(&self) {
         for server in &self.servers {
             server.link.close();
         }
     }
 
-    /// What a client's values are called; their names begin with that.
+    /// Returns the prefix of the keys of a client.
     #[doc(hidden)]
     #[must_use]
     pub fn name_of(&self, limit: &str, key: CallKey) -> String {
         self.keys.client(limit, key).state
     }
 
-    /// At which of so many servers a client's values lie, in their order.
+    /// Returns the index of the server that has a client's values.
     #[doc(hidden)]
     #[must_use]
     pub fn server_of(&self, limit: &str, key: CallKey) -> usize {
@@ -148,15 +148,15 @@ impl MemcachedCounts {
 
     async fn one(
         &self,
-        charge: &SharedAcquire<'_>,
-        is_charged: bool,
-        asked: &AcquireDeadline,
+        acquire: &SharedAcquire<'_>,
+        is_acquired: bool,
+        deadline: &AcquireDeadline,
     ) -> Result<AcquireOutcome, CountsError> {
-        let name = self.keys.client(charge.limit, charge.key);
+        let name = self.keys.client(acquire.limit, acquire.key);
         let server = self.server(&name);
         let link = server.link.clone();
-        let charging = async {
-            match charge.policy.counters() {
+        let acquiring = async {
+            match acquire.policy.counters() {
                 Some(counters) => {
                     let counted = CountedAcquire {
                         link: &server.link,
@@ -164,26 +164,28 @@ impl MemcachedCounts {
                         counters,
                         now: (self.now)(),
                         timeout: self.timeout,
-                        stayed: &self.stayed,
+                        not_refunded: &self.not_refunded,
                     };
-                    counted.charge(charge, is_charged, asked.age).await
+                    counted.acquire(acquire, is_acquired, deadline.age).await
                 }
                 None => {
-                    let place = StateAddress {
+                    let address = StateAddress {
                         link: server.link.clone(),
                         turns: server.turns.clone(),
                         name: name.clone(),
                         now: Arc::clone(&self.now),
                     };
-                    let until = asked.begin_until;
-                    self.swaps.charge(place, charge, is_charged, until).await
+                    let until = deadline.begin_until;
+                    self.swaps
+                        .acquire(address, acquire, is_acquired, until)
+                        .await
                 }
             }
         };
-        match timeout_at(asked.until, charging).await {
-            Ok(judged) => judged.map_err(|failure| failure.into_counts_error(&place_of(&link))),
+        match timeout_at(deadline.until, acquiring).await {
+            Ok(outcome) => outcome.map_err(|failure| failure.into_counts_error(&name_of(&link))),
             Err(_) => Err(CountsError::Late {
-                place: place_of(&link),
+                place: name_of(&link),
                 source: Box::new(DeadlineError(self.timeout)),
             }),
         }
@@ -191,38 +193,38 @@ impl MemcachedCounts {
 
     async fn all(
         &self,
-        charges: &[SharedAcquire<'_>],
+        acquires: &[SharedAcquire<'_>],
         age: Option<DurationUs>,
     ) -> Result<Vec<Verdict>, CountsError> {
-        let asked = AcquireDeadline::now(self.timeout, age);
-        // Refunds are never rejected, so behind all others none must ever be undone.
-        let is_refund = |at: &usize| matches!(charges[*at].cost, Cost::Refund(_));
-        let mut order: Vec<usize> = (0..charges.len()).collect();
+        let deadline = AcquireDeadline::now(self.timeout, age);
+        // Refunds are never rejected, so as the last ones they never need to be undone.
+        let is_refund = |at: &usize| matches!(acquires[*at].cost, Cost::Refund(_));
+        let mut order: Vec<usize> = (0..acquires.len()).collect();
         order.sort_by_key(is_refund);
-        let mut all: Vec<(usize, Verdict, Verdict)> = Vec::with_capacity(charges.len());
-        // Whoever leaves leaves these behind, and they are taken back.
-        let mut charged: Vec<Acquired> = Vec::with_capacity(charges.len());
+        let mut all: Vec<(usize, Verdict, Verdict)> = Vec::with_capacity(acquires.len());
+        // If the caller leaves, these are dropped and so undone.
+        let mut acquired: Vec<Acquired> = Vec::with_capacity(acquires.len());
         let mut undone: Vec<JoinHandle<()>> = Vec::new();
         let mut is_admitted = true;
         for at in order {
-            match self.one(&charges[at], is_admitted, &asked).await {
-                Ok(judged) => {
-                    charged.extend(judged.charged);
-                    is_admitted &= judged.verdict.is_admitted();
+            match self.one(&acquires[at], is_admitted, &deadline).await {
+                Ok(outcome) => {
+                    acquired.extend(outcome.acquired);
+                    is_admitted &= outcome.verdict.is_admitted();
                     if !is_admitted {
-                        undone.extend(charged.drain(..).filter_map(Acquired::take_back));
+                        undone.extend(acquired.drain(..).filter_map(Acquired::undo));
                     }
-                    all.push((at, judged.verdict, judged.without));
+                    all.push((at, outcome.verdict, outcome.without));
                 }
                 Err(error) => {
-                    undone.extend(charged.drain(..).filter_map(Acquired::take_back));
-                    asked.wait_for(undone).await;
+                    undone.extend(acquired.drain(..).filter_map(Acquired::undo));
+                    deadline.wait_for(undone).await;
                     return Err(error);
                 }
             }
         }
-        asked.wait_for(undone).await;
-        charged.into_iter().for_each(Acquired::keep);
+        deadline.wait_for(undone).await;
+        acquired.into_iter().for_each(Acquired::keep);
         all.sort_by_key(|(at, ..)| *at);
         let verdict = |(_, verdict, without): &(usize, Verdict, Verdict)| {
             if is_admitted || !verdict.is_admitted() {
@@ -234,14 +236,14 @@ impl MemcachedCounts {
         Ok(all.iter().map(verdict).collect())
     }
 
-    /// Whoever did not ask at the start must not be counted wrongly.
-    fn check_all(&self, charges: &[SharedAcquire<'_>]) -> Result<(), CountsError> {
-        for charge in charges {
-            if let Err(error) = self.check(charge.limit, charge.policy) {
+    /// Rejects limits that were not checked at the start.
+    fn check_all(&self, acquires: &[SharedAcquire<'_>]) -> Result<(), CountsError> {
+        for acquire in acquires {
+            if let Err(error) = self.check(acquire.limit, acquire.policy) {
                 return Err(CountsError::Refused {
                     place: self.kind().to_owned(),
-                    refusal: "cannot count by this limit",
-                    remedy: "make it smaller or take another algorithm",
+                    refusal: "cannot keep this limit",
+                    remedy: "make it smaller or choose another algorithm",
                     source: Box::new(error),
                 });
             }
@@ -250,13 +252,13 @@ impl MemcachedCounts {
     }
 }
 
-/// Until when a call may wait, and for what.
+/// Deadlines of a request.
 struct AcquireDeadline {
-    /// How old at most is what a refund gives back, if that is known.
+    /// Greatest age of the request that a refund refunds, if known.
     age: Option<DurationUs>,
-    /// Nobody waits for an answer after it.
+    /// Time after which the caller waits no more.
     until: Instant,
-    /// Whoever still waits for its turn then is told so.
+    /// Time after which a request that still waits for its turn fails.
     begin_until: Instant,
 }
 
@@ -270,8 +272,8 @@ impl AcquireDeadline {
         }
     }
 
-    /// What is taken back while one waits is seen by whoever asks next. Later it is taken back all
-    /// the same.
+    /// Waits for undos, so that the next request sees them. After the deadline they finish without
+    /// the wait.
     async fn wait_for(&self, undone: Vec<JoinHandle<()>>) {
         for one in undone {
             if timeout_at(self.until, one).await.is_err() {
@@ -281,12 +283,12 @@ impl AcquireDeadline {
     }
 }
 
-/// The call has waited long enough.
+/// Timeout of a request.
 #[derive(Debug, thiserror::Error)]
-#[error("no answer within {} ms", .0.as_millis())]
+#[error("no reply within {} ms", .0.as_millis())]
 struct DeadlineError(Duration);
 
-fn place_of(link: &Link) -> String {
+fn name_of(link: &Link) -> String {
     format!("memcached at {}", link.server())
 }
 
@@ -299,19 +301,19 @@ impl SharedCounts for MemcachedCounts {
         Needs::Transaction
     }
 
-    /// Beside what is needed: logs of up to [`LOG_LONGEST`] calls.
+    /// Checks a limit; rejects logs of more than [`LOG_LONGEST`] requests, too.
     fn check(&self, limit: &str, policy: &Policy) -> Result<(), UnfitError> {
         shared::check_needs(self.kind(), self.offers(), limit, policy)?;
-        let calls = policy.rate().calls();
+        let requests = policy.rate().calls();
         match policy.row().remembers {
-            Remembers::Calls if calls > LOG_LONGEST => {}
+            Remembers::Calls if requests > LOG_LONGEST => {}
             Remembers::Calls | Remembers::Counts | Remembers::Tokens | Remembers::Time => {
                 return Ok(());
             }
         }
         Err(UnfitError::LogTooLong {
             limit: limit.to_owned(),
-            calls,
+            calls: requests,
             store: self.kind(),
             calls_max: LOG_LONGEST,
         })
@@ -321,35 +323,35 @@ impl SharedCounts for MemcachedCounts {
         vec![
             ("cas_lost", self.swaps.lost()),
             ("cas_gave_up", self.swaps.gave_up()),
-            ("not_refunded", self.stayed.count()),
+            ("not_refunded", self.not_refunded.count()),
         ]
     }
 
     fn charge<'a>(
         &'a self,
-        charges: &'a [SharedAcquire<'a>],
+        acquires: &'a [SharedAcquire<'a>],
     ) -> BoxFuture<'a, Result<Vec<Verdict>, CountsError>> {
         Box::pin(async move {
-            self.check_all(charges)?;
-            self.all(charges, None).await
+            self.check_all(acquires)?;
+            self.all(acquires, None).await
         })
     }
 
     fn refund<'a>(
         &'a self,
-        charges: &'a [SharedAcquire<'a>],
+        acquires: &'a [SharedAcquire<'a>],
         age: DurationUs,
     ) -> BoxFuture<'a, Result<Vec<Verdict>, CountsError>> {
         Box::pin(async move {
-            self.check_all(charges)?;
-            self.all(charges, Some(age)).await
+            self.check_all(acquires)?;
+            self.all(acquires, Some(age)).await
         })
     }
 }
 
 impl fmt::Debug for MemcachedCounts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let servers: Vec<String> = self.servers.iter().map(|one| place_of(&one.link)).collect();
+        let servers: Vec<String> = self.servers.iter().map(|one| name_of(&one.link)).collect();
         write!(f, "MemcachedCounts({})", servers.join(", "))
     }
 }

@@ -1,4 +1,4 @@
-//! Why did a server not do what it was asked, and what can be done about it?
+//! Failures of a server, and the next step for each.
 
 use std::io;
 use std::sync::Arc;
@@ -11,12 +11,12 @@ use anteroom_limit_store::shared::CountsError;
 
 use crate::protocol::ProtocolError;
 
-/// How long a server may owe an answer before its connection is given up: longer than any call
-/// waits, so that a server that is only slow is not left by all at once.
-pub(crate) const SILENCE_MAX: Duration = Duration::from_secs(2);
+/// Time without a reply after which a connection is closed. Longer than any request waits, so that
+/// a slow server does not lose all connections at once.
+pub(crate) const REPLY_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Why there is no answer that could be used. Cheap to clone: whoever comes before the next try
-/// gets the last one.
+/// Failure of a request. Cheap to clone: requests before the next attempt to connect get the last
+/// one.
 #[derive(Clone, Debug, thiserror::Error)]
 pub(crate) enum Failure {
     #[error("cannot connect to {server}")]
@@ -26,76 +26,76 @@ pub(crate) enum Failure {
     },
     #[error("no connection to {server} within {} ms", CONNECT_TIMEOUT.as_millis())]
     ConnectTimeout { server: HostPort },
-    #[error("{server} ends the connection without a word")]
+    #[error("{server} closes the connection without a reply")]
     HungUp { server: HostPort },
     #[error("lost the connection to {server}")]
     Broken { server: HostPort },
-    #[error("what {server} answers is nothing that a memcached says")]
-    Strange {
+    #[error("the reply of {server} is not one of memcached")]
+    Malformed {
         server: HostPort,
         source: ProtocolError,
     },
-    #[error("{server} answers another thing than was asked for")]
-    Unasked { server: HostPort },
-    #[error("{server} answers: {complaint}")]
-    Complaint { server: HostPort, complaint: String },
-    #[error("too many calls wait for {server}")]
+    #[error("the reply of {server} does not match the command")]
+    UnexpectedReply { server: HostPort },
+    #[error("{server} replies: {message}")]
+    ServerError { server: HostPort, message: String },
+    #[error("too many requests wait for {server}")]
     Full { server: HostPort },
     #[error(
-        "{} calls of one client wait for {server}, or these for longer than may be",
+        "{} requests of one client wait for {server}, or they waited for too long",
         WAITING_MAX
     )]
-    Crowded { server: HostPort },
-    #[error("{server} does not answer the call of this client that has its turn")]
-    Silent { server: HostPort },
-    #[error("after {tries} tries somebody else was faster")]
+    ClientBusy { server: HostPort },
+    #[error("{server} does not reply to an earlier request of this client")]
+    NoReply { server: HostPort },
+    #[error("lost the compare-and-swap {tries} times")]
     Contended { tries: u32 },
-    #[error("{server} has no number for a value")]
+    #[error("{server} returns no unique number for a value")]
     NoCas { server: HostPort },
-    #[error("a value of {server} is none that this program wrote")]
+    #[error("{server} has a value that Anteroom did not write")]
     Foreign { server: HostPort },
-    #[error("closed")]
+    #[error("the connection was closed")]
     Closed,
 }
 
-/// What a server refuses, in our words, and what to do.
-type Refusal = (&'static str, &'static str);
+/// Reason for a rejection by a server, and the next step.
+type Rejection = (&'static str, &'static str);
 
-const STRANGE: Refusal = (
-    "does not answer as memcached does",
+const NOT_MEMCACHED: Rejection = (
+    "does not reply as memcached does",
     "check host and port in [memcached]",
 );
-const TOO_OLD: Refusal = (
+const TOO_OLD: Rejection = (
     "does not know meta commands",
     "run memcached 1.6.14 or newer, or no proxy before it that changes commands",
 );
-const WANTS_LOGIN: Refusal = (
-    "wants a name and a password",
+const REQUIRES_LOGIN: Rejection = (
+    "requires a name and a password",
     "run one without (no -Y and no -S) in a network of its own",
 );
-const NO_MEMORY: Refusal = (
+const NO_MEMORY: Rejection = (
     "has no memory left for this value",
-    "give it more (-m), or let it forget what was not used for long (no -M)",
+    "give it more (-m), or let it evict values that were not used for long (no -M)",
 );
-const REFUSED: Refusal = ("refuses a command", "see what it says");
-const NO_CAS: Refusal = (
+const REJECTED: Rejection = ("rejects a command", "see its error");
+const NO_CAS: Rejection = (
     "cannot compare and swap",
     "run it without -C, or count in windows",
 );
-const FOREIGN: Refusal = (
-    "holds something else under one of our keys",
-    "give this deployment a prefix of its own in [memcached], or delete what is there",
+const FOREIGN: Rejection = (
+    "has a value of another program under one of our keys",
+    "give this deployment its own prefix in [memcached], or delete the value",
 );
 
 impl Failure {
-    /// As whoever counts calls is told it.
+    /// Converts a failure into the error of the store.
     pub(crate) fn into_counts_error(self, place: &str) -> CountsError {
         let place = place.to_owned();
         let refusal = match &self {
             Self::Connect { .. }
             | Self::ConnectTimeout { .. }
             | Self::HungUp { .. }
-            | Self::Silent { .. }
+            | Self::NoReply { .. }
             | Self::Closed => {
                 let source = Box::new(self);
                 return CountsError::Unreachable { place, source };
@@ -104,12 +104,12 @@ impl Failure {
                 let source = Box::new(self);
                 return CountsError::Late { place, source };
             }
-            Self::Full { .. } | Self::Crowded { .. } | Self::Contended { .. } => {
+            Self::Full { .. } | Self::ClientBusy { .. } | Self::Contended { .. } => {
                 let source = Box::new(self);
                 return CountsError::Busy { place, source };
             }
-            Self::Strange { .. } | Self::Unasked { .. } => STRANGE,
-            Self::Complaint { complaint, .. } => refusal(complaint),
+            Self::Malformed { .. } | Self::UnexpectedReply { .. } => NOT_MEMCACHED,
+            Self::ServerError { message, .. } => rejection(message),
             Self::NoCas { .. } => NO_CAS,
             Self::Foreign { .. } => FOREIGN,
         };
@@ -124,20 +124,20 @@ impl Failure {
     }
 }
 
-fn refusal(complaint: &str) -> Refusal {
-    // Versions differ in capitals.
-    let said = complaint.to_ascii_lowercase();
-    let says = |words: &str| said.contains(words);
-    if complaint == "ERROR" {
+fn rejection(message: &str) -> Rejection {
+    // Versions differ in upper and lower case.
+    let text = message.to_ascii_lowercase();
+    let contains = |words: &str| text.contains(words);
+    if message == "ERROR" {
         TOO_OLD
-    } else if says("unauthenticated") {
-        WANTS_LOGIN
-    } else if says("out of memory") || says("too large") {
+    } else if contains("unauthenticated") {
+        REQUIRES_LOGIN
+    } else if contains("out of memory") || contains("too large") {
         NO_MEMORY
-    } else if says("non-numeric") {
+    } else if contains("non-numeric") {
         FOREIGN
     } else {
-        REFUSED
+        REJECTED
     }
 }
 
@@ -152,10 +152,10 @@ mod tests {
         }
     }
 
-    fn told(complaint: &str) -> String {
-        let failure = Failure::Complaint {
+    fn error_text(message: &str) -> String {
+        let failure = Failure::ServerError {
             server: server(),
-            complaint: complaint.to_owned(),
+            message: message.to_owned(),
         };
         let error = failure.into_counts_error("memcached");
         assert!(!error.is_transient());
@@ -163,8 +163,8 @@ mod tests {
     }
 
     #[test]
-    fn what_a_server_complains_of_is_told_with_what_helps() {
-        for (complaint, expected) in [
+    fn a_server_error_is_reported_with_a_remedy() {
+        for (message, expected) in [
             ("ERROR", "meta commands"),
             ("CLIENT_ERROR unauthenticated", "no -Y"),
             ("SERVER_ERROR out of memory storing object", "-m"),
@@ -173,15 +173,15 @@ mod tests {
                 "CLIENT_ERROR cannot increment or decrement non-numeric value",
                 "prefix",
             ),
-            ("SERVER_ERROR something", "see what it says"),
+            ("SERVER_ERROR something", "see its error"),
         ] {
-            let told = told(complaint);
-            assert!(told.contains(expected), "{complaint}: {told}");
+            let text = error_text(message);
+            assert!(text.contains(expected), "{message}: {text}");
         }
     }
 
     #[test]
-    fn who_may_have_been_charged_is_told_so() {
+    fn a_possibly_counted_request_is_late_and_others_are_not() {
         let server = server();
         let late = Failure::Broken {
             server: server.clone(),
@@ -189,16 +189,16 @@ mod tests {
         let error = late.into_counts_error("memcached");
         assert!(matches!(error, CountsError::Late { .. }), "{error:?}");
         let own = || server.clone();
-        for nothing_charged in [
+        for nothing_acquired in [
             Failure::Full { server: own() },
-            Failure::Crowded { server: own() },
+            Failure::ClientBusy { server: own() },
             Failure::Contended { tries: 8 },
         ] {
-            let error = nothing_charged.into_counts_error("memcached");
+            let error = nothing_acquired.into_counts_error("memcached");
             assert!(matches!(error, CountsError::Busy { .. }), "{error:?}");
         }
-        for away in [Failure::Silent { server: own() }, Failure::Closed] {
-            let error = away.into_counts_error("memcached");
+        for unavailable in [Failure::NoReply { server: own() }, Failure::Closed] {
+            let error = unavailable.into_counts_error("memcached");
             let is_away = matches!(error, CountsError::Unreachable { .. });
             assert!(is_away, "{error:?}");
         }

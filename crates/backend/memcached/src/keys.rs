@@ -1,25 +1,25 @@
-//! What are the values of a client called at the server?
+//! Keys of a client's values at the server.
 //!
-//! A digest of the limit's name and the client, so that names are short and hold nothing from
-//! outside. The state of a client lies under that; a counter has the width of its stretch of time
-//! and its number behind it, so a limit whose stretches change their width begins anew, and limits
-//! of one width go on with each other's counters.
+//! A key is a digest of the limit's name and the client, so keys are short and contain no outside
+//! bytes. The state of a client has that key. A counter appends the width of its sub-window and its
+//! index. So a limit that changes the width of its sub-windows begins anew, and one that keeps the
+//! width keeps its counters.
 
 use anteroom_limit::counters::{CounterIndex, Counters};
 use anteroom_limit_store::{CallKey, KeyMaker};
 
-/// Names begin with this.
+/// Prefix of all keys.
 #[derive(Debug)]
 pub(crate) struct Keys {
     prefix: String,
 }
 
-/// The name of a client's state, and what its counters are called by.
+/// Key of a client's state and prefix of its counters.
 #[derive(Clone, Debug)]
 pub(crate) struct ClientName {
-    /// The name of the state.
+    /// Key of the state.
     pub(crate) state: String,
-    /// The same as a number.
+    /// Digest of the client as a number.
     pub(crate) digest: u128,
 }
 
@@ -39,14 +39,14 @@ impl Keys {
 }
 
 impl ClientName {
-    /// The name of a counter.
+    /// Returns the key of a counter.
     pub(crate) fn counter(&self, counters: &Counters, index: CounterIndex) -> String {
         format!("{}:{}:{}", self.state, counters.width().0, index.0)
     }
 
-    /// A number below `below` for this client, which is not zero.
+    /// Returns a number for this client below `below`, which is not zero.
     pub(crate) fn spread(&self, below: usize) -> usize {
-        // What is below a usize is one.
+        // A number below a usize is one.
         usize::try_from(self.digest % below as u128).unwrap_or(0)
     }
 }
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_short_and_plain_whatever_the_limit_is_called() {
+    fn keys_are_short_and_plain_for_any_limit_name() {
         let prefix = "p".repeat(64);
         let limit = "a limit\r\nflush_all\r\n".repeat(50);
         let client = Keys::new(&prefix).client(&limit, CallKey(u128::MAX));
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_and_clients_have_names_of_their_own() {
+    fn keys_differ_by_limit_and_client() {
         let keys = Keys::new("a");
         let name = |limit: &str, key: u128| keys.client(limit, CallKey(key)).state;
         assert_eq!(name("api", 1), name("api", 1));

@@ -1,17 +1,17 @@
-//! Counts of calls on memcached, for whoever has one already: [`MemcachedCounts`].
+//! Request counts on memcached, for deployments that have one: [`MemcachedCounts`].
 //!
-//! memcached can add to a number, and write a value over the one that was read. Windows are
-//! numbers, so they are added to, and a call costs one round trip however many nodes call. All
-//! other algorithms read a state, decide, and write it back if nobody else has written meanwhile;
-//! where many nodes call for one client, most of that is in vain. It has no clock to ask and keeps
-//! nothing for sure: what that means for a limit stands with [`MemcachedCounts`].
+//! memcached can add to a number, and compare and swap a value. Windows are numbers that are added
+//! to, so a request costs one round trip however many nodes there are. All other algorithms read a
+//! state, decide, and write it back unless another node has written meanwhile; with many nodes for
+//! one client, most attempts fail. It has no clock and may evict anything; [`MemcachedCounts`]
+//! describes what that means for a limit.
 //!
-//! The protocol (meta commands over TCP) is spoken here: what there is of clients has one call at a
-//! time on a connection, and reads however much a server sends.
+//! The protocol (meta commands over TCP) is implemented here: existing clients allow one request at
+//! a time on a connection, and read replies of any length.
 //!
-//! Deliberately absent: TLS and passwords (a memcached belongs into a network of its own), rooms
-//! and leases (they need a store that forgets nothing), and a second try of what may have been
-//! charged.
+//! Deliberately absent: TLS and passwords (memcached belongs in a network of its own), rooms and
+//! leases (they need a store that loses nothing), and retries of requests that may have been
+//! counted.
 
 mod connection;
 mod counters;
@@ -23,8 +23,8 @@ pub mod fuzz;
 mod keys;
 mod link;
 mod protocol;
+mod queues;
 mod swaps;
-mod turns;
 mod undo;
 mod value;
 

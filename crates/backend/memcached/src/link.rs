@@ -1,19 +1,18 @@
-//! The way to one server of memcached.
+//! Link to a memcached server.
 //!
-//! When a connection is made, and how long a server is left alone that does not answer, is said by
-//! [`anteroom_limit_store::link`].
+//! [`anteroom_limit_store::link`] decides when to connect, and how long to wait after a failure.
 
 use anteroom_config::HostPort;
-use anteroom_limit_store::link::{Dial, Link as Way, NoConnection};
+use anteroom_limit_store::link::{Dial, Link as StoreLink, NoConnection};
 
-use crate::connection::{Answer, Connection};
+use crate::connection::{Connection, Response};
 use crate::failure::Failure;
 use crate::protocol::{Command, Reply};
 use crate::undo::Undo;
 
-/// The way to one server. Clones share it.
+/// Link to a server. Clones share it.
 #[derive(Clone, Debug)]
-pub(crate) struct Link(Way<Server>);
+pub(crate) struct Link(StoreLink<Server>);
 
 #[derive(Debug)]
 struct Server(HostPort);
@@ -30,8 +29,8 @@ impl Dial for Server {
         connection.is_over()
     }
 
-    fn no_connection(&self, why: NoConnection) -> Failure {
-        match why {
+    fn no_connection(&self, reason: NoConnection) -> Failure {
+        match reason {
             NoConnection::Closed | NoConnection::Abandoned => Failure::Closed,
             NoConnection::Late => Failure::ConnectTimeout {
                 server: self.0.clone(),
@@ -42,48 +41,49 @@ impl Dial for Server {
 
 impl Link {
     pub(crate) fn to(server: HostPort) -> Self {
-        Self(Way::new(Server(server)))
+        Self(StoreLink::new(Server(server)))
     }
 
     pub(crate) fn server(&self) -> &HostPort {
         &self.0.dial().0
     }
 
-    /// Ends the connection; later calls fail.
+    /// Ends the connection; later requests fail.
     pub(crate) fn close(&self) {
         self.0.close();
     }
 
-    /// Sends commands, once. A complaint of the server's is a failure.
-    pub(crate) async fn ask(&self, commands: &[Command<'_>]) -> Result<Vec<Reply>, Failure> {
-        let answer = self.charge(commands, None).await?;
-        Ok(answer.replies)
+    /// Sends commands once. An error reply of the server is a failure.
+    pub(crate) async fn execute(&self, commands: &[Command<'_>]) -> Result<Vec<Reply>, Failure> {
+        let response = self.acquire(commands, None).await?;
+        Ok(response.replies)
     }
 
-    /// The same if the first command charges something, which `undo` takes back if nobody keeps it.
-    pub(crate) async fn charge(
+    /// Sends commands, the first of which acquires something; `undo` undoes it unless the caller
+    /// keeps it.
+    pub(crate) async fn acquire(
         &self,
         commands: &[Command<'_>],
         undo: Option<Undo>,
-    ) -> Result<Answer, Failure> {
+    ) -> Result<Response, Failure> {
         let connection = self.0.connection().await?;
-        let answer = connection.ask(commands, undo).await?;
-        let complaint = answer.replies.iter().find_map(|reply| match reply {
-            Reply::Complaint(complaint) => Some(complaint.clone()),
+        let response = connection.execute(commands, undo).await?;
+        let error = response.replies.iter().find_map(|reply| match reply {
+            Reply::Error(message) => Some(message.clone()),
             _ => None,
         });
-        match complaint {
-            None => Ok(answer),
-            Some(complaint) => Err(Failure::Complaint {
+        match error {
+            None => Ok(response),
+            Some(message) => Err(Failure::ServerError {
                 server: self.server().clone(),
-                complaint,
+                message,
             }),
         }
     }
 
-    /// For answers to something else than was asked.
-    pub(crate) fn unasked(&self) -> Failure {
+    /// Returns the error of a reply that does not match its command.
+    pub(crate) fn unexpected_reply(&self) -> Failure {
         let server = self.server().clone();
-        Failure::Unasked { server }
+        Failure::UnexpectedReply { server }
     }
 }

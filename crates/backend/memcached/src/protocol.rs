@@ -1,30 +1,28 @@
-//! What is said to a memcached, and what does it answer? The meta commands, as bytes.
+//! Encoding of the meta commands of memcached and decoding of its replies.
 //!
-//! Deliberately absent: connections, and what an answer means for a limit.
+//! Deliberately absent: connections, and the meaning of a reply for a limit.
 //!
-//! Keys are ours ([`crate::keys`]): no byte of them comes from outside, so nothing is escaped here.
+//! Keys ([`crate::keys`]) contain no outside bytes, so nothing is escaped here.
 
-/// The longest line of an answer. Ours hold a length and a number; what servers say of an error is
-/// shorter, too.
+/// Longest line of a reply. Ours have a length and a number; error messages are shorter, too.
 const LINE_BYTES_MAX: usize = 2_048;
-/// The longest value that is read: what a server keeps if nobody told it otherwise.
+/// Longest value that is read: the default maximum of a server.
 pub(crate) const VALUE_BYTES_MAX: usize = 1 << 20;
-/// How much of what a server says of an error is kept.
-const COMPLAINT_CHARS_MAX: usize = 200;
+/// Characters of an error message that are kept.
+const ERROR_CHARS_MAX: usize = 200;
 
-/// Something that a server is to do.
+/// Command to a server.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Command<'k> {
-    /// To do nothing, and to say so.
+    /// Does nothing; the server replies.
     Hello,
-    /// To add to a number, which begins at zero if it is not there, and is then forgotten at a
-    /// time.
+    /// Adds to a number. A missing one starts at zero and gets an expiry.
     Add { key: &'k str, by: u32, exptime: u64 },
-    /// To take from a number, down to zero, if it is there.
+    /// Subtracts from an existing number, down to zero.
     Subtract { key: &'k str, by: u32 },
-    /// To say what is there.
+    /// Reads a value.
     Get { key: &'k str },
-    /// To write if what is there is still what was read.
+    /// Writes a value if it is still the one that was read.
     Put {
         key: &'k str,
         value: &'k [u8],
@@ -33,47 +31,47 @@ pub(crate) enum Command<'k> {
     },
 }
 
-/// What was read.
+/// Value that was read, for a compare-and-swap.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Parsed {
-    /// Nothing.
+    /// The key had no value.
     Nothing,
-    /// A value, which the server calls this.
+    /// Unique number of the value.
     Value(u64),
 }
 
-/// What a server answers to a command.
+/// Reply of a server to a command.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Reply {
-    /// It is there.
+    /// The server is ready.
     Hello,
-    /// What is there, or what a number became.
+    /// Value that was read, or the new value of a number.
     Value {
         bytes: Vec<u8>,
-        /// How the server calls this value; if it was asked for.
+        /// Unique number of the value, if it was requested.
         unique: Option<u64>,
     },
-    /// Written.
+    /// The value was written.
     Done,
-    /// Nothing is there.
+    /// The key has no value.
     Nothing,
-    /// Not written: something else is there.
+    /// The value was not written: there is another one.
     Conflict,
-    /// It will not; in its words.
-    Complaint(String),
+    /// Error message of the server.
+    Error(String),
 }
 
-/// Why bytes are no answer.
+/// Error of bytes that are no reply.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 pub(crate) enum ProtocolError {
-    /// A line without an end.
-    #[error("an answer has a line of more than {LINE_BYTES_MAX} bytes")]
+    /// The line is too long.
+    #[error("a reply has a line of more than {LINE_BYTES_MAX} bytes")]
     LongLine,
-    /// A value that nobody wrote.
-    #[error("an answer has a value of more than {VALUE_BYTES_MAX} bytes")]
+    /// The value is too long.
+    #[error("a reply has a value of more than {VALUE_BYTES_MAX} bytes")]
     LongValue,
-    /// Another protocol.
-    #[error("an answer has another form")]
+    /// The bytes follow another protocol.
+    #[error("a reply has an unknown format")]
     Form,
 }
 
@@ -82,7 +80,7 @@ impl Command<'_> {
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
         let line = match self {
             Self::Hello => "mn\r\n".to_owned(),
-            // The number that it begins with is what is added, for nothing is added then.
+            // A new number starts at `by`, as the server adds nothing when it creates one.
             Self::Add { key, by, exptime } => format!("ma {key} v N{exptime} J{by} D{by}\r\n"),
             Self::Subtract { key, by } => format!("ma {key} v MD D{by}\r\n"),
             Self::Get { key } => format!("mg {key} v c\r\n"),
@@ -108,8 +106,8 @@ impl Command<'_> {
 }
 
 impl Reply {
-    /// The number that a value is. After a number became shorter by taking from it, servers leave
-    /// spaces behind it.
+    /// Returns the value as a number. Servers leave trailing spaces after a number has become
+    /// shorter.
     pub(crate) fn number(&self) -> Option<u64> {
         let Self::Value { bytes, .. } = self else {
             return None;
@@ -117,12 +115,11 @@ impl Reply {
         digits(bytes.trim_ascii_end())
     }
 
-    /// Reads the first answer of `bytes`, and says how long it is; `None` if it has not come as a
-    /// whole yet.
+    /// Reads the first reply of `bytes` and returns it with its length; `None` if it is incomplete.
     ///
     /// # Errors
     ///
-    /// [`ProtocolError`] if it never will be one.
+    /// [`ProtocolError`] if the bytes cannot become a reply.
     pub(crate) fn read(bytes: &[u8]) -> Result<Option<(Self, usize)>, ProtocolError> {
         let head = &bytes[..bytes.len().min(LINE_BYTES_MAX)];
         let Some(end) = memchr::memchr(b'\n', head) else {
@@ -134,7 +131,7 @@ impl Reply {
             };
         };
         let line = head[..end].strip_suffix(b"\r").ok_or(ProtocolError::Form)?;
-        let behind = end + 1;
+        let tail = end + 1;
         let (word, rest) = match memchr::memchr(b' ', line) {
             Some(at) => (&line[..at], &line[at + 1..]),
             None => (line, &line[line.len()..]),
@@ -144,19 +141,19 @@ impl Reply {
             b"EN" | b"NF" => Self::Nothing,
             b"EX" | b"NS" => Self::Conflict,
             b"MN" => Self::Hello,
-            b"ERROR" | b"CLIENT_ERROR" | b"SERVER_ERROR" => Self::Complaint(complaint(line)),
-            b"VA" => return read_value(rest, &bytes[behind..], behind),
+            b"ERROR" | b"CLIENT_ERROR" | b"SERVER_ERROR" => Self::Error(error_text(line)),
+            b"VA" => return read_value(rest, &bytes[tail..], tail),
             _ => return Err(ProtocolError::Form),
         };
-        Ok(Some((short, behind)))
+        Ok(Some((short, tail)))
     }
 }
 
-/// Reads a value: `rest` is what stands on its line, `bytes` what comes behind that.
+/// Reads a value: `rest` is the rest of its line, `bytes` are those after the line.
 fn read_value(
     rest: &[u8],
     bytes: &[u8],
-    behind: usize,
+    tail: usize,
 ) -> Result<Option<(Reply, usize)>, ProtocolError> {
     let mut parts = rest.split(|byte| *byte == b' ');
     let size = parts.next().and_then(digits).ok_or(ProtocolError::Form)?;
@@ -178,20 +175,20 @@ fn read_value(
         bytes: value.to_vec(),
         unique,
     };
-    Ok(Some((reply, behind + size + 2)))
+    Ok(Some((reply, tail + size + 2)))
 }
 
-/// A number of digits and nothing else.
+/// Parses a number that consists of digits only.
 fn digits(bytes: &[u8]) -> Option<u64> {
     let is_number = !bytes.is_empty() && bytes.iter().all(u8::is_ascii_digit);
     let text = is_number.then(|| std::str::from_utf8(bytes).ok())?;
     text?.parse().ok()
 }
 
-fn complaint(line: &[u8]) -> String {
+fn error_text(line: &[u8]) -> String {
     let text = String::from_utf8_lossy(line);
     let printable = text.chars().filter(|c| !c.is_control());
-    printable.take(COMPLAINT_CHARS_MAX).collect()
+    printable.take(ERROR_CHARS_MAX).collect()
 }
 
 #[cfg(test)]
@@ -214,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_read_when_it_is_whole_and_no_further() {
+    fn a_reply_is_read_once_it_is_complete_and_no_further() {
         check_read("HD\r\n", &Reply::Done);
         check_read("MN\r\n", &Reply::Hello);
         check_read("EN\r\n", &Reply::Nothing);
@@ -224,13 +221,13 @@ mod tests {
         check_read("VA 1\r\n3\r\n", &value("3", None));
         check_read("VA 5 c12 t59\r\nhe\r\no\r\n", &value("he\r\no", Some(12)));
         check_read("VA 0 c1\r\n\r\n", &value("", Some(1)));
-        let complaint = Reply::Complaint("SERVER_ERROR out of memory".to_owned());
-        check_read("SERVER_ERROR out of memory\r\n", &complaint);
-        check_read("ERROR\r\n", &Reply::Complaint("ERROR".to_owned()));
+        let error = Reply::Error("SERVER_ERROR out of memory".to_owned());
+        check_read("SERVER_ERROR out of memory\r\n", &error);
+        check_read("ERROR\r\n", &Reply::Error("ERROR".to_owned()));
     }
 
     #[test]
-    fn what_is_no_answer_is_none_however_much_more_comes() {
+    fn invalid_bytes_are_rejected_however_much_more_comes() {
         let long_line = "V".repeat(LINE_BYTES_MAX);
         for (text, expected) in [
             ("HTTP/1.1 400 Bad Request\r\n", ProtocolError::Form),
@@ -249,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_may_have_spaces_behind_it_and_nothing_else() {
+    fn a_number_may_have_trailing_spaces_and_nothing_else() {
         assert_eq!(value("9 ", None).number(), Some(9));
         assert_eq!(value("18446744073709551615", None).number(), Some(u64::MAX));
         for text in ["", " ", " 9", "9x", "-9", "+9", "18446744073709551616"] {
@@ -259,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_are_written_as_the_protocol_has_them() {
+    fn commands_are_encoded_as_in_the_protocol() {
         let check = |command: Command<'_>, expected: &str| {
             let mut out = Vec::new();
             command.write(&mut out);
@@ -286,13 +283,13 @@ mod tests {
     }
 
     #[test]
-    fn a_complaint_is_kept_in_part_and_without_control_characters() {
+    fn an_error_message_is_truncated_and_without_control_characters() {
         let line = format!("CLIENT_ERROR \u{1b}[31m{}\r\n", "x".repeat(1_000));
         let read = Reply::read(line.as_bytes()).unwrap();
-        let Some((Reply::Complaint(text), _)) = read else {
+        let Some((Reply::Error(text), _)) = read else {
             panic!("{read:?}");
         };
         assert!(text.starts_with("CLIENT_ERROR [31mxx"), "{text}");
-        assert_eq!(text.chars().count(), COMPLAINT_CHARS_MAX);
+        assert_eq!(text.chars().count(), ERROR_CHARS_MAX);
     }
 }

@@ -1,11 +1,11 @@
-//! A call that is counted by swapping a state: read it, decide, write it back if it is still the
-//! one that was read.
+//! Acquires by compare-and-swap: read a state, decide, write it back if it is still the one that
+//! was read.
 //!
-//! If it is not, somebody else was faster, and all begins anew: a few times, after a pause that
-//! grows and that chance shortens. Then the call is given up, uncounted. Calls of one node for one
-//! client wait for each other here ([`crate::turns`]), so a node never loses against itself.
-//! Waiting and pauses end well before a call must have its answer, so that whoever waited for
-//! others is told so, and not that the server were silent.
+//! If it is not, another node was faster, and the request tries again: a few times, after a growing
+//! random pause. Then it gives up, uncounted. Requests of one node for one client wait for each
+//! other here ([`crate::queues`]), so a node never competes with itself. Waits and pauses end well
+//! before the timeout of a request, so a request that waited for others gets that error, and not
+//! one of an unavailable server.
 
 use std::fmt;
 use std::num::NonZeroU32;
@@ -28,23 +28,23 @@ use crate::failure::Failure;
 use crate::keys::ClientName;
 use crate::link::Link;
 use crate::protocol::{Command, Parsed, Reply};
-use crate::turns::{TurnError, Turns};
+use crate::queues::{TurnError, Turns};
 use crate::undo::{DueAfter, NotRefunded, Undo};
 use crate::value;
 use anteroom_limit_store::clock::Now;
 
-/// How long a refund may wait that nobody waits for.
-const UNDO_PATIENCE: Duration = Duration::from_secs(2);
+/// Timeout of a refund without a waiting caller.
+const UNDO_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// What all calls that are counted so have in common.
+/// Shared state of all acquires by compare-and-swap.
 #[derive(Debug, Default)]
 pub(crate) struct Swaps {
     lost: AtomicU64,
     gave_up: AtomicU64,
-    stayed: NotRefunded,
+    not_refunded: NotRefunded,
 }
 
-/// A client's state at its server.
+/// Address of a client's state.
 #[derive(Clone)]
 pub(crate) struct StateAddress {
     pub(crate) link: Link,
@@ -54,84 +54,84 @@ pub(crate) struct StateAddress {
 }
 
 impl Swaps {
-    pub(crate) fn new(stayed: &NotRefunded) -> Self {
+    pub(crate) fn new(not_refunded: &NotRefunded) -> Self {
         Self {
-            stayed: stayed.clone(),
+            not_refunded: not_refunded.clone(),
             ..Self::default()
         }
     }
 
-    /// How often somebody else was faster.
+    /// Returns the number of lost compare-and-swaps.
     pub(crate) fn lost(&self) -> u64 {
         self.lost.load(Relaxed)
     }
 
-    /// How many calls were given up for that.
+    /// Returns the number of requests that gave up for that.
     pub(crate) fn gave_up(&self) -> u64 {
         self.gave_up.load(Relaxed)
     }
 
-    /// Charges a call, or says what would become of it. Nothing is begun after `until`.
-    pub(crate) async fn charge(
+    /// Acquires, or computes the verdict only. Starts nothing after `until`.
+    pub(crate) async fn acquire(
         self: &Arc<Self>,
-        place: StateAddress,
-        charge: &SharedAcquire<'_>,
-        is_charged: bool,
+        address: StateAddress,
+        acquire: &SharedAcquire<'_>,
+        is_acquired: bool,
         until: Instant,
     ) -> Result<AcquireOutcome, Failure> {
-        let SharedAcquire { policy, cost, .. } = *charge;
+        let SharedAcquire { policy, cost, .. } = *acquire;
         let step = Step {
             policy,
             cost,
-            is_charged,
+            is_acquired,
         };
         let undo = || match cost {
-            Cost::Take(back) => {
-                let (swaps, place, policy) = (Arc::clone(self), place.clone(), *policy);
-                let refund = async move { swaps.undo(&place, &policy, back).await };
-                Some(Undo::new(DueAfter::Done, &self.stayed, refund))
+            Cost::Take(taken) => {
+                let (swaps, address, policy) = (Arc::clone(self), address.clone(), *policy);
+                let refund = async move { swaps.undo(&address, &policy, taken).await };
+                Some(Undo::new(DueAfter::Done, &self.not_refunded, refund))
             }
             Cost::Peek | Cost::Refund(_) => None,
         };
-        self.swap(&place, &step, &undo, until).await
+        self.swap(&address, &step, &undo, until).await
     }
 
-    /// Gives back what was charged.
+    /// Refunds what was acquired.
     async fn undo(
         &self,
-        place: &StateAddress,
+        address: &StateAddress,
         policy: &Policy,
-        back: NonZeroU32,
+        taken: NonZeroU32,
     ) -> Result<(), Failure> {
         let step = Step {
             policy,
-            cost: Cost::Refund(back),
-            is_charged: true,
+            cost: Cost::Refund(taken),
+            is_acquired: true,
         };
-        let until = Instant::now() + UNDO_PATIENCE;
-        self.swap(place, &step, &|| None, until).await.map(|_| ())
+        let until = Instant::now() + UNDO_TIMEOUT;
+        self.swap(address, &step, &|| None, until).await.map(|_| ())
     }
 
-    /// `undo` makes what takes a charge back that nobody keeps.
+    /// Tries until a swap succeeds. `undo` creates the undo of an acquire that no caller keeps.
     async fn swap(
         &self,
-        place: &StateAddress,
+        address: &StateAddress,
         step: &Step<'_>,
         undo: &(dyn Fn() -> Option<Undo> + Sync),
         until: Instant,
     ) -> Result<AcquireOutcome, Failure> {
-        let turn = place.turns.take(place.name.digest, until).await;
-        let turn = turn.map_err(|why| {
-            let server = place.link.server().clone();
-            match why {
-                TurnError::Crowded => Failure::Crowded { server },
-                TurnError::Silent => Failure::Silent { server },
+        let turn = address.turns.take(address.name.digest, until).await;
+        let turn = turn.map_err(|reason| {
+            let server = address.link.server().clone();
+            match reason {
+                TurnError::Busy => Failure::ClientBusy { server },
+                TurnError::NoReply => Failure::NoReply { server },
             }
         })?;
         for tries in 1..=TRIES {
             let began = Instant::now();
-            let swapped = place.swap(step, undo).await?;
-            turn.note_answer();
+            let swapped = address.swap(step, undo).await?;
+            turn.note_reply();
             if let Some(swapped) = swapped {
                 return Ok(swapped);
             }
@@ -144,19 +144,19 @@ impl Swaps {
             }
             sleep_until(again_at).await;
         }
-        unreachable!("the last try is the end")
+        unreachable!("the last try returns")
     }
 }
 
-/// What is to become of a state.
+/// Change of a state.
 struct Step<'c> {
     policy: &'c Policy,
     cost: Cost,
-    is_charged: bool,
+    is_acquired: bool,
 }
 
 impl StateAddress {
-    /// One try; `None` if somebody else was faster.
+    /// Tries once; returns `None` if another node was faster.
     async fn swap(
         &self,
         step: &Step<'_>,
@@ -165,19 +165,19 @@ impl StateAddress {
         let Step {
             policy,
             cost,
-            is_charged,
+            is_acquired,
         } = *step;
         let (before, seen) = self.load().await?;
         let now = (self.now)();
         let without = policy.step(&mut before.clone(), now, Cost::Peek);
         let mut after = before.clone();
         let verdict = policy.step(&mut after, now, cost);
-        let mut judged = AcquireOutcome {
+        let mut outcome = AcquireOutcome {
             verdict,
             without,
-            charged: None,
+            acquired: None,
         };
-        if is_charged && verdict.is_admitted() && after != before {
+        if is_acquired && verdict.is_admitted() && after != before {
             let value = value::encode(&after);
             let put = Command::Put {
                 key: &self.name.state,
@@ -185,23 +185,23 @@ impl StateAddress {
                 expected: seen,
                 exptime: exptime(matters_for(policy, &verdict), now),
             };
-            let answer = self.link.charge(&[put], undo()).await?;
-            match answer.replies.as_slice() {
-                [Reply::Done] => judged.charged = answer.charged,
-                // Nothing: what was read has been forgotten meanwhile.
+            let response = self.link.acquire(&[put], undo()).await?;
+            match response.replies.as_slice() {
+                [Reply::Done] => outcome.acquired = response.acquired,
+                // `Nothing`: the value that was read has expired meanwhile.
                 [Reply::Conflict | Reply::Nothing] => return Ok(None),
-                _ => return Err(self.link.unasked()),
+                _ => return Err(self.link.unexpected_reply()),
             }
         }
-        Ok(Some(judged))
+        Ok(Some(outcome))
     }
 
     async fn load(&self) -> Result<(State, Parsed), Failure> {
         let key = &self.name.state;
-        let replies = self.link.ask(&[Command::Get { key }]).await?;
+        let replies = self.link.execute(&[Command::Get { key }]).await?;
         match replies.as_slice() {
             [Reply::Nothing] => Ok((State::New, Parsed::Nothing)),
-            // To swap with it would overwrite whatever is there.
+            // A swap with it would overwrite any value.
             [
                 Reply::Value {
                     unique: Some(0), ..
@@ -220,28 +220,28 @@ impl StateAddress {
                 })?;
                 Ok((state, Parsed::Value(*unique)))
             }
-            _ => Err(self.link.unasked()),
+            _ => Err(self.link.unexpected_reply()),
         }
     }
 }
 
 impl fmt::Debug for StateAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Place({:?})", self.name)
+        write!(f, "StateAddress({:?})", self.name)
     }
 }
 
-/// For how long a state matters that was just written: until all is free again, and with an initial
-/// burst until a client would be taken for a new one.
+/// Returns for how long a new state matters: until the limit is full again, and with an initial
+/// burst until the client would count as new.
 fn matters_for(policy: &Policy, verdict: &Verdict) -> DurationUs {
     verdict.full_after.max(policy.newcomer_after())
 }
 
-/// How long to wait after so many tries, of which the last took so long.
+/// Returns a random pause after `lost` tries, of which the last one took `took`.
 fn pause(lost: u32, took: Duration) -> Duration {
     let took = DurationUs(u64::try_from(took.as_micros()).unwrap_or(u64::MAX));
     let DurationUs(longest) = pause_longest(lost, took);
-    // Without randomness nodes wait as long as each other, and find each other again.
+    // Without randomness nodes would wait equally long and collide again.
     let random = u64::from(getrandom::u32().unwrap_or(u32::MAX));
     // At most a quarter of a second times 2^32 in microseconds: below 2^50.
     Duration::from_micros(longest.saturating_mul(random) >> 32)

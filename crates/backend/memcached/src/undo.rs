@@ -1,11 +1,10 @@
-//! How is a call taken back that was charged and does not go through?
+//! Undo of acquires whose requests are not admitted.
 //!
-//! Others are rejected for what stays charged, so that must not hang on whoever asked: callers
-//! leave, and answers come late. What was charged is taken back by a task of its own, once, unless
-//! somebody says that it is to stay.
+//! Counts that stay would reject other requests, so the undo must not depend on the caller: callers
+//! leave, and replies come late. A task of its own undoes an acquire, once, unless it is kept.
 //!
-//! Deliberately absent: a call of which nobody knows whether it was charged, because its connection
-//! broke. It is left as it is: to take back what was not charged would admit one too many.
+//! Deliberately absent: requests that may or may not have been counted, because the connection
+//! broke. They stay: undoing one that was not counted would admit one too many.
 
 use std::fmt;
 use std::future::Future;
@@ -19,7 +18,7 @@ use tokio::task::JoinHandle;
 use crate::failure::Failure;
 use crate::protocol::Reply;
 
-/// How often something stayed charged that should not have. Clones share it.
+/// Counter of acquires that could not be undone. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct NotRefunded(Arc<AtomicU64>);
 
@@ -29,20 +28,20 @@ impl NotRefunded {
     }
 }
 
-/// What takes a charge back, if it was one.
+/// Undo of an acquire, if it took place.
 pub(crate) struct Undo {
     due_after: DueAfter,
     step: Pin<Box<dyn Future<Output = Result<(), Failure>> + Send>>,
     runtime: Handle,
-    stayed: NotRefunded,
+    not_refunded: NotRefunded,
 }
 
-/// What a server answers that has charged. After anything else there is nothing to take back.
+/// Reply of a server that has acquired. After any other there is nothing to undo.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum DueAfter {
-    /// The number to which was added.
+    /// The new number.
     Value,
-    /// That the state was written.
+    /// The state was written.
     Done,
 }
 
@@ -53,21 +52,21 @@ impl fmt::Debug for Undo {
 }
 
 impl Undo {
-    /// `step` takes the charge back; it runs where this is called.
+    /// Creates an undo that runs `step` on the current runtime.
     pub(crate) fn new(
         due_after: DueAfter,
-        stayed: &NotRefunded,
+        not_refunded: &NotRefunded,
         step: impl Future<Output = Result<(), Failure>> + Send + 'static,
     ) -> Self {
         Self {
             due_after,
             step: Box::pin(step),
             runtime: Handle::current(),
-            stayed: stayed.clone(),
+            not_refunded: not_refunded.clone(),
         }
     }
 
-    /// Whether that is what a server answers that has charged.
+    /// Returns whether the reply shows that the server has acquired.
     pub(crate) const fn is_due_after(&self, reply: Option<&Reply>) -> bool {
         match self.due_after {
             DueAfter::Value => matches!(reply, Some(Reply::Value { .. })),
@@ -79,21 +78,21 @@ impl Undo {
         let Self {
             step,
             runtime,
-            stayed,
+            not_refunded,
             due_after: _,
         } = self;
         runtime.spawn(async move {
             if let Err(error) = step.await {
-                // Callers can bring this about as often as they call, so it is counted and no line
-                // in a log.
-                stayed.0.fetch_add(1, Relaxed);
-                tracing::debug!(%error, "a call that does not go through stays charged");
+                // Clients can cause this at will, so it is counted and not logged above debug
+                // level.
+                not_refunded.0.fetch_add(1, Relaxed);
+                tracing::debug!(%error, "cannot undo the count of a rejected request");
             }
         })
     }
 }
 
-/// Something that was charged. It is taken back when this is dropped.
+/// Acquire that is undone when this is dropped.
 #[derive(Debug)]
 #[must_use]
 pub(crate) struct Acquired(Option<Undo>);
@@ -103,13 +102,13 @@ impl Acquired {
         Self(Some(undo))
     }
 
-    /// It stays charged.
+    /// Keeps the acquire.
     pub(crate) fn keep(mut self) {
         self.0 = None;
     }
 
-    /// Takes it back now. Whoever does not wait for that changes nothing.
-    pub(crate) fn take_back(mut self) -> Option<JoinHandle<()>> {
+    /// Undoes the acquire now, even if the caller does not wait for the task.
+    pub(crate) fn undo(mut self) -> Option<JoinHandle<()>> {
         self.0.take().map(Undo::start)
     }
 }

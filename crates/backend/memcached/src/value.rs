@@ -1,22 +1,22 @@
-//! How is the state of a client written down?
+//! Encoding of a client's state.
 //!
-//! A version and then text ([`anteroom_limit::codec`]). What cannot be read is no new client: it
-//! stops its calls from being counted, and says so.
+//! A value is a version and then text ([`anteroom_limit::codec`]). An unreadable value is not a new
+//! client: its requests fail with an error.
 
 use anteroom_limit::codec;
 use anteroom_limit::policy::State;
 
-/// Another one for any change of the text.
+/// Version, which changes with the text.
 const VERSION: u8 = b'1';
 
-/// Writes a state down.
+/// Encodes a state.
 pub(crate) fn encode(state: &State) -> Vec<u8> {
     let mut text = String::from(char::from(VERSION));
     codec::write(state, &mut text);
     text.into_bytes()
 }
 
-/// Reads a state; `None` if the bytes are none of this version.
+/// Decodes a state; `None` if the bytes are not valid for this version.
 pub(crate) fn decode(bytes: &[u8]) -> Option<State> {
     let text = bytes.strip_prefix(&[VERSION])?;
     codec::read(std::str::from_utf8(text).ok()?)
@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_state_that_is_swapped_is_read_as_it_was_written() {
+    fn every_swapped_state_is_decoded_as_it_was_encoded() {
         let rate = Rate::new(7, DurationUs::from_secs(60)).unwrap();
         for (policy, text) in [
             (
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_wrote_is_no_new_client() {
+    fn invalid_states_are_not_new_clients() {
         for text in [
             "",
             "2g 1 2",

@@ -1,7 +1,7 @@
-//! How does one get into a server? Name, password, database, TLS.
+//! Access to a server: name, password, database, TLS.
 //!
-//! Files are read once, at the start, so that a mistake shows there. No `Debug`: it holds a
-//! password.
+//! Files are read once, at the start, so a mistake shows there. There is no `Debug`, as [`Access`]
+//! has a password.
 
 use std::fs::File;
 use std::path::Path;
@@ -12,31 +12,31 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::crypto::aws_lc_rs;
 use tokio_rustls::rustls::{self, ClientConfig, RootCertStore};
 
-/// Why a store cannot even be asked: something on this machine is wrong.
+/// Error of this machine's setup, before any request to the store.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SetupError {
-    /// The file of certificates cannot be used.
+    /// The file of certificates is unusable.
     #[error(transparent)]
     CaFile(#[from] CaFileError),
-    /// This machine knows no certificates.
+    /// This machine has no trusted certificates.
     #[error(
-        "this machine trusts nobody: name the signer of the store's certificate as ca_file in \
-         [store]"
+        "this machine has no trusted certificates: set ca_file in [store] to the signer of the \
+         store's certificate"
     )]
     NobodyTrusted {
-        /// What went wrong, if anything did.
+        /// Underlying error, if there is one.
         source: Option<rustls_native_certs::Error>,
     },
     /// TLS cannot be set up.
     #[error("cannot set up TLS")]
     Tls {
-        /// Why not.
+        /// Underlying error.
         source: rustls::Error,
     },
 }
 
-/// How to get in.
+/// Credentials, database and TLS settings.
 #[derive(Clone)]
 pub(crate) struct Access {
     pub(crate) username: Option<String>,
@@ -61,7 +61,7 @@ fn connector(tls: &ValkeyTls) -> Result<TlsConnector, SetupError> {
         Some(path) => trusted_by_file(path)?,
         None => trusted_by_machine()?,
     };
-    // Named here, for the process may have no default, or another one.
+    // Explicit, as the process may have no default, or another one.
     let provider = Arc::new(aws_lc_rs::default_provider());
     let config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
@@ -82,8 +82,8 @@ fn trusted_by_file(path: &Path) -> Result<RootCertStore, CaFileError> {
     Ok(trusted)
 }
 
-/// Single certificates that cannot be read are left out: machines carry odd ones, and whoever is
-/// signed by one of them will be told so.
+/// Loads the machine's certificates and skips unreadable ones: a server that needs one of those is
+/// rejected later.
 fn trusted_by_machine() -> Result<RootCertStore, SetupError> {
     let mut found = rustls_native_certs::load_native_certs();
     let mut trusted = RootCertStore::empty();

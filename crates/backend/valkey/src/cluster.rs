@@ -1,8 +1,8 @@
-//! The way to a cluster: which server has which key, and a link to each.
+//! Link to a cluster: which server has which key, and a link to each server.
 //!
-//! A call goes to the server that is believed to have the slot. Servers that do not have it say
-//! where it is, and have done nothing; only then is a call sent again. A call whose answer did not
-//! come is never sent again, and no server waits for another: each has a circuit of its own.
+//! A request goes to the server that should have the slot. A server that does not have it redirects
+//! without doing anything; only then is a request sent again. A request without a reply is never
+//! sent again. Each server has its own circuit, so servers do not delay each other.
 
 mod slots;
 
@@ -20,21 +20,21 @@ use crate::connection::Request;
 use crate::failure::{Failure, Redirect};
 use crate::link::{Link, ServerReply};
 
-/// How often a call is sent on. A slot that moves costs one or two; more is a circle.
+/// Most redirects of a request. A slot that moves costs one or two; more is a loop.
 const REDIRECTS_MAX: u32 = 5;
-/// How often the servers are asked at most which slots they have, once they have told. While a
-/// server is away every call to it is a reason to ask, and the cluster needs seconds to replace it.
-const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(250);
+/// Shortest period between loads of the slot table. While a server is unavailable every request to
+/// it triggers one, and the cluster needs seconds to replace it.
+const RELOAD_AFTER: Duration = Duration::from_millis(250);
 
-/// The way to a cluster. Clones share it.
+/// Link to a cluster. Clones share it.
 #[derive(Clone)]
 pub(crate) struct Cluster(Arc<Shared>);
 
 struct Shared {
     seeds: Vec<HostPort>,
     access: Access,
-    /// One asks for the slots; the others wait for what comes.
-    asking: tokio::sync::Mutex<()>,
+    /// Serializes loads of the slot table; other requests wait for the result.
+    loading: tokio::sync::Mutex<()>,
     state: Mutex<State>,
 }
 
@@ -42,33 +42,33 @@ struct Shared {
 struct State {
     links: BTreeMap<HostPort, Link>,
     slots: Option<SlotTable>,
-    looked_at: Option<Instant>,
+    loaded_at: Option<Instant>,
     is_closed: bool,
 }
 
 impl Cluster {
-    /// At least one seed.
+    /// Creates a link to a cluster with at least one seed.
     pub(crate) fn new(seeds: Vec<HostPort>, access: Access) -> Self {
         Self(Arc::new(Shared {
             seeds,
             access,
-            asking: tokio::sync::Mutex::new(()),
+            loading: tokio::sync::Mutex::new(()),
             state: Mutex::default(),
         }))
     }
 
     /// Sends a request to the server that has `key`.
-    pub(crate) async fn call(&self, key: &str, request: &Request) -> Result<ServerReply, Failure> {
+    pub(crate) async fn send(&self, key: &str, request: &Request) -> Result<ServerReply, Failure> {
         let slot = slots::slot_of(key.as_bytes());
         let mut server = self.server_of(slot).await?;
         let mut request = request.clone();
         for _ in 0..=REDIRECTS_MAX {
-            let failure = match self.link(&server)?.call(&request).await {
-                Ok(answered) => return Ok(answered),
+            let failure = match self.link(&server)?.send(&request).await {
+                Ok(reply) => return Ok(reply),
                 Err(failure) => failure.if_replaced(),
             };
             if failure.doubts_master() {
-                self.look_again();
+                self.reload_slots();
             }
             let Some(redirect) = failure.redirect() else {
                 return Err(failure);
@@ -84,7 +84,7 @@ impl Cluster {
                     slots.move_to(slot, &next);
                 }
                 drop(state);
-                self.look_again();
+                self.reload_slots();
             }
             server = next;
         }
@@ -93,9 +93,9 @@ impl Cluster {
         })
     }
 
-    /// All servers that have slots.
+    /// Returns links to all servers that have slots.
     pub(crate) async fn masters(&self) -> Result<Vec<Link>, Failure> {
-        self.ask_for_slots().await?;
+        self.load_slots().await?;
         let masters = {
             let state = self.0.state.lock();
             state.slots.as_ref().map(|slots| slots.servers().to_vec())
@@ -104,7 +104,7 @@ impl Cluster {
         masters.iter().map(|server| self.link(server)).collect()
     }
 
-    /// Ends all connections; later calls fail.
+    /// Ends all connections; later requests fail.
     pub(crate) fn close(&self) {
         let mut state = self.0.state.lock();
         state.is_closed = true;
@@ -131,10 +131,10 @@ impl Cluster {
     async fn server_of(&self, slot: u16) -> Result<HostPort, Failure> {
         let is_known = self.0.state.lock().slots.is_some();
         if !is_known {
-            let _only_one = self.0.asking.lock().await;
+            let _only_one = self.0.loading.lock().await;
             let is_known = self.0.state.lock().slots.is_some();
             if !is_known {
-                self.ask_for_slots().await?;
+                self.load_slots().await?;
             }
         }
         let server = {
@@ -143,32 +143,33 @@ impl Cluster {
             slots.and_then(|slots| slots.server_of(slot).cloned())
         };
         if server.is_none() {
-            self.look_again();
+            self.reload_slots();
         }
         server.ok_or(Failure::NoServer { slot })
     }
 
-    /// Asks for the slots beside the calls, unless that was done just now.
-    fn look_again(&self) {
+    /// Loads the slot table in the background, unless that was done just now.
+    fn reload_slots(&self) {
         let now = Instant::now();
         {
             let mut state = self.0.state.lock();
-            let is_due = |at: Instant| now.saturating_duration_since(at) >= LOOK_AGAIN_AFTER;
-            if state.is_closed || !state.looked_at.is_none_or(is_due) {
+            let is_due = |at: Instant| now.saturating_duration_since(at) >= RELOAD_AFTER;
+            if state.is_closed || !state.loaded_at.is_none_or(is_due) {
                 return;
             }
-            state.looked_at = Some(now);
+            state.loaded_at = Some(now);
         }
         let cluster = self.clone();
         tokio::spawn(async move {
-            if let Err(failure) = cluster.ask_for_slots().await {
-                tracing::debug!(%failure, "no server of the cluster tells the slots");
+            if let Err(failure) = cluster.load_slots().await {
+                tracing::debug!(%failure, "no server of the cluster returns the slot table");
             }
         });
     }
 
-    /// Asks one server after the other until one tells. The first reason is told if none does.
-    async fn ask_for_slots(&self) -> Result<(), Failure> {
+    /// Tries one server after the other until one returns the slot table. Returns the first failure
+    /// if none does.
+    async fn load_slots(&self) -> Result<(), Failure> {
         let request = Request {
             command: {
                 let mut command = redis::cmd("CLUSTER");
@@ -179,15 +180,15 @@ impl Cluster {
             meant_for: None,
         };
         let mut first_failure = None;
-        for server in self.servers_to_ask() {
-            let told = match self.link(&server)?.call(&request).await {
-                Ok(answered) => SlotTable::read(&answered.value, &server.host)
-                    .ok_or_else(|| answered.connection.strange("no table of slots")),
+        for server in self.candidates() {
+            let loaded = match self.link(&server)?.send(&request).await {
+                Ok(reply) => SlotTable::read(&reply.value, &server.host)
+                    .ok_or_else(|| reply.connection.unexpected_reply("no table of slots")),
                 Err(failure) => Err(failure),
             };
-            match told {
+            match loaded {
                 Ok(slots) => {
-                    self.learn(slots);
+                    self.update_slots(slots);
                     return Ok(());
                 }
                 Err(failure) => {
@@ -195,11 +196,11 @@ impl Cluster {
                 }
             }
         }
-        Err(first_failure.unwrap_or(Failure::NobodyConnects))
+        Err(first_failure.unwrap_or(Failure::ConnectAborted))
     }
 
-    /// Those that answer, those that should, those that were configured.
-    fn servers_to_ask(&self) -> Vec<HostPort> {
+    /// Returns the servers to try: connected ones, other known ones, configured ones.
+    fn candidates(&self) -> Vec<HostPort> {
         let state = self.0.state.lock();
         let (connected, others): (Vec<_>, Vec<_>) = state
             .links
@@ -207,8 +208,8 @@ impl Cluster {
             .partition(|(_, link)| link.is_connected());
         let known = connected.into_iter().chain(others);
         let mut servers: Vec<HostPort> = known.map(|(server, _)| server.clone()).collect();
-        let told = state.slots.as_ref().map_or(&[][..], SlotTable::servers);
-        for server in told.iter().chain(&self.0.seeds) {
+        let in_table = state.slots.as_ref().map_or(&[][..], SlotTable::servers);
+        for server in in_table.iter().chain(&self.0.seeds) {
             if !servers.contains(server) {
                 servers.push(server.clone());
             }
@@ -216,9 +217,9 @@ impl Cluster {
         servers
     }
 
-    fn learn(&self, slots: SlotTable) {
+    fn update_slots(&self, slots: SlotTable) {
         let mut state = self.0.state.lock();
-        // Servers that left the cluster are forgotten; calls under way keep their connection.
+        // Servers that left the cluster are forgotten; requests in flight keep their connection.
         let seeds = &self.0.seeds;
         let is_wanted =
             |server: &HostPort| slots.servers().contains(server) || seeds.contains(server);

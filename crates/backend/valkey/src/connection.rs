@@ -1,6 +1,6 @@
-//! One connection to one server, shared by all who call.
+//! Connection to a server, shared by all requests.
 //!
-//! Deliberately absent: when to open another one; see [`crate::link`].
+//! Deliberately absent: reconnecting; see [`crate::link`].
 
 use std::sync::Arc;
 
@@ -17,63 +17,62 @@ use tokio_rustls::rustls::pki_types::ServerName;
 use crate::access::Access;
 use crate::failure::{CALL_TIMEOUT, CONNECT_TIMEOUT, Failure, Reply};
 use crate::info::Info;
-use crate::witness::{ObservedReply, ObservedStream};
+use crate::observed_stream::{ObservedReply, ObservedStream};
 
-/// A connection to a server. Ends when the last one who holds it lets go.
+/// Connection to a server. Ends with its last reference.
 pub(crate) struct Connection {
     pub(crate) server: HostPort,
-    /// Who is at the other end. A process that ends takes its connections with it, so this holds
-    /// for all that comes over this one.
+    /// Identity of the server process. A process that ends closes its connections, so this holds
+    /// for all replies over this one.
     pub(crate) identity: Identity,
     pipe: MultiplexedConnection,
     seen: ObservedReply,
     driver: AbortHandle,
 }
 
-/// One command, and how a server of a cluster is to take it.
+/// Command, and options for a server of a cluster.
 #[derive(Clone)]
 pub(crate) struct Request {
     pub(crate) command: Cmd,
-    /// A server that is just being given the slot answers only if asked for it expressly.
+    /// Whether to send `ASKING` first; a server that is importing the slot requires it.
     pub(crate) is_asking: bool,
-    /// It is for nobody else.
+    /// Server process to which the command is restricted, if any.
     pub(crate) meant_for: Option<Identity>,
 }
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        // Otherwise it would wait for answers that may never come, and keep the socket.
+        // Otherwise the task would wait for replies that may never come, and keep the socket open.
         self.driver.abort();
     }
 }
 
 impl Connection {
-    /// Connects, and shows who we are; what the server says of itself comes back. Takes at most
-    /// [`CONNECT_TIMEOUT`].
+    /// Connects, authenticates and returns the server's `INFO`. Takes at most [`CONNECT_TIMEOUT`].
     pub(crate) async fn open(server: &HostPort, access: &Access) -> Result<(Self, Info), Failure> {
         let deadline = Instant::now() + CONNECT_TIMEOUT;
         let mut connection = Self::dial(server, access, deadline).await?;
-        let greeted = timeout_at(deadline, connection.greet(access)).await;
-        let info = greeted.map_err(|_| connection.timeout())??;
+        let info = timeout_at(deadline, connection.handshake(access)).await;
+        let info = info.map_err(|_| connection.timeout())??;
         let identity = info.identity;
-        connection.identity = identity.ok_or_else(|| connection.strange("no run id"))?;
+        connection.identity = identity.ok_or_else(|| connection.unexpected_reply("no run id"))?;
         Ok((connection, info))
     }
 
-    /// Connects to a sentinel. They mostly want no password; those that want one get ours.
+    /// Connects to a sentinel. Most require no password; those that do get ours.
     pub(crate) async fn open_to_sentinel(
         server: &HostPort,
         access: &Access,
     ) -> Result<Self, Failure> {
         let deadline = Instant::now() + CONNECT_TIMEOUT;
         let connection = Self::dial(server, access, deadline).await?;
-        let asked = connection.ask(&redis::cmd("PING")).await;
-        match (asked, authenticate(access)) {
-            (Err(failure), Some(command)) if failure.wants_password() => {
-                connection.ask(&command).await?;
+        let reply = connection.execute(&redis::cmd("PING")).await;
+        match (reply, authenticate(access)) {
+            (Err(failure), Some(command)) if failure.requires_password() => {
+                connection.execute(&command).await?;
             }
-            (asked, _) => {
-                asked?;
+            (reply, _) => {
+                reply?;
             }
         }
         Ok(connection)
@@ -90,7 +89,7 @@ impl Connection {
             server: server.clone(),
         })?;
         let tcp = tcp.map_err(no_connection)?;
-        // Calls are small and wait for each other; collecting them would cost 40 ms.
+        // Commands are small and wait for each other; Nagle's algorithm would cost 40 ms.
         tcp.set_nodelay(true).map_err(no_connection)?;
         let Some(connector) = &access.tls else {
             return Self::over(server, tcp).await;
@@ -108,19 +107,20 @@ impl Connection {
         Self::over(server, tls).await
     }
 
-    /// Who we are is said by [`Self::greet`], where what the server answers is understood.
+    /// Starts the client over a stream. [`Self::handshake`] authenticates, as it handles the
+    /// replies.
     async fn over<S>(server: &HostPort, stream: S) -> Result<Self, Failure>
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let nobody = RedisConnectionInfo::default().set_skip_set_lib_name();
-        // Time-outs are kept here, around whole steps.
+        let anonymous = RedisConnectionInfo::default().set_skip_set_lib_name();
+        // Timeouts are applied here, around whole steps.
         let config = AsyncConnectionConfig::new()
             .set_connection_timeout(None)
             .set_response_timeout(None);
         let (stream, seen) = ObservedStream::new(stream);
-        let made = MultiplexedConnection::new_with_config(&nobody, stream, config).await;
-        let (pipe, driver) = made.map_err(|error| Failure::of_call(server, error))?;
+        let made = MultiplexedConnection::new_with_config(&anonymous, stream, config).await;
+        let (pipe, driver) = made.map_err(|error| Failure::of_request(server, error))?;
         Ok(Self {
             server: server.clone(),
             identity: Identity(0),
@@ -130,17 +130,17 @@ impl Connection {
         })
     }
 
-    /// Name and password, database, and what the server is, in one round trip.
-    async fn greet(&self, access: &Access) -> Result<Info, Failure> {
-        let mut greeting = Pipeline::new();
+    /// Authenticates, selects the database and reads `INFO`, in one round trip.
+    async fn handshake(&self, access: &Access) -> Result<Info, Failure> {
+        let mut handshake = Pipeline::new();
         if let Some(command) = authenticate(access) {
-            greeting.add_command(command);
+            handshake.add_command(command);
         }
         if access.database != 0 {
-            greeting.cmd("SELECT").arg(access.database);
+            handshake.cmd("SELECT").arg(access.database);
         }
-        greeting.cmd("INFO").arg("server");
-        let info = Info::read(&text(self, self.ask_all(&greeting).await?)?);
+        handshake.cmd("INFO").arg("server");
+        let info = Info::read(&text(self, self.execute_all(&handshake).await?)?);
         if info.is_sentinel() {
             return Err(Failure::IsSentinel {
                 server: self.server.clone(),
@@ -155,8 +155,8 @@ impl Connection {
         Ok(info)
     }
 
-    /// Sends a request and waits for the answer, at most [`CALL_TIMEOUT`].
-    pub(crate) async fn call(&self, request: &Request) -> Result<Value, Failure> {
+    /// Sends a request and waits for the reply, at most [`CALL_TIMEOUT`].
+    pub(crate) async fn send(&self, request: &Request) -> Result<Value, Failure> {
         if request
             .meant_for
             .is_some_and(|other| other != self.identity)
@@ -166,51 +166,51 @@ impl Connection {
             });
         }
         if !request.is_asking {
-            return self.ask(&request.command).await;
+            return self.execute(&request.command).await;
         }
-        // Both leave in one piece, so that no other call gets between them.
+        // Both are sent in one piece, so that no other command gets between them.
         let mut both = Pipeline::new();
         both.cmd("ASKING");
         both.add_command(request.command.clone());
-        self.ask_all(&both).await
+        self.execute_all(&both).await
     }
 
-    /// Sends a command and waits for the answer, at most [`CALL_TIMEOUT`].
-    pub(crate) async fn ask(&self, command: &Cmd) -> Result<Value, Failure> {
+    /// Sends a command and waits for the reply, at most [`CALL_TIMEOUT`].
+    pub(crate) async fn execute(&self, command: &Cmd) -> Result<Value, Failure> {
         let mut pipe = self.pipe.clone();
-        let answer = timeout(CALL_TIMEOUT, pipe.send_packed_command(command)).await;
-        let answer = answer.map_err(|_| self.timeout())?;
-        self.understood(answer.map_err(|error| self.failed(error))?)
+        let reply = timeout(CALL_TIMEOUT, pipe.send_packed_command(command)).await;
+        let reply = reply.map_err(|_| self.timeout())?;
+        self.check_reply(reply.map_err(|error| self.failed(error))?)
     }
 
-    /// Sends all commands at once; the last answer is what counts, if there was no error before.
-    async fn ask_all(&self, commands: &Pipeline) -> Result<Value, Failure> {
+    /// Sends all commands at once and returns the last reply, or the first error.
+    async fn execute_all(&self, commands: &Pipeline) -> Result<Value, Failure> {
         let mut pipe = self.pipe.clone();
         let sent = pipe.send_packed_commands(commands, 0, commands.len());
-        let answers = timeout(CALL_TIMEOUT, sent).await;
-        let answers = answers.map_err(|_| self.timeout())?;
-        let answers = answers.map_err(|error| self.failed(error))?;
+        let replies = timeout(CALL_TIMEOUT, sent).await;
+        let replies = replies.map_err(|_| self.timeout())?;
+        let replies = replies.map_err(|error| self.failed(error))?;
         let mut last = Value::Nil;
-        for answer in answers {
-            last = self.understood(answer)?;
+        for reply in replies {
+            last = self.check_reply(reply)?;
         }
         Ok(last)
     }
 
-    /// An answer that is an error is one.
-    fn understood(&self, answer: Value) -> Result<Value, Failure> {
-        match answer {
-            Value::ServerError(error) => Err(Failure::Answer {
+    /// Converts an error reply into a failure.
+    fn check_reply(&self, reply: Value) -> Result<Value, Failure> {
+        match reply {
+            Value::ServerError(error) => Err(Failure::ErrorReply {
                 server: self.server.clone(),
                 reply: Reply::new(&error),
             }),
-            answer => Ok(answer),
+            reply => Ok(reply),
         }
     }
 
-    /// What the client saw, or what came over the stream if that says more.
+    /// Returns the client's error, or what the stream showed if that says more.
     fn failed(&self, error: RedisError) -> Failure {
-        match Failure::of_call(&self.server, error) {
+        match Failure::of_request(&self.server, error) {
             failure @ Failure::Broken { .. } => self.seen.explain(&self.server).unwrap_or(failure),
             failure => failure,
         }
@@ -222,9 +222,9 @@ impl Connection {
         }
     }
 
-    /// For answers that have another form than expected.
-    pub(crate) fn strange(&self, what: &'static str) -> Failure {
-        Failure::Strange {
+    /// Returns the failure of a reply of another type than expected.
+    pub(crate) fn unexpected_reply(&self, what: &'static str) -> Failure {
+        Failure::UnexpectedReply {
             server: self.server.clone(),
             what,
         }
@@ -241,11 +241,11 @@ fn authenticate(access: &Access) -> Option<Cmd> {
     Some(command)
 }
 
-/// The text of an answer that must be one.
-pub(crate) fn text(connection: &Connection, answer: Value) -> Result<String, Failure> {
-    match answer {
+/// Returns the text of a reply.
+pub(crate) fn text(connection: &Connection, reply: Value) -> Result<String, Failure> {
+    match reply {
         Value::BulkString(bytes) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
         Value::SimpleString(text) | Value::VerbatimString { text, .. } => Ok(text),
-        _ => Err(connection.strange("no text")),
+        _ => Err(connection.unexpected_reply("no text")),
     }
 }

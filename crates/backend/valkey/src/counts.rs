@@ -1,9 +1,9 @@
-//! Counts of calls at the server: exact across nodes, in one round trip.
+//! Request counts at the server: exact across nodes, in one round trip.
 //!
-//! A script decides and charges, at the server's own time; all the arithmetic in it is exact. What
-//! it answers is what was remembered before, so the verdict is made here, by the algorithm itself:
-//! what callers are told has one source. If that source comes to another decision than the script,
-//! one of them is wrong: see [`ValkeyCounts::disagreements`].
+//! A script decides and acquires, by the server's clock and with exact arithmetic. It returns the
+//! prior state, and the algorithm itself computes the verdict from that. So verdicts have one
+//! source. If it differs from the script's decision, one of them is wrong: see
+//! [`ValkeyCounts::disagreements`].
 
 pub(crate) mod script;
 mod value;
@@ -22,47 +22,46 @@ use anteroom_limit_store::shared::{
     self, BoxFuture, CountsError, SharedAcquire, SharedCounts, TestTime, UnfitError,
 };
 
-use self::script::{AcquireMode, ChargeScript, ScriptVerdict};
+use self::script::{AcquireMode, AcquireScript, ScriptVerdict};
 use crate::access::SetupError;
 use crate::keys::Keys;
 use crate::route::Route;
 
 /// Counts on Valkey or Redis.
 ///
-/// One connection to each server, shared by all who call. Several limits cost one round trip
-/// together; in a cluster, where their keys live at several servers, one each, and one more for
-/// each that is refunded. The same is so if one client of one limit stands twice in a call. Calls
-/// end within 1 s, 2.25 s if a connection has to be made first; who has less patience stops
+/// There is one connection to each server, shared by all requests. Several limits cost one round
+/// trip together. In a cluster their keys may be at several servers: then each costs one, and one
+/// more if it is refunded. The same holds if a request names one client of one limit twice.
+/// Requests end within 1 s, 2.25 s with a new connection; callers with a shorter timeout stop
 /// waiting.
 ///
-/// # What it cannot do
+/// # Limits
 ///
-/// - A server that loses its data, or a replica that is promoted before it had them all, has
-///   forgotten calls; so has one that evicts keys because its memory is full.
-/// - Where limits are charged one after the other, a refund at the edge of a window may undo newer
-///   calls than those it is for; they count as older ones then, and are over earlier by up to a
-///   window.
+/// - A server that loses its data has lost counts. So has a replica that is promoted before it had
+///   all of them, and a server that evicts keys because its memory is full.
+/// - Where limits are acquired one after the other, a refund at the edge of a window may undo newer
+///   requests than its own. These count as older ones then, and expire up to a window earlier.
 pub struct ValkeyCounts {
     route: Route,
     keys: Keys,
-    script: ChargeScript,
-    /// Where it is, without secrets.
+    script: AcquireScript,
+    /// Name of the store, without secrets.
     place: String,
     disagreements: AtomicU64,
 }
 
 impl ValkeyCounts {
-    /// Counts at this address; `prefix` begins the names of all keys. Opens nothing yet.
+    /// Creates counts at this address; `prefix` begins all keys. Opens no connection yet.
     ///
     /// # Errors
     ///
-    /// [`SetupError`] if TLS is wanted and whom to trust cannot be read.
+    /// [`SetupError`] if the trusted certificates for TLS cannot be read.
     pub fn new(address: &ValkeyAddress, prefix: &str) -> Result<Self, SetupError> {
-        Self::by(ChargeScript::new(None), address, prefix)
+        Self::by(AcquireScript::new(None), address, prefix)
     }
 
-    /// The same at a time that a test brings along. Values are kept for an hour more then, as the
-    /// server goes by its own clock in that.
+    /// Creates counts with the clock of a test. Values are kept for an hour more then, as the
+    /// server expires them by its own clock.
     ///
     /// # Errors
     ///
@@ -73,10 +72,14 @@ impl ValkeyCounts {
         prefix: &str,
         time: TestTime,
     ) -> Result<Self, SetupError> {
-        Self::by(ChargeScript::new(Some(time)), address, prefix)
+        Self::by(AcquireScript::new(Some(time)), address, prefix)
     }
 
-    fn by(script: ChargeScript, address: &ValkeyAddress, prefix: &str) -> Result<Self, SetupError> {
+    fn by(
+        script: AcquireScript,
+        address: &ValkeyAddress,
+        prefix: &str,
+    ) -> Result<Self, SetupError> {
         Ok(Self {
             route: Route::new(address)?,
             keys: Keys::new(prefix),
@@ -86,117 +89,124 @@ impl ValkeyCounts {
         })
     }
 
-    /// How often the script came to another decision than the algorithm itself. The script's held,
-    /// for that is what was charged. Anything but zero is a mistake in the program.
+    /// Returns how often the script decided otherwise than the algorithm. The script's decision
+    /// applies, as it is what was counted. Anything but zero is a bug.
     #[must_use]
     pub fn disagreements(&self) -> u64 {
         self.disagreements.load(Ordering::Relaxed)
     }
 
-    /// Ends all connections; later calls fail.
+    /// Ends all connections; later requests fail.
     pub fn close(&self) {
         self.route.close();
     }
 
-    /// One call of the script.
-    async fn ask(
+    /// Calls the script once.
+    async fn call_script(
         &self,
-        charges: &[SharedAcquire<'_>],
-        charging: AcquireMode,
+        acquires: &[SharedAcquire<'_>],
+        mode: AcquireMode,
     ) -> Result<Vec<ScriptVerdict>, CountsError> {
-        let key = |charge: &SharedAcquire<'_>| self.keys.calls(charge.limit, charge.key);
-        let keys: Vec<String> = charges.iter().map(key).collect();
-        let judged = self.script.call(&self.route, &keys, charges, charging);
-        let judged = judged.await;
-        judged.map_err(|failure| failure.into_counts_error(&self.place))
+        let key = |acquire: &SharedAcquire<'_>| self.keys.client(acquire.limit, acquire.key);
+        let keys: Vec<String> = acquires.iter().map(key).collect();
+        let called = self.script.call(&self.route, &keys, acquires, mode);
+        let called = called.await;
+        called.map_err(|failure| failure.into_counts_error(&self.place))
     }
 
-    /// For keys at several servers, and for a key that stands there twice.
-    async fn charge_one_by_one(
+    /// Acquires one by one, for keys at several servers or a key that occurs twice.
+    async fn acquire_one_by_one(
         &self,
-        charges: &[SharedAcquire<'_>],
+        acquires: &[SharedAcquire<'_>],
     ) -> Result<Vec<Verdict>, CountsError> {
-        // Refunds are never rejected, so behind all others none must ever be undone.
-        let is_refund = |at: &usize| matches!(charges[*at].cost, Cost::Refund(_));
-        let mut order: Vec<usize> = (0..charges.len()).collect();
+        // Refunds are never rejected, so as the last ones they never need to be undone.
+        let is_refund = |at: &usize| matches!(acquires[*at].cost, Cost::Refund(_));
+        let mut order: Vec<usize> = (0..acquires.len()).collect();
         order.sort_by_key(is_refund);
-        let mut all: Vec<(usize, ScriptVerdict)> = Vec::with_capacity(charges.len());
+        let mut all: Vec<(usize, ScriptVerdict)> = Vec::with_capacity(acquires.len());
         let mut is_admitted = true;
         for at in order {
-            let charging = if is_admitted {
+            let mode = if is_admitted {
                 AcquireMode::IfAdmitted
             } else {
                 AcquireMode::Never
             };
-            let asked = self.ask(&charges[at..=at], charging).await;
-            let asked = asked.and_then(|judged| one(judged, &self.place));
-            match asked {
-                Ok(judged) => {
-                    is_admitted &= judged.admits;
-                    all.push((at, judged));
+            let called = self.call_script(&acquires[at..=at], mode).await;
+            let called = called.and_then(|verdicts| one(verdicts, &self.place));
+            match called {
+                Ok(decision) => {
+                    is_admitted &= decision.admits;
+                    all.push((at, decision));
                 }
                 Err(error) => {
-                    self.take_back(charges, &all).await;
+                    self.undo(acquires, &all).await;
                     return Err(error);
                 }
             }
         }
         if !is_admitted {
-            self.take_back(charges, &all).await;
+            self.undo(acquires, &all).await;
         }
         all.sort_by_key(|(at, _)| *at);
-        let judged: Vec<ScriptVerdict> = all.into_iter().map(|(_, judged)| judged).collect();
-        Ok(self.verdicts(charges, &judged))
+        let decisions: Vec<ScriptVerdict> = all.into_iter().map(|(_, one)| one).collect();
+        Ok(self.verdicts(acquires, &decisions))
     }
 
-    /// Refunds what was charged before one was rejected. If that fails they stay charged: fewer are
-    /// admitted then, and none too many.
-    async fn take_back(&self, charges: &[SharedAcquire<'_>], judged: &[(usize, ScriptVerdict)]) {
-        let charged = judged.iter().take_while(|(_, judged)| judged.admits);
-        for (at, _) in charged {
-            let Cost::Take(taken) = charges[*at].cost else {
+    /// Refunds what was acquired before one limit rejected. If that fails it stays counted: then
+    /// fewer requests are admitted, and none too many.
+    async fn undo(&self, acquires: &[SharedAcquire<'_>], decisions: &[(usize, ScriptVerdict)]) {
+        let acquired = decisions.iter().take_while(|(_, one)| one.admits);
+        for (at, _) in acquired {
+            let Cost::Take(taken) = acquires[*at].cost else {
                 continue;
             };
             let refund = SharedAcquire {
                 cost: Cost::Refund(taken),
-                ..charges[*at]
+                ..acquires[*at]
             };
-            if let Err(error) = self.ask(&[refund], AcquireMode::IfAdmitted).await {
+            if let Err(error) = self.call_script(&[refund], AcquireMode::IfAdmitted).await {
                 let limit = refund.limit;
-                tracing::warn!(%error, limit, "calls that were rejected stay charged");
+                tracing::warn!(%error, limit, "cannot refund rejected requests: they stay counted");
             }
         }
     }
 
-    fn verdicts(&self, charges: &[SharedAcquire<'_>], judged: &[ScriptVerdict]) -> Vec<Verdict> {
-        let is_admitted = judged.iter().all(|judged| judged.admits);
-        let both = charges.iter().zip(judged);
-        let verdict = |(charge, judged): (&SharedAcquire<'_>, &ScriptVerdict)| {
-            let verdict = self.verdict(charge, judged);
-            if is_admitted || !judged.admits {
+    fn verdicts(
+        &self,
+        acquires: &[SharedAcquire<'_>],
+        decisions: &[ScriptVerdict],
+    ) -> Vec<Verdict> {
+        let is_admitted = decisions.iter().all(|decision| decision.admits);
+        let both = acquires.iter().zip(decisions);
+        let verdict = |(acquire, decision): (&SharedAcquire<'_>, &ScriptVerdict)| {
+            let verdict = self.verdict(acquire, decision);
+            if is_admitted || !decision.admits {
                 return verdict;
             }
-            let mut prior = judged.prior.clone();
-            charge.policy.step(&mut prior, judged.now, Cost::Peek)
+            let mut prior = decision.prior.clone();
+            acquire.policy.step(&mut prior, decision.now, Cost::Peek)
         };
         both.map(verdict).collect()
     }
 
-    fn verdict(&self, charge: &SharedAcquire<'_>, judged: &ScriptVerdict) -> Verdict {
-        let mut prior = judged.prior.clone();
-        let mut verdict = charge.policy.step(&mut prior, judged.now, charge.cost);
-        if verdict.is_admitted() == judged.admits {
+    fn verdict(&self, acquire: &SharedAcquire<'_>, decision: &ScriptVerdict) -> Verdict {
+        let mut prior = decision.prior.clone();
+        let mut verdict = acquire.policy.step(&mut prior, decision.now, acquire.cost);
+        if verdict.is_admitted() == decision.admits {
             return verdict;
         }
         self.disagreements.fetch_add(1, Ordering::Relaxed);
-        let limit = &charge.limit;
+        let limit = &acquire.limit;
         tracing::error!(
             limit,
-            admitted_by_script = judged.admits,
-            "the script disagrees; please report this"
+            admitted_by_script = decision.admits,
+            "script and algorithm disagree: please report this"
         );
-        debug_assert!(false, "the script disagrees: {charge:?} {judged:?}");
-        verdict.outcome = if judged.admits {
+        debug_assert!(
+            false,
+            "script and algorithm disagree: {acquire:?} {decision:?}"
+        );
+        verdict.outcome = if decision.admits {
             Outcome::Admit {
                 delay: DurationUs::ZERO,
             }
@@ -209,9 +219,9 @@ impl ValkeyCounts {
     }
 }
 
-/// Whether one client of one limit stands there twice. They are few, and the names of limits short.
-fn has_a_key_twice(charges: &[SharedAcquire<'_>]) -> bool {
-    let mut rest = charges.iter();
+/// Returns whether one client of one limit occurs twice. The list is short, and so are the names.
+fn has_duplicate_key(acquires: &[SharedAcquire<'_>]) -> bool {
+    let mut rest = acquires.iter();
     while let Some(one) = rest.next() {
         let is_same = |other: &SharedAcquire<'_>| (other.limit, other.key) == (one.limit, one.key);
         if rest.clone().any(is_same) {
@@ -221,15 +231,18 @@ fn has_a_key_twice(charges: &[SharedAcquire<'_>]) -> bool {
     false
 }
 
-/// The answer about one charge.
-fn one(judged: Vec<ScriptVerdict>, place: &str) -> Result<ScriptVerdict, CountsError> {
-    judged.into_iter().next().ok_or_else(|| CountsError::Late {
-        place: place.to_owned(),
-        source: "an answer about nothing".into(),
-    })
+/// Returns the script's verdict on one acquire.
+fn one(decisions: Vec<ScriptVerdict>, place: &str) -> Result<ScriptVerdict, CountsError> {
+    decisions
+        .into_iter()
+        .next()
+        .ok_or_else(|| CountsError::Late {
+            place: place.to_owned(),
+            source: "the reply has no verdict".into(),
+        })
 }
 
-/// Whether scripts can count by this limit exactly.
+/// Returns whether the scripts count this limit exactly.
 pub(crate) fn is_exact(policy: &Policy) -> bool {
     years_ahead(policy) <= YEARS_EXACT
 }
@@ -247,7 +260,7 @@ impl SharedCounts for ValkeyCounts {
         vec![("disagreement", self.disagreements())]
     }
 
-    /// Beside what is needed: bursts and queues that are over in 142 years. Longer ones the script
+    /// Checks a limit; rejects bursts and queues of more than 142 years, too, which the script
     /// could not count exactly.
     fn check(&self, limit: &str, policy: &Policy) -> Result<(), UnfitError> {
         shared::check_needs(self.kind(), self.offers(), limit, policy)?;
@@ -266,12 +279,12 @@ impl SharedCounts for ValkeyCounts {
 
     fn charge<'a>(
         &'a self,
-        charges: &'a [SharedAcquire<'a>],
+        acquires: &'a [SharedAcquire<'a>],
     ) -> BoxFuture<'a, Result<Vec<Verdict>, CountsError>> {
         Box::pin(async move {
-            for charge in charges {
-                // Whoever did not ask at the start must not be counted wrongly.
-                if let Err(error) = self.check(charge.limit, charge.policy) {
+            for acquire in acquires {
+                // A limit that was not checked at the start must not be counted wrongly.
+                if let Err(error) = self.check(acquire.limit, acquire.policy) {
                     return Err(CountsError::Refused {
                         place: self.place.clone(),
                         refusal: "cannot count this limit exactly",
@@ -280,14 +293,14 @@ impl SharedCounts for ValkeyCounts {
                     });
                 }
             }
-            match charges {
+            match acquires {
                 [] => Ok(Vec::new()),
-                [_, _, ..] if !self.route.is_one_server() || has_a_key_twice(charges) => {
-                    self.charge_one_by_one(charges).await
+                [_, _, ..] if !self.route.is_one_server() || has_duplicate_key(acquires) => {
+                    self.acquire_one_by_one(acquires).await
                 }
-                charges => {
-                    let judged = self.ask(charges, AcquireMode::IfAdmitted).await?;
-                    Ok(self.verdicts(charges, &judged))
+                acquires => {
+                    let decisions = self.call_script(acquires, AcquireMode::IfAdmitted).await?;
+                    Ok(self.verdicts(acquires, &decisions))
                 }
             }
         })

@@ -1,7 +1,7 @@
-//! Why did a server not do what it was asked, and what can be done about it?
+//! Failures of a server, and the next step for each.
 //!
-//! One table turns what servers say into our words and a remedy. No message here holds a password:
-//! addresses are host and port, and servers do not repeat what they were told.
+//! A table maps server errors to our reasons and remedies. No message contains a password:
+//! addresses are host and port, and servers do not repeat their input.
 
 mod reply;
 mod tls;
@@ -17,14 +17,13 @@ use anteroom_store::StoreError;
 use redis::{ErrorKind, RedisError, ServerError};
 
 pub(crate) use self::reply::Reply;
-use self::reply::{REPLICA, Refusal};
+use self::reply::{REPLICA, Rejection};
 
-/// How long an answer may take. A healthy server needs less than a millisecond, one on another
-/// continent 0.3 s; what takes longer has outlived the patience of whoever asked.
+/// Timeout of a reply. A healthy server needs less than a millisecond, one on another continent 0.3
+/// s; callers have given up on anything slower.
 pub(crate) const CALL_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Why there is no answer that could be used. Cheap to clone: whoever finds the circuit open gets
-/// the last one.
+/// Failure of a request. Cheap to clone: requests while the circuit is open get the last one.
 #[derive(Clone, Debug, thiserror::Error)]
 pub(crate) enum Failure {
     #[error("cannot connect to {server}")]
@@ -40,30 +39,29 @@ pub(crate) enum Failure {
         source: Arc<io::Error>,
     },
     #[error(
-        "{server} does not answer to TLS within {} ms: see whether that port speaks TLS (a \
-         redis:// \
-         address is for one that does not)",
+        "no TLS handshake with {server} within {} ms: check whether that port speaks TLS (a \
+         redis:// address is for one that does not)",
         CONNECT_TIMEOUT.as_millis()
     )]
     TlsTimeout { server: HostPort },
     #[error(
-        "{server} ends the connection without a word: see its log, and whether that port wants TLS \
-         (a rediss:// address)"
+        "{server} closes the connection without a reply: check its log, and whether that port \
+         requires TLS (a rediss:// address)"
     )]
     HungUp { server: HostPort },
-    #[error("{server} answers in TLS")]
+    #[error("{server} replies in TLS")]
     WantsTls { server: HostPort },
-    #[error("no answer from {server} within {} ms", CALL_TIMEOUT.as_millis())]
+    #[error("no reply from {server} within {} ms", CALL_TIMEOUT.as_millis())]
     Timeout { server: HostPort },
     #[error("lost the connection to {server}")]
     Broken {
         server: HostPort,
         source: Arc<RedisError>,
     },
-    #[error("{server} answers: {reply}{}", reply.hint())]
-    Answer { server: HostPort, reply: Reply },
-    #[error("what {server} answers has another form than expected: {what}")]
-    Strange {
+    #[error("{server} replies: {reply}{}", reply.hint())]
+    ErrorReply { server: HostPort, reply: Reply },
+    #[error("unexpected reply of {server}: {what}")]
+    UnexpectedReply {
         server: HostPort,
         what: &'static str,
     },
@@ -84,44 +82,44 @@ pub(crate) enum Failure {
     SteppedDown { server: HostPort },
     #[error("{sentinel} knows no service {service:?}")]
     UnknownService { sentinel: HostPort, service: String },
-    #[error("{server} was restarted, or has taken over")]
+    #[error("{server} is another process than the one that was read from")]
     MeantForAnother { server: HostPort },
     #[error("the master changed from {server}")]
     MasterChanged { server: HostPort },
     #[error("no server of the cluster has slot {slot}")]
     NoServer { slot: u16 },
-    #[error("{redirects} servers of the cluster sent each other the call")]
+    #[error("more than {redirects} redirects in the cluster")]
     TooManyRedirects { redirects: u32 },
-    #[error("the task that was connecting ended with its runtime")]
-    NobodyConnects,
-    #[error("closed")]
+    #[error("the task that connects ended with its runtime")]
+    ConnectAborted,
+    #[error("the connection was closed")]
     Closed,
 }
 
-const STRANGE: Refusal = (
-    "does not answer as Valkey and Redis do",
-    "check host and port in [store], and whether that port wants TLS (rediss://)",
+const UNEXPECTED_REPLY: Rejection = (
+    "does not reply as Valkey and Redis do",
+    "check host and port in [store], and whether that port requires TLS (rediss://)",
 );
 
-/// Whether an error of a connection is one of TLS.
+/// Returns whether a connection error is one of TLS.
 pub(crate) fn is_tls(error: &io::Error) -> bool {
     tls::cause(error).is_some()
 }
 
-/// Where a server of a cluster sends a call.
+/// Redirect by a server of a cluster.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Redirect<'a> {
-    /// For good.
+    /// Permanent redirect.
     Moved(&'a str),
-    /// This once.
+    /// Redirect of this request only.
     Ask(&'a str),
 }
 
 impl Failure {
-    pub(crate) fn of_call(server: &HostPort, error: RedisError) -> Self {
+    pub(crate) fn of_request(server: &HostPort, error: RedisError) -> Self {
         let server = server.clone();
         match ServerError::try_from(error) {
-            Ok(error) => Self::Answer {
+            Ok(error) => Self::ErrorReply {
                 server,
                 reply: Reply::new(&error),
             },
@@ -132,12 +130,12 @@ impl Failure {
         }
     }
 
-    /// Whether the request was for a server that is not there any more; it was not sent.
+    /// Returns whether the request was for a server process that has ended; it was not sent.
     pub(crate) fn is_meant_for_another(&self) -> bool {
         matches!(self, Self::MeantForAnother { .. })
     }
 
-    /// Whether the connection is of no use after this. Answers leave it alone, whatever they say.
+    /// Returns whether the connection is unusable after this. Error replies do not affect it.
     pub(crate) fn breaks_connection(&self) -> bool {
         matches!(
             self,
@@ -146,14 +144,14 @@ impl Failure {
                 | Self::HungUp { .. }
                 | Self::Tls { .. }
                 | Self::WantsTls { .. }
-                | Self::Strange { .. }
+                | Self::UnexpectedReply { .. }
         )
     }
 
-    /// Whether the server may no longer be the master that it was.
+    /// Returns whether the server may no longer be the master.
     pub(crate) fn doubts_master(&self) -> bool {
-        let is_answer = |codes: &[&str]| match self {
-            Self::Answer { reply, .. } => codes.iter().any(|code| reply.says(code)),
+        let is_reply = |codes: &[&str]| match self {
+            Self::ErrorReply { reply, .. } => codes.iter().any(|code| reply.is(code)),
             _ => false,
         };
         self.breaks_connection()
@@ -164,33 +162,33 @@ impl Failure {
                     | Self::MasterChanged { .. }
                     | Self::SteppedDown { .. }
             )
-            || is_answer(&["MASTERDOWN", "CLUSTERDOWN", "LOADING"])
+            || is_reply(&["MASTERDOWN", "CLUSTERDOWN", "LOADING"])
     }
 
-    /// The same, where another server takes over from one that may no longer write: then nobody has
-    /// to do anything about it.
+    /// Converts the failure where another server takes over from a read-only one; then no operator
+    /// has to act.
     pub(crate) fn if_replaced(self) -> Self {
         match self {
-            Self::Answer { server, reply } if reply.says("READONLY") => {
+            Self::ErrorReply { server, reply } if reply.is("READONLY") => {
                 Self::SteppedDown { server }
             }
             failure => failure,
         }
     }
 
-    /// Whether the server said that it has no such script; nothing was done then.
+    /// Returns whether the server does not know the script; nothing was done then.
     pub(crate) fn is_unknown_script(&self) -> bool {
-        matches!(self, Self::Answer { reply, .. } if reply.says("NOSCRIPT"))
+        matches!(self, Self::ErrorReply { reply, .. } if reply.is("NOSCRIPT"))
     }
 
-    /// Whether the server wants a password first.
-    pub(crate) fn wants_password(&self) -> bool {
-        matches!(self, Self::Answer { reply, .. } if reply.says("NOAUTH"))
+    /// Returns whether the server requires a password.
+    pub(crate) fn requires_password(&self) -> bool {
+        matches!(self, Self::ErrorReply { reply, .. } if reply.is("NOAUTH"))
     }
 
-    /// Where else to ask; nothing was done then.
+    /// Returns the redirect of the reply, if it is one; nothing was done then.
     pub(crate) fn redirect(&self) -> Option<Redirect<'_>> {
-        let Self::Answer { reply, .. } = self else {
+        let Self::ErrorReply { reply, .. } = self else {
             return None;
         };
         // "MOVED 3999 10.0.0.7:6379"
@@ -202,13 +200,13 @@ impl Failure {
         }
     }
 
-    /// As callers of the store see it.
+    /// Converts the failure into an error of the store.
     pub(crate) fn into_store_error(self, doing: &'static str, place: &str) -> StoreError {
         let place = place.to_owned();
         if matches!(self, Self::Closed) {
             return StoreError::Closed;
         }
-        if let Some((refusal, remedy)) = self.refusal() {
+        if let Some((refusal, remedy)) = self.rejection() {
             return StoreError::Refused {
                 place,
                 refusal,
@@ -216,7 +214,7 @@ impl Failure {
                 source: Box::new(self),
             };
         }
-        let is_away = matches!(
+        let is_unreachable = matches!(
             self,
             Self::Connect { .. }
                 | Self::ConnectTimeout { .. }
@@ -224,16 +222,16 @@ impl Failure {
                 | Self::TlsTimeout { .. }
         );
         StoreError::Unavailable {
-            doing: if is_away { "reach" } else { doing },
+            doing: if is_unreachable { "reach" } else { doing },
             place,
             source: Box::new(self),
         }
     }
 
-    /// As callers of the counts see it.
+    /// Converts the failure into an error of the counts.
     pub(crate) fn into_counts_error(self, place: &str) -> CountsError {
         let place = place.to_owned();
-        if let Some((refusal, remedy)) = self.refusal() {
+        if let Some((refusal, remedy)) = self.rejection() {
             return CountsError::Refused {
                 place,
                 refusal,
@@ -241,29 +239,31 @@ impl Failure {
                 source: Box::new(self),
             };
         }
-        let may_be_done = matches!(
+        let may_be_carried_out = matches!(
             self,
             Self::Timeout { .. } | Self::Broken { .. } | Self::HungUp { .. }
         );
         let source = Box::new(self);
-        if may_be_done {
+        if may_be_carried_out {
             CountsError::Late { place, source }
         } else {
             CountsError::Unreachable { place, source }
         }
     }
 
-    /// `None`: it may go away by itself.
-    fn refusal(&self) -> Option<Refusal> {
+    /// Returns reason and remedy; `None` if the failure may pass without an operator.
+    fn rejection(&self) -> Option<Rejection> {
         match self {
-            Self::Answer { reply, .. } => reply.refusal(),
-            Self::Tls { source, .. } => tls::cause(&**source).map(tls::refusal),
-            Self::Broken { source, .. } => (source.kind() == ErrorKind::Parse).then_some(STRANGE),
+            Self::ErrorReply { reply, .. } => reply.rejection(),
+            Self::Tls { source, .. } => tls::cause(&**source).map(tls::rejection),
+            Self::Broken { source, .. } => {
+                (source.kind() == ErrorKind::Parse).then_some(UNEXPECTED_REPLY)
+            }
             Self::WantsTls { .. } => Some((
-                "wants TLS at that port",
+                "requires TLS at that port",
                 "write the address as rediss:// in [store]",
             )),
-            Self::Strange { .. } => Some(STRANGE),
+            Self::UnexpectedReply { .. } => Some(UNEXPECTED_REPLY),
             Self::TooOld { .. } => Some((
                 "is too old",
                 "run Redis 6.2 or later, or any version of Valkey",
@@ -274,7 +274,7 @@ impl Failure {
             )),
             Self::IsReplica { .. } => Some(REPLICA),
             Self::UnknownService { .. } => Some((
-                "watches no service of that name",
+                "knows no service of that name",
                 "check the name of the service in [store]",
             )),
             _ => None,

@@ -1,31 +1,31 @@
-//! What does a server say of itself (`INFO`)?
+//! Decoding of a server's `INFO`.
 //!
-//! Reads the lines that are needed and skips the rest; never fails.
+//! Decoding reads the required lines, skips the rest and never fails.
 
 use anteroom_store::Identity;
 
-/// Digits of a run id that make an identity.
+/// Digits of a run id that form an identity.
 const IDENTITY_DIGITS: usize = 16;
 /// Oldest version that is supported: older ones lack commands and rights that are needed.
 pub(crate) const OLDEST: Version = Version { major: 6, minor: 2 };
 
-/// What a server says of itself. Fields that it does not tell are `None`.
+/// Server's `INFO`. Missing fields are `None`.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub(crate) struct Info {
-    /// As it is written, with its make: `Redis 7.0.15`, `Valkey 8.1.0`.
+    /// Product and version, such as `Redis 7.0.15` or `Valkey 8.1.0`.
     pub(crate) make: Option<String>,
-    /// Who it is: another value after every restart.
+    /// Identity of the process; it changes with every restart.
     pub(crate) identity: Option<Identity>,
-    /// The version of Redis that it is, or is compatible with.
+    /// Version of Redis that the server is, or is compatible with.
     pub(crate) version: Option<Version>,
     pub(crate) mode: Option<String>,
     pub(crate) role: Option<String>,
     pub(crate) eviction: Option<String>,
-    /// In bytes; 0 = no limit.
+    /// Memory limit in bytes; 0 = no limit.
     pub(crate) memory_max: Option<u64>,
 }
 
-/// A version, as far as it matters.
+/// Major and minor version.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(crate) struct Version {
     major: u32,
@@ -70,17 +70,17 @@ impl Info {
         matches!(self.role.as_deref(), Some("slave" | "replica"))
     }
 
-    /// A server that does not tell its version gets the benefit of the doubt: what it lacks will be
-    /// said when it is asked for it.
+    /// Returns whether the version is too old. An unknown version is accepted: a missing command
+    /// fails when it is used.
     pub(crate) fn is_too_old(&self) -> bool {
         self.version.is_some_and(|version| version < OLDEST)
     }
 }
 
-/// The first half of a run id: a restart draws another one, by chance of 2^-64 the same.
+/// Returns the first half of a run id; two runs have the same one with probability 2^-64.
 fn identity(run_id: &str) -> Option<Identity> {
     let digits = run_id.get(..IDENTITY_DIGITS)?;
-    // `from_str_radix` would take a sign too.
+    // `from_str_radix` would accept a sign, too.
     let is_hex = digits.bytes().all(|digit| digit.is_ascii_hexdigit());
     let number = u64::from_str_radix(digits, 16).ok();
     number.filter(|_| is_hex).map(Identity)
@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_what_a_redis_says() {
+    fn the_info_of_redis_is_decoded() {
         let info = Info::read(
             "# Server\r\nredis_version:7.0.15\r\nredis_mode:standalone\r\n\r\n# Memory\r\n\
              maxmemory:1048576\r\nmaxmemory_policy:allkeys-lru\r\n# Replication\r\nrole:slave\r\n",
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_valkey_is_called_by_its_name_in_either_order() {
+    fn valkey_is_recognized_in_either_order_of_lines() {
         for text in [
             "redis_version:7.2.4\nvalkey_version:8.1.0\n",
             "valkey_version:8.1.0\nredis_version:7.2.4\n",
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_says_nothing() {
+    fn invalid_info_has_no_fields() {
         assert_eq!(
             Info::read("HTTP/1.1 400\r\n:\r\n::\r\nmaxmemory:-1"),
             Info::default()

@@ -1,26 +1,26 @@
-//! What are records and counters called at the server?
+//! Keys of records and counters at the server.
 //!
-//! `{prefix}:{<room>}:<rest>` for a record, `{prefix}:{<room>}#<scope>:<minute>` for a counter,
-//! `{prefix}:{<limit>:<client>}` for what a client has called. Where calls are lent,
+//! A record has the key `{prefix}:{<room>}:<rest>`, a counter `{prefix}:{<room>}#<scope>:<minute>`,
+//! and the state of a limit's client `{prefix}:{<limit>:<client>}`. Leases use
 //! `{prefix}:{lent~<shelf>}` for the epoch of a shelf and
-//! `{prefix}:{lent~<shelf>}:<limit>:<client>` for what a client of it was lent: no room's name has
-//! a tilde. In a cluster the part in braces alone chooses the server: all that belongs to a room or
-//! a shelf lives at one, and clients and shelves are spread over all.
+//! `{prefix}:{lent~<shelf>}:<limit>:<client>` for the leases of a client; no room has a tilde in
+//! its name. In a cluster only the part in braces chooses the server. So all keys of a room or a
+//! shelf are at one server, and clients and shelves are spread over all.
 
 use std::borrow::Cow;
 
 use anteroom_limit_store::CallKey;
-use anteroom_limit_store::lent::{LeaseKey, Shelf};
+use anteroom_limit_store::lease_store::{LeaseKey, Shelf};
 use anteroom_room::allocation::CounterScope;
 use anteroom_store::{CounterName, RecordKey};
 
-/// Makes names.
+/// Creates keys.
 pub(crate) struct Keys {
     prefix: String,
 }
 
 impl Keys {
-    /// All names begin with `prefix`, so that others may use the same server.
+    /// Creates keys with a prefix, so that other programs can use the same server.
     pub(crate) fn new(prefix: &str) -> Self {
         Self {
             prefix: without_braces(prefix).into_owned(),
@@ -35,7 +35,7 @@ impl Keys {
         }
     }
 
-    pub(crate) fn calls(&self, limit: &str, client: CallKey) -> String {
+    pub(crate) fn client(&self, limit: &str, client: CallKey) -> String {
         let Self { prefix } = self;
         let (limit, CallKey(client)) = (without_braces(limit), client);
         format!("{prefix}:{{{limit}:{client:032x}}}")
@@ -46,7 +46,7 @@ impl Keys {
         format!("{prefix}:{{lent~{shelf}}}")
     }
 
-    pub(crate) fn lent(&self, shelf: Shelf, client: LeaseKey<'_>) -> String {
+    pub(crate) fn lease(&self, shelf: Shelf, client: LeaseKey<'_>) -> String {
         let (limit, CallKey(key)) = (without_braces(client.limit), client.key);
         format!("{}:{limit}:{key:032x}", self.epoch(shelf))
     }
@@ -62,8 +62,8 @@ impl Keys {
     }
 }
 
-/// `text` without `{` and `}`, which would move the part that chooses the server; two different
-/// texts stay different.
+/// Escapes `{` and `}`, which would move the part that chooses the server; different texts stay
+/// different.
 fn without_braces(text: &str) -> Cow<'_, str> {
     if !text.contains(['%', '{', '}']) {
         return Cow::Borrowed(text);
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn what_belongs_to_a_room_has_the_room_in_braces() {
+    fn keys_of_a_room_have_the_room_in_braces() {
         check_record("shop", "anteroom:{shop}");
         check_record("shop/world", "anteroom:{shop}:world");
         check_record("shop/rows/7", "anteroom:{shop}:rows/7");
@@ -117,22 +117,22 @@ mod tests {
     }
 
     #[test]
-    fn a_client_of_a_limit_has_both_in_braces() {
-        let calls = |limit| Keys::new("anteroom").calls(limit, CallKey(0xAB));
+    fn keys_of_a_client_have_limit_and_client_in_braces() {
+        let client_key = |limit| Keys::new("anteroom").client(limit, CallKey(0xAB));
         let client = "000000000000000000000000000000ab";
-        assert_eq!(calls("api"), format!("anteroom:{{api:{client}}}"));
-        assert_eq!(calls("a}b"), format!("anteroom:{{a%7Db:{client}}}"));
+        assert_eq!(client_key("api"), format!("anteroom:{{api:{client}}}"));
+        assert_eq!(client_key("a}b"), format!("anteroom:{{a%7Db:{client}}}"));
     }
 
     #[test]
-    fn what_was_lent_has_its_shelf_in_braces_as_the_epoch_has() {
+    fn lease_keys_have_the_shelf_of_their_epoch_in_braces() {
         let keys = Keys::new("anteroom");
         let key = CallKey(0xAB);
-        let lent = |limit| keys.lent(Shelf(7), LeaseKey { limit, key });
+        let lease = |limit| keys.lease(Shelf(7), LeaseKey { limit, key });
         let client = "000000000000000000000000000000ab";
         assert_eq!(keys.epoch(Shelf(7)), "anteroom:{lent~7}");
-        assert_eq!(lent("api"), format!("anteroom:{{lent~7}}:api:{client}"));
-        assert_eq!(lent("{b"), format!("anteroom:{{lent~7}}:%7Bb:{client}"));
+        assert_eq!(lease("api"), format!("anteroom:{{lent~7}}:api:{client}"));
+        assert_eq!(lease("{b"), format!("anteroom:{{lent~7}}:%7Bb:{client}"));
     }
 
     #[test]

@@ -1,38 +1,35 @@
-//! The shared store on Valkey or Redis: one server, a master that sentinels watch, or a cluster.
+//! Shared store on Valkey or Redis: one server, a master with sentinels, or a cluster.
 //!
-//! [`Valkey`] offers what every store offers: load, compare-and-swap, a clock, an identity,
-//! counters. Three small scripts run at the server; they compare and swap and decide nothing, so
-//! the ledger on it is the one that the simulator knows.
+//! [`Valkey`] implements the store of rooms: load, compare-and-swap, a clock, an identity,
+//! counters. Its three small scripts compare and swap and decide nothing, so the ledger on it is
+//! the one that the simulator tests.
 //!
-//! [`ValkeyCounts`] keeps how much clients have called. There a script does decide, by the same
-//! algorithms as everywhere, for one round trip must be enough; each answer is held against the
-//! algorithms' own word.
+//! [`ValkeyCounts`] keeps the request counts of clients. There a script decides, by the same
+//! algorithms, as one round trip must be enough. The algorithms check each of its decisions.
 //!
-//! [`ValkeyLeases`] keeps the records from which calls are lent to nodes; again the scripts decide
-//! nothing.
+//! [`ValkeyLeases`] keeps the records from which requests are leased to nodes.
 //!
-//! Deliberately absent: a second try of a write whose outcome is unknown (the caller loads again
-//! and sees), reads from replicas (they are late), and anything that a server of another make would
-//! not understand.
+//! Deliberately absent: retries of writes with an unknown outcome (the caller loads again), reads
+//! from replicas (they lag), and commands that only some server products have.
 
 mod access;
-mod checking;
 mod cluster;
 mod connection;
 mod counts;
 mod failure;
+mod health;
 mod info;
 mod keys;
-mod lent;
+mod lease_records;
 mod link;
+mod observed_stream;
 mod route;
 mod script;
 mod sentinel;
 mod valkey;
-mod witness;
 
 pub use access::SetupError;
-pub use checking::{Findings, ServerFinding, Warning};
 pub use counts::ValkeyCounts;
-pub use lent::ValkeyLeases;
+pub use health::{Findings, ServerFinding, Warning};
+pub use lease_records::ValkeyLeases;
 pub use valkey::Valkey;

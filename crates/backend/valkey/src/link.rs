@@ -1,12 +1,11 @@
-//! The way to one server of Valkey or Redis: the only one, or the master of a service.
+//! Link to a server of Valkey or Redis: the only one, or the master of a service.
 //!
-//! When a connection is made, and how long a server is left alone that does not answer, is said by
-//! [`anteroom_limit_store::link`].
+//! [`anteroom_limit_store::link`] decides when to connect, and how long to wait after a failure.
 
 use std::sync::Arc;
 
 use anteroom_config::HostPort;
-use anteroom_limit_store::link::{Dial, Link as Way, NoConnection};
+use anteroom_limit_store::link::{Dial, Link as StoreLink, NoConnection};
 use parking_lot::Mutex;
 use redis::Value;
 use tokio::time::Instant;
@@ -14,24 +13,24 @@ use tokio::time::Instant;
 use crate::access::Access;
 use crate::connection::{Connection, Request};
 use crate::failure::Failure;
-use crate::sentinel::{LOOK_AGAIN_AFTER, Sentinels};
+use crate::sentinel::{RECHECK_AFTER, Sentinels};
 
-/// The way to one server. Clones share it.
+/// Link to a server. Clones share it.
 #[derive(Clone)]
-pub(crate) struct Link(Way<Server>);
+pub(crate) struct Link(StoreLink<Server>);
 
 struct Server {
     target: Target,
     access: Access,
 }
 
-/// Which server.
+/// Server of a link.
 enum Target {
     Fixed(HostPort),
     MasterOf {
         sentinels: Sentinels,
-        /// When they were last asked, or are being asked.
-        looked_at: Mutex<Option<Instant>>,
+        /// Time of the last query of the sentinels.
+        checked_at: Mutex<Option<Instant>>,
     },
 }
 
@@ -44,19 +43,19 @@ impl Dial for Server {
             Target::Fixed(server) => Ok(Connection::open(server, &self.access).await?.0),
             Target::MasterOf {
                 sentinels,
-                looked_at,
+                checked_at,
             } => {
                 let opened = sentinels.connect_to_master(&self.access).await;
-                *looked_at.lock() = Some(Instant::now());
+                *checked_at.lock() = Some(Instant::now());
                 opened
             }
         }
     }
 
-    fn no_connection(&self, why: NoConnection) -> Failure {
-        match why {
+    fn no_connection(&self, reason: NoConnection) -> Failure {
+        match reason {
             NoConnection::Closed => Failure::Closed,
-            NoConnection::Abandoned => Failure::NobodyConnects,
+            NoConnection::Abandoned => Failure::ConnectAborted,
             NoConnection::Late => Failure::ConnectTimeout {
                 server: self.target.first().clone(),
             },
@@ -70,24 +69,23 @@ impl Link {
     }
 
     pub(crate) fn to_master_of(sentinels: Sentinels, access: Access) -> Self {
-        let looked_at = Mutex::default();
+        let checked_at = Mutex::default();
         let target = Target::MasterOf {
             sentinels,
-            looked_at,
+            checked_at,
         };
         Self::new(target, access)
     }
 
     fn new(target: Target, access: Access) -> Self {
-        Self(Way::new(Server { target, access }))
+        Self(StoreLink::new(Server { target, access }))
     }
 
-    /// Sends a request. It is sent once: whether one was carried out whose answer did not come is
-    /// for the caller to find out.
-    pub(crate) async fn call(&self, request: &Request) -> Result<ServerReply, Failure> {
+    /// Sends a request once. Without a reply the caller has to find out whether it was carried out.
+    pub(crate) async fn send(&self, request: &Request) -> Result<ServerReply, Failure> {
         let connection = self.0.connection().await?;
-        self.look_for_another_master(&connection);
-        match connection.call(request).await {
+        self.recheck_master(&connection);
+        match connection.send(request).await {
             Ok(value) => {
                 self.0.handle_answer();
                 Ok(ServerReply { value, connection })
@@ -103,13 +101,13 @@ impl Link {
         }
     }
 
-    /// Lets the connection go if the failure says that it is of no use.
+    /// Drops the connection if the failure makes it unusable.
     fn note(&self, connection: &Arc<Connection>, failure: &Failure) {
-        let is_useless = match self.0.dial().target {
+        let is_unusable = match self.0.dial().target {
             Target::Fixed(_) => failure.breaks_connection(),
             Target::MasterOf { .. } => failure.doubts_master(),
         };
-        if is_useless {
+        if is_unusable {
             self.0.handle_lost(connection, failure.clone());
         } else {
             self.0.handle_answer();
@@ -120,25 +118,25 @@ impl Link {
         self.0.is_connected()
     }
 
-    /// Ends the connection; later calls fail.
+    /// Ends the connection; later requests fail.
     pub(crate) fn close(&self) {
         self.0.close();
     }
 
-    /// A master that was replaced while it was cut off does not know, and goes on answering. So
-    /// the sentinels are asked again now and then, beside the calls.
-    fn look_for_another_master(&self, connection: &Arc<Connection>) {
-        let Target::MasterOf { looked_at, .. } = &self.0.dial().target else {
+    /// Queries the sentinels now and then, in the background. A master that was replaced while it
+    /// was cut off does not know that, and still replies.
+    fn recheck_master(&self, connection: &Arc<Connection>) {
+        let Target::MasterOf { checked_at, .. } = &self.0.dial().target else {
             return;
         };
         let now = Instant::now();
         {
-            let mut looked_at = looked_at.lock();
-            let is_due = |at: Instant| now.saturating_duration_since(at) >= LOOK_AGAIN_AFTER;
-            if !looked_at.is_none_or(is_due) {
+            let mut checked_at = checked_at.lock();
+            let is_due = |at: Instant| now.saturating_duration_since(at) >= RECHECK_AFTER;
+            if !checked_at.is_none_or(is_due) {
                 return;
             }
-            *looked_at = Some(now);
+            *checked_at = Some(now);
         }
         let link = self.clone();
         let connection = Arc::clone(connection);
@@ -146,7 +144,7 @@ impl Link {
             let Target::MasterOf { sentinels, .. } = &link.0.dial().target else {
                 return;
             };
-            // Sentinels that do not answer are no reason to leave a master that does.
+            // Unavailable sentinels are no reason to leave a master that replies.
             if let Ok(master) = sentinels.master().await
                 && master.server != connection.server
             {
@@ -157,14 +155,14 @@ impl Link {
     }
 }
 
-/// An answer and where it came from.
+/// Reply and the connection that it came from.
 pub(crate) struct ServerReply {
     pub(crate) value: Value,
     pub(crate) connection: Arc<Connection>,
 }
 
 impl Target {
-    /// What to name when none has answered.
+    /// Returns the server to name in an error when none has replied.
     fn first(&self) -> &HostPort {
         match self {
             Self::Fixed(server) => server,

@@ -1,4 +1,4 @@
-//! The way to a store, whatever it is made of.
+//! Route to a store of any topology.
 
 use anteroom_config::{Topology, ValkeyAddress};
 
@@ -9,15 +9,15 @@ use crate::failure::Failure;
 use crate::link::{Link, ServerReply};
 use crate::sentinel::Sentinels;
 
-/// The way to a store.
+/// Route to a store.
 pub(crate) enum Route {
-    /// One server: the only one, or the master at present.
+    /// One server: the only one, or the current master.
     One(Link),
     Many(Cluster),
 }
 
 impl Route {
-    /// Opens nothing yet.
+    /// Creates a route; opens no connection yet.
     pub(crate) fn new(address: &ValkeyAddress) -> Result<Self, SetupError> {
         let access = Access::new(address)?;
         Ok(match &address.topology {
@@ -31,19 +31,19 @@ impl Route {
     }
 
     /// Sends a request to the server that has `key`.
-    pub(crate) async fn call(&self, key: &str, request: &Request) -> Result<ServerReply, Failure> {
+    pub(crate) async fn send(&self, key: &str, request: &Request) -> Result<ServerReply, Failure> {
         match self {
-            Self::One(link) => link.call(request).await,
-            Self::Many(cluster) => cluster.call(key, request).await,
+            Self::One(link) => link.send(request).await,
+            Self::Many(cluster) => cluster.send(key, request).await,
         }
     }
 
-    /// Whether all keys live at one server, so that a script may use several.
+    /// Returns whether all keys are at one server, so that a script may use several.
     pub(crate) fn is_one_server(&self) -> bool {
         matches!(self, Self::One(_))
     }
 
-    /// A link to every server that holds records.
+    /// Returns a link to every server that has records.
     pub(crate) async fn links(&self) -> Result<Vec<Link>, Failure> {
         match self {
             Self::One(link) => Ok(vec![link.clone()]),
@@ -51,7 +51,7 @@ impl Route {
         }
     }
 
-    /// Ends all connections; later calls fail.
+    /// Ends all connections; later requests fail.
     pub(crate) fn close(&self) {
         match self {
             Self::One(link) => link.close(),

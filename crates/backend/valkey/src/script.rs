@@ -1,7 +1,7 @@
-//! Calls the scripts, and reads what they answer.
+//! Calls the scripts and decodes their replies.
 //!
-//! By their hash, which every server knows that has seen them once; the text goes along only to one
-//! that has not, or that was told to forget it.
+//! Scripts are called by their hash. The text is sent only to a server that does not know it yet,
+//! or has flushed its scripts.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -15,11 +15,11 @@ use crate::failure::Failure;
 use crate::link::ServerReply;
 use crate::route::Route;
 
-/// How long a counter lives. It is asked during its minute, by clocks that may be half a second
-/// off; a few minutes more let an operator look at it.
-const COUNTER_LIVES: Duration = Duration::from_mins(5);
+/// Lifetime of a counter. It is used during its minute, by clocks that may be half a second off;
+/// some minutes more let an operator look at it.
+const COUNTER_TTL: Duration = Duration::from_mins(5);
 
-/// The scripts.
+/// Scripts of the store of rooms.
 pub(crate) struct Scripts {
     load: Text,
     swap: Text,
@@ -38,7 +38,7 @@ impl Text {
         Self { text, hash }
     }
 
-    /// Calls it at the server that has the first of the keys; in a cluster it must have the others
+    /// Calls the script at the server that has the first key; in a cluster it must have the others,
     /// too.
     pub(crate) async fn call(
         &self,
@@ -48,40 +48,40 @@ impl Text {
         meant_for: Option<Identity>,
     ) -> Result<ServerReply, Failure> {
         let key = keys.first().copied().unwrap_or_default();
-        let say = |command: &mut Cmd| {
+        let add_args = |command: &mut Cmd| {
             command.arg(keys.len()).arg(keys);
             for arg in args {
                 command.arg(*arg);
             }
         };
-        self.call_with(route, key, say, meant_for).await
+        self.call_with(route, key, add_args, meant_for).await
     }
 
-    /// The same at the server that has `key`; `say` adds the number of keys, the keys and the
-    /// arguments.
+    /// Calls the script at the server that has `key`; `add_args` adds the number of keys, the keys
+    /// and the arguments.
     pub(crate) async fn call_with(
         &self,
         route: &Route,
         key: &str,
-        say: impl Fn(&mut Cmd),
+        add_args: impl Fn(&mut Cmd),
         meant_for: Option<Identity>,
     ) -> Result<ServerReply, Failure> {
         let request = |name: &str, script: &str| {
             let mut command = Cmd::new();
             command.arg(name).arg(script);
-            say(&mut command);
+            add_args(&mut command);
             Request {
                 command,
                 is_asking: false,
                 meant_for,
             }
         };
-        match route.call(key, &request("EVALSHA", &self.hash)).await {
-            // Nothing was done, so this is no second try.
+        match route.send(key, &request("EVALSHA", &self.hash)).await {
+            // Nothing was done, so this is no retry.
             Err(failure) if failure.is_unknown_script() => {
-                route.call(key, &request("EVAL", &self.text)).await
+                route.send(key, &request("EVAL", &self.text)).await
             }
-            answer => answer,
+            reply => reply,
         }
     }
 }
@@ -123,31 +123,31 @@ impl Scripts {
     }
 
     pub(crate) async fn take(&self, route: &Route, key: &str) -> Result<u64, Failure> {
-        let lives_ms = COUNTER_LIVES.as_millis().to_string();
+        let ttl_ms = COUNTER_TTL.as_millis().to_string();
         let ServerReply { value, connection } = self
             .take
-            .call(route, &[key], &[lives_ms.as_bytes()], None)
+            .call(route, &[key], &[ttl_ms.as_bytes()], None)
             .await?;
         match value {
             Value::Int(number) => u64::try_from(number).ok(),
             _ => None,
         }
-        .ok_or_else(|| connection.strange("no number"))
+        .ok_or_else(|| connection.unexpected_reply("no number"))
     }
 }
 
-/// A record and the clock, from the server at the other end of this connection.
+/// Decodes a record and the clock of the server.
 fn loaded(connection: &Connection, value: Value) -> Result<Loaded, Failure> {
     let Value::Array(parts) = value else {
-        return Err(connection.strange("no record"));
+        return Err(connection.unexpected_reply("no record"));
     };
     let Ok([version, value, secs, micros]) = <[Value; 4]>::try_from(parts) else {
-        return Err(connection.strange("no record"));
+        return Err(connection.unexpected_reply("no record"));
     };
     let now = number(&secs)
         .zip(number(&micros))
         .map(|(secs, micros)| Timestamp(secs.saturating_mul(1_000).saturating_add(micros / 1_000)))
-        .ok_or_else(|| connection.strange("no time"))?;
+        .ok_or_else(|| connection.unexpected_reply("no time"))?;
     Ok(Loaded {
         record: record(connection, &version, value)?,
         now,
@@ -163,13 +163,13 @@ fn record(
     match (version, value) {
         (Value::Nil, Value::Nil) => Ok(None),
         (version, Value::BulkString(value)) => match number(version) {
-            None | Some(0) => Err(connection.strange("no version")),
+            None | Some(0) => Err(connection.unexpected_reply("no version")),
             Some(version) => Ok(Some(Record {
                 version: RecordVersion(version),
                 value,
             })),
         },
-        _ => Err(connection.strange("half a record")),
+        _ => Err(connection.unexpected_reply("half a record")),
     }
 }
 
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_come_as_text_or_as_numbers() {
+    fn numbers_are_read_from_text_or_numbers() {
         let check = |value: Value, expected: Option<u64>| assert_eq!(number(&value), expected);
         check(bytes("18446744073709551615"), Some(u64::MAX));
         check(bytes("18446744073709551616"), None);

@@ -1,7 +1,7 @@
-//! Which server is the master at present? Sentinels know.
+//! Discovery of the current master by its sentinels.
 //!
-//! They are asked one after the other, the last one that answered first. What they say is checked:
-//! whoever is named must say itself that it is the master.
+//! Sentinels are queried one after the other, the last one that replied first. The result is
+//! checked: the named server must report itself as a master.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,29 +16,30 @@ use crate::connection::{Connection, text};
 use crate::failure::Failure;
 use crate::info::Info;
 
-/// How long what sentinels said is believed. Longer, and a master that was replaced while cut off
-/// is written to for longer; shorter, and sentinels hear more from us than from each other.
-pub(crate) const LOOK_AGAIN_AFTER: Duration = Duration::from_secs(1);
+/// Time for which a sentinel's reply is trusted. With a longer one, writes to a master that was
+/// replaced while cut off last longer. With a shorter one, sentinels get more queries from us than
+/// from each other.
+pub(crate) const RECHECK_AFTER: Duration = Duration::from_secs(1);
 
-/// The sentinels of one service.
+/// Sentinels of a service.
 pub(crate) struct Sentinels {
     sentinels: Vec<HostPort>,
     service: String,
     access: Access,
-    /// The one that answered last.
+    /// Index of the sentinel that replied last.
     first: AtomicUsize,
-    /// The connection to it.
+    /// Connection to that sentinel.
     connection: Mutex<Option<Arc<Connection>>>,
 }
 
-/// What a sentinel said.
+/// Master that a sentinel named.
 pub(crate) struct Master {
     pub(crate) server: HostPort,
     sentinel: HostPort,
 }
 
 impl Sentinels {
-    /// At least one.
+    /// Creates the sentinels of a service, at least one.
     pub(crate) fn new(sentinels: Vec<HostPort>, service: String, access: &Access) -> Self {
         Self {
             sentinels,
@@ -49,18 +50,18 @@ impl Sentinels {
         }
     }
 
-    /// The one that is asked first.
+    /// Returns the sentinel that is queried first.
     pub(crate) fn first(&self) -> &HostPort {
         let index = self.first.load(Ordering::Relaxed) % self.sentinels.len();
         &self.sentinels[index]
     }
 
-    /// Connects to the present master.
+    /// Connects to the current master.
     pub(crate) async fn connect_to_master(&self, access: &Access) -> Result<Connection, Failure> {
         let Master { server, sentinel } = self.master().await?;
         let (connection, _) = Connection::open(&server, access).await?;
         let role = connection
-            .ask(redis::cmd("INFO").arg("replication"))
+            .execute(redis::cmd("INFO").arg("replication"))
             .await?;
         if Info::read(&text(&connection, role)?).is_replica() {
             return Err(Failure::StaleSentinel { sentinel, server });
@@ -68,14 +69,15 @@ impl Sentinels {
         Ok(connection)
     }
 
-    /// Asks until one knows. If none does, the first reason is told: the others mostly repeat it.
+    /// Queries sentinels until one knows the master. If none does, returns the first failure: the
+    /// others mostly repeat it.
     pub(crate) async fn master(&self) -> Result<Master, Failure> {
         let mut first_failure = None;
         let first = self.first.load(Ordering::Relaxed);
         for offset in 0..self.sentinels.len() {
             let index = first.wrapping_add(offset) % self.sentinels.len();
             let sentinel = &self.sentinels[index];
-            match self.ask(sentinel).await {
+            match self.query(sentinel).await {
                 Ok(server) => {
                     self.first.store(index, Ordering::Relaxed);
                     let sentinel = sentinel.clone();
@@ -86,26 +88,26 @@ impl Sentinels {
                 }
             }
         }
-        Err(first_failure.unwrap_or(Failure::NobodyConnects))
+        Err(first_failure.unwrap_or(Failure::ConnectAborted))
     }
 
-    async fn ask(&self, sentinel: &HostPort) -> Result<HostPort, Failure> {
-        let held = self.connection.lock().take();
-        let held = held.filter(|connection| connection.server == *sentinel);
-        let connection = match held {
+    async fn query(&self, sentinel: &HostPort) -> Result<HostPort, Failure> {
+        let cached = self.connection.lock().take();
+        let cached = cached.filter(|connection| connection.server == *sentinel);
+        let connection = match cached {
             Some(connection) => connection,
             None => Arc::new(Connection::open_to_sentinel(sentinel, &self.access).await?),
         };
-        let mut question = redis::cmd("SENTINEL");
-        question.arg("get-master-addr-by-name").arg(&self.service);
-        let answer = connection.ask(&question).await?;
-        let master = self.read(&connection, answer);
+        let mut command = redis::cmd("SENTINEL");
+        command.arg("get-master-addr-by-name").arg(&self.service);
+        let reply = connection.execute(&command).await?;
+        let master = self.read(&connection, reply);
         *self.connection.lock() = Some(connection);
         master
     }
 
-    fn read(&self, connection: &Connection, answer: Value) -> Result<HostPort, Failure> {
-        match answer {
+    fn read(&self, connection: &Connection, reply: Value) -> Result<HostPort, Failure> {
+        match reply {
             Value::Nil => Err(Failure::UnknownService {
                 sentinel: connection.server.clone(),
                 service: self.service.clone(),
@@ -115,12 +117,14 @@ impl Sentinels {
                     let port = text(connection, port)?;
                     Ok(HostPort {
                         host: text(connection, host)?,
-                        port: port.parse().map_err(|_| connection.strange("no port"))?,
+                        port: port
+                            .parse()
+                            .map_err(|_| connection.unexpected_reply("no port"))?,
                     })
                 }
-                Err(_) => Err(connection.strange("no address of a master")),
+                Err(_) => Err(connection.unexpected_reply("no address of a master")),
             },
-            _ => Err(connection.strange("no address of a master")),
+            _ => Err(connection.unexpected_reply("no address of a master")),
         }
     }
 }

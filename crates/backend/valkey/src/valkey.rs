@@ -1,4 +1,4 @@
-//! The store itself.
+//! Store of rooms on Valkey or Redis.
 
 use std::fmt;
 
@@ -8,41 +8,40 @@ use anteroom_store::{
 };
 
 use crate::access::SetupError;
-use crate::checking::{self, Findings};
+use crate::health::{self, Findings};
 use crate::keys::Keys;
 use crate::route::Route;
 use crate::script::Scripts;
 
-/// A store on Valkey or Redis.
+/// Store of rooms on Valkey or Redis.
 ///
-/// One connection to each server, shared by all who call, made when somebody calls and made anew
-/// after it was lost. A load and a swap cost one round trip each. Calls end within 1 s, 2.25 s if
-/// a connection has to be made first; those that find the circuit open end at once.
+/// There is one connection to each server, shared by all requests. It is opened by the first
+/// request and reopened after a loss. A load and a swap cost one round trip each. Requests end
+/// within 1 s, 2.25 s with a new connection; while the circuit is open they end at once.
 ///
 /// # Invariants
 ///
-/// - What a load says and what the swap after it writes are about one run of one server, or the
-///   swap is a conflict.
-/// - A swap is sent once. If its answer does not come it may have been carried out or not.
+/// - A load and the swap after it happen in one run of one server, or the swap is a conflict.
+/// - A swap is sent once. Without a reply it may have been carried out or not.
 ///
-/// # What it cannot do
+/// # Limits
 ///
-/// A server that loses its data, or a replica that is promoted before it had them all, hands out
-/// numbers of the minute under way again; the ledgers notice by the identity, counters do not.
+/// A server that loses its data, or a replica that is promoted before it had all of them, returns
+/// numbers of the current minute again. Ledgers notice this by the identity, counters do not.
 pub struct Valkey {
     route: Route,
     keys: Keys,
     scripts: Scripts,
-    /// Where it is, without secrets.
+    /// Name of the store, without secrets.
     place: String,
 }
 
 impl Valkey {
-    /// Makes a store; `prefix` begins the names of all its keys. Opens nothing yet.
+    /// Creates a store; `prefix` begins all its keys. Opens no connection yet.
     ///
     /// # Errors
     ///
-    /// [`SetupError`] if TLS is wanted and whom to trust cannot be read.
+    /// [`SetupError`] if the trusted certificates for TLS cannot be read.
     pub fn new(address: &ValkeyAddress, prefix: &str) -> Result<Self, SetupError> {
         Ok(Self {
             route: Route::new(address)?,
@@ -52,14 +51,14 @@ impl Valkey {
         })
     }
 
-    /// Finds out whether the store is fit for use: it can be reached, lets us in, is new enough and
-    /// no replica.
+    /// Checks that the store is fit for use: it is available, accepts our credentials, is new
+    /// enough and no replica.
     ///
     /// # Errors
     ///
-    /// [`StoreError`] if it is not, with the remedy if somebody must do something.
+    /// [`StoreError`] if it is not, with the remedy if an operator has to act.
     pub async fn check(&self) -> Result<Findings, StoreError> {
-        let found = checking::check(&self.route).await;
+        let found = health::check(&self.route).await;
         found.map_err(|failure| failure.into_store_error("check", &self.place))
     }
 }

@@ -1,4 +1,4 @@
-//! Clients by their names, counted in this process.
+//! Limits per client name, counted in this process.
 
 use std::collections::HashMap;
 use std::num::NonZeroU32;
@@ -24,7 +24,7 @@ const CLIENTS: usize = 100_000;
 const CHECKS: u64 = 2_000_000;
 const TARGET: &str = "at most 1.00 x governor";
 
-/// Clients that call in an order that no cache foresees.
+/// Clients that send requests in an order that no cache predicts.
 pub(crate) struct Names {
     names: Vec<String>,
     at: usize,
@@ -40,14 +40,14 @@ impl Names {
     }
 
     fn next(&mut self) -> &String {
-        // A step that has no divisor in common with the number of clients meets all of them.
+        // A step that is coprime to the number of clients reaches all of them.
         self.at = (self.at + 61_803) % self.names.len();
         &self.names[self.at]
     }
 }
 
-/// Counts of ours, asked as the gateway asks them: by a digest of the name, at a time that is read
-/// each time.
+/// Anteroom's counts, used as the gateway does: by a digest of the name, and reading the time for
+/// each check.
 pub(crate) struct Ours {
     counts: LocalCounts,
     keys: KeyMaker,
@@ -67,7 +67,7 @@ impl Ours {
 
     pub(crate) fn check(&self, name: &str) -> bool {
         let elapsed = u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX);
-        let charge = LocalAcquire {
+        let acquire = LocalAcquire {
             counts: &self.counts,
             policy: &self.policy,
             key: self.keys.key([name.as_bytes()]),
@@ -75,37 +75,37 @@ impl Ours {
             patience: DurationUs::ZERO,
         };
         let now = TimestampUs(1_700_000_000_000_000 + elapsed);
-        self.counts.charge(&charge, now).is_admitted()
+        self.counts.charge(&acquire, now).is_admitted()
     }
 }
 
-fn rate(calls: u32) -> Rate {
-    Rate::new(calls, DurationUs::from_secs(3_600)).expect("an hour is a window")
+fn rate(requests: u32) -> Rate {
+    Rate::new(requests, DurationUs::from_secs(3_600)).expect("an hour is a window")
 }
 
-pub(crate) fn gcra(calls: u32) -> Policy {
-    Policy::Gcra(Gcra::new(rate(calls), calls).expect("a burst above zero"))
+pub(crate) fn gcra(requests: u32) -> Policy {
+    Policy::Gcra(Gcra::new(rate(requests), requests).expect("a burst above zero"))
 }
 
-fn strict(calls: u32) -> Policy {
-    Policy::SubWindows(SubWindows::strict(rate(calls), 10).expect("even parts"))
+fn strict(requests: u32) -> Policy {
+    Policy::SubWindows(SubWindows::strict(rate(requests), 10).expect("even parts"))
 }
 
-fn governor(calls: u32) -> DefaultKeyedRateLimiter<String> {
-    let calls = NonZeroU32::new(calls).expect("above zero");
-    let period = Duration::from_secs(3_600) / calls.get();
+fn governor(requests: u32) -> DefaultKeyedRateLimiter<String> {
+    let requests = NonZeroU32::new(requests).expect("above zero");
+    let period = Duration::from_secs(3_600) / requests.get();
     let quota = Quota::with_period(period)
         .expect("above zero")
-        .allow_burst(calls);
+        .allow_burst(requests);
     DefaultKeyedRateLimiter::keyed(quota)
 }
 
-fn limitador(calls: u32) -> RateLimiter {
+fn limitador(requests: u32) -> RateLimiter {
     let limiter = RateLimiter::new(4 * CLIENTS as u64);
     let variables = vec!["key".try_into().expect("an expression")];
     limiter.add_limit(Limit::new(
         "api",
-        u64::from(calls),
+        u64::from(requests),
         3_600,
         vec![],
         variables,
@@ -120,22 +120,22 @@ fn check_limitador(limiter: &RateLimiter, name: &str) -> bool {
     !checked.expect("it is in memory").limited
 }
 
-/// As many as they like.
+/// Measures clients that never reach their limit.
 pub(crate) fn many(name: &str, options: &Options) -> anyhow::Result<Race> {
     Ok(keyed(name, options, 1_000_000, true))
 }
 
-/// Each is over its limit all the time.
+/// Measures clients that are always over their limit.
 pub(crate) fn many_over(name: &str, options: &Options) -> anyhow::Result<Race> {
     Ok(keyed(name, options, 1, false))
 }
 
-fn keyed(name: &str, options: &Options, calls: u32, expected: bool) -> Race {
-    let (governor, limitador) = (governor(calls), limitador(calls));
-    let (ours, ours_strict) = (Ours::by(gcra(calls)), Ours::by(strict(calls)));
+fn keyed(name: &str, options: &Options, requests: u32, expected: bool) -> Race {
+    let (governor, limitador) = (governor(requests), limitador(requests));
+    let (ours, ours_strict) = (Ours::by(gcra(requests)), Ours::by(strict(requests)));
     let all = Names::of(CLIENTS);
     for client in &all.names {
-        // Once, so that all are known; those with one call only are over their limit then.
+        // One check makes all of them known; clients with a limit of one are over it then.
         assert!(ours.check(client) && ours_strict.check(client));
         assert!(governor.check_key(client).is_ok() && check_limitador(&limitador, client));
     }
@@ -169,7 +169,7 @@ fn keyed(name: &str, options: &Options, calls: u32, expected: bool) -> Race {
     race::run(name, options, CHECKS, TARGET, runners)
 }
 
-/// One client that two threads check.
+/// Measures one client that two threads check.
 pub(crate) fn hot(name: &str, options: &Options) -> anyhow::Result<Race> {
     let client = "api-key-7".to_owned();
     let both = |check: Box<dyn Fn() -> bool + Send + Sync>| {
@@ -188,11 +188,11 @@ pub(crate) fn hot(name: &str, options: &Options) -> anyhow::Result<Race> {
         };
         Box::new(run) as Box<dyn FnMut(u64)>
     };
-    let calls = u32::MAX;
+    let requests = u32::MAX;
     let (governor, limitador, ours) = (
         governor(1_000_000_000),
-        limitador(calls),
-        Ours::by(gcra(calls)),
+        limitador(requests),
+        Ours::by(gcra(requests)),
     );
     let names = [client.clone(), client.clone(), client];
     let [one, two, three] = names;

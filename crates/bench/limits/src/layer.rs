@@ -1,4 +1,4 @@
-//! A limit for each client, as a layer before a service that does nothing.
+//! Limit per client, as a layer around a service that does nothing.
 
 use std::convert::Infallible;
 use std::future::Ready;
@@ -29,7 +29,7 @@ const CONFIG: &str = "[[room]]\nname = \"none\"\nhost = \"none.example\"\n\
                       keys_max = 200000\n\
                       routes = [{ path = \"/api\" }]\n";
 
-/// A program without waiting rooms.
+/// Program without waiting rooms.
 struct Program(Instant);
 
 impl Surroundings for Program {
@@ -47,7 +47,7 @@ impl Surroundings for Program {
     }
 }
 
-/// Answers at once.
+/// Service that responds at once.
 #[derive(Clone)]
 struct Nothing;
 
@@ -84,33 +84,33 @@ fn request(number: u32) -> Request<Body> {
     request
 }
 
-fn ask<S>(service: &mut S, number: u32)
+fn send<S>(service: &mut S, number: u32)
 where
     S: tower::Service<Request<Body>, Response = Response<Body>, Error = Infallible>,
 {
     let mut context = Context::from_waker(Waker::noop());
     assert!(service.poll_ready(&mut context).is_ready());
-    let mut answer = std::pin::pin!(service.call(request(number)));
-    let Poll::Ready(Ok(answer)) = answer.as_mut().poll(&mut context) else {
-        panic!("nobody has to wait");
+    let mut response = std::pin::pin!(service.call(request(number)));
+    let Poll::Ready(Ok(response)) = response.as_mut().poll(&mut context) else {
+        panic!("no request has to wait");
     };
-    assert_eq!(answer.status(), 200);
+    assert_eq!(response.status(), 200);
 }
 
-/// The difference of the first two is what the limit costs.
+/// Measures a service with and without the limit; the difference is the cost of the limit.
 pub(crate) fn per_client(name: &str, options: &Options) -> anyhow::Result<Race> {
     let limited = |text: &str| {
         let config = Config::parse("bench.toml", text)?.config;
-        let meter = Limiter::new(
+        let limiter = Limiter::new(
             &config.limits,
             CountStores::default(),
             Program(Instant::now()),
         )?;
-        anyhow::Ok(RateLimitLayer::new(meter).layer(Nothing))
+        anyhow::Ok(RateLimitLayer::new(limiter).layer(Nothing))
     };
     let (mut bare, mut limited) = (Nothing, {
         let mut limited = limited(CONFIG)?;
-        (0..CLIENTS).for_each(|number| ask(&mut limited, number));
+        (0..CLIENTS).for_each(|number| send(&mut limited, number));
         limited
     });
     let mut at = [0_u32; 2];
@@ -121,12 +121,12 @@ pub(crate) fn per_client(name: &str, options: &Options) -> anyhow::Result<Race> 
     let [first, second] = &mut at;
     let runners: Vec<Runner<'_>> = vec![
         (
-            "the request and its answer alone",
-            Box::new(move |checks| (0..checks).for_each(|_| ask(&mut bare, next(first)))),
+            "the request and its response alone",
+            Box::new(move |checks| (0..checks).for_each(|_| send(&mut bare, next(first)))),
         ),
         (
             "behind a limit by address (gcra)",
-            Box::new(move |checks| (0..checks).for_each(|_| ask(&mut limited, next(second)))),
+            Box::new(move |checks| (0..checks).for_each(|_| send(&mut limited, next(second)))),
         ),
     ];
     let target = "the limit adds at most 0.5 CPU s/million";

@@ -1,7 +1,8 @@
-//! What does a check of a limit cost, beside others? Started by `cargo xtask bench limits`.
+//! Cost of checking a limit, compared with other implementations. Started by `cargo xtask bench
+//! limits`.
 //!
-//! All peers run in turn within each round, in this process, and are compared by the processor time
-//! that they use: ratios of it are worth more than times on a machine that has other things to do.
+//! All implementations run in turn within each round, in this process, and are compared by
+//! processor time: ratios of that are more robust than times on a busy machine.
 
 mod keyed;
 mod layer;
@@ -14,16 +15,16 @@ use clap::Parser;
 
 use crate::race::Race;
 
-/// What to measure.
+/// Selection of measurements.
 #[derive(Parser)]
 struct Options {
-    /// How often each is measured; the middle one counts.
+    /// Number of measurements of each; the median counts.
     #[arg(long, default_value_t = 7)]
     rounds: usize,
-    /// Only races whose names contain this.
+    /// Only run races whose names contain this.
     #[arg(long)]
     only: Option<String>,
-    /// Only those who run whose names contain this; for a profile of one of them.
+    /// Only run implementations whose names contain this, such as to profile one of them.
     #[arg(long)]
     who: Option<String>,
     /// Print JSON instead of tables.
@@ -58,10 +59,10 @@ fn main() -> anyhow::Result<()> {
 
 type Run = fn(&str, &Options) -> anyhow::Result<Race>;
 
-/// All that is measured, each by its name.
+/// All races by name.
 const RACES: &[(&str, Run)] = &[
     ("keyed: 100,000 clients by their names", keyed::many),
-    ("keyed: the same, over their limit", keyed::many_over),
+    ("keyed: 100,000 clients over their limit", keyed::many_over),
     ("keyed: one client, two threads", keyed::hot),
     (
         "layer: a limit for each client in the gateway",

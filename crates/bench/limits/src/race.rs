@@ -1,4 +1,4 @@
-//! Some who do the same, in turn, and how they compare.
+//! Comparison of implementations that run in turn.
 
 use std::fmt;
 use std::time::Instant;
@@ -8,37 +8,37 @@ use serde::Serialize;
 
 use crate::Options;
 
-/// What one of them took.
+/// Cost of one implementation.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct Cost {
-    /// Seconds of processor time for a million checks; of all threads together.
+    /// Seconds of processor time per million checks, of all threads together.
     pub(crate) cpu_s_per_million: f64,
-    /// Checks in a second by the clock on the wall.
+    /// Checks per second of wall time.
     pub(crate) per_second: f64,
 }
 
-/// A race that was run.
+/// Result of a race.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Race {
     pub(crate) name: String,
-    pub(crate) lines: Vec<Line>,
-    /// What was promised, and of whom.
+    pub(crate) lines: Vec<Row>,
+    /// Target, with the implementation to compare with.
     pub(crate) target: &'static str,
 }
 
-/// One of those who ran.
+/// Result of one implementation.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct Line {
+pub(crate) struct Row {
     pub(crate) who: &'static str,
     pub(crate) cost: Cost,
-    /// Its processor time over that of the first other one.
+    /// Processor time relative to the first implementation.
     pub(crate) to_first: f64,
 }
 
-/// One of those who run: its name, and what does so many checks.
+/// Implementation: its name, and a function that performs a number of checks.
 pub(crate) type Runner<'r> = (&'static str, Box<dyn FnMut(u64) + 'r>);
 
-/// Runs all in turn, as often as there are rounds, and keeps the middle one of each.
+/// Runs all implementations in turn in each round, and keeps the median of each.
 pub(crate) fn run(
     name: &str,
     options: &Options,
@@ -50,7 +50,7 @@ pub(crate) fn run(
     run_each(name, options, target, &checks, runners)
 }
 
-/// The same where some do more checks than others, because each of theirs takes less time.
+/// Like [`run`], with a number of checks for each implementation: fast ones need more.
 pub(crate) fn run_each(
     name: &str,
     options: &Options,
@@ -75,7 +75,7 @@ pub(crate) fn run_each(
     let middle: Vec<Cost> = costs.into_iter().map(middle).collect();
     let first = middle.first().map_or(1.0, |first| first.cpu_s_per_million);
     let lines = runners.iter().zip(middle);
-    let lines = lines.map(|(((who, _), _), cost)| Line {
+    let lines = lines.map(|(((who, _), _), cost)| Row {
         who,
         cost,
         to_first: cost.cpu_s_per_million / first,
@@ -102,7 +102,7 @@ pub(crate) fn middle(mut costs: Vec<Cost>) -> Cost {
     costs[costs.len() / 2]
 }
 
-/// What this process has used so far.
+/// Returns the processor time that this process has used, in seconds.
 pub(crate) fn cpu_s() -> f64 {
     let now = clock_gettime(ClockId::ProcessCPUTime);
     now.tv_sec as f64 + now.tv_nsec as f64 / 1e9
@@ -110,8 +110,8 @@ pub(crate) fn cpu_s() -> f64 {
 
 impl fmt::Display for Race {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{} (to reach: {})", self.name, self.target)?;
-        for Line {
+        writeln!(f, "{} (target: {})", self.name, self.target)?;
+        for Row {
             who,
             cost,
             to_first,

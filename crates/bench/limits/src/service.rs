@@ -1,8 +1,8 @@
-//! Envoy's rate limit service, beside a tonic server that reads the same request and always answers
-//! the same.
+//! Envoy's rate limit service, compared with a tonic server that reads the same request and sends a
+//! constant response.
 //!
-//! Each server has a thread of its own, whose processor time is read from the kernel. Requests come
-//! at a fixed rate, whatever the answers do; a time counts from when the request was due.
+//! Each server has its own thread, whose processor time is read from the kernel. Requests are sent
+//! at a fixed rate, independent of the responses; latency counts from the due time of a request.
 
 use std::convert::Infallible;
 use std::fs;
@@ -33,10 +33,10 @@ use tonic::server::{Grpc, NamedService, UnaryService};
 use tonic_prost::ProstCodec;
 
 use crate::Options;
-use crate::race::{Cost, Line, Race};
+use crate::race::{Cost, Race, Row};
 
 const CONNECTIONS: usize = 4;
-/// Requests a second.
+/// Requests per second.
 const RATE: u32 = 4_000;
 const SECONDS: u32 = 3;
 const KEYS: u32 = 10_000;
@@ -49,7 +49,7 @@ pub(crate) fn ten(name: &str, options: &Options) -> anyhow::Result<Race> {
     race(name, options, 10)
 }
 
-/// A server on a thread of its own.
+/// Server on its own thread.
 struct Served {
     address: SocketAddr,
     thread: u32,
@@ -62,26 +62,27 @@ impl Served {
     where
         F: Future<Output = anyhow::Result<()>>,
     {
-        let (here, address) = mpsc::channel();
-        let (its, thread) = mpsc::channel();
+        let (address_sender, address) = mpsc::channel();
+        let (thread_sender, thread) = mpsc::channel();
         std::thread::spawn(move || {
             let id = rustix::thread::gettid();
-            its.send(id.as_raw_nonzero().get().unsigned_abs())
-                .expect("somebody waits");
+            thread_sender
+                .send(id.as_raw_nonzero().get().unsigned_abs())
+                .expect("the main thread waits");
             let runtime = tokio::runtime::Builder::new_current_thread()
                 .enable_all()
                 .build();
             let runtime = runtime.expect("a runtime");
-            let served = runtime.block_on(serve(here));
-            served.expect("a server serves");
+            let served = runtime.block_on(serve(address_sender));
+            served.expect("the server runs");
         });
         Ok(Self {
             thread: thread.recv()?,
-            address: address.recv().context("a server starts")?,
+            address: address.recv().context("the server did not start")?,
         })
     }
 
-    /// What its thread has used so far, in seconds.
+    /// Returns the processor time that its thread has used, in seconds.
     fn cpu_s(&self) -> anyhow::Result<f64> {
         let path = format!("/proc/self/task/{}/schedstat", self.thread);
         let text = fs::read_to_string(&path).with_context(|| path.clone())?;
@@ -90,7 +91,7 @@ impl Served {
     }
 }
 
-async fn ours(here: mpsc::Sender<SocketAddr>) -> anyhow::Result<()> {
+async fn ours(started: mpsc::Sender<SocketAddr>) -> anyhow::Result<()> {
     let folder = tempfile::tempdir()?;
     let descriptors: String = (0..10)
         .map(|n| {
@@ -120,13 +121,13 @@ async fn ours(here: mpsc::Sender<SocketAddr>) -> anyhow::Result<()> {
         TimestampUs(1_700_000_000_000_000 + elapsed)
     });
     let counts = Counts::Local(Arc::new(MixedCounts::new(config.keys_max)));
-    let doors = ServiceSockets::open(&config)?;
-    let service = RateLimitService::start(doors, &config, counts, now).await?;
-    here.send(service.grpc().context("gRPC is asked for")?)?;
+    let sockets = ServiceSockets::open(&config)?;
+    let service = RateLimitService::start(sockets, &config, counts, now).await?;
+    started.send(service.grpc().context("gRPC is configured")?)?;
     std::future::pending().await
 }
 
-/// Reads a request, and says of each descriptor that it is well.
+/// Service that reads a request and allows each descriptor.
 #[derive(Clone)]
 struct Bare;
 
@@ -135,7 +136,7 @@ impl UnaryService<RateLimitRequest> for Bare {
     type Future = std::future::Ready<Result<tonic::Response<RateLimitResponse>, tonic::Status>>;
 
     fn call(&mut self, request: tonic::Request<RateLimitRequest>) -> Self::Future {
-        let well = |_: &Descriptor| DescriptorStatus {
+        let allow = |_: &Descriptor| DescriptorStatus {
             code: Code::Ok.into(),
             current_limit: Some(RateLimit {
                 requests_per_unit: 1_000_000,
@@ -147,7 +148,7 @@ impl UnaryService<RateLimitRequest> for Bare {
         };
         let response = RateLimitResponse {
             overall_code: Code::Ok.into(),
-            statuses: request.get_ref().descriptors.iter().map(well).collect(),
+            statuses: request.get_ref().descriptors.iter().map(allow).collect(),
             ..RateLimitResponse::default()
         };
         std::future::ready(Ok(tonic::Response::new(response)))
@@ -173,9 +174,9 @@ impl tower::Service<Request<Body>> for Bare {
     }
 }
 
-async fn bare(here: mpsc::Sender<SocketAddr>) -> anyhow::Result<()> {
+async fn bare(started: mpsc::Sender<SocketAddr>) -> anyhow::Result<()> {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
-    here.send(listener.local_addr()?)?;
+    started.send(listener.local_addr()?)?;
     let incoming = tonic::transport::server::TcpIncoming::from(listener).with_nodelay(Some(true));
     let server = tonic::transport::Server::builder().add_service(Bare);
     server.serve_with_incoming(incoming).await?;
@@ -200,11 +201,11 @@ fn request(number: u32, descriptors: u32) -> Bytes {
     let mut bytes = BytesMut::new();
     bytes.put_u8(0);
     bytes.put_u32(u32::try_from(request.encoded_len()).unwrap_or(u32::MAX));
-    request.encode(&mut bytes).expect("it grows");
+    request.encode(&mut bytes).expect("the buffer grows");
     bytes.freeze()
 }
 
-/// Asks at the rate, and tells how long answers took, in microseconds.
+/// Sends requests at the rate, and returns the latencies in microseconds.
 async fn load(address: SocketAddr, descriptors: u32) -> anyhow::Result<Histogram<u64>> {
     let mut connections = Vec::new();
     for _ in 0..CONNECTIONS {
@@ -216,7 +217,7 @@ async fn load(address: SocketAddr, descriptors: u32) -> anyhow::Result<Histogram
         connections.push(sender);
     }
     let began = Instant::now();
-    let mut asked = tokio::task::JoinSet::new();
+    let mut requests = tokio::task::JoinSet::new();
     for number in 0..RATE * SECONDS {
         let due = Duration::from_secs(1) * number / RATE;
         let ahead = due.saturating_sub(began.elapsed());
@@ -225,22 +226,22 @@ async fn load(address: SocketAddr, descriptors: u32) -> anyhow::Result<Histogram
         }
         let mut sender = connections[number as usize % CONNECTIONS].clone();
         let bytes = request(number, descriptors);
-        asked.spawn(async move {
+        requests.spawn(async move {
             let request = Request::post(format!(
                 "http://{address}/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit"
             ));
             let request = request
                 .header("content-type", "application/grpc")
                 .header("te", "trailers");
-            let answer = sender.send_request(request.body(Full::new(bytes))?).await?;
-            let body = answer.into_body().collect().await?.to_bytes();
-            let answer = RateLimitResponse::decode(&body[5..])?;
-            anyhow::ensure!(answer.overall_code == i32::from(Code::Ok), "{answer:?}");
+            let response = sender.send_request(request.body(Full::new(bytes))?).await?;
+            let body = response.into_body().collect().await?.to_bytes();
+            let response = RateLimitResponse::decode(&body[5..])?;
+            anyhow::ensure!(response.overall_code == i32::from(Code::Ok), "{response:?}");
             anyhow::Ok(began.elapsed().saturating_sub(due))
         });
     }
     let mut times = Histogram::new(3)?;
-    while let Some(took) = asked.join_next().await {
+    while let Some(took) = requests.join_next().await {
         times.saturating_record(u64::try_from(took??.as_micros())?);
     }
     Ok(times)
@@ -248,7 +249,7 @@ async fn load(address: SocketAddr, descriptors: u32) -> anyhow::Result<Histogram
 
 fn race(name: &str, options: &Options, descriptors: u32) -> anyhow::Result<Race> {
     let servers = [
-        ("tonic alone, always the same answer", Served::start(bare)?),
+        ("tonic alone, constant response", Served::start(bare)?),
         ("anteroom, counts in memory", Served::start(ours)?),
     ];
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -275,12 +276,12 @@ fn race(name: &str, options: &Options, descriptors: u32) -> anyhow::Result<Race>
     let middle = costs.map(crate::race::middle);
     let first = middle[0].cpu_s_per_million;
     for ((who, _), times) in servers.iter().zip(&times) {
-        let [half, most, nearly_all] = [0.5, 0.99, 0.999].map(|part| times.value_at_quantile(part));
+        let [p50, p99, p999] = [0.5, 0.99, 0.999].map(|part| times.value_at_quantile(part));
         eprintln!(
-            "{who}: p50 {half} us, p99 {most} us, p99.9 {nearly_all} us at {RATE} requests a second"
+            "{who}: p50 {p50} us, p99 {p99} us, p99.9 {p999} us at {RATE} requests per second"
         );
     }
-    let lines = servers.iter().zip(middle).map(|((who, _), cost)| Line {
+    let lines = servers.iter().zip(middle).map(|((who, _), cost)| Row {
         who,
         cost,
         to_first: cost.cpu_s_per_million / first,

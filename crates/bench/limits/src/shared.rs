@@ -1,5 +1,5 @@
-//! Three nodes with one limit: calls that are lent, beside a script or a counter at the server for
-//! each check.
+//! Three nodes with one limit: leases, compared with a script or a counter at the server for each
+//! check.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anteroom_config::ValkeyAddress;
 use anteroom_limit_store::CallKey;
 use anteroom_limit_store::shared::{SharedAcquire, SharedCounts};
-use anteroom_limit_store::lending::{LeasedCounts, Settings};
+use anteroom_limit_store::leases::{LeasedCounts, Settings};
 use anteroom_limit::cost::Cost;
 use anteroom_limit::policy::Policy;
 use anteroom_limit::rate::Rate;
@@ -25,19 +25,19 @@ use crate::race::{self, Race, Runner};
 
 const NODES: usize = 3;
 const CLIENTS: u64 = 30;
-/// Tasks of each node that ask at once.
+/// Tasks of each node that check at once.
 const TASKS: u64 = 32;
-const LENT_CHECKS: u64 = 3_000_000;
-const ASKED_CHECKS: u64 = 60_000;
+const LEASE_CHECKS: u64 = 3_000_000;
+const STORE_CHECKS: u64 = 60_000;
 
-/// The token bucket that is found in most tutorials: one script, two fields, the server's time.
+/// Token bucket as in most tutorials: one script, two fields, the server's clock.
 const BUCKET: &str = "local t=redis.call('TIME') local now=t[1]*1000+t[2]/1000 \
     local b=redis.call('HMGET',KEYS[1],'n','t') local n=tonumber(b[1]) or 1e9 \
     local at=tonumber(b[2]) or now n=math.min(1e9,n+(now-at)*1e6) \
     local ok=n>=1 if ok then n=n-1 end redis.call('HSET',KEYS[1],'n',n,'t',now) \
     redis.call('PEXPIRE',KEYS[1],60000) return ok and 1 or 0";
 
-/// A limit that is never reached, so that batches last.
+/// Returns a limit that is never reached, so that leases are large.
 fn policy() -> Policy {
     let rate = Rate::new(2_000_000_000, DurationUs::from_secs(60)).expect("a minute is a window");
     Policy::SlidingWindow(SlidingWindow::new(rate))
@@ -47,7 +47,7 @@ fn key(client: u64) -> CallKey {
     CallKey(u128::from(client) << 64 | 0x9E37_79B9 * u128::from(client + 1))
 }
 
-/// Lets `TASKS` tasks of each node share so many checks.
+/// Runs this many checks in `TASKS` tasks of each node.
 fn all<F>(runtime: &Runtime, checks: u64, check: impl Fn(usize, u64) -> F + Clone + Send + 'static)
 where
     F: Future<Output = ()> + Send,
@@ -59,7 +59,7 @@ where
             let (check, left) = (check.clone(), Arc::clone(&left));
             let node = usize::try_from(task).unwrap_or(0) % NODES;
             tasks.spawn(async move {
-                // In pieces, so that tasks do not fight for the number.
+                // In batches, so that tasks do not contend for the counter.
                 while left
                     .fetch_update(Relaxed, Relaxed, |left| left.checked_sub(20))
                     .is_ok()
@@ -76,76 +76,77 @@ where
 }
 
 async fn check_at(counts: &dyn SharedCounts, policy: &Policy, client: u64) {
-    let charge = SharedAcquire {
+    let acquire = SharedAcquire {
         limit: "api",
         policy,
         key: key(client),
         cost: Cost::ONE,
     };
     let mut verdicts = Vec::with_capacity(1);
-    let told = match counts.charge_now(&[charge], &mut verdicts) {
-        Some(told) => told.map(|()| verdicts),
-        None => counts.charge(&[charge]).await,
+    let decided = match counts.charge_now(&[acquire], &mut verdicts) {
+        Some(decided) => decided.map(|()| verdicts),
+        None => counts.charge(&[acquire]).await,
     };
-    let verdicts = told.expect("the store is there");
+    let verdicts = decided.expect("the store is available");
     assert!(verdicts[0].is_admitted(), "{verdicts:?}");
 }
 
-/// How long checks of three nodes by leases take.
+/// Latencies of checks by leases.
 #[derive(Default)]
 struct Times(std::sync::Mutex<Option<Histogram<u64>>>);
 
 impl Times {
     fn add(&self, took: Duration) {
-        let mut times = self.0.lock().expect("nobody panics with it");
+        let mut times = self.0.lock().expect("no holder of the lock panics");
         let times = times.get_or_insert_with(|| Histogram::new(3).expect("three digits"));
         times.saturating_record(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX));
     }
 }
 
-/// The processor time is that of the nodes, all in this process; the server's is not in it.
+/// Measures all variants. The processor time is that of the nodes, which are in this process,
+/// without the server's.
 pub(crate) fn leases(name: &str, options: &Options) -> anyhow::Result<Race> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
         .build()?;
-    let _inside = runtime.enter();
+    let _guard = runtime.enter();
     let server = runtime.block_on(RedisServer::start());
     let url = format!("redis://127.0.0.1:{}", server.port());
     let address = ValkeyAddress::parse(&url).context("an address")?;
-    let mut lent: Vec<Arc<LeasedCounts>> = Vec::new();
-    let mut asked: Vec<Arc<ValkeyCounts>> = Vec::new();
+    let mut leased: Vec<Arc<LeasedCounts>> = Vec::new();
+    let mut scripted: Vec<Arc<ValkeyCounts>> = Vec::new();
     let mut plain = Vec::new();
     for _ in 0..NODES {
         let records = ValkeyLeases::new(&address, "lent")?;
-        lent.push(Arc::new(LeasedCounts::new(
+        leased.push(Arc::new(LeasedCounts::new(
             Arc::new(records),
             Settings::default(),
         )?));
-        asked.push(Arc::new(ValkeyCounts::new(&address, "asked")?));
+        scripted.push(Arc::new(ValkeyCounts::new(&address, "asked")?));
         let client = redis::Client::open(&*url)?;
         plain.push(runtime.block_on(client.get_multiplexed_async_connection())?);
     }
-    // A store that is found empty would not lend for five seconds.
-    runtime.block_on(lent[0].assume_empty())?;
+    // An empty store would grant no leases for five seconds.
+    runtime.block_on(leased[0].assume_empty())?;
     let times = Arc::new(Times::default());
     let script = Arc::new(redis::Script::new(BUCKET));
-    let (runtime_of, lent_of) = (&runtime, lent.clone());
+    let (runtime_of, leased_of) = (&runtime, leased.clone());
     let (plain_of, script_of, times_of) = (plain.clone(), script, Arc::clone(&times));
     let runners: Vec<Runner<'_>> = vec![
         (
             "redis: a token bucket in Lua for each check",
             Box::new(move |checks| {
                 let (plain, script) = (plain_of.clone(), Arc::clone(&script_of));
-                all(runtime_of, checks.min(ASKED_CHECKS), move |node, client| {
+                all(runtime_of, checks.min(STORE_CHECKS), move |node, client| {
                     let (mut connection, script) = (plain[node].clone(), Arc::clone(&script));
                     async move {
                         let call = script.key(format!("bucket:{client}"));
-                        let told: i64 = call
+                        let admitted: i64 = call
                             .invoke_async(&mut connection)
                             .await
-                            .expect("it answers");
-                        assert_eq!(told, 1);
+                            .expect("the server replies");
+                        assert_eq!(admitted, 1);
                     }
                 });
             }),
@@ -154,16 +155,16 @@ pub(crate) fn leases(name: &str, options: &Options) -> anyhow::Result<Race> {
             "redis: INCR for each check",
             Box::new(move |checks| {
                 let plain = plain.clone();
-                all(runtime_of, checks.min(ASKED_CHECKS), move |node, client| {
+                all(runtime_of, checks.min(STORE_CHECKS), move |node, client| {
                     let mut connection = plain[node].clone();
                     async move {
                         let mut count = redis::cmd("INCR");
-                        let told: i64 = count
+                        let counted: i64 = count
                             .arg(format!("count:{client}"))
                             .query_async(&mut connection)
                             .await
-                            .expect("it answers");
-                        assert!(told > 0);
+                            .expect("the server replies");
+                        assert!(counted > 0);
                     }
                 });
             }),
@@ -171,9 +172,9 @@ pub(crate) fn leases(name: &str, options: &Options) -> anyhow::Result<Race> {
         (
             "anteroom, store = valkey",
             Box::new(move |checks| {
-                let asked = asked.clone();
-                all(runtime_of, checks.min(ASKED_CHECKS), move |node, client| {
-                    let counts = Arc::clone(&asked[node]);
+                let scripted = scripted.clone();
+                all(runtime_of, checks.min(STORE_CHECKS), move |node, client| {
+                    let counts = Arc::clone(&scripted[node]);
                     async move { check_at(&*counts, &policy(), client).await }
                 });
             }),
@@ -181,13 +182,13 @@ pub(crate) fn leases(name: &str, options: &Options) -> anyhow::Result<Race> {
         (
             "anteroom, store = leases",
             Box::new(move |checks| {
-                let (lent, times) = (lent_of.clone(), Arc::clone(&times_of));
+                let (leased, times) = (leased_of.clone(), Arc::clone(&times_of));
                 all(runtime_of, checks, move |node, client| {
-                    let (counts, times) = (Arc::clone(&lent[node]), Arc::clone(&times));
+                    let (counts, times) = (Arc::clone(&leased[node]), Arc::clone(&times));
                     async move {
                         let began = Instant::now();
                         check_at(&*counts, &policy(), client).await;
-                        // One in sixteen: reading the clock costs, too.
+                        // Sample some, as reading the clock costs time, too.
                         if client == 7 {
                             times.add(began.elapsed());
                         }
@@ -196,26 +197,26 @@ pub(crate) fn leases(name: &str, options: &Options) -> anyhow::Result<Race> {
             }),
         ),
     ];
-    let target = "leases at least 20 x the checks of one Lua call for each";
+    let target = "leases at least 20 x the checks of one Lua script per check";
     let race = race::run_each(
         name,
         options,
         target,
-        &[ASKED_CHECKS, ASKED_CHECKS, ASKED_CHECKS, LENT_CHECKS],
+        &[STORE_CHECKS, STORE_CHECKS, STORE_CHECKS, LEASE_CHECKS],
         runners,
     );
-    if let Some(times) = &*times.0.lock().expect("nobody panics with it") {
+    if let Some(times) = &*times.0.lock().expect("no holder of the lock panics") {
         let micros = |quantile| times.value_at_quantile(quantile) as f64 / 1e3;
         let [half, most, nearly_all] = [0.5, 0.99, 0.999].map(micros);
         eprintln!(
-            "a check by leases: p50 {half:.1} us, p99 {most:.1} us (to reach: 100), p99.9 \
+            "a check by leases: p50 {half:.1} us, p99 {most:.1} us (target: 100), p99.9 \
              {nearly_all:.1} us"
         );
     }
-    for (number, counts) in lent.iter().enumerate() {
+    for (number, counts) in leased.iter().enumerate() {
         let stats = counts.stats();
         eprintln!(
-            "node {number}: {} decided here, {} asked, {} round trips",
+            "node {number}: {} decided by leases, {} at the store, {} round trips",
             stats.decided_here, stats.asked, stats.round_trips
         );
     }

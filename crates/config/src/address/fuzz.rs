@@ -1,5 +1,5 @@
-//! What must hold for any bytes that pretend to be an address: called by the fuzz targets, and by
-//! tests that damage good ones.
+//! Properties of the address parser that hold for any bytes. Fuzz targets call them, and so do
+//! tests that damage valid addresses.
 
 use crate::address::valkey::ValkeyAddress;
 
@@ -7,8 +7,8 @@ use crate::address::valkey::ValkeyAddress;
 ///
 /// # Panics
 ///
-/// If an address shows its credentials, or is another one when what it shows is read again, with
-/// its credentials put back. Any other panic is a mistake too.
+/// If an address shows its credentials, or if its shown form, with the credentials put back, parses
+/// to another address. Any other panic is a bug too.
 pub fn store_address(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let Ok(address) = ValkeyAddress::parse(&text) else {
@@ -34,7 +34,7 @@ pub fn store_address(data: &[u8]) {
     assert!(again == Ok(address), "{shown} has other credentials");
 }
 
-/// Every byte as a percent escape.
+/// Encodes every byte as a percent escape.
 fn escape(text: &str) -> String {
     text.bytes().map(|byte| format!("%{byte:02x}")).collect()
 }

@@ -1,4 +1,4 @@
-//! Which host is meant? Names as people type them and as browsers send them.
+//! Parser of host names, as people type them and as browsers send them.
 //!
 //! Nothing is resolved here, and names that are not ASCII are not translated.
 
@@ -9,38 +9,38 @@ const NAME_BYTES_MAX: usize = 253;
 /// Longest label of a name, in bytes.
 const LABEL_BYTES_MAX: usize = 63;
 
-/// Why a text is not a host.
+/// Error of a text that is not a host.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum HostError {
-    /// Nothing is left of it.
+    /// The text is empty, or only a dot.
     #[error("host is empty")]
     Empty,
-    /// It begins with `http://` or the like.
+    /// The text begins with `http://` or another scheme.
     #[error("host has a scheme")]
     Scheme,
-    /// It holds `*`.
+    /// The text contains `*`.
     #[error("host has a wildcard")]
     Wildcard,
-    /// It holds a path.
+    /// The text contains a path.
     #[error("host has a path")]
     Path,
-    /// It is not ASCII.
+    /// The text is not ASCII.
     #[error("host is not ascii")]
     NotAscii,
-    /// What follows the colon is no port.
+    /// The text after the colon is not a port.
     #[error("port is not a number from 0 to 65535")]
     Port,
-    /// Some other character or length that no host has.
+    /// The text has a character or a length that no host name has.
     #[error("not a host name")]
     Name,
 }
 
-/// The one form of a host that is compared: lower case, no port, no trailing dot. Works on a config
-/// value and on a `Host` header alike.
+/// Returns the form of a host that is compared: lower case, no port, no trailing dot. Works on a
+/// config value and on a `Host` header alike.
 ///
 /// # Errors
 ///
-/// [`HostError`] when it can be no host.
+/// [`HostError`] if the text is not a host.
 pub fn normalise(text: &str) -> Result<String, HostError> {
     Ok(split_port(text)?.0)
 }
@@ -49,7 +49,7 @@ pub fn normalise(text: &str) -> Result<String, HostError> {
 ///
 /// # Errors
 ///
-/// [`HostError`] when it can be no host, or its port none.
+/// [`HostError`] if the text is not a host, or what follows the colon is not a port.
 pub fn split_port(text: &str) -> Result<(String, Option<u16>), HostError> {
     if text.contains("://") {
         return Err(HostError::Scheme);
@@ -110,7 +110,7 @@ fn check_name(host: &str) -> Result<String, HostError> {
     Ok(host.to_ascii_lowercase())
 }
 
-/// A server.
+/// Host and port of a server.
 #[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct HostPort {
     /// Name in lower case, or IP address without brackets.
@@ -120,8 +120,8 @@ pub struct HostPort {
 }
 
 impl HostPort {
-    /// Reads `host[:port]`; without a port it is the usual one, if there is a usual one. `None` if
-    /// the text is no server.
+    /// Reads `host[:port]`; without a port, `usual` is taken. `None` if the text is not a server,
+    /// or has no port and there is no usual one.
     #[must_use]
     pub fn parse(text: &str, usual: Option<u16>) -> Option<Self> {
         let (host, port) = split_port(text).ok()?;
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_be_no_host_is_refused_with_the_reason() {
+    fn an_invalid_host_is_rejected_with_its_reason() {
         let check = |input: &str, expected| {
             assert_eq!(normalise(input), Err(expected), "{input}");
         };
@@ -186,7 +186,7 @@ mod tests {
         check(&"a.".repeat(200), HostError::Name);
     }
     #[test]
-    fn a_server_is_a_host_and_a_port_that_may_be_usual() {
+    fn a_server_without_a_port_takes_the_usual_one() {
         let check = |text: &str, usual, expected: Option<&str>| {
             let server = HostPort::parse(text, usual).map(|server| server.to_string());
             assert_eq!(server.as_deref(), expected, "{text}");

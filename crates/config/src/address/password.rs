@@ -1,32 +1,32 @@
-//! Which text can be the password of a store?
+//! Check of texts that are to be the password of a store.
 
-/// Longest password of a store, in bytes. Servers refuse more than 16 KiB before they know who
-/// asks; nobody's password is a quarter of that.
+/// Longest password of a store, in bytes. Servers reject more than 16 KiB before a client has
+/// authenticated; a real password is far shorter.
 pub const PASSWORD_BYTES_MAX: usize = 4_096;
 
-/// Why a text is not the password of a store. Tells nothing of the text.
+/// Error of a text that cannot be the password of a store. It contains nothing of the text.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum PasswordError {
-    /// There is nothing in it.
+    /// The text is empty.
     #[error("password is empty")]
     Empty,
-    /// It is longer than [`PASSWORD_BYTES_MAX`].
+    /// The text is longer than [`PASSWORD_BYTES_MAX`].
     #[error("password takes {bytes} bytes, at most {PASSWORD_BYTES_MAX} are allowed")]
     TooLong {
-        /// How long it is.
+        /// Length of the text, in bytes.
         bytes: usize,
     },
-    /// It holds a line break or a NUL: nobody types those, so something else was taken for it.
+    /// The text contains a line break or a NUL. People do not type those: it is another file.
     #[error("password has a line break or a NUL in it")]
     Character,
 }
 
 impl PasswordError {
-    /// Says whether `password` can be one.
+    /// Checks that `password` can be a store's password.
     ///
     /// # Errors
     ///
-    /// What is wrong with it.
+    /// The reason why it cannot.
     pub fn check(password: &str) -> Result<(), Self> {
         if password.is_empty() {
             return Err(Self::Empty);

@@ -1,7 +1,7 @@
-//! Which store does an address mean? `redis://` and its relatives, with credentials and without.
+//! Parser of store addresses: `redis://` and related schemes, with and without credentials.
 //!
-//! Nothing is resolved or connected to. An error tells nothing of the text: it may hold a password
-//! where nobody expects one, so what may be shown is decided by whoever has the text.
+//! Nothing here resolves names or connects. An error contains nothing of the text, because a
+//! password can stand anywhere in it; the caller, who has the text, decides what to show.
 
 use crate::address::host::{HostError, HostPort, split_port};
 use crate::address::password::PasswordError;
@@ -9,16 +9,16 @@ use crate::address::valkey::{Topology, ValkeyAddress, ValkeyTls};
 
 /// Longest address, in bytes: a hundred servers with long names.
 const ADDRESS_BYTES_MAX: usize = 8_192;
-/// Longest name of a user, in bytes. Far more than anybody types.
+/// Longest user name, in bytes; far more than people type.
 const USERNAME_BYTES_MAX: usize = 256;
 /// Longest name of a sentinel's service, in bytes.
 const SERVICE_BYTES_MAX: usize = 128;
-/// Greatest number of a database: servers keep how many there are in 32 bits with a sign.
+/// Greatest number of a database: servers keep the number of databases in a signed 32-bit integer.
 const DATABASE_MAX: u32 = i32::MAX.unsigned_abs();
 const SERVER_PORT: u16 = 6_379;
 const SENTINEL_PORT: u16 = 26_379;
 
-/// What an address may begin with, before `://`; `valkey` may stand for `redis`.
+/// Schemes of an address, before `://`; `valkey` may replace `redis`.
 pub const SCHEMES: [&str; 6] = [
     "redis",
     "rediss",
@@ -28,52 +28,52 @@ pub const SCHEMES: [&str; 6] = [
     "rediss+cluster",
 ];
 
-/// Why a text is not the address of a store.
+/// Error of a text that is not the address of a store.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum AddressError {
-    /// It is longer than any address.
+    /// The text is longer than any address.
     #[error("address takes more than {ADDRESS_BYTES_MAX} bytes")]
     TooLong,
-    /// It begins with nothing that we know.
+    /// The text begins with no known scheme.
     #[error("address does not begin with redis:// or one of its relatives")]
     Scheme,
-    /// There is an `@` that ends no credentials.
+    /// An `@` does not end the credentials.
     #[error("address has an @ in the wrong place")]
     UserInfo,
-    /// The user name or the password has a percent sign that two hex digits do not follow, or is no
-    /// UTF-8 when decoded.
+    /// A percent sign in the user name or the password is not followed by two hex digits, or the
+    /// decoded text is not UTF-8.
     #[error("credentials have a broken percent escape")]
     Escape,
-    /// The user name is none.
+    /// The user name is not valid.
     #[error("user name is too long or has spaces in it")]
     Username,
-    /// The password is none.
+    /// The password is not valid.
     #[error("password cannot be one")]
     Password(#[source] PasswordError),
     /// A server has no valid host.
     #[error("address has no valid host")]
     Host(#[source] HostError),
-    /// A server's port is none.
+    /// The port of a server is not valid.
     #[error("port is not a number from 1 to 65535")]
     Port,
-    /// It names several servers where one is meant.
+    /// The address names several servers, but is not one of sentinels or of a cluster.
     #[error("address has several servers, without sentinels or a cluster")]
     SeveralServers,
-    /// The database is none.
+    /// The database is not a valid number.
     #[error("database is not a number from 0 to {DATABASE_MAX}")]
     Database,
-    /// A cluster has no databases.
+    /// The address of a cluster has a database; clusters have none.
     #[error("address has a database or path after the servers of a cluster")]
     DatabaseOfCluster,
-    /// Sentinels are named, and no service, or one that cannot be.
+    /// The address of sentinels has no service, or an invalid one.
     #[error("sentinels are not followed by the name of a service")]
     Service,
-    /// It goes on with `?` or `#`.
+    /// The address goes on with `?` or `#`.
     #[error("address has options after ? or #")]
     Options,
 }
 
-/// What the servers of an address are to each other.
+/// Relation of the servers of an address to each other.
 #[derive(Clone, Copy)]
 enum Layout {
     Single,
@@ -89,12 +89,12 @@ impl ValkeyAddress {
     /// - `redis+cluster://[user[:password]@]host[:6379],...`,
     ///
     /// each with `rediss` for TLS and with `valkey` for `redis`. IPv6 addresses stand in brackets;
-    /// what a URL gives a meaning is percent-encoded in user and password. The certificates of the
-    /// system are believed; `ca_file` stands elsewhere.
+    /// characters that a URL gives a meaning are percent-encoded in user and password. TLS trusts
+    /// the certificates of the system; [`ValkeyTls::ca_file`] is set separately.
     ///
     /// # Errors
     ///
-    /// [`AddressError`] for everything that is more or less than that.
+    /// [`AddressError`] if the text is anything else.
     pub fn parse(text: &str) -> Result<Self, AddressError> {
         if text.len() > ADDRESS_BYTES_MAX {
             return Err(AddressError::TooLong);
@@ -104,8 +104,8 @@ impl ValkeyAddress {
         let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
         let (authority, tail) = rest.split_at(end);
         let (user_info, servers) = authority.rsplit_once('@').unwrap_or(("", authority));
-        // A second one is part of a password, or of credentials at each server; and one behind a
-        // slash says that the slash was part of a password.
+        // A second `@` is part of a password, or begins credentials of another server. An `@` after
+        // a slash means that the slash was part of a password.
         if user_info.contains('@') || tail.contains('@') {
             return Err(AddressError::UserInfo);
         }
@@ -126,7 +126,7 @@ impl ValkeyAddress {
     }
 }
 
-/// What the servers are to each other, and whether to speak TLS.
+/// Returns the relation of the servers, and whether to use TLS.
 fn read_scheme(text: &str) -> Option<(Layout, bool)> {
     let text = text.to_ascii_lowercase();
     let (engine, layout) = match text.split_once('+') {
@@ -158,14 +158,14 @@ fn read_credentials(text: &str) -> Result<(Option<String>, Option<String>), Addr
     Ok((Some(username).filter(|name| !name.is_empty()), password))
 }
 
-/// Whether servers could know a user of this name.
+/// Whether servers accept this as the name of a user.
 #[must_use]
 pub fn is_username(text: &str) -> bool {
     (1..=USERNAME_BYTES_MAX).contains(&text.len())
         && !text.contains(|c: char| c.is_whitespace() || c.is_control())
 }
 
-/// Takes percent escapes back.
+/// Decodes percent escapes.
 fn decode(text: &str) -> Result<String, AddressError> {
     let mut bytes = text.bytes();
     let mut decoded = Vec::with_capacity(text.len());
@@ -214,7 +214,7 @@ fn read_server(text: &str, default_port: u16) -> Result<HostPort, AddressError> 
     }
 }
 
-/// What stands behind the servers, without the slash in front.
+/// Reads what follows the servers, without the slash in front: database and service.
 fn read_path(
     layout: Layout,
     mut servers: Vec<HostPort>,
@@ -228,7 +228,7 @@ fn read_path(
         }
         Layout::Sentinel => {
             let (service, database) = path.split_once('/').unwrap_or((path, ""));
-            // The sentinels' own rule for what a service may be called.
+            // The rule that sentinels have for names of services.
             let is_plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
             let is_name = (1..=SERVICE_BYTES_MAX).contains(&service.len());
             if !is_name || !service.bytes().all(is_plain) {
@@ -245,7 +245,7 @@ fn read_path(
     }
 }
 
-/// Left out, it is the first one.
+/// Reads the number of the database; 0 if it is left out.
 fn read_database(text: &str) -> Result<u32, AddressError> {
     if text.is_empty() {
         return Ok(0);

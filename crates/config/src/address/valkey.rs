@@ -1,47 +1,47 @@
-//! How is a store of the Redis protocol reached, and how is that shown without its secrets?
+//! Address of a store that speaks the Redis protocol. What it shows has no secrets.
 
 use std::fmt;
 use std::path::PathBuf;
 
 use crate::address::host::HostPort;
 
-/// How to reach a store. Its `Debug` and `Display` show no password.
+/// Address of a store, with credentials. Its `Debug` and `Display` show no password.
 #[derive(Clone, Eq, PartialEq)]
 pub struct ValkeyAddress {
-    /// Which servers.
+    /// Servers of the store.
     pub topology: Topology,
     /// Number of the database, up to 2147483647; 0 with a cluster.
     pub database: u32,
-    /// As whom; `None` = the default user.
+    /// User name; `None` = the default user.
     pub username: Option<String>,
-    /// With which password, if any.
+    /// Password, if there is one.
     pub password: Option<String>,
-    /// Whether to speak TLS, and whom to believe.
+    /// TLS settings; `None` = no TLS.
     pub tls: Option<ValkeyTls>,
 }
 
 /// TLS towards a store.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct ValkeyTls {
-    /// Certificates (PEM) of whoever signs the servers' certificates; `None` = those of the system.
+    /// File (PEM) of the certificate authorities to trust; `None` = those of the system.
     pub ca_file: Option<PathBuf>,
 }
 
-/// Which servers make up a store.
+/// Servers that make up a store.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Topology {
     /// One server.
     Single(HostPort),
-    /// The present master of a service, as sentinels say.
+    /// The present master of a service, as its sentinels report it.
     Sentinel {
-        /// Any of them; at least one.
+        /// Some of the sentinels; at least one.
         sentinels: Vec<HostPort>,
-        /// The name of the service.
+        /// Name of the service.
         service: String,
     },
     /// A cluster.
     Cluster {
-        /// Any of its servers; at least one.
+        /// Some of the servers; at least one.
         servers: Vec<HostPort>,
     },
 }

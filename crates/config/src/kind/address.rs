@@ -1,5 +1,5 @@
-//! Addresses and networks as values of keys. Names are not resolved: a config means the same
-//! wherever and whenever it is read.
+//! Addresses and networks as values of keys. Names are not resolved, so that a config means the
+//! same at any time and on any machine.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -8,7 +8,7 @@ use toml::de::DeValue;
 
 use crate::toml_file::kind::{InvalidValue, Kind};
 
-/// An address to listen on.
+/// IP address and port to listen on.
 pub(crate) struct Address;
 
 impl Kind for Address {
@@ -33,7 +33,7 @@ impl Kind for Address {
     }
 }
 
-/// An address or a network.
+/// IP address or network.
 pub(crate) struct Network;
 
 impl Kind for Network {

@@ -1,4 +1,4 @@
-//! The exponent of an allocation as the value of a key.
+//! Exponent of the `curve` allocation as the value of a key.
 
 use anteroom_room::rules::CurveFactor;
 use serde_json::Value;
@@ -6,7 +6,7 @@ use toml::de::DeValue;
 
 use crate::toml_file::kind::{InvalidValue, Kind, LiveKind};
 
-/// The exponent of the `curve` allocation.
+/// Exponent of the `curve` allocation, from 0.0 to `max`.
 pub(crate) struct Exponent {
     pub(crate) max: f64,
 }
@@ -25,7 +25,7 @@ impl Kind for Exponent {
             _ => return Err(InvalidValue::PLAIN),
         };
         let number: f64 = text.parse().map_err(|_| InvalidValue::PLAIN)?;
-        // Also refuses NaN, which is in no range.
+        // Also rejects NaN, which is in no range.
         if !(0.0..=self.max).contains(&number) {
             return Err(InvalidValue::PLAIN);
         }

@@ -1,5 +1,5 @@
-//! Addresses and passwords of stores as values. No password leaves this file but as one; what may
-//! hold one by mistake is not shown.
+//! Addresses and passwords of stores as values of keys. Messages show no password, and nothing that
+//! may contain one by mistake.
 
 use toml::de::DeValue;
 
@@ -66,9 +66,9 @@ impl Kind for StoreAddress {
     }
 }
 
-/// As much of an address as surely holds no password.
+/// Returns as much of an address as certainly contains no password.
 fn found(text: &str, error: AddressError) -> String {
-    let is_known_to_the_end_of_the_servers = matches!(
+    let is_read_past_the_servers = matches!(
         error,
         AddressError::SeveralServers
             | AddressError::Database
@@ -78,8 +78,8 @@ fn found(text: &str, error: AddressError) -> String {
     if text.is_empty() {
         return quoted(text);
     }
-    // Behind a question mark stand passwords too, as some clients have it.
-    if is_known_to_the_end_of_the_servers && !text.contains(['@', '?', '#', '%']) {
+    // Some clients put passwords after a question mark.
+    if is_read_past_the_servers && !text.contains(['@', '?', '#', '%']) {
         return quoted(text);
     }
     if error == AddressError::Scheme
@@ -93,7 +93,7 @@ fn found(text: &str, error: AddressError) -> String {
     "a text (not shown, it may hold a password)".to_owned()
 }
 
-/// What stands before `://`, if it has the form of a scheme.
+/// Returns what precedes `://`, if it has the form of a scheme.
 fn scheme(text: &str) -> Option<&str> {
     let (scheme, _) = text.split_once("://")?;
     let is_plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'-' | b'.');
@@ -107,13 +107,16 @@ fn hint(text: &str, error: AddressError) -> String {
         AddressError::Scheme => {
             let meant = scheme(text).and_then(|scheme| nearest(scheme, SCHEMES.into_iter()));
             return meant.map_or_else(
-                || "it begins with redis:// or one of its relatives".to_owned(),
+                || {
+                    "begin it with redis://, rediss://, redis+sentinel:// or redis+cluster://"
+                        .to_owned()
+                },
                 |meant| format!("did you mean {meant}://?"),
             );
         }
         AddressError::UserInfo => {
-            "it holds an @ too many: in a user name or password write %40 for @ and %2F for /, and \
-             name them once, before the first server"
+            "it has an @ too many: write %40 for @ and %2F for / in a user name or password, and \
+             give both once, before the first server"
         }
         AddressError::Escape => {
             "a % in its user name or password is not followed by two hex digits of UTF-8; write \
@@ -127,18 +130,16 @@ fn hint(text: &str, error: AddressError) -> String {
         AddressError::Host(HostError::Empty) => "a host is empty",
         AddressError::Host(_) => "a host is neither a name nor an IP address",
         AddressError::Port => {
-            "a port is no number from 1 to 65535; IPv6 addresses stand in brackets"
+            "a port is not a number from 1 to 65535; write IPv6 addresses in brackets"
         }
         AddressError::SeveralServers => {
-            "for several servers it begins with redis+sentinel:// or redis+cluster://"
+            "for several servers begin it with redis+sentinel:// or redis+cluster://"
         }
-        AddressError::Database => "the database is no number from 0 to 2147483647",
+        AddressError::Database => "the database is not a number from 0 to 2147483647",
         AddressError::DatabaseOfCluster => "a cluster has no databases; end with the last server",
-        AddressError::Service => {
-            "after the sentinels goes the name of the service that they watch, of A-Z a-z 0-9 - _ ."
-        }
+        AddressError::Service => "name the sentinels' service after them, with A-Z a-z 0-9 - _ .",
         AddressError::Options => {
-            "options after ? or # are not read; the keys of [store] say it all"
+            "options after ? or # are not read; use the keys of [store] instead"
         }
     };
     hint.to_owned()

@@ -1,4 +1,4 @@
-//! Keys of tickets as values. Nothing of a key leaves this file but the key itself.
+//! Ticket keys as values. Messages show nothing of a key.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD_PAD_INDIFFERENT, URL_SAFE_PAD_INDIFFERENT};
@@ -6,7 +6,7 @@ use toml::de::DeValue;
 
 use crate::toml_file::kind::{InvalidValue, Kind};
 
-/// A key of tickets. What was found is only ever told by its length.
+/// Key that encrypts tickets. Messages show only its length.
 pub(crate) struct TicketKey;
 
 impl Kind for TicketKey {
@@ -29,11 +29,11 @@ impl Kind for TicketKey {
             found: Some(format!("base64 of {} bytes", bytes.len())),
             hint: None,
         })?;
-        // What people type into an example: all the same byte.
+        // People type such keys into examples.
         if key.iter().all(|byte| *byte == key[0]) {
             return Err(InvalidValue {
                 found: Some("32 equal bytes".to_owned()),
-                hint: Some("anybody could guess it and forge tickets".to_owned()),
+                hint: Some("a key that is easy to guess lets clients forge tickets".to_owned()),
             });
         }
         Ok(key)

@@ -1,4 +1,4 @@
-//! Whose calls are counted together, as a limit's table has it.
+//! Reader of a limit's `key`: the parts by which requests are counted together.
 
 use toml::de::DeValue;
 
@@ -8,9 +8,9 @@ use crate::notes::Located;
 use crate::problem::Finding;
 use crate::reader::{Key, Table};
 
-/// Most parts of a key. Two are usual; each is looked up for every call.
+/// Most parts of a key. Two are usual; each is looked up for every request.
 const PARTS_MAX: usize = 4;
-/// Last segment of a path that can be a part: no path of a site has as many.
+/// Greatest number of a path segment that can be a part; no path of a site has as many.
 const SEGMENT_MAX: usize = 100;
 /// Longest name of a header, a cookie or a claim that can be a part.
 const NAME_BYTES_MAX: usize = 128;
@@ -21,7 +21,7 @@ pub(super) const KEY: Key<PartKind> = Key {
     default: Some("\"client_address\""),
 };
 
-// Longer prefixes than 64 let one connection at home be billions of clients; shorter ones than 32
+// Longer prefixes than 64 let one home connection be billions of clients; shorter ones than 32
 // are whole providers.
 const IPV6_PREFIX: Key<Whole<u8>> = Key {
     name: "ipv6_prefix",
@@ -41,11 +41,11 @@ const WITHOUT_KEY: Key<Choice<WithoutKey>> = Key {
     ]),
     default: Some("\"client_address\""),
 };
-/// One part, or that there is none.
+/// Value for one part, or for no part.
 pub(super) struct PartKind;
 
 impl Kind for PartKind {
-    /// `None`: everybody.
+    /// `None` = all clients share one count.
     type Value = Option<KeyPart>;
 
     fn allowed(&self) -> String {
@@ -99,14 +99,14 @@ fn unknown(word: &str) -> InvalidValue {
     })
 }
 
-/// What header names and cookie names are made of (RFC 9110, section 5.6.2; RFC 6265, section
+/// Whether `name` can be the name of a header or cookie (RFC 9110, section 5.6.2; RFC 6265, section
 /// 4.1.1).
 pub(crate) fn is_token(name: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     (1..=NAME_BYTES_MAX).contains(&name.len()) && name.bytes().all(is_plain)
 }
 
-/// Claims may be called anything; those of several issuers are URLs.
+/// Whether `name` can be the name of a claim. Almost any text can; some issuers use URLs.
 fn is_claim(name: &str) -> bool {
     let is_plain = name.trim() == name && !name.chars().any(char::is_control);
     (1..=NAME_BYTES_MAX).contains(&name.len()) && is_plain
@@ -123,7 +123,7 @@ fn segment(number: &str) -> Result<KeyPart, InvalidValue> {
     })
 }
 
-/// Reads the key and what belongs to it; `None` after a mistake in its parts.
+/// Reads the key and the settings that belong to it; `None` if a part has a mistake.
 pub(super) fn read(table: &mut Table<'_>) -> Option<ClientKey> {
     let mistakes = table.notes.count();
     let parts = read_parts(table);
@@ -140,25 +140,25 @@ fn read_parts(table: &mut Table<'_>) -> Vec<KeyPart> {
     let Some(typed) = table.one_or_list(&KEY) else {
         return vec![KeyPart::ClientAddress];
     };
-    let refuse = |table: &mut Table<'_>, finding: Finding, allowed: String| {
+    let report = |table: &mut Table<'_>, finding: Finding, allowed: String| {
         let location = table.location(KEY.name);
         table.notes.refuse(&location, finding, allowed, None);
     };
     let count = typed.len();
     if !(1..=PARTS_MAX).contains(&count) {
         let found = Finding::Value(format!("{count} parts"));
-        refuse(table, found, format!("1 to {PARTS_MAX} parts"));
+        report(table, found, format!("1 to {PARTS_MAX} parts"));
     }
     let mut parts = Vec::with_capacity(count);
     for Located { value, location } in typed {
         match value {
             Some(part) if parts.contains(&part) => {
-                let finding = Finding::Remark("the same part again".to_owned());
+                let finding = Finding::Remark("the same part a second time".to_owned());
                 table.notes.refuse(&location, finding, "", None);
             }
             Some(part) => parts.push(part),
             None if count > 1 => {
-                let finding = Finding::Value("\"everybody\" beside other parts".to_owned());
+                let finding = Finding::Value("\"everybody\" next to other parts".to_owned());
                 let allowed = "\"everybody\" alone";
                 table.notes.refuse(&location, finding, allowed, None);
             }
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_part_is_refused() {
+    fn an_invalid_part_is_rejected() {
         for text in [
             "",
             ":",

@@ -1,7 +1,7 @@
-//! The keys of `[[limit]]` that say by which algorithm calls are counted, and how many may come:
-//! each declared once, with what it may hold and its default.
+//! Keys of `[[limit]]` for the algorithm and its numbers, each declared once with its range and
+//! default.
 //!
-//! What they mean together is judged where they are read. The other keys stand with their readers.
+//! The reader checks what they mean together. Other keys are declared next to their readers.
 
 use anteroom_limit::registry::AlgorithmKind;
 use anteroom_limit::settings::Setting;
@@ -14,7 +14,7 @@ use crate::reader::Key;
 pub(super) const LIMIT: Key<Text<RateText>> = Key {
     name: "limit",
     kind: Text {
-        allowed: "calls, a slash and a time from 1s to 31d, such as \"100/s\", \"1000/h\" or \
+        allowed: "requests, a slash and a time from 1s to 31d, such as \"100/s\", \"1000/h\" or \
                   \"5/15m\"",
         read: rate,
     },
@@ -37,12 +37,12 @@ pub(super) const ALGORITHM: Key<Choice<AlgorithmKind>> = Key {
     default: Some("\"sub-windows-strict\""),
 };
 pub(super) const SUB_WINDOWS: Key<Whole<u32>> = whole("sub_windows", 1, PARTS_MOST, Some("10"));
-// What is left out here follows from the limit.
+// The defaults of these keys follow from the limit.
 pub(super) const BURST: Key<Whole<u32>> = whole("burst", 1, u32::MAX, None);
 pub(super) const INITIAL_BURST: Key<Whole<u32>> = whole("initial_burst", 1, u32::MAX, None);
 pub(super) const QUEUE: Key<Whole<u32>> = whole("queue", 0, u32::MAX, None);
 
-/// The key of a number beside the rate.
+/// Returns the key of a number besides the rate.
 pub(super) const fn of_setting(setting: Setting) -> &'static Key<Whole<u32>> {
     match setting {
         Setting::SubWindows => &SUB_WINDOWS,
@@ -69,11 +69,11 @@ pub(super) const fn whole(
 
 fn rate(text: &str) -> Result<RateText, InvalidValue> {
     text.parse().map_err(|error| match error {
-        RateTextError::NoWindow => InvalidValue::hint("say in how long, as in \"100/min\""),
+        RateTextError::NoWindow => InvalidValue::hint("add the time, as in \"100/min\""),
         RateTextError::NoUnit => InvalidValue::hint("add the unit: s, m, h, d or w"),
         RateTextError::Month => InvalidValue::hint("months differ in length; write 30d"),
         RateTextError::Calls => InvalidValue::hint(
-            "calls are whole numbers up to 4294967295; half a call a second is 1/2s",
+            "requests are a whole number up to 4294967295; write 1/2s for half a request a second",
         ),
         RateTextError::Unit | RateTextError::WindowOutOfRange => InvalidValue::PLAIN,
     })

@@ -1,5 +1,5 @@
-//! What holds for one client, said by somebody who types no file: read by the code that reads the
-//! file's `overrides`.
+//! Reader of an override for one client that an operator sets at run time. It uses the code that
+//! reads the file's `overrides`.
 
 use anteroom_limit::policy::Policy;
 use serde_json::Value;
@@ -14,11 +14,11 @@ use crate::problem::{Owner, Problem, Problems};
 use crate::rate_text::RateText;
 use crate::reader::Table;
 
-/// Who is meant, in an override.
+/// Key of the client in an override.
 const KEY: &str = overrides::CLIENT.name;
 
 impl LimitConfig {
-    /// Reads an override as it stands in the file: `key`, `limit`, and what else the algorithm has.
+    /// Reads an override as in the file: `key`, `limit`, and the other settings of the algorithm.
     ///
     /// # Errors
     ///
@@ -31,11 +31,11 @@ impl LimitConfig {
         })
     }
 
-    /// Reads who is meant, in the one spelling that is compared.
+    /// Reads a client, in the one spelling that is compared.
     ///
     /// # Errors
     ///
-    /// [`Problems`] if no client of this limit is called so.
+    /// [`Problems`] if this limit has no such client.
     pub fn client_named(&self, texts: &[String]) -> Result<Client, Problems> {
         let typed = LiveValues::from([(KEY.to_owned(), Value::from(texts))]);
         self.reading(&typed, |table| {
@@ -61,20 +61,20 @@ impl LimitConfig {
         }
     }
 
-    /// What holds for whoever has no policy of its own, as it would be written.
+    /// Returns the settings of clients without an override, as they would be written.
     #[must_use]
     pub fn values(&self) -> LiveValues {
         policy_values(&self.policy)
     }
 
-    /// Whether who calls is nobody else's business.
+    /// Whether clients must not be shown.
     #[must_use]
     pub fn has_secret_clients(&self) -> bool {
         overrides::is_secret(&self.key)
     }
 }
 
-/// The keys of an override that say what this policy does, by their names.
+/// Returns the keys of an override that describe this policy, by their names.
 #[must_use]
 pub fn policy_values(policy: &Policy) -> LiveValues {
     let rate = RateText::of(policy.rate()).to_string();

@@ -1,4 +1,4 @@
-//! What does a limit need elsewhere in the file? Tables without which it means nothing.
+//! Tables that a limit needs elsewhere in the file.
 
 use super::client_key::KEY;
 use super::store::STORE;
@@ -8,14 +8,14 @@ use crate::need::Need;
 use crate::notes::Location;
 use crate::reader::Table;
 
-/// The table of the keys by which tokens are good.
+/// Table of the keys that verify tokens.
 pub(crate) const JWT: Need = Need {
     table: "jwt",
     finding: "there is no [jwt], so no token is good",
     allowed: "\"jwt_claim:NAME\" only beside a table [jwt] with keys_file",
 };
 
-/// What a limit needs, and where it says so.
+/// Returns the tables that a limit needs, and the locations of the keys that need them.
 pub(super) fn of(
     table: &Table<'_>,
     store: LimitStore,

@@ -1,4 +1,4 @@
-//! Limits of single clients, as a limit's table has them.
+//! Reader of `overrides`: limits of single clients.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -15,9 +15,9 @@ use crate::notes::{Located, Location};
 use crate::problem::{Finding, hidden, quoted};
 use crate::reader::{Key, Table};
 
-/// Most clients with a limit of their own. More belong into a list that is not read as one piece.
+/// Most clients with a limit of their own; more belong in another kind of file.
 const OVERRIDES_MAX: usize = 10_000;
-/// Longest text of one part.
+/// Longest text of one part, in bytes.
 const TEXT_BYTES_MAX: usize = 1_024;
 
 const OVERRIDES: &str = "overrides";
@@ -28,7 +28,7 @@ pub(super) const CLIENT: Key<ClientText> = Key {
     default: None,
 };
 
-/// What a part of the key is for one client.
+/// Value of one part of the key for one client.
 pub(super) struct ClientText {
     is_secret: bool,
 }
@@ -102,7 +102,7 @@ pub(super) fn read(
     overrides
 }
 
-/// Who it is, and what holds for it; each `None` after a mistake in it.
+/// Reads the client and its policy; each is `None` after a mistake in it.
 pub(super) fn read_one(
     table: &mut Table<'_>,
     key: Option<&ClientKey>,
@@ -117,7 +117,7 @@ pub(super) fn read_one(
     (client, policy)
 }
 
-/// Says that there are no single clients to be named.
+/// Reports that clients of this limit cannot be named.
 fn refuse_nameless(table: &mut Table<'_>, key: &ClientKey) {
     let Some(why) = why_nameless(key) else {
         return;
@@ -128,27 +128,25 @@ fn refuse_nameless(table: &mut Table<'_>, key: &ClientKey) {
     table.notes.refuse(&location, finding, allowed, None);
 }
 
-/// Why no client of a limit can be named; `None` if each can.
+/// Returns the reason why clients of a limit cannot be named; `None` if they can.
 pub(super) fn why_nameless(key: &ClientKey) -> Option<&'static str> {
     if key.parts.is_empty() {
-        Some("has no effect with key \"everybody\": there is one count for all")
+        Some("has no effect with key \"everybody\": all clients share one count")
     } else if key.parts.contains(&KeyPart::Ticket) {
-        Some(
-            "has no effect with key \"ticket\": nobody knows a visitor's ticket before it is drawn",
-        )
+        Some("has no effect with key \"ticket\": tickets are not known in advance")
     } else {
         None
     }
 }
 
-/// Whether who calls is nobody else's business: headers and cookies hold keys.
+/// Whether clients must not be shown: headers and cookies contain keys.
 pub(super) fn is_secret(key: &ClientKey) -> bool {
     let is_shown =
         |part: &KeyPart| matches!(part, KeyPart::ClientAddress | KeyPart::PathSegment(_));
     !key.parts.iter().all(is_shown)
 }
 
-/// Reads who it is; `None` after a mistake.
+/// Reads the client; `None` after a mistake.
 pub(super) fn read_client(
     table: &mut Table<'_>,
     key: Option<&ClientKey>,
@@ -172,7 +170,7 @@ pub(super) fn read_client(
     }
     let key = key?;
     if typed.len() != key.parts.len() {
-        // That there are no single clients was told before.
+        // A key without parts was reported before.
         if !key.parts.is_empty() {
             let found = Finding::Value(match typed.len() {
                 1 => "1 text".to_owned(),
@@ -193,7 +191,7 @@ pub(super) fn read_client(
     })
 }
 
-/// A part in the one spelling that is compared; `None` after saying why it can be none.
+/// Returns a part in the one spelling that is compared; `None` after reporting a mistake.
 fn part_text(
     table: &mut Table<'_>,
     key: &ClientKey,

@@ -1,7 +1,7 @@
-//! By which algorithm calls are counted, and with which settings.
+//! Reader of a limit's algorithm and its settings.
 //!
-//! Clients with a limit of their own have the same algorithm; what they leave out is as the limit's
-//! table says.
+//! Clients with a limit of their own have the same algorithm. Settings that they leave out are
+//! those of the limit.
 
 use anteroom_limit::algorithm::Algorithm;
 use anteroom_limit::cost::Cost;
@@ -18,19 +18,19 @@ use crate::problem::Finding;
 use crate::rate_text::RateText;
 use crate::reader::Table;
 
-/// Numbers that a client may have of its own.
+/// Numbers that the override of a client may set.
 pub(super) const OF_CLIENTS: [Setting; 3] = [Setting::Burst, Setting::InitialBurst, Setting::Queue];
 
-/// What was typed for an algorithm.
+/// Settings of an algorithm, as they were typed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Settings {
-    /// `None` after a mistake in it.
+    /// `None` after a mistake.
     pub(super) algorithm: Option<AlgorithmKind>,
     numbers: settings::Settings,
 }
 
 impl Settings {
-    /// Reads the keys of a limit's table. Says which of them mean nothing to its algorithm.
+    /// Reads the keys of a limit's table. Reports those that have no effect with its algorithm.
     fn read(table: &mut Table<'_>) -> Self {
         let algorithm = table.optional(&ALGORITHM);
         let is_left_out = !table.has(ALGORITHM.name);
@@ -79,7 +79,7 @@ impl Settings {
     }
 }
 
-/// Reads how calls are counted: what was typed, and the policy unless there is a mistake in it.
+/// Reads the settings, and the policy unless they have a mistake.
 pub(super) fn read(table: &mut Table<'_>) -> (Settings, Option<Policy>) {
     let mistakes = table.notes.count();
     let rate = table.required(&LIMIT);
@@ -90,7 +90,7 @@ pub(super) fn read(table: &mut Table<'_>) -> (Settings, Option<Policy>) {
     (settings, policy)
 }
 
-/// The same of one client.
+/// Reads the policy of one client.
 pub(super) fn read_own(table: &mut Table<'_>, limit: Settings) -> Option<Policy> {
     let mistakes = table.notes.count();
     let rate = table.required(&LIMIT);
@@ -100,7 +100,7 @@ pub(super) fn read_own(table: &mut Table<'_>, limit: Settings) -> Option<Policy>
     build(table, rate, &settings)
 }
 
-/// `None` after saying what does not go together.
+/// Returns the policy; `None` after reporting settings that do not fit together.
 fn build(table: &mut Table<'_>, rate: RateText, settings: &Settings) -> Option<Policy> {
     let misfit = match settings.algorithm?.build(rate.rate(), &settings.numbers) {
         Ok(policy) => return Some(policy),
@@ -113,7 +113,7 @@ fn build(table: &mut Table<'_>, rate: RateText, settings: &Settings) -> Option<P
         ..
     } = misfit;
     if !table.has(key) {
-        // A client has it from the limit.
+        // A client takes this setting from the limit.
         found = format!("{:?} beside the limit's {key} {found}", rate.to_string());
         key = LIMIT.name;
         hint = None;
@@ -124,7 +124,7 @@ fn build(table: &mut Table<'_>, rate: RateText, settings: &Settings) -> Option<P
     None
 }
 
-/// A value that does not go together with others.
+/// Value that does not fit the others.
 struct Misfit {
     key: &'static str,
     found: String,
@@ -139,7 +139,7 @@ impl Misfit {
                 key: LIMIT.name,
                 found: format!("{:?}", rate.to_string()),
                 allowed: format!(
-                    "at most {most} calls with algorithm {:?}",
+                    "at most {most} requests with algorithm {:?}",
                     AlgorithmKind::SlidingLog.name()
                 ),
                 hint: Some(format!(
@@ -162,7 +162,7 @@ impl Misfit {
                 allowed: format!("at least burst, which is {capacity}"),
                 hint: None,
             },
-            // What the keys may hold leaves no other.
+            // The ranges of the keys exclude the other errors.
             other => Self {
                 key: LIMIT.name,
                 found: format!("{:?}", rate.to_string()),
@@ -173,19 +173,19 @@ impl Misfit {
     }
 }
 
-/// The next smaller number of parts that are whole microseconds.
+/// Returns the next smaller number of parts of a whole number of microseconds each.
 fn even_parts(window: DurationUs, parts: u32) -> u32 {
     let is_even = |parts: &u32| window.0.is_multiple_of(u64::from(*parts));
     (1..parts).rev().find(is_even).unwrap_or(1)
 }
 
-/// Whether no call of this cost ever goes through, not even the first one.
-pub(super) fn lets_nothing_through(policy: &Policy, cost: u32) -> bool {
+/// Whether a request of this cost is always rejected, even the first one.
+pub(super) fn rejects_everything(policy: &Policy, cost: u32) -> bool {
     let first = policy.step(&mut State::default(), TimestampUs(0), Cost::take(cost));
     first.outcome == Outcome::Reject { retry_after: None }
 }
 
-/// Warns of places in a queue that no call ever takes, for it would be held for too long.
+/// Warns of a queue that is longer than `delay_max` allows to use.
 pub(super) fn warn_of_long_queue(table: &mut Table<'_>, policy: &Policy, delay_max: DurationMs) {
     let Some(queue) = policy.settings().queue else {
         return;
@@ -195,13 +195,13 @@ pub(super) fn warn_of_long_queue(table: &mut Table<'_>, policy: &Policy, delay_m
         return;
     }
     let delay = u128::from(delay_max.0) * 1_000;
-    let within = (delay * u128::from(rate.calls())).div_ceil(u128::from(rate.window().0));
-    if u128::from(queue) > within {
+    let requests = (delay * u128::from(rate.calls())).div_ceil(u128::from(rate.window().0));
+    if u128::from(queue) > requests {
         let location = table.location(QUEUE.name);
         let delay_max = duration::text(delay_max);
         let remark = format!(
-            "within delay_max ({delay_max}) no more than {within} calls can go on; more are \
-             rejected, however long the queue is"
+            "at most {requests} requests can proceed within delay_max ({delay_max}); more \
+             are rejected, however long the queue is"
         );
         table.notes.warn(&location, remark);
     }
@@ -222,11 +222,11 @@ mod tests {
     }
 
     #[test]
-    fn a_call_that_no_pause_helps_is_found() {
+    fn a_policy_that_rejects_every_request_is_found() {
         let bucket =
             |initial| Policy::TokenBucket(TokenBucket::new(rate("9/m"), 5, initial).unwrap());
         let check = |policy: Policy, cost: u32, expected: bool| {
-            assert_eq!(lets_nothing_through(&policy, cost), expected, "{policy:?}");
+            assert_eq!(rejects_everything(&policy, cost), expected, "{policy:?}");
         };
         check(Policy::FixedWindow(FixedWindow::new(rate("0/s"))), 1, true);
         check(Policy::FixedWindow(FixedWindow::new(rate("9/s"))), 9, false);
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn the_next_number_of_even_parts_is_found() {
+    fn the_nearest_smaller_number_of_even_parts_is_found() {
         let minute = DurationUs::from_secs(60);
         assert_eq!(even_parts(minute, 7), 6);
         assert_eq!(even_parts(minute, 119), 100);

@@ -1,4 +1,4 @@
-//! Which requests a limit covers, as its table has it.
+//! Reader of a limit's `routes`: the requests that it covers.
 
 use crate::kind::{InvalidValue, Text};
 use crate::model::{Host, LimitRoute};
@@ -7,7 +7,7 @@ use crate::problem::Finding;
 use crate::reader::{Key, Table};
 use crate::room;
 
-/// Most routes of a limit, as of a room.
+/// Most routes of a limit; a room has the same maximum.
 const ROUTES_MAX: usize = 100;
 /// Most methods of a route: HTTP and WebDAV together have fewer.
 const METHODS_MAX: usize = 50;
@@ -37,7 +37,7 @@ fn method(text: &str) -> Result<String, InvalidValue> {
     Err(InvalidValue::PLAIN)
 }
 
-/// Reads the routes; none if they were left out.
+/// Reads the routes; empty if they were left out.
 pub(super) fn read(table: &mut Table<'_>) -> Vec<LimitRoute> {
     let mistakes = table.notes.count();
     let allowed = "a list of tables, such as [{ path = \"/api\", methods = [\"POST\"] }]";
@@ -92,7 +92,7 @@ fn read_methods(table: &mut Table<'_>) -> Vec<String> {
     let mut known = Vec::with_capacity(count);
     for Located { value, location } in methods {
         if known.contains(&value) {
-            let finding = Finding::Remark("the same method again".to_owned());
+            let finding = Finding::Remark("the same method a second time".to_owned());
             table.notes.refuse(&location, finding, "", None);
         } else {
             known.push(value);

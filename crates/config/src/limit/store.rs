@@ -1,7 +1,7 @@
-//! Where the calls of a limit are counted, and whether its algorithm can be counted there.
+//! Reader of a limit's `store`, with the check that the store can count by its algorithm.
 
 use anteroom_limit::ahead::{YEARS_EXACT, years_ahead};
-use anteroom_limit::lending::widened::{LeasedLimit, NotLeasableError};
+use anteroom_limit::leases::widened::{LeasedLimit, NotLeasableError};
 use anteroom_limit::policy::Policy;
 use anteroom_limit::registry::{Early, Remembers};
 use anteroom_limit::swapping::LOG_LONGEST;
@@ -14,7 +14,7 @@ use crate::notes::Location;
 use crate::problem::Finding;
 use crate::reader::{Key, Table};
 
-// Fewer than 64 are forgotten before they could be limited; a hundred million take some ten GB.
+// Fewer than 64 are evicted before they reach a limit; a hundred million take some ten GB.
 const KEYS_MAX: Key<Whole<usize>> = Key {
     name: "keys_max",
     kind: Whole {
@@ -41,7 +41,7 @@ const ON_STORE_FAILURE: Key<Choice<OnLimitStoreFailure>> = Key {
     default: Some("\"bounded\""),
 };
 
-/// Reads where calls are counted, and what happens while that is away.
+/// Reads the store, and the behaviour while it is unavailable.
 pub(super) fn read(table: &mut Table<'_>) -> (LimitStore, OnLimitStoreFailure) {
     let mistakes = table.notes.count();
     let store = table.defaulted(&STORE);
@@ -51,7 +51,7 @@ pub(super) fn read(table: &mut Table<'_>) -> (LimitStore, OnLimitStoreFailure) {
     if is_right && is_here && table.has(ON_STORE_FAILURE.name) {
         let location = table.location(ON_STORE_FAILURE.name);
         let word = store.word();
-        let finding = format!("has no effect with store \"{word}\", which is never away");
+        let finding = format!("has no effect with store \"{word}\", which is always available");
         let finding = Finding::Remark(finding);
         let allowed = "only with store \"valkey\", \"leases\", \"memcached\" or \"kafka\"";
         table.notes.refuse(&location, finding, allowed, None);
@@ -59,8 +59,8 @@ pub(super) fn read(table: &mut Table<'_>) -> (LimitStore, OnLimitStoreFailure) {
     (store, on_store_failure)
 }
 
-/// Reads how many clients are remembered here, which says nothing where they are remembered
-/// elsewhere.
+/// Reads the most clients that this process remembers. The key has no effect with stores that
+/// remember clients themselves.
 pub(super) fn read_keys_max(
     table: &mut Table<'_>,
     store: LimitStore,
@@ -80,11 +80,11 @@ pub(super) fn read_keys_max(
                  have memory for"
             }
             LimitStore::Kafka => {
-                "has no effect with store \"kafka\", where nodes know 500000 stretches of time of \
-                 all clients together"
+                "has no effect with store \"kafka\", where a node keeps 500000 windows of all \
+                 clients together"
             }
             LimitStore::Gossip => {
-                "has no effect with store \"gossip\", which has place for 500000 counters of all \
+                "has no effect with store \"gossip\", which has room for 500000 counters of all \
                  limits together"
             }
             LimitStore::Local | LimitStore::Valkey => {
@@ -99,44 +99,44 @@ pub(super) fn read_keys_max(
     keys_max
 }
 
-/// Says if a policy needs more than its store can do. `table` is the one that the policy stands in:
-/// that of the limit, or of one client.
+/// Reports a policy that its store cannot enforce. `table` is the one with the policy: that of the
+/// limit, or of one client.
 pub(super) fn check(table: &mut Table<'_>, store: LimitStore, policy: &Policy) {
     match store {
         LimitStore::Local => {}
-        LimitStore::Valkey => check_counted(table, policy),
-        LimitStore::Leases => check_lent(table, policy),
-        LimitStore::Memcached => check_swapped(table, policy),
-        LimitStore::Kafka | LimitStore::Gossip => check_added(table, store, policy),
+        LimitStore::Valkey => check_valkey(table, policy),
+        LimitStore::Leases => check_leases(table, policy),
+        LimitStore::Memcached => check_memcached(table, policy),
+        LimitStore::Kafka | LimitStore::Gossip => check_counters(table, store, policy),
     }
 }
 
-/// A log is one value, which each call brings and takes back.
-fn check_swapped(table: &mut Table<'_>, policy: &Policy) {
+/// Checks the size of a log: it is one value, which every request reads and writes.
+fn check_memcached(table: &mut Table<'_>, policy: &Policy) {
     let calls = policy.rate().calls();
     match policy.row().remembers {
         Remembers::Calls if calls > LOG_LONGEST => {}
         Remembers::Calls | Remembers::Counts | Remembers::Tokens | Remembers::Time => return,
     }
     let name = policy.kind().name();
-    let found = format!("{calls} calls by {name:?} with store \"memcached\"");
-    let allowed = format!("a log of at most {LOG_LONGEST} calls with this store");
+    let found = format!("{calls} requests by {name:?} with store \"memcached\"");
+    let allowed = format!("a log of at most {LOG_LONGEST} requests with this store");
     let hint = format!("{} = \"sub-windows-strict\" is as strict", ALGORITHM.name);
     let location = table.location(LIMIT.name);
     let found = Finding::Value(found);
     table.notes.refuse(&location, found, allowed, Some(hint));
 }
 
-/// Who tells others what he has added cannot take anything together with them.
-fn check_added(table: &mut Table<'_>, store: LimitStore, policy: &Policy) {
+/// Checks that the policy uses counters: nodes that exchange increments cannot decide together.
+fn check_counters(table: &mut Table<'_>, store: LimitStore, policy: &Policy) {
     if policy.counters().is_some() {
         return;
     }
     let (name, store) = (policy.kind().name(), store.word());
     let found = format!("{store:?} with algorithm {name:?}");
-    let allowed = format!("{store:?} only with windows, which can be added to");
+    let allowed = format!("{store:?} only with algorithms that count windows");
     let hint = format!(
-        "{} = \"sub-windows-strict\" comes nearest to it",
+        "{} = \"sub-windows-strict\" is the nearest one",
         ALGORITHM.name
     );
     let key = [STORE.name, ALGORITHM.name];
@@ -146,8 +146,8 @@ fn check_added(table: &mut Table<'_>, store: LimitStore, policy: &Policy) {
     table.notes.refuse(&location, found, allowed, Some(hint));
 }
 
-/// A server counts in doubles, which are exact up to a number.
-fn check_counted(table: &mut Table<'_>, policy: &Policy) {
+/// Checks that a double, which is what a server counts in, represents the policy exactly.
+fn check_valkey(table: &mut Table<'_>, policy: &Policy) {
     let years = years_ahead(policy);
     if years <= YEARS_EXACT {
         return;
@@ -159,21 +159,21 @@ fn check_counted(table: &mut Table<'_>, policy: &Policy) {
     let found = format!("a {what} that takes {years} years with store \"valkey\"");
     let allowed = format!("a {what} and a limit by which it takes at most {YEARS_EXACT} years");
     let hint = format!("a {less} {what} or a higher {}", LIMIT.name);
-    // A burst that is not typed follows from the limit.
+    // The default of a burst follows from the limit.
     let key = if table.has(key) { key } else { LIMIT.name };
     let location = table.location(key);
     let found = Finding::Value(found);
     table.notes.refuse(&location, found, allowed, Some(hint));
 }
 
-fn check_lent(table: &mut Table<'_>, policy: &Policy) {
+fn check_leases(table: &mut Table<'_>, policy: &Policy) {
     let (key, found, allowed, hint) = match LeasedLimit::new(*policy) {
         Ok(_) => return,
         Err(NotLeasableError::LeakyBucket) => (
             STORE.name,
             format!("\"leases\" with algorithm {:?}", policy.kind().name()),
-            "\"local\", \"valkey\" or \"memcached\": each call needs its own place in one line, \
-             which cannot be lent",
+            "\"local\", \"valkey\" or \"memcached\": a queue of requests has one order, which \
+             cannot be leased",
             Some(format!("or another {}, such as \"gcra\"", ALGORITHM.name)),
         ),
         Err(NotLeasableError::BurstTooSmall {
@@ -185,7 +185,7 @@ fn check_lent(table: &mut Table<'_>, policy: &Policy) {
             format!("{burst} with store \"leases\""),
             "a burst that is larger than what comes free while a lease runs",
             Some(format!(
-                "at least {}, for {during_lease} come free in the {ttl} of a lease",
+                "at least {}, because {during_lease} come free in the {ttl} of a lease",
                 during_lease.saturating_add(1)
             )),
         ),
@@ -196,8 +196,8 @@ fn check_lent(table: &mut Table<'_>, policy: &Policy) {
             Some(other.to_string()),
         ),
     };
-    // A burst that is not typed follows from the limit; a client has its store from the limit's
-    // table.
+    // The default of a burst follows from the limit; the store of a client is that of the
+    // limit's table.
     let key = if table.has(key) { key } else { LIMIT.name };
     let location: Location = table.location(key);
     table

@@ -1,4 +1,5 @@
-//! Values that are set while a room runs: what is taken, what is refused and in which words.
+//! Values that are set while a room runs: those that are accepted, and the messages of those that
+//! are rejected.
 
 use anteroom_room::rules::QueueingMethod;
 use anteroom_room::time::DurationMs;
@@ -21,12 +22,12 @@ fn values(values: &Value) -> LiveValues {
     values.into_iter().collect()
 }
 
-fn told(changed: &Changed) -> Vec<String> {
+fn messages(changed: &Changed) -> Vec<String> {
     changed.problems.iter().map(ToString::to_string).collect()
 }
 
 #[test]
-fn what_is_set_is_changed_and_nothing_else_is() {
+fn only_the_set_values_change() {
     let file = room("session_duration = \"2m\"");
     let changed = file.with_values(&values(&json!({
         "total_active_users": 300,
@@ -35,7 +36,7 @@ fn what_is_set_is_changed_and_nothing_else_is() {
         "disable_session_renewal": true,
         "queueing_status_code": 503,
     })));
-    assert_eq!(told(&changed), [""; 0]);
+    assert_eq!(messages(&changed), [""; 0]);
     let mut expected = file.clone();
     expected.rules.limits.total_active_users = 300;
     expected.rules.session_duration = DurationMs::from_secs(90);
@@ -47,7 +48,7 @@ fn what_is_set_is_changed_and_nothing_else_is() {
 }
 
 #[test]
-fn all_mistakes_are_told_at_once_in_the_words_of_the_file() {
+fn all_mistakes_are_reported_together_in_the_words_of_the_file() {
     let changed = room("").with_values(&values(&json!({
         "total_active_users": 0,
         "session_duration": 5,
@@ -58,10 +59,10 @@ fn all_mistakes_are_told_at_once_in_the_words_of_the_file() {
         "pacing": [1],
         "draw": null,
     })));
-    let mut told = told(&changed);
-    told.sort();
+    let mut messages = messages(&changed);
+    messages.sort();
     assert_eq!(
-        told,
+        messages,
         [
             "room \"shop\": draw: found \"\", allowed: true or false",
             "room \"shop\": opens_at: found \"tomorrow\", allowed: a date and time with its \
@@ -81,7 +82,7 @@ fn all_mistakes_are_told_at_once_in_the_words_of_the_file() {
 }
 
 #[test]
-fn a_draw_needs_an_opening_wherever_that_comes_from() {
+fn a_draw_needs_an_opening_time_from_the_file_or_an_override() {
     let opening = "opens_at = \"2030-01-31T10:00:00Z\"\n";
     let check = |file: &str, set: Value, is_right: bool| {
         let changed = room(file).with_values(&values(&set));
@@ -115,7 +116,7 @@ fn a_draw_needs_an_opening_wherever_that_comes_from() {
 }
 
 #[test]
-fn a_key_that_may_be_left_out_is_set_to_none() {
+fn an_optional_key_can_be_set_to_none() {
     let file = room(
         "opens_at = \"2030-01-31T10:00:00Z\"\nrefresh_interval = \"5s\"\n\
          max_addresses_per_ticket = 2",
@@ -124,14 +125,14 @@ fn a_key_that_may_be_left_out_is_set_to_none() {
         "opens_at": "none", "refresh_interval": "none", "max_addresses_per_ticket": null,
     }));
     let changed = file.with_values(&set);
-    assert_eq!(told(&changed), [""; 0]);
+    assert_eq!(messages(&changed), [""; 0]);
     let rules = changed.config.rules;
     assert_eq!((rules.opens_at, rules.refresh_interval), (None, None));
     assert_eq!(changed.config.max_addresses_per_ticket, None);
 }
 
 #[test]
-fn the_values_of_a_room_set_on_another_make_it_the_same() {
+fn the_values_of_one_room_can_be_copied_to_another() {
     let file = room(
         "session_duration = \"90s\"\ndisable_session_renewal = true\nopens_at = \
          \"2030-01-31T10:00:00.250+01:00\"\ndraw = true\nallocation = \"curve\"\n\
@@ -147,7 +148,7 @@ fn the_values_of_a_room_set_on_another_make_it_the_same() {
         .into_iter()
         .map(|(key, value)| (key.to_owned(), value));
     let changed = room("").with_values(&values.collect());
-    assert_eq!(told(&changed), [""; 0]);
+    assert_eq!(messages(&changed), [""; 0]);
     assert_eq!(changed.config, file);
 }
 
@@ -180,18 +181,18 @@ fn these_room_keys_can_be_changed_while_the_gateway_runs() {
 }
 
 #[test]
-fn a_key_to_be_set_back_must_be_one() {
+fn only_a_known_key_can_be_reset() {
     let room = room("");
     assert_eq!(check_live_key(&room, "opens_at", &[]), Ok(()));
     assert_eq!(check_live_key(&room, "message", &["message"]), Ok(()));
-    let told = |key| {
+    let messages = |key| {
         check_live_key(&room, key, &["message"])
             .unwrap_err()
             .to_string()
     };
     assert_eq!(
-        told("mesage"),
+        messages("mesage"),
         "room \"shop\": mesage: unknown key; did you mean message?"
     );
-    assert!(told("bypass").contains("only the configuration file sets this"));
+    assert!(messages("bypass").contains("only the configuration file sets this"));
 }

@@ -1,4 +1,4 @@
-//! What `[[limit]]` means: how many calls a client may make, checked.
+//! Meaning of `[[limit]]`: checked rate limits.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -20,13 +20,13 @@ use crate::limit_stores::LimitStore;
 pub struct LimitName(String);
 
 impl LimitName {
-    /// A name, if `text` is one.
+    /// Returns a name, if `text` is one.
     #[must_use]
     pub fn new(text: &str) -> Option<Self> {
         RoomName::new(text).map(|RoomName(text)| Self(text))
     }
 
-    /// The name as text.
+    /// Returns the name as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -44,57 +44,57 @@ impl fmt::Display for LimitName {
 pub struct LimitConfig {
     /// Unique name.
     pub name: LimitName,
-    /// Which calls are over the limit, for every client without a policy of its own.
+    /// Rule that allows requests, for every client without a policy of its own.
     pub policy: Policy,
-    /// Which requests are calls; empty = all.
+    /// Requests that count; empty = all.
     pub routes: Vec<LimitRoute>,
-    /// Whose calls are counted together.
+    /// Key by which requests are counted together.
     pub key: ClientKey,
-    /// How much a call counts.
+    /// Cost of a request.
     pub cost: NonZeroU32,
-    /// What becomes of a call that is over the limit.
+    /// Action on a request that is over the limit.
     pub on_limit: OnLimit,
-    /// Decide, count and log, and let every call pass.
+    /// Whether the limit counts, decides and logs, but rejects nothing.
     pub shadow: bool,
-    /// What answers say about the limit.
+    /// Headers of responses about the limit.
     pub headers: LimitHeaders,
-    /// Whether what a waiting page asks is a call, too.
+    /// Whether polls of a waiting page count too.
     pub count_polling: bool,
-    /// How many clients are remembered at once.
+    /// Most clients that are remembered at once.
     pub keys_max: usize,
-    /// Where calls are counted.
+    /// Store in which requests are counted.
     pub store: LimitStore,
-    /// What becomes of calls that cannot be counted because the store is away.
+    /// Behaviour while the store is unavailable.
     pub on_store_failure: OnLimitStoreFailure,
-    /// Policies of single clients; by the same algorithm.
+    /// Policies of single clients, with the same algorithm.
     pub overrides: BTreeMap<Client, Policy>,
-    /// What was typed for the algorithm: clients of their own have what they leave out from it.
+    /// Typed settings of the algorithm; overrides take what they leave out from here.
     pub(crate) settings: Settings,
 }
 
 /// Requests that a limit covers.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct LimitRoute {
-    /// Host and path, meant as a room's.
+    /// Host and path, as in a room.
     pub route: Route,
     /// Methods in capitals; empty = all.
     pub methods: Vec<String>,
 }
 
-/// Whose calls are counted together.
+/// Key by which requests are counted together.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct ClientKey {
-    /// What tells clients apart; empty = one count for everybody.
+    /// Parts that identify a client; empty = one count for all.
     pub parts: Vec<KeyPart>,
-    /// Addresses of IPv6 that share so many bits are one client, from 32 to 128.
+    /// Prefix length of IPv6 networks that count as one client, from 32 to 128 bits.
     pub ipv6_prefix: u8,
-    /// What happens where a part is missing.
+    /// Action if a part is missing.
     pub without: WithoutKey,
 }
 
 impl ClientKey {
-    /// The text that stands for a client's address: the whole address of IPv4, the first of its
-    /// network of IPv6.
+    /// Returns the text for a client's address: the whole IPv4 address, or the first address of the
+    /// IPv6 network.
     ///
     /// # Panics
     ///
@@ -110,10 +110,10 @@ impl ClientKey {
     }
 }
 
-/// Something of a request that tells clients apart.
+/// Part of a request that identifies a client.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum KeyPart {
-    /// The client's address, as trusted proxies tell it.
+    /// The client's address, as trusted proxies report it.
     ClientAddress,
     /// The value of this header, whose name is in lower case.
     Header(String),
@@ -127,102 +127,102 @@ pub enum KeyPart {
     Ticket,
 }
 
-/// `[jwt]`: which signed tokens are good.
+/// `[jwt]`: rules for signed tokens.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct JwtConfig {
-    /// The public keys of whoever issues them.
+    /// Public keys of the issuers.
     pub keys: JwtKeys,
-    /// Where requests carry them.
+    /// Location of the token in a request.
     pub token: TokenPlace,
-    /// Who must have issued them (`iss`).
+    /// Required issuer (`iss`).
     pub issuer: Option<String>,
-    /// For whom they must be (`aud`).
+    /// Required audience (`aud`).
     pub audience: Option<String>,
-    /// How far the clocks may be apart.
+    /// Tolerated difference between clocks.
     pub leeway: DurationMs,
 }
 
 /// A set of public keys (JWKS).
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum JwtKeys {
-    /// What the file holds.
+    /// Contents of the file.
     Text(Vec<u8>),
-    /// The file that holds it, as it was typed.
+    /// The file, as it was typed.
     File {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
         /// Line in the config file, for messages.
         line: usize,
     },
 }
 
-/// Where requests carry a token.
+/// Location of a token in a request.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum TokenPlace {
-    /// In this header, whose name is in lower case; in `authorization` behind `Bearer`.
+    /// A header, with its name in lower case; in `authorization` after `Bearer`.
     Header(String),
-    /// In this cookie.
+    /// A cookie.
     Cookie(String),
 }
 
-/// What happens where a part of the key is missing.
+/// Action if a part of the key is missing.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum WithoutKey {
-    /// The call is counted by the client's address.
+    /// Count the request by the client's address.
     ClientAddress,
-    /// It passes uncounted.
+    /// Allow the request without counting it.
     Skip,
-    /// It is rejected.
+    /// Reject the request.
     Reject,
 }
 
-/// What becomes of a call that is over its limit.
+/// Action on a request that is over its limit.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum OnLimit {
-    /// It is told when to come again.
+    /// Reject the request, with the time until the next attempt.
     Reject,
-    /// It is held until it may go on, or rejected if that would be longer than `max`.
+    /// Delay the request until it is allowed, or reject it if that takes longer than `max`.
     Delay {
-        /// How long it is held at most.
+        /// Longest delay.
         max: DurationMs,
     },
-    /// It goes into the waiting room that covers it.
+    /// Queue the visitor in the waiting room that covers the request.
     Wait,
 }
 
-/// What becomes of calls that cannot be counted because the store is away.
+/// Behaviour towards requests while the store is unavailable.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum OnLimitStoreFailure {
-    /// What was lent before goes on; beyond that calls are refused.
+    /// Allow what was leased before, and reject the rest.
     Bounded,
-    /// They pass uncounted.
+    /// Allow all requests without counting them.
     Open,
-    /// They are refused, from when the store is known to be away.
+    /// Reject all requests once the store is known to be unavailable.
     Closed,
-    /// Each node counts them by itself, up to the whole limit.
+    /// Count at each node alone, each up to the whole limit.
     Local,
 }
 
-/// What answers say about a limit.
+/// Headers of responses about a limit.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct LimitHeaders {
     /// `RateLimit` and `RateLimit-Policy`.
     pub ietf: bool,
-    /// `X-RateLimit-Limit`, `-Remaining` and `-Reset`, and how the last one counts.
+    /// `X-RateLimit-Limit`, `-Remaining` and `-Reset`, with the format of the last one.
     pub legacy: Option<LegacyReset>,
 }
 
-/// What `X-RateLimit-Reset` says.
+/// Format of `X-RateLimit-Reset`.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum LegacyReset {
-    /// How many seconds from now.
+    /// Seconds from now.
     Seconds,
-    /// Which second since 1970.
+    /// Seconds since 1970.
     Epoch,
 }
 
-/// Who calls: what each part of the key is, in its order. Its `Debug` shows none of it: it may be
-/// the key of an API.
+/// Client of a limit: the values of the key's parts, in order. Its `Debug` shows no value, because
+/// values may be API keys.
 #[derive(Clone, Default, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
 pub struct Client(pub Vec<String>);
 
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn who_calls_is_not_shown() {
+    fn a_client_is_not_shown() {
         let client = Client(vec!["secret".to_owned()]);
         assert_eq!(format!("{client:?}"), "Client([1 parts])");
     }

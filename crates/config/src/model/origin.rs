@@ -1,20 +1,20 @@
-//! Where requests of a room go, and how it is seen who is well there.
+//! Origins of a room, and their health checks.
 
 use std::fmt;
 use std::path::PathBuf;
 
 use anteroom_room::time::DurationMs;
 
-/// Where admitted requests of a room go, and how.
+/// Origins of a room, and how to connect to them.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct RoomOrigins {
     /// One or more, none twice, in the order of the file.
     pub list: Vec<Origin>,
-    /// Whether HTTP/2 is spoken to them.
+    /// Use of HTTP/2 towards them.
     pub http2: Http2,
-    /// Whoever signs the certificates of those with TLS; `None` = whom the system trusts.
+    /// File of the certificate authorities to trust; `None` = those of the system.
     pub ca_file: Option<PathBuf>,
-    /// How they are asked whether they are well; `None` = they are not asked.
+    /// Health check; `None` = no check.
     pub health_check: Option<HealthCheck>,
 }
 
@@ -33,7 +33,7 @@ impl Origin {
         &self.authority
     }
 
-    /// Whether it is spoken to by TLS.
+    /// Whether the origin is connected to by TLS.
     #[must_use]
     pub const fn has_tls(&self) -> bool {
         self.has_tls
@@ -53,30 +53,30 @@ pub enum Http2 {
     /// HTTP/1.1.
     #[default]
     Never,
-    /// Whatever an origin with TLS chooses; HTTP/1.1 without TLS, where nobody is asked.
+    /// HTTP/2 if an origin with TLS negotiates it; HTTP/1.1 without TLS.
     Auto,
-    /// HTTP/2, without TLS too, where it is then spoken without asking.
+    /// HTTP/2, also without TLS, and then without negotiation.
     Always,
 }
 
 /// `health_check`.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct HealthCheck {
-    /// What is asked for, with the query if there is one.
+    /// Path of the check, with its query if there is one.
     pub path: String,
-    /// How often.
+    /// Time between checks.
     pub interval: DurationMs,
-    /// How long an answer may take, connecting included.
+    /// Longest time until a response, connecting included.
     pub timeout: DurationMs,
-    /// Good answers in a row that make an origin healthy.
+    /// Successful checks in a row that make an origin healthy.
     pub healthy_after: u32,
-    /// Bad ones in a row that make it unhealthy.
+    /// Failed checks in a row that make it unhealthy.
     pub unhealthy_after: u32,
-    /// Which answers are good.
+    /// Statuses of a successful check.
     pub expected_status: Statuses,
 }
 
-/// Statuses of answers, both ends included.
+/// Range of statuses, both ends included.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Statuses {
     /// The lowest.
@@ -86,7 +86,7 @@ pub struct Statuses {
 }
 
 impl Statuses {
-    /// Whether this is one of them.
+    /// Whether `status` is in the range.
     #[must_use]
     pub const fn contain(self, status: u16) -> bool {
         self.first <= status && status <= self.last

@@ -1,4 +1,4 @@
-//! What `[rate_limit_service]` means: where Envoy asks, and by which rules it is answered.
+//! Meaning of `[rate_limit_service]`: the addresses that Envoy uses, and the rules of its limits.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -6,55 +6,55 @@ use std::path::PathBuf;
 /// Envoy's rate limit service.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct RateLimitServiceConfig {
-    /// Where gRPC is spoken. This or `http` is there.
+    /// Address for gRPC. This or `http` is set.
     pub grpc: Option<SocketAddr>,
-    /// Where JSON is spoken.
+    /// Address for JSON over HTTP.
     pub http: Option<SocketAddr>,
-    /// The folder of the files of limits.
+    /// Folder of the files of limits.
     pub config_dir: PathBuf,
-    /// Whether files of one domain go together.
+    /// Whether files of one domain are merged.
     pub merge_domains: bool,
-    /// Where calls are counted.
+    /// Store in which requests are counted.
     pub store: RateLimitStore,
-    /// What is answered while they cannot be counted.
+    /// Behaviour while the store is unavailable.
     pub on_store_failure: OnStoreFailure,
-    /// How many counters are remembered at once, if they are counted here.
+    /// Most counters that are remembered at once, if this process counts.
     pub keys_max: usize,
-    /// Decide and count, and reject nobody.
+    /// Whether requests are counted and decided, but none rejected.
     pub shadow_mode: bool,
-    /// Whether requests that are rejected are charged, too.
+    /// Whether rejected requests count as well.
     pub charge_rejected: bool,
-    /// What responses are to tell clients.
+    /// Headers of responses to clients.
     pub headers: RateLimitHeaders,
-    /// Whether answers tell what files say of the limits that were passed.
+    /// Whether responses carry the metadata of the limits that matched.
     pub dynamic_metadata: bool,
 }
 
-/// Where calls are counted.
+/// Store in which requests are counted.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum RateLimitStore {
-    /// In this process.
+    /// Counts in this process.
     Local,
-    /// At the server of `[store]`, for all nodes together.
+    /// Counts at the server of `[store]`, for all nodes together.
     Valkey,
 }
 
-/// What is answered while the store is away.
+/// Behaviour while the store is unavailable.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum OnStoreFailure {
-    /// Everything goes through.
+    /// Allow every request.
     Open,
-    /// An error, of which Envoy makes what it was told to.
+    /// Return an error; Envoy's own configuration decides what follows.
     Closed,
 }
 
-/// Headers about the limit that is nearest.
+/// Response headers about the limit that is nearest to its end.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum RateLimitHeaders {
     /// None.
     None,
     /// `RateLimit-Limit`, `-Remaining` and `-Reset`.
     RateLimit,
-    /// The same with `X-` before them.
+    /// The `RateLimit-*` headers with `X-` before them.
     XRateLimit,
 }

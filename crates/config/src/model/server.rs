@@ -1,4 +1,4 @@
-//! What `[server]` means: the process and not one room, checked.
+//! Meaning of `[server]`: checked settings of the process.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -7,48 +7,47 @@ use std::path::{Path, PathBuf};
 use anteroom_room::time::DurationMs;
 use ipnet::IpNet;
 
-/// What concerns the process and not one room. Its `Debug` shows how many keys there are, and none
-/// of them.
+/// Settings of the process. Its `Debug` shows the number of ticket keys, and none of them.
 #[derive(Clone, PartialEq)]
 pub struct ServerConfig {
-    /// Where visitors connect.
+    /// Address for visitors.
     pub listen: SocketAddr,
-    /// Certificates towards visitors, the first also for those who ask for a name in none; without
-    /// any they are served in the clear.
+    /// Certificates for visitors. The first one is also for clients that name no known host;
+    /// without any, visitors are served without TLS.
     pub tls: Vec<TlsConfig>,
-    /// Where visitors connect who must be sent to https.
+    /// Address at which visitors are redirected to https.
     pub redirect_from: Option<SocketAddr>,
-    /// The port of https as visitors see it; `None` = that of `listen`.
+    /// Port of https as visitors see it; `None` = the port of `listen`.
     pub redirect_to_port: Option<u16>,
-    /// Where operators connect; loopback unless told otherwise.
+    /// Address for operators; loopback by default.
     pub admin: SocketAddr,
-    /// The tokens of those who may change rooms; `None` = one is generated into `data_dir`.
+    /// File of operators' tokens; `None` = one is generated into `data_dir`.
     pub admin_token_file: Option<PathBuf>,
-    /// Host names by which operators may ask beside those of a loopback address, in lower case.
+    /// Host names that operators may use besides those of a loopback address, in lower case.
     pub admin_hosts: Vec<String>,
-    /// Where the journal and generated keys live.
+    /// Folder of the journal and generated keys.
     pub data_dir: PathBuf,
     /// AES-256 keys of tickets, newest first; empty = generate one into `data_dir`.
     pub ticket_keys: Vec<[u8; 32]>,
     /// Name of this node's data center, as it appears in the state.
     pub data_center: String,
-    /// Proxies whose `X-Forwarded-*` headers are believed.
+    /// Proxies whose `X-Forwarded-*` headers are trusted.
     pub trusted_proxies: Vec<IpNet>,
-    /// Names of further headers that only those may send, in lower case.
+    /// Names of further headers that only trusted proxies may send, in lower case.
     pub trusted_proxy_headers: Vec<String>,
-    /// Whether a path is guarded that an origin would only find by decoding twice.
+    /// Whether a room covers paths that an origin would only find by decoding twice.
     pub guard_double_decoding: bool,
-    /// How long to wait for what.
+    /// Timeouts.
     pub timeouts: Timeouts,
-    /// How much to take from outside.
+    /// Limits on what clients send.
     pub size_limits: SizeLimits,
-    /// What is kept of origins and taken from them.
+    /// Limits on connections to origins and their responses.
     pub origins: OriginLimits,
 }
 
 impl fmt::Debug for ServerConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Taken apart, so that a new field cannot be forgotten here.
+        // Destructured, so that a new field cannot be forgotten here.
         let Self {
             listen,
             tls,
@@ -89,10 +88,10 @@ impl fmt::Debug for ServerConfig {
 }
 
 impl ServerConfig {
-    /// The keys whose values differ in `next` and that take effect with a restart only.
+    /// Returns the keys whose values differ in `next` and take effect only with a restart.
     #[must_use]
     pub fn changed_until_restart(&self, next: &Self) -> Vec<&'static str> {
-        // Taken apart, so that a new field cannot be forgotten here.
+        // Destructured, so that a new field cannot be forgotten here.
         let Self {
             listen,
             tls,
@@ -137,47 +136,47 @@ impl ServerConfig {
     }
 }
 
-/// Where a certificate and its key are.
+/// Files of a certificate and its key.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct TlsConfig {
-    /// How the file counts it: 0 = `tls_certificate`, others by their places in
-    /// `more_certificates`, from 1. Those before it may have been left out, because mistakes were
-    /// in them.
+    /// Number in the file: 0 = `tls_certificate`, others by their index in `more_certificates`,
+    /// from
+    /// 1. Numbers may be missing, because entries with mistakes are left out.
     pub number: usize,
-    /// The line of the config file that names the certificate; 0 if it stands in none.
+    /// Line of the config file that names the certificate; 0 if none does.
     pub line: usize,
-    /// Certificates in PEM, the own one first.
+    /// File of the certificates in PEM, the server's own first.
     pub certificate: PathBuf,
-    /// Its private key in PEM.
+    /// File of its private key in PEM.
     pub key: PathBuf,
 }
 
 impl TlsConfig {
-    /// Its files are meant relative to the folder of the config file.
+    /// Makes relative paths relative to `folder`, that of the config file.
     pub fn resolve_paths(&mut self, folder: &Path) {
         self.certificate = folder.join(&self.certificate);
         self.key = folder.join(&self.key);
     }
 }
 
-/// How long to wait for what.
+/// Timeouts of the gateway.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Timeouts {
-    /// For a client to send its request head.
+    /// Time until a client has sent its request head.
     pub request_head: DurationMs,
-    /// For a connection to the origin.
+    /// Time until a connection to the origin is established.
     pub origin_connect: DurationMs,
-    /// For the head of the origin's answer.
+    /// Time until the head of the origin's response arrives.
     pub origin_response: DurationMs,
-    /// Between two pieces of a body, in either direction.
+    /// Time between two pieces of a body, in either direction.
     pub body_idle: DurationMs,
-    /// For the next request on a connection that is kept open.
+    /// Time until the next request on a connection that is kept open.
     pub keep_alive: DurationMs,
-    /// For open requests after SIGTERM.
+    /// Time until open requests end after SIGTERM.
     pub drain: DurationMs,
 }
 
-/// How much to take from outside.
+/// Limits on what clients send.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct SizeLimits {
     /// Bytes of a request head.
@@ -188,7 +187,7 @@ pub struct SizeLimits {
     pub request_uri_bytes: usize,
     /// Bytes of a request body; 0 = no limit.
     pub request_body_bytes: u64,
-    /// Bytes of a body that must come or be taken in a second, on average; 0 = no limit.
+    /// Bytes of a body that must arrive or be read in a second, on average; 0 = no limit.
     pub body_bytes_per_second_min: u64,
     /// Client connections at once.
     pub connections: usize,
@@ -200,13 +199,13 @@ pub struct SizeLimits {
     pub http2_streams: u32,
 }
 
-/// What is kept of connections to origins, and how much of an answer's head is taken.
+/// Limits on connections to origins and on their response heads.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct OriginLimits {
-    /// How long a connection is kept that nobody uses.
+    /// Time for which an unused connection is kept.
     pub idle: DurationMs,
-    /// Bytes of the head of an answer.
+    /// Bytes of a response head.
     pub head_bytes: usize,
-    /// Headers of an answer.
+    /// Headers of a response.
     pub headers: usize,
 }

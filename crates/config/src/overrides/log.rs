@@ -1,15 +1,15 @@
-//! Who changed what, and when? Entries are added and never changed; the oldest go when there are
-//! more than may be kept.
+//! Log of the changes of a room. Entries are never changed; the oldest are dropped when there are
+//! too many.
 //!
-//! Who may read it is not decided here. No value that can be changed is a secret.
+//! Access to it is not decided here. No value that can be changed is a secret.
 
 use serde::{Deserialize, Serialize};
 
 use super::{DamagedOverrides, Entry, decode, encode};
 
-/// Most entries that are kept: a night of hard work has a few dozen.
+/// Most entries that are kept: a busy night has a few dozen.
 pub(super) const ENTRIES_MAX: usize = 200;
-/// Most bytes of the record; an entry with two of the longest messages takes about four thousand.
+/// Largest record, in bytes; an entry with two of the longest messages takes about four thousand.
 const BYTES_MAX: usize = 128 * 1_024;
 
 /// The changes of one room, oldest first.
@@ -18,13 +18,13 @@ const BYTES_MAX: usize = 128 * 1_024;
 pub struct Log {
     /// The changes.
     pub entries: Vec<Entry>,
-    /// How many were dropped because there were too many.
+    /// Number of entries that were dropped because there were too many.
     #[serde(default)]
     pub dropped: u64,
 }
 
 impl Log {
-    /// Adds an entry; returns whether it was not there yet.
+    /// Adds an entry; returns whether it is new.
     pub fn add(&mut self, entry: &Entry) -> bool {
         if self.entries.contains(entry) {
             return false;
@@ -37,12 +37,12 @@ impl Log {
         true
     }
 
-    /// A record of the largest entries is measured only where there are enough of them.
+    /// Whether the record is too large. Only measured if there is more than one entry.
     fn is_too_large(&self) -> bool {
         self.entries.len() > 1 && self.encode().len() > BYTES_MAX
     }
 
-    /// Writes the record down.
+    /// Encodes the record.
     ///
     /// # Panics
     ///
@@ -52,11 +52,11 @@ impl Log {
         encode(self)
     }
 
-    /// Reads a record.
+    /// Decodes a record.
     ///
     /// # Errors
     ///
-    /// [`DamagedOverrides`] if the bytes are none.
+    /// [`DamagedOverrides`] if the bytes are not a record.
     pub fn decode(bytes: &[u8]) -> Result<Self, DamagedOverrides> {
         decode(bytes)
     }

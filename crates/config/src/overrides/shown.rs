@@ -1,5 +1,4 @@
-//! What holds in a room, and which of it comes from the file? The body of
-//! `GET /rooms/{name}/settings`.
+//! Values in effect in a room, and where they come from. The body of `GET /rooms/{name}/settings`.
 
 use std::collections::BTreeMap;
 
@@ -11,48 +10,48 @@ use super::{HeldStop, HeldStops, RoomOverrides};
 use crate::RoomConfig;
 use crate::time_text::rfc3339_millis;
 
-/// Where a value comes from that the file did not set.
+/// Origin of a value that the file did not set.
 const OPERATOR: &str = "operator";
 const FILE: &str = "file";
 
-/// What holds in a room.
+/// Values in effect in a room.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Shown {
     /// Name of the room.
     pub room: String,
-    /// How often an operator said something about it.
+    /// Number of changes that operators made to the room.
     pub version: u64,
     /// The pause; `null` = there is none.
     pub paused: Option<ShownPause>,
-    /// What stands on the page; `null` = nothing of the operator's.
+    /// Message on the page; `null` = none from an operator.
     pub message: Option<String>,
     /// The values of all keys that can be changed while the room runs.
     pub values: BTreeMap<String, ShownValue>,
-    /// Values that an operator set and that do not fit the file any more: they do not hold.
+    /// Values that an operator set but that no longer fit the file: they have no effect.
     pub ignored: Vec<String>,
-    /// Stops that hold at the answering node only, until its store answers.
+    /// Stops that only the responding node applies, until its store responds.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub held: Vec<ShownHeld>,
-    /// What came of a command that is not written down; `null` = it is.
+    /// Result of a command that is not stored; `null` = it is stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }
 
-/// A stop that one node holds by itself.
+/// Stop that one node applies until it can be stored.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ShownHeld {
-    /// As a command.
+    /// The stop as a command.
     pub command: String,
-    /// Since when: RFC 3339.
+    /// Start: RFC 3339.
     pub since: String,
     /// Whether it is in the node's data folder, so that a restart keeps it.
     pub is_kept: bool,
 }
 
 impl ShownHeld {
-    /// What is shown of the stops that a node holds.
+    /// Returns the view of a node's pending stops.
     #[must_use]
     pub fn of(held: &HeldStops, is_kept: bool) -> Vec<Self> {
         let shown = |held: &HeldStop| Self {
@@ -67,25 +66,25 @@ impl ShownHeld {
 /// A pause.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct ShownPause {
-    /// Since when: RFC 3339.
+    /// Start: RFC 3339.
     pub since: String,
-    /// Why.
+    /// Reason.
     pub message: Option<String>,
 }
 
-/// What a key has.
+/// Value of a key.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct ShownValue {
-    /// What holds.
+    /// Value in effect.
     pub value: Value,
     /// `operator` or `file`.
     pub from: String,
-    /// What the file says at this node.
+    /// Value of this node's file.
     pub file: Value,
 }
 
 impl ShownValue {
-    /// Whether an operator set it.
+    /// Whether an operator set the value.
     #[must_use]
     pub fn is_set(&self) -> bool {
         self.from == OPERATOR
@@ -93,19 +92,19 @@ impl ShownValue {
 }
 
 impl Shown {
-    /// The keys that an operator set.
+    /// Returns the keys that an operator set.
     pub fn overrides(&self) -> impl Iterator<Item = (&String, &ShownValue)> {
         let values = self.values.iter();
         values.filter(|(_, value)| value.is_set())
     }
 
-    /// What holds where the file says `file`.
+    /// Returns the view of `overrides` over `file`.
     #[must_use]
-    pub fn of(orders: &RoomOverrides, file: &RoomConfig) -> Self {
-        let changed = orders.applied_to(file);
+    pub fn of(overrides: &RoomOverrides, file: &RoomConfig) -> Self {
+        let changed = overrides.applied_to(file);
         let in_file = file.values();
         let values = changed.config.values().into_iter().map(|(key, value)| {
-            let is_set = orders.values.contains_key(key);
+            let is_set = overrides.values.contains_key(key);
             let shown = ShownValue {
                 value,
                 from: if is_set { OPERATOR } else { FILE }.to_owned(),
@@ -115,12 +114,12 @@ impl Shown {
         });
         Self {
             room: file.name.to_string(),
-            version: orders.version,
-            paused: orders.pause.as_ref().map(|pause| ShownPause {
+            version: overrides.version,
+            paused: overrides.pause.as_ref().map(|pause| ShownPause {
                 since: rfc3339_millis(Timestamp(pause.since)),
                 message: pause.message.clone(),
             }),
-            message: orders.message().map(str::to_owned),
+            message: overrides.message().map(str::to_owned),
             values: values.collect(),
             ignored: changed.problems.iter().map(ToString::to_string).collect(),
             held: Vec::new(),

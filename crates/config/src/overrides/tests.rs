@@ -1,10 +1,10 @@
-//! What operators say, one thing after the other, and what holds then.
+//! Commands of operators in sequence, and the overrides that follow.
 
 use anteroom_room::time::Timestamp;
 use serde_json::json;
 
+use super::command::{MESSAGE_CHARS_MAX, message};
 use super::log::ENTRIES_MAX;
-use super::order::{MESSAGE_CHARS_MAX, message};
 use super::*;
 use crate::Config;
 
@@ -40,17 +40,17 @@ fn pause(text: &str) -> OperatorCommand {
     }
 }
 
-/// What holds after all of these.
+/// Returns the overrides after all of these commands.
 fn after(overrides: &[OperatorCommand], file: &RoomConfig) -> RoomOverrides {
     overrides
         .iter()
-        .fold(RoomOverrides::default(), |before, order| {
-            before.after(order, file, &who(), NOW).unwrap()
+        .fold(RoomOverrides::default(), |before, command| {
+            before.after(command, file, &who(), NOW).unwrap()
         })
 }
 
 #[test]
-fn a_change_says_who_when_what_before_and_after() {
+fn a_change_is_logged_with_operator_time_and_values() {
     let overrides = after(
         &[set(json!({ "total_active_users": 300, "pacing": true }))],
         &room(""),
@@ -62,7 +62,7 @@ fn a_change_says_who_when_what_before_and_after() {
             "at": NOW.0,
             "who": { "token": "local", "user": "alice", "address": "127.0.0.1" },
             "what": "set pacing=true total_active_users=300",
-            // Pacing was on: it is the operator's now, and nothing changes.
+            // Pacing was on already: now an override sets it, and nothing changes.
             "changes": [{ "key": "total_active_users", "before": 200, "after": 300 }],
         })
     );
@@ -112,7 +112,7 @@ fn open_ends_pauses_and_moves_the_opening_to_now() {
 }
 
 #[test]
-fn reset_goes_back_to_the_file_by_key_or_as_a_whole() {
+fn reset_restores_the_file_for_one_key_or_all() {
     let file = room("");
     let steps = [
         set(json!({ "total_active_users": 300, "queueing_method": "random" })),
@@ -121,8 +121,8 @@ fn reset_goes_back_to_the_file_by_key_or_as_a_whole() {
     ];
     let all = after(&steps, &file);
     let reset = |key: &str| {
-        let order = OperatorCommand::Reset(Some(key.to_owned()));
-        all.after(&order, &file, &who(), NOW)
+        let command = OperatorCommand::Reset(Some(key.to_owned()));
+        all.after(&command, &file, &who(), NOW)
     };
     let one = reset("total_active_users").unwrap();
     assert_eq!(one.values.keys().collect::<Vec<_>>(), ["queueing_method"]);
@@ -138,33 +138,33 @@ fn reset_goes_back_to_the_file_by_key_or_as_a_whole() {
         .after(&OperatorCommand::Reset(None), &file, &who(), NOW)
         .unwrap();
     assert!(nothing.values.is_empty() && nothing.pause.is_none() && nothing.message.is_none());
-    assert_eq!(nothing.version, 4, "also a reset is something newer");
+    assert_eq!(nothing.version, 4, "a reset is a new version too");
 }
 
 #[test]
-fn a_mistake_changes_nothing_at_all() {
+fn a_command_with_a_mistake_changes_nothing() {
     let file = room("");
     let before = after(&[set(json!({ "total_active_users": 300 }))], &file);
-    let order = set(json!({ "total_active_users": 400, "new_users_per_minute": 0, "drow": 1 }));
-    let problems = before.after(&order, &file, &who(), NOW).unwrap_err();
+    let command = set(json!({ "total_active_users": 400, "new_users_per_minute": 0, "drow": 1 }));
+    let problems = before.after(&command, &file, &who(), NOW).unwrap_err();
     assert_eq!(problems.0.len(), 2, "{problems}");
     let empty = before.after(&set(json!({})), &file, &who(), NOW);
     assert!(empty.unwrap_err().to_string().contains("key=value"));
 }
 
 #[test]
-fn a_value_is_not_made_long_to_fill_the_store() {
+fn a_value_that_is_too_long_is_rejected() {
     let long = format!("{}5m", "0".repeat(5_000));
-    let order = set(json!({ "session_duration": long }));
-    let refused = RoomOverrides::default().after(&order, &room(""), &who(), NOW);
+    let command = set(json!({ "session_duration": long }));
+    let refused = RoomOverrides::default().after(&command, &room(""), &who(), NOW);
     assert!(refused.unwrap_err().to_string().contains("bytes of values"));
 }
 
 #[test]
-fn nobody_can_be_held_in_a_room_that_is_switched_off() {
+fn a_suspended_room_rejects_commands_that_queue() {
     let file = room("suspended = true");
-    for order in [pause("wait"), OperatorCommand::QueueAll] {
-        let problems = RoomOverrides::default().after(&order, &file, &who(), NOW);
+    for command in [pause("wait"), OperatorCommand::QueueAll] {
+        let problems = RoomOverrides::default().after(&command, &file, &who(), NOW);
         assert!(
             problems
                 .unwrap_err()
@@ -172,12 +172,12 @@ fn nobody_can_be_held_in_a_room_that_is_switched_off() {
                 .contains("set suspended=false first")
         );
     }
-    let order = set(json!({ "suspended": false }));
-    assert!(after(&[order, pause("wait")], &file).pause.is_some());
+    let command = set(json!({ "suspended": false }));
+    assert!(after(&[command, pause("wait")], &file).pause.is_some());
 }
 
 #[test]
-fn overrides_that_no_longer_fit_the_file_can_be_taken_back() {
+fn overrides_that_no_longer_fit_the_file_can_be_reset() {
     let opening = room("opens_at = \"2040-01-01T00:00:00Z\"");
     let overrides = after(
         &[
@@ -207,21 +207,21 @@ fn overrides_that_no_longer_fit_the_file_can_be_taken_back() {
             .is_ok()
     );
     let more = set(json!({ "total_active_users": 6 }));
-    for order in [more, pause("a newer one"), OperatorCommand::QueueAll] {
+    for command in [more, pause("a newer one"), OperatorCommand::QueueAll] {
         assert!(
-            overrides.after(&order, &file, &who(), NOW).is_ok(),
-            "{order:?} has nothing to do with the draw"
+            overrides.after(&command, &file, &who(), NOW).is_ok(),
+            "{command:?} has nothing to do with the draw"
         );
     }
     let again = set(json!({ "draw": true }));
     assert!(
         overrides.after(&again, &file, &who(), NOW).is_err(),
-        "what does not fit is told to whoever asks for it"
+        "a value that does not fit is reported if it is set"
     );
 }
 
 #[test]
-fn the_last_override_is_newer_whatever_clocks_and_versions_say() {
+fn the_last_change_is_newer_whatever_its_clock_and_version() {
     let file = room("");
     let first = after(&[pause("x"), OperatorCommand::Resume], &file);
     let behind = Timestamp(NOW.0 - 60_000);
@@ -240,7 +240,10 @@ fn the_last_override_is_newer_whatever_clocks_and_versions_say() {
         )
         .unwrap();
     assert!(forked.version < next.version && forked.is_newer_than(&next));
-    assert!(!next.is_newer_than(&next), "the same is no news");
+    assert!(
+        !next.is_newer_than(&next),
+        "a record is not newer than itself"
+    );
     assert!(first.is_newer_than(&RoomOverrides::default()));
 }
 
@@ -261,7 +264,7 @@ fn a_message_is_one_bounded_line_of_text() {
 }
 
 #[test]
-fn what_is_shown_says_where_each_value_comes_from() {
+fn the_view_names_the_origin_of_each_value() {
     let file = room("");
     let overrides = after(
         &[set(json!({ "total_active_users": 300 })), pause("wait")],
@@ -306,7 +309,7 @@ fn a_record_is_read_back_and_anything_else_is_damaged() {
     ] {
         assert_eq!(RoomOverrides::decode(bytes), Err(DamagedOverrides));
     }
-    // What a later version adds is no reason not to understand the rest.
+    // Fields of a later version are ignored.
     let more = b"{\"form\":1,\"version\":3,\"weather\":\"fine\"}";
     assert_eq!(RoomOverrides::decode(more).unwrap().version, 3);
 }

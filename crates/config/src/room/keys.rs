@@ -1,8 +1,8 @@
-//! The keys of `[[room]]`, each declared once: its name, what it may hold, its default, and the
-//! field that it sets. A registry: it grows with every setting.
+//! Keys of `[[room]]`, each declared once: its name, its range, its default, and the field that it
+//! sets. A registry: it grows with every setting.
 //!
-//! [`LIMITS`], [`RULES`] and [`ANSWERS`] may be changed while the gateway runs; everything below
-//! them only the file sets. What keys mean together is judged where they are read.
+//! [`LIMITS`], [`RULES`] and [`ANSWERS`] may be changed while the gateway runs; the keys below them
+//! come from the file only. The reader checks what keys mean together.
 
 use anteroom_room::time::DurationMs;
 
@@ -73,13 +73,13 @@ const fn status(
     }
 }
 
-/// What operators may change while the gateway runs.
+/// Returns the keys that operators may change while the gateway runs.
 pub(crate) fn live() -> impl Iterator<Item = &'static dyn LiveRow> {
     let tables = [LIMITS, RULES, ANSWERS].into_iter();
     tables.flatten().copied()
 }
 
-/// A room's two ceilings.
+/// The two limits of a room.
 pub(crate) const LIMITS: &[&dyn LiveRow] = &[
     &Row {
         key: limit("total_active_users"),
@@ -94,7 +94,7 @@ pub(crate) const LIMITS: &[&dyn LiveRow] = &[
 pub(crate) const OPENS_AT: &str = "opens_at";
 pub(crate) const DRAW: &str = "draw";
 
-/// Who goes in and who waits, besides the ceilings.
+/// Rules of admission and of the queue, besides the limits.
 pub(crate) const RULES: &[&dyn LiveRow] = &[
     &Row {
         key: minutes("session_duration", DurationMs::from_secs(1), "\"5m\""),
@@ -170,7 +170,7 @@ pub(crate) const RULES: &[&dyn LiveRow] = &[
     },
 ];
 
-/// How requests are answered.
+/// Settings of responses.
 pub(crate) const ANSWERS: &[&dyn LiveRow] = &[
     &Row {
         key: switch("suspended", "false"),
@@ -191,7 +191,7 @@ pub(crate) const ANSWERS: &[&dyn LiveRow] = &[
     &Row {
         key: Key {
             name: "max_addresses_per_ticket",
-            // Fewer than two, and a phone that leaves the house starts anew; a node remembers 16.
+            // With fewer than two, a phone that leaves the house starts again; a node remembers 16.
             kind: Whole {
                 min: 2,
                 max: 16,
@@ -203,13 +203,13 @@ pub(crate) const ANSWERS: &[&dyn LiveRow] = &[
     },
 ];
 
-/// What only the file sets, each key by itself.
+/// Keys that only the file sets, and that do not depend on others.
 pub(crate) const FIXED: &[&dyn FileRow] = &[&Row {
     key: choice("default_template_language", LANGUAGES, "\"en\""),
     field: always!(page.language),
 }];
 
-// What only the file sets, and is judged together with other keys, or comes more than once.
+// Keys that only the file sets, and that are checked with others or come more than once.
 
 pub(crate) const NAME: Key<Text<RoomName>> = Key {
     name: "name",
@@ -316,8 +316,8 @@ fn host(text: &str) -> Result<Host, InvalidValue> {
                 InvalidValue::hint("leave host out to cover every host")
             }
             HostError::Scheme => InvalidValue::hint("leave the scheme out"),
-            HostError::Path => InvalidValue::hint("write the path into path"),
-            HostError::NotAscii => InvalidValue::hint("write the name as DNS has it: xn--..."),
+            HostError::Path => InvalidValue::hint("use the key path for the path"),
+            HostError::NotAscii => InvalidValue::hint("write the name as in DNS: xn--..."),
             HostError::Port | HostError::Name => InvalidValue::PLAIN,
         })
 }
@@ -325,11 +325,11 @@ fn host(text: &str) -> Result<Host, InvalidValue> {
 fn room_path(text: &str) -> Result<String, InvalidValue> {
     path::normalise(text).map_err(|error| match error {
         PathError::Relative => InvalidValue::PLAIN,
-        PathError::Escape => InvalidValue::hint("two hex digits follow a %; the % itself is %25"),
-        PathError::Wildcard => {
-            InvalidValue::hint("every path below is covered anyway; leave the * out")
+        PathError::Escape => {
+            InvalidValue::hint("write two hex digits after a %, and %25 for % itself")
         }
-        PathError::Query => InvalidValue::hint("queries take no part; a bypass rule can use query"),
+        PathError::Wildcard => InvalidValue::hint("leave the * out: every path below is covered"),
+        PathError::Query => InvalidValue::hint("routes ignore queries; use query in a bypass rule"),
         PathError::Character => InvalidValue::hint("escape it: a space is %20"),
         PathError::Ambiguous => {
             InvalidValue::hint("origins do not agree on what an escaped / or \\ means")
@@ -337,7 +337,7 @@ fn room_path(text: &str) -> Result<String, InvalidValue> {
     })
 }
 
-/// Any text but none.
+/// Accepts any text that is not empty.
 fn not_empty(text: &str) -> Result<String, InvalidValue> {
     if text.is_empty() {
         return Err(InvalidValue::PLAIN);

@@ -1,5 +1,4 @@
-//! Where a room's requests go, as its table has it: origins, how they are spoken to, and how they
-//! are asked whether they are well.
+//! Reader of a room's origins, their protocol and their health checks.
 
 use std::path::PathBuf;
 
@@ -14,7 +13,7 @@ use crate::path::{self, PathError};
 use crate::problem::Finding;
 use crate::reader::{Key, Table};
 
-/// Most origins of a room. Each is watched, and has figures of its own in every scrape.
+/// Most origins of a room. Each is monitored, and has metrics of its own.
 const ORIGINS_MAX: usize = 100;
 
 const fn origin(name: &'static str) -> Key<Text<Origin>> {
@@ -42,7 +41,7 @@ const ORIGIN_HTTP2: Key<Choice<Http2>> = Key {
 };
 const ORIGIN_CA_FILE: Key<Text<PathBuf>> = path_key("origin_ca_file", A_FILE, None);
 
-/// The table of health checks; without it origins are not asked.
+/// Table of health checks; without it, origins are not checked.
 const HEALTH_CHECK: &str = "health_check";
 const CHECK_PATH: Key<Text<String>> = Key {
     name: "path",
@@ -77,7 +76,7 @@ const fn times(name: &'static str, default: &'static str) -> Key<Whole<u32>> {
     }
 }
 
-/// Reads all of it; `None` if no origin could be read.
+/// Reads all keys; `None` if no origin could be read.
 pub(super) fn read(table: &mut Table<'_>) -> Option<RoomOrigins> {
     let list = read_list(table);
     let http2 = table.defaulted(&ORIGIN_HTTP2);
@@ -98,10 +97,10 @@ pub(super) fn read(table: &mut Table<'_>) -> Option<RoomOrigins> {
     })
 }
 
-/// One under `origin`, or several under `origins`.
+/// Reads one origin under `origin`, or several under `origins`.
 fn read_list(table: &mut Table<'_>) -> Option<Vec<Origin>> {
     if !table.has(ORIGINS.name) {
-        // Known all the same.
+        // So that the key is known.
         table.list(&ORIGINS);
         return table.required(&ORIGIN).map(|origin| vec![origin]);
     }
@@ -147,20 +146,20 @@ fn read_health_check(table: &mut Table<'_>) -> Option<HealthCheck> {
 
 fn read_origin(text: &str) -> Result<Origin, InvalidValue> {
     Origin::parse(text).map_err(|error| match error {
-        OriginError::Scheme => InvalidValue::hint("it begins with http:// or https://"),
-        // A password may stand there.
+        OriginError::Scheme => InvalidValue::hint("begin it with http:// or https://"),
+        // It may contain a password.
         OriginError::UserInfo => InvalidValue {
             found: Some("a URL with a user name".to_owned()),
             hint: Some("leave everything up to the @ out".to_owned()),
         },
         OriginError::Path => InvalidValue::hint(
-            "leave out what follows the host, also a single /: requests keep their own path",
+            "leave out what follows the host, even a single /: requests keep their path",
         ),
         OriginError::PortZero | OriginError::Host(_) => InvalidValue::PLAIN,
     })
 }
 
-/// What is asked for goes out as it was typed, so it must be what a request line can hold.
+/// Checks a path that is sent as it was typed: a request line must be able to contain it.
 fn check_path(text: &str) -> Result<String, InvalidValue> {
     let (path, query) = text.split_once('?').unwrap_or((text, ""));
     let is_plain = |text: &str| {
@@ -173,7 +172,7 @@ fn check_path(text: &str) -> Result<String, InvalidValue> {
     match path::normalise(path) {
         Ok(_) | Err(PathError::Wildcard) if is_plain(path) => Ok(text.to_owned()),
         Err(PathError::Escape) => Err(InvalidValue::hint(
-            "two hex digits follow a %; the % itself is %25",
+            "write two hex digits after a %, and %25 for % itself",
         )),
         _ => Err(InvalidValue::PLAIN),
     }

@@ -1,4 +1,4 @@
-//! The operator's own waiting page, as a room's table has it.
+//! Reader of the operator's own waiting page.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use crate::model::PageTemplate;
 use crate::problem::Finding;
 use crate::reader::Table;
 
-/// Reads where it is, or all of it; `None` if there is none.
+/// Reads the page or its path; `None` if there is none.
 pub(super) fn read_template(table: &mut Table<'_>, checks: Checks) -> Option<PageTemplate> {
     let html = table.optional(&CUSTOM_PAGE_HTML);
     let path = table.optional(&CUSTOM_PAGE_FILE);

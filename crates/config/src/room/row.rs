@@ -1,8 +1,7 @@
-//! One row for each setting of a room that is a field of its own: the key, and where its value
-//! goes.
+//! One row for each setting of a room that is a field of its own: the key and the field.
 //!
-//! The reader of the file follows from the rows, and so does what operators may change while the
-//! gateway runs. Keys that only mean something together are read by hand.
+//! The rows define the reader of the file, and what operators may change while the gateway runs.
+//! Keys that only mean something together are read by code.
 
 use serde_json::Value;
 
@@ -10,27 +9,27 @@ use crate::kind::{Kind, LiveKind};
 use crate::model::RoomConfig;
 use crate::reader::{Key, Table};
 
-/// A key, and the field that its value goes to.
+/// Key, and the field for its value.
 pub(crate) struct Row<K: Kind> {
     pub(crate) key: Key<K>,
     pub(crate) field: Field<K::Value>,
 }
 
-/// Where a value of type `V` stands in a room.
+/// Field of a room for a value of type `V`.
 pub(crate) enum Field<V> {
-    /// It always has a value: the key has a default, or must be there.
+    /// The field always has a value: the key has a default, or is required.
     Always {
         get: fn(&RoomConfig) -> &V,
         get_mut: fn(&mut RoomConfig) -> &mut V,
     },
-    /// It has none when the key is left out.
+    /// The field has no value if the key is left out.
     OrNone {
         get: fn(&RoomConfig) -> &Option<V>,
         get_mut: fn(&mut RoomConfig) -> &mut Option<V>,
     },
 }
 
-/// The field at this path, which always has a value.
+/// Names the field at this path, which always has a value.
 macro_rules! always {
     ($($name:ident).+) => {
         $crate::room::row::Field::Always {
@@ -40,7 +39,7 @@ macro_rules! always {
     };
 }
 
-/// The field at this path, which has a value or none.
+/// Names the field at this path, which may have no value.
 macro_rules! or_none {
     ($($name:ident).+) => {
         $crate::room::row::Field::OrNone {
@@ -54,25 +53,25 @@ pub(crate) use {always, or_none};
 
 /// A row of any kind: what the reader of a file needs.
 pub(crate) trait FileRow {
-    /// Reads the key from a file into its field. `None` if it must be there and cannot be read.
+    /// Reads the key from a file into its field. `None` if it is required and cannot be read.
     fn read(&self, table: &mut Table<'_>, room: &mut RoomConfig) -> Option<()>;
 }
 
 /// A row that operators may also change while the gateway runs.
 pub(crate) trait LiveRow: FileRow {
-    /// The key.
+    /// Returns the name of the key.
     fn name(&self) -> &'static str;
 
-    /// Whether the field may be without a value.
+    /// Whether the field may have no value.
     fn may_be_none(&self) -> bool;
 
-    /// Takes over a value that was typed; leaves the field alone where there is none.
+    /// Sets a value that was typed; keeps the field if there is none.
     fn change(&self, table: &mut Table<'_>, room: &mut RoomConfig);
 
-    /// Takes the value away, if the field may be without one.
+    /// Removes the value, if the field may have none.
     fn clear(&self, room: &mut RoomConfig);
 
-    /// The value as it would be typed; `null` if there is none.
+    /// Returns the value as it would be typed; `null` if there is none.
     fn value(&self, room: &RoomConfig) -> Value;
 }
 

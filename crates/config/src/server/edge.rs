@@ -1,4 +1,4 @@
-//! Whom this process believes about visitors, and what it takes origins to do with paths.
+//! Trust in headers about visitors, and the guard for paths that origins decode twice.
 
 use ipnet::IpNet;
 
@@ -34,8 +34,8 @@ const GUARD_DOUBLE_DECODING: Key<Switch> = Key {
     default: Some("true"),
 };
 
-/// Headers by which proxies in wide use name the client, its host or its path, and which origins
-/// believe: those that only a trusted proxy may send unless the file lists others.
+/// Headers by which common proxies name the client, its host or its path, and which origins trust.
+/// Only a trusted proxy may send them, unless the file lists others.
 pub const TRUSTED_PROXY_HEADERS: [&str; 11] = [
     "cf-connecting-ip",
     "cf-connecting-ipv6",
@@ -50,7 +50,7 @@ pub const TRUSTED_PROXY_HEADERS: [&str; 11] = [
     "x-rewrite-url",
 ];
 
-/// Without these no request is understood, so no list may name them.
+/// Headers that every request needs, so no list may name them.
 const NEEDED: [&str; 8] = [
     "connection",
     "content-length",
@@ -62,7 +62,7 @@ const NEEDED: [&str; 8] = [
     "upgrade",
 ];
 
-/// What is read here.
+/// Settings that are read here.
 pub(super) struct EdgeRead {
     pub(super) trusted_proxies: Vec<IpNet>,
     pub(super) trusted_proxy_headers: Vec<String>,
@@ -83,7 +83,7 @@ fn read_trusted_proxies(table: &mut Table<'_>) -> Vec<IpNet> {
         if value.prefix_len() == 0 {
             table.notes.warn(
                 &location,
-                format!("{value} is everybody: any client may claim any address"),
+                format!("{value} trusts every client: each may claim any address"),
             );
         }
         networks.push(value);

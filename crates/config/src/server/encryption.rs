@@ -1,4 +1,4 @@
-//! `[server]`: encryption, and who is sent to where it is.
+//! `[server]`: TLS, and the redirect to https.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -29,7 +29,7 @@ const REDIRECT_TO_PORT: Key<Whole<u16>> = Key {
     default: None,
 };
 
-/// Certificates and their keys, in their order.
+/// Reads certificates and their keys, in their order.
 pub(super) fn read_tls(table: &mut Table<'_>) -> Vec<TlsConfig> {
     let first = read_first(table);
     let elements = table.elements(
@@ -58,7 +58,7 @@ pub(super) fn read_tls(table: &mut Table<'_>) -> Vec<TlsConfig> {
     all
 }
 
-/// A certificate and its key; neither without the other.
+/// Reads a certificate and its key; each needs the other.
 fn read_first(table: &mut Table<'_>) -> Option<TlsConfig> {
     let certificate = table.optional(&TLS_CERTIFICATE);
     let key = table.optional(&TLS_KEY);
@@ -75,22 +75,22 @@ fn read_first(table: &mut Table<'_>) -> Option<TlsConfig> {
         (None, Some(_)) => (TLS_KEY.name, TLS_CERTIFICATE.name),
         (None, None) => return None,
     };
-    // One that was given and could not be read was told already.
+    // A value that could not be read was reported already.
     if !table.has(missing) {
         refuse_without(table, given, missing);
     }
     None
 }
 
-/// Who is sent to https.
+/// Redirect to https.
 pub(super) struct Redirect {
-    /// Where visitors come who must be sent.
+    /// Address at which visitors are redirected.
     pub(super) from: Option<SocketAddr>,
-    /// To which port, if it is not the one that is listened at.
+    /// Port of https, if it differs from that of the listener.
     pub(super) to_port: Option<u16>,
 }
 
-/// Reads who is sent to https. `others` are the addresses that are taken.
+/// Reads the redirect. `others` are the addresses in use.
 pub(super) fn read_redirect(
     table: &mut Table<'_>,
     has_tls: bool,
@@ -121,6 +121,6 @@ fn check_redirect(table: &mut Table<'_>, has_tls: bool, from: SocketAddr, others
 
 fn refuse_without(table: &mut Table<'_>, given: &str, missing: &str) {
     let location = table.location(given);
-    let finding = Finding::Remark(format!("{given} is of no use without {missing}"));
+    let finding = Finding::Remark(format!("{given} has no effect without {missing}"));
     table.notes.refuse(&location, finding, "", None);
 }

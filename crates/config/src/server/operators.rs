@@ -1,4 +1,4 @@
-//! By which host names do operators ask for the admin address?
+//! Host names that operators may use for the admin address.
 
 use crate::kind::{InvalidValue, Text};
 use crate::problem::Finding;
@@ -17,7 +17,7 @@ const ADMIN_HOSTS: Key<Text<String>> = Key {
     default: Some("[]"),
 };
 
-/// The names, in lower case.
+/// Reads the names, in lower case.
 pub(super) fn read_admin_hosts(table: &mut Table<'_>) -> Vec<String> {
     let names = table.list(&ADMIN_HOSTS).unwrap_or_default();
     if let Some(too_many) = names.get(NAMES_MAX) {

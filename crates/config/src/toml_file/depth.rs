@@ -1,23 +1,23 @@
-//! Is the file nested within reason?
+//! Check of the nesting depth of a file.
 //!
-//! The TOML parser bounds brackets inside brackets, not the segments of a dotted key; a key of a
-//! hundred thousand segments would become as many tables inside each other, and taking those
-//! apart again would exhaust the stack. Our own keys have three segments.
+//! The TOML parser bounds nested brackets, but not the segments of a dotted key. A key of a
+//! hundred thousand segments would become as many nested tables, and dropping those would exhaust
+//! the stack. Our own keys have three segments.
 
 use toml_parser::Source;
 use toml_parser::lexer::TokenKind;
 
 /// Most segments of one dotted key. With the parser's own bound of 80 brackets the deepest file
-/// is some 1 300 tables deep, which the smallest usual stack carries ten times over.
+/// has some 1,300 nested tables; the smallest usual stack has room for ten times as many.
 const SEGMENTS_MAX: usize = 16;
 
-/// The offset of the first dotted key with too many segments.
+/// Returns the offset of the first dotted key with too many segments.
 pub(super) fn find_too_deep(text: &str) -> Option<usize> {
     let mut dots = 0;
     for token in Source::new(text).lex() {
         match token.kind() {
             TokenKind::Dot => dots += 1,
-            // What a dotted key is made of; a float has one dot and then ends.
+            // The tokens of a dotted key; a float has one dot and then ends.
             TokenKind::Atom
             | TokenKind::Whitespace
             | TokenKind::LiteralString

@@ -1,7 +1,7 @@
-//! A TOML text as a tree, and single values put into it from outside: `room.shop.draw=true`.
+//! A TOML text as a tree, with single values set over it: `room.shop.draw=true`.
 //!
-//! What the keys mean is not known here. A value that was put in goes the same way as one that
-//! was typed into the file, so its mistakes are told in the same words.
+//! The meaning of keys is not known here. The same code reads a value that was set and one that
+//! was typed into the file, so its mistakes are reported in the same words.
 
 use std::borrow::Cow;
 
@@ -14,18 +14,18 @@ use super::problem::{Finding, Problems, quoted};
 use super::reader::Table;
 use super::source::Source;
 
-/// A file that is no config file of the gateway, to be read with its tools.
+/// A TOML file other than the gateway's config file.
 pub struct Document<'t> {
     notes: Notes,
     root: DeTable<'t>,
 }
 
 impl<'t> Document<'t> {
-    /// Reads TOML. `source_name` is what messages call it.
+    /// Parses TOML. Messages call it `source_name`.
     ///
     /// # Errors
     ///
-    /// [`Problems`] with one problem if it is no TOML: nothing behind that can be trusted.
+    /// [`Problems`] with one problem if it is not TOML: the rest cannot be read then.
     pub fn parse(source_name: &str, text: &'t str) -> Result<Self, Problems> {
         let source = Source::new(source_name, text);
         let mut notes = Notes::new(Some(source));
@@ -35,12 +35,12 @@ impl<'t> Document<'t> {
         }
     }
 
-    /// Puts a value where `path` leads, such as `room.shop.draw` or `fault[2].at`, over whatever
-    /// is there. A value that is no TOML is text, so that nobody has to quote `5m` twice.
-    /// Messages about it begin with `source_name` instead of the file and a line.
+    /// Sets the value at `path`, such as `room.shop.draw` or `fault[2].at`, and replaces what is
+    /// there. A value that is not TOML is text, so that `5m` needs no quotes. Messages about it
+    /// begin with `source_name` instead of the file and a line.
     ///
-    /// Tables on the way that are not there come about; elements of a list do not. What cannot be
-    /// is told by [`Self::read`].
+    /// Missing tables on the way are created; elements of a list are not. [`Self::read`] reports
+    /// mistakes.
     pub fn set(&mut self, source_name: &str, path: &str, value: &'t str) {
         let offset = self.notes.add_source(source_name);
         let value = match (depth::find_too_deep(value), DeValue::parse(value)) {
@@ -54,11 +54,11 @@ impl<'t> Document<'t> {
         }
     }
 
-    /// Lets `read` read the file from its root.
+    /// Reads the file from its root with `read`.
     ///
     /// # Errors
     ///
-    /// [`Problems`] with every mistake that was noted, in the order of the file.
+    /// [`Problems`] with every mistake, in the order of the file.
     pub fn read<T>(mut self, read: impl FnOnce(Table<'_>) -> Option<T>) -> Result<T, Problems> {
         let value = read(Table::root(&mut self.notes, &self.root));
         let problems = self.notes.into_problems_in_order();
@@ -69,7 +69,7 @@ impl<'t> Document<'t> {
     }
 }
 
-/// The tree of a text; `None` after noting why it has none.
+/// Parses a text; `None` after reporting why it is not TOML.
 #[must_use]
 pub fn parse<'t>(notes: &mut Notes, text: &'t str) -> Option<DeTable<'t>> {
     if let Some(offset) = depth::find_too_deep(text) {
@@ -82,7 +82,7 @@ pub fn parse<'t>(notes: &mut Notes, text: &'t str) -> Option<DeTable<'t>> {
             let span = error.span().unwrap_or(text.len()..text.len());
             let message = match text.get(span.clone()) {
                 Some(key) if error.message() == "duplicate key" => {
-                    format!("the key {} stands here twice", quoted(key))
+                    format!("the key {} is here twice", quoted(key))
                 }
                 _ => error.message().to_owned(),
             };
@@ -92,7 +92,7 @@ pub fn parse<'t>(notes: &mut Notes, text: &'t str) -> Option<DeTable<'t>> {
     }
 }
 
-/// Lets a value and all that is in it stand at `offset`. As deep as the parser lets values be.
+/// Sets the offset of a value and of everything in it. Recursion is as deep as the parser allows.
 fn move_to(offset: usize, value: Spanned<DeValue<'_>>) -> Spanned<DeValue<'_>> {
     let moved = match value.into_inner() {
         DeValue::Array(list) => {
@@ -111,19 +111,19 @@ fn move_to(offset: usize, value: Spanned<DeValue<'_>>) -> Spanned<DeValue<'_>> {
     Spanned::new(offset..offset, moved)
 }
 
-/// One step of a path: a key, then elements of lists, counted from 1.
+/// Step of a path: a key, then indices of list elements, counted from 1.
 struct Step<'p> {
     key: &'p str,
     indices: Vec<usize>,
 }
 
-/// Longest path; ours have five steps, and every step is a table inside a table.
+/// Longest path; ours have five steps, and every step is a nested table.
 const STEPS_MAX: usize = 16;
 
 fn steps(path: &str) -> Result<Vec<Step<'_>>, String> {
     let malformed = || {
         format!(
-            "{} is no path of keys, such as room.shop.draw or fault[2].at",
+            "{} is not a path of keys, such as room.shop.draw or fault[2].at",
             quoted(path)
         )
     };
@@ -177,7 +177,7 @@ fn put<'t>(
             DeValue::Array(list) => {
                 let count = list.len();
                 return Err(format!(
-                    "{walked} is a list of {count}; write which one, from {walked}[1]"
+                    "{walked} is a list of {count}; write an index, from {walked}[1]"
                 ));
             }
             _ => return Err(format!("{walked} has no keys in it")),
@@ -186,7 +186,7 @@ fn put<'t>(
     }
     walked.push_str(last.key);
     if last.indices.is_empty() {
-        // The key moves as well: it now stands where its value does.
+        // The key moves as well: its offset is now that of its value.
         table.remove(last.key);
         table.insert(key_at(offset, last.key), value);
     } else {
@@ -208,7 +208,7 @@ fn find<'a, 't>(
     let mut value = table.get_mut(step.key).ok_or_else(|| missing(walked))?;
     for index in &step.indices {
         let DeValue::Array(list) = value.get_mut() else {
-            return Err(format!("{walked} is no list"));
+            return Err(format!("{walked} is not a list"));
         };
         let count = list.len();
         value = list
@@ -225,12 +225,12 @@ mod tests {
 
     const TEXT: &str = "a = 1\n[t]\nb = 2\nlist = [1, 2]\n[[x]]\ny = 1\n[[x]]\ny = 2\n";
 
-    fn told(settings: &[(&str, &str)]) -> String {
+    fn problems_of(settings: &[(&str, &str)]) -> String {
         let mut document = Document::parse("f.toml", TEXT).unwrap();
         for (path, value) in settings {
             document.set("--set", path, value);
         }
-        // Nobody asks for any key, so each is told with its place.
+        // No key is read, so each is reported with its location.
         match document.read(|table| {
             table.finish();
             Some(())
@@ -248,8 +248,8 @@ mod tests {
     }
 
     #[test]
-    fn a_value_from_outside_is_told_with_where_it_came_from() {
-        let all = told(&[("a", "3"), ("new.key", "true")]);
+    fn a_problem_of_a_set_value_names_its_source() {
+        let all = problems_of(&[("a", "3"), ("new.key", "true")]);
         assert!(all.contains("--set: a: unknown key"), "{all}");
         assert!(all.contains("--set: new: unknown key"), "{all}");
         assert!(all.contains("f.toml:2: t: unknown key"), "{all}");
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_toml_is_text_and_the_rest_is_parsed() {
+    fn a_set_value_that_is_not_toml_is_text() {
         assert!(value("t.b", "5m").contains("String(\"5m\")"));
         assert!(value("t.b", "\"5m\"").contains("String(\"5m\")"));
         assert!(value("t.b", "[\"1ms\", \"2ms\"]").contains("String(\"2ms\")"));
@@ -268,18 +268,18 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_leads_nowhere_is_told() {
+    fn an_invalid_path_is_reported() {
         let check = |path: &str, expected: &str| {
-            let all = told(&[(path, "1")]);
+            let all = problems_of(&[(path, "1")]);
             assert!(all.contains(&format!("--set: {expected}")), "{path}: {all}");
         };
-        check("x.y", "x is a list of 2; write which one, from x[1]");
+        check("x.y", "x is a list of 2; write an index, from x[1]");
         check("x[3].y", "there is no x[3]: the list has 2");
         check("t.z[1].y", "there is no t.z");
-        check("t[1].y", "t is no list");
+        check("t[1].y", "t is not a list");
         check("a.b", "a has no keys in it");
         for path in ["", ".", "a..b", "a[", "a[0]", "a[x]", "a]", "a[1]b", "a b"] {
-            check(path, &format!("{path:?} is no path of keys"));
+            check(path, &format!("{path:?} is not a path of keys"));
         }
         check(&"a.".repeat(17), "\"a.a.");
     }

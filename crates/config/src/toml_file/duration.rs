@@ -1,10 +1,10 @@
-//! How is a length of time written? `90s`, `5m`, `1h30m`, `250ms`.
+//! Text form of a duration: `90s`, `5m`, `1h30m`, `250ms`.
 //!
-//! A bare number is not accepted anywhere: some products count it in minutes, others in seconds.
+//! A number without a unit is not accepted: some products count in minutes, others in seconds.
 
 use anteroom_room::time::DurationMs;
 
-/// Units from long to short, and what each is in milliseconds.
+/// Units from long to short, each in milliseconds.
 const UNITS: [(&str, u64); 5] = [
     ("d", 86_400_000),
     ("h", 3_600_000),
@@ -15,7 +15,7 @@ const UNITS: [(&str, u64); 5] = [
 
 /// Reads a duration: whole numbers with units, the longer unit first, each at most once.
 ///
-/// `None` for everything else, also for what does not fit into 64 bits of milliseconds.
+/// `None` for everything else, also for what does not fit 64 bits of milliseconds.
 #[must_use]
 pub fn parse(text: &str) -> Option<DurationMs> {
     let mut rest = text.trim();
@@ -25,7 +25,7 @@ pub fn parse(text: &str) -> Option<DurationMs> {
     while !rest.is_empty() {
         let (number, after) = split_while(rest, |byte| byte.is_ascii_digit());
         let (unit, after) = split_while(after.trim_start(), |byte| byte.is_ascii_alphabetic());
-        // `units` only moves on, so a unit that came before, or a longer one, is not found again.
+        // `units` only moves forward, so an earlier or longer unit is not found again.
         let (_, millis) = units.find(|(name, _)| name.eq_ignore_ascii_case(unit))?;
         let number: u64 = number.parse().ok()?;
         total = total.checked_add(number.checked_mul(*millis)?)?;
@@ -35,12 +35,12 @@ pub fn parse(text: &str) -> Option<DurationMs> {
     (!is_empty).then_some(DurationMs(total))
 }
 
-/// Writes a duration the way [`parse`] reads it, in as few units as say it exactly.
+/// Formats a duration in the way that [`parse`] reads it, in the fewest exact units.
 #[must_use]
 pub fn text(span: DurationMs) -> String {
     let mut rest = span.0;
     let mut out = String::new();
-    // A day stays `24h`: that is how people write it.
+    // A day stays `24h`, as people write it.
     for (unit, millis) in UNITS.iter().skip(1) {
         let number = rest / millis;
         rest %= millis;

@@ -1,5 +1,5 @@
-//! What may a key hold? One small type per kind of value: it knows the range, says it in words
-//! and reads a value, so that message, example and check cannot drift apart.
+//! Kinds of values that a key may hold. One small type each: it knows the range, describes it and
+//! reads a value, so that message, example and check cannot disagree.
 
 use anteroom_room::time::{DurationMs, Timestamp};
 use serde_json::Value;
@@ -8,19 +8,19 @@ use toml::de::DeValue;
 use super::duration;
 use crate::time_text::rfc3339_millis;
 
-/// What may stand behind a key.
+/// Kind of the value of a key.
 pub trait Kind {
-    /// What it means.
+    /// Type of a value after it was read.
     type Value;
 
-    /// What is allowed, in words.
+    /// Describes what is allowed.
     fn allowed(&self) -> String;
 
-    /// The meaning of `value`.
+    /// Reads `value`.
     ///
     /// # Errors
     ///
-    /// A [`InvalidValue`] if it is not allowed.
+    /// [`InvalidValue`] if it is not allowed.
     fn read(&self, value: &DeValue<'_>) -> Result<Self::Value, InvalidValue>;
 
     /// Whether the value must never be shown.
@@ -31,27 +31,27 @@ pub trait Kind {
 
 /// A kind whose values operators may see and change while the gateway runs.
 pub trait LiveKind: Kind {
-    /// The value as it would be typed.
+    /// Returns the value as it would be typed.
     fn typed(&self, value: &Self::Value) -> Value;
 }
 
-/// Why a value was not accepted, as far as there is more to say than "not allowed".
+/// Error of a value that is not allowed, with details for the message.
 #[derive(Debug, Default, Eq, PartialEq)]
 pub struct InvalidValue {
-    /// What to do about it.
+    /// Advice for the reader.
     pub hint: Option<String>,
-    /// What to show instead of the value.
+    /// Text to show instead of the value.
     pub found: Option<String>,
 }
 
 impl InvalidValue {
-    /// Nothing more to say.
+    /// An error without details.
     pub const PLAIN: Self = Self {
         hint: None,
         found: None,
     };
 
-    /// This is what to do about it.
+    /// Returns an error with a hint.
     pub fn hint(hint: impl Into<String>) -> Self {
         Self {
             hint: Some(hint.into()),
@@ -62,11 +62,11 @@ impl InvalidValue {
 
 /// An integer of type `T` from `min` to `max`.
 pub struct Whole<T> {
-    /// At least.
+    /// Least value.
     pub min: T,
-    /// At most.
+    /// Greatest value.
     pub max: T,
-    /// Said after the range, such as what 0 means.
+    /// Text after the range, such as the meaning of 0.
     pub note: &'static str,
 }
 
@@ -114,7 +114,7 @@ fn integer(value: &DeValue<'_>) -> Option<i64> {
     i64::from_str_radix(number.as_str(), number.radix()).ok()
 }
 
-/// One of a few numbers; the same in quotes is accepted too, as other products write it.
+/// One of a few numbers. The number in quotes is accepted too, as other products write it.
 pub struct OneNumber(pub &'static [u16]);
 
 impl Kind for OneNumber {
@@ -143,9 +143,9 @@ impl LiveKind for OneNumber {
 
 /// A number from `min` to `max`, with a fraction or without.
 pub struct Number {
-    /// At least; finite.
+    /// Least value; finite.
     pub min: f64,
-    /// At most; finite.
+    /// Greatest value; finite.
     pub max: f64,
 }
 
@@ -175,7 +175,7 @@ impl Kind for Number {
 }
 
 impl Number {
-    /// Also refuses NaN, which is in no range.
+    /// Returns the number if it is in the range. NaN is in no range.
     fn in_range(&self, text: &str) -> Option<f64> {
         let number: f64 = text.trim().parse().ok()?;
         (self.min..=self.max).contains(&number).then_some(number)
@@ -210,7 +210,7 @@ impl LiveKind for Switch {
     }
 }
 
-/// `true` or `false`, of a key that switches off what it means: `true` is read as `false`.
+/// `true` or `false`, for a key that switches a feature off: `true` is read as `false`.
 pub struct OffSwitch;
 
 impl Kind for OffSwitch {
@@ -231,7 +231,7 @@ impl LiveKind for OffSwitch {
     }
 }
 
-/// One of a few words, whatever their case.
+/// One of a few words, in any case.
 pub struct Choice<T: 'static>(pub &'static [(&'static str, T)]);
 
 impl<T: Copy> Kind for Choice<T> {
@@ -266,11 +266,11 @@ impl<T: Copy + PartialEq> LiveKind for Choice<T> {
     }
 }
 
-/// Text that a function understands.
+/// Text that a function reads.
 pub struct Text<T> {
-    /// What is allowed, in words.
+    /// Description of what is allowed.
     pub allowed: &'static str,
-    /// What it means.
+    /// Function that reads it.
     pub read: fn(&str) -> Result<T, InvalidValue>,
 }
 
@@ -288,11 +288,11 @@ impl<T> Kind for Text<T> {
 
 /// A duration in quotes from `min` to `max`.
 pub struct Duration {
-    /// At least.
+    /// Least value.
     pub min: DurationMs,
-    /// At most.
+    /// Greatest value.
     pub max: DurationMs,
-    /// What somebody who wrote a small bare number most likely counted in; only for the hint.
+    /// Unit that the author of a small number without one probably meant; only for the hint.
     pub bare_unit: &'static str,
 }
 
@@ -315,7 +315,7 @@ impl Kind for Duration {
             other => integer(other),
         };
         let meant = bare.map(|number: i64| {
-            // Sessions of half an hour and more are usually written in seconds.
+            // A large number without a unit usually is in seconds.
             let unit = if number > 30 { "s" } else { self.bare_unit };
             format!("{number}{unit}")
         });
@@ -351,7 +351,7 @@ impl Kind for Moment {
         if let Ok(moment) = text.parse::<jiff::Timestamp>() {
             return u64::try_from(moment.as_millisecond())
                 .map(Timestamp)
-                .map_err(|_| InvalidValue::hint("it lies before 1970"));
+                .map_err(|_| InvalidValue::hint("it is before 1970"));
         }
         if text.parse::<jiff::civil::DateTime>().is_ok() {
             return Err(InvalidValue::hint(
@@ -369,15 +369,15 @@ impl LiveKind for Moment {
     }
 }
 
-/// What `typed` was probably meant to be; `None` when nothing is near.
+/// Returns the known word that `typed` was probably meant to be; `None` if none is near.
 #[must_use]
 pub fn nearest<'a>(typed: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    // Longer than every key: nothing is near, and the comparison is quadratic.
+    // Longer than every key: no word is near, and the comparison is quadratic.
     if typed.len() > 64 {
         return None;
     }
     let typed = typed.to_ascii_lowercase();
-    // Two slips, or one in three characters of a short word, still leave the word recognisable.
+    // A word with two errors, or one in three characters, is still recognisable.
     known
         .map(|word| (strsim::damerau_levenshtein(&typed, word), word))
         .filter(|(distance, word)| *distance <= 2.max(word.len() / 3) && *distance < word.len())

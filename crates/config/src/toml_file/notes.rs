@@ -1,6 +1,6 @@
-//! What was noticed while reading, and where it stands.
+//! Problems and warnings that were found while a file was read, with their locations.
 //!
-//! Nothing is judged here; whether a problem ends the start is the caller's business.
+//! Nothing is decided here: the caller decides whether a problem is fatal.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,52 +8,52 @@ use std::sync::Arc;
 use super::problem::{Finding, Owner, Problem, printable};
 use super::source::Source;
 
-/// What a key is for whoever documents it.
+/// Description of a key, for documentation.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct KnownKey {
-    /// What is allowed, in words; for lists, what an element may be.
+    /// Description of what is allowed; for lists, of an element.
     pub allowed: String,
-    /// The default as it would be written; `None` if there is none.
+    /// Default as it would be written; `None` if there is none.
     pub default: Option<&'static str>,
 }
 
-/// Where something stands.
+/// Location of a value or key.
 #[derive(Clone, Debug, Default)]
 pub struct Location {
-    /// Not the file that is read; without a line if that is 0.
+    /// Source other than the file that is read; without a line if that is 0.
     elsewhere: Option<Arc<str>>,
-    /// From 1; 0 if it stands in no text.
+    /// Line, from 1; 0 if it stands in no text.
     pub line: usize,
     column: usize,
     owner: Option<Owner>,
     key: String,
 }
 
-/// A value and where it stands.
+/// Value and its location.
 #[derive(Clone, Debug)]
 pub struct Located<T> {
-    /// What it means.
+    /// The value.
     pub value: T,
-    /// Where it stands.
+    /// Location of the value.
     pub location: Location,
 }
 
-/// What was noticed so far.
+/// Problems and warnings so far.
 pub struct Notes {
     /// `None`: the values came as flags.
     source: Option<Source>,
-    /// Where values came from that stand behind the end of the text, one offset each.
+    /// Sources of values that were added after the end of the text, one offset each.
     additions: Vec<Arc<str>>,
-    /// The mistakes, in the order in which they were noticed.
+    /// Mistakes, in the order in which they were found.
     pub problems: Vec<Problem>,
-    /// What is allowed and probably not meant, likewise.
+    /// Settings that are allowed but probably not meant, likewise.
     pub warnings: Vec<Problem>,
-    /// Every key that was asked for, by its path without indices.
+    /// Every key that was read, by its path without indices.
     pub known: BTreeMap<String, KnownKey>,
 }
 
 impl Notes {
-    /// None yet; `source` is `None` if the values came as flags.
+    /// Creates an empty collection; `source` is `None` if the values came as flags.
     #[must_use]
     pub const fn new(source: Option<Source>) -> Self {
         Self {
@@ -65,7 +65,7 @@ impl Notes {
         }
     }
 
-    /// How many mistakes were noted so far.
+    /// Returns the number of mistakes so far.
     #[must_use]
     pub fn count(&self) -> usize {
         self.problems.len()
@@ -77,7 +77,7 @@ impl Notes {
         self.source.is_none()
     }
 
-    /// Notes a mistake.
+    /// Reports a mistake.
     pub fn refuse(
         &mut self,
         location: &Location,
@@ -89,14 +89,14 @@ impl Notes {
         self.problems.push(problem);
     }
 
-    /// Notes something that is allowed and probably not meant.
+    /// Warns of something that is allowed but probably not meant.
     pub fn warn(&mut self, location: &Location, remark: impl Into<String>) {
         let remark = Finding::Remark(remark.into());
         let warning = self.problem(location, remark, String::new(), None);
         self.warnings.push(warning);
     }
 
-    /// Notes that the file is no TOML.
+    /// Reports that the file is not TOML.
     pub fn refuse_syntax(&mut self, message: &str, offset: usize) {
         let location = self.location(offset, None, String::new());
         self.refuse(&location, Finding::Syntax(printable(message)), "", None);
@@ -110,7 +110,7 @@ impl Notes {
         hint: Option<String>,
     ) -> Problem {
         if self.is_flags() && allowed.ends_with(" in quotes") {
-            // A shell takes the quotes off.
+            // A shell removes the quotes.
             allowed.truncate(allowed.len() - " in quotes".len());
         }
         let is_in_text = self.source.is_some() && location.elsewhere.is_none();
@@ -131,11 +131,11 @@ impl Notes {
         }
     }
 
-    /// Where something at `offset` stands; `key` is its path, or its name within its owner.
+    /// Returns the location of `offset`; `key` is its path, or its name within its owner.
     #[must_use]
     pub fn location(&self, offset: usize, owner: Option<&Owner>, key: String) -> Location {
         let Some(source) = &self.source else {
-            // `room[1].session_duration` was typed as `--session-duration`.
+            // The flag of `room[1].session_duration` is `--session-duration`.
             let name = match key.as_str() {
                 "store.local" => "store".to_owned(),
                 key => key.rsplit('.').next().unwrap_or_default().replace('_', "-"),
@@ -163,27 +163,26 @@ impl Notes {
         }
     }
 
-    /// Makes room for a value that does not stand in the text, and says at which offset it stands
-    /// instead.
+    /// Reserves an offset for a value that is not in the text, and returns it.
     pub fn add_source(&mut self, name: &str) -> usize {
         self.additions.push(Arc::from(name));
         self.end() + self.additions.len()
     }
 
-    /// What was given to [`Self::add_source`], if `offset` came from there.
+    /// Returns the name that was given to [`Self::add_source`] for `offset`, if there is one.
     fn addition(&self, offset: usize) -> Option<&Arc<str>> {
         let index = offset.checked_sub(self.end() + 1)?;
         self.additions.get(index)
     }
 
-    /// Whether something at `offset` does not stand in the text.
+    /// Whether `offset` is that of a value that is not in the text.
     #[must_use]
     pub fn is_added(&self, offset: usize) -> bool {
         self.addition(offset).is_some()
     }
 
-    /// The mistakes: those of settings, then those of the file in its order, then those of files
-    /// that it names.
+    /// Returns the mistakes: those of values that were set, then those of the file in its order,
+    /// then those of files that it names.
     #[must_use]
     pub fn into_problems_in_order(self) -> Vec<Problem> {
         let own = self.source.as_ref().map(Source::name);
@@ -206,7 +205,7 @@ impl Notes {
 }
 
 impl Location {
-    /// In another file than the one that is read; `line` from 1, or 0 if it has none.
+    /// Returns a location in a file other than the one that is read; `line` from 1, 0 = no line.
     #[must_use]
     pub fn elsewhere(source: Arc<str>, line: usize, key: String) -> Self {
         Self {

@@ -1,7 +1,7 @@
-//! What is wrong, where, and what would be right? One line per mistake.
+//! Mistake in a config, as one line: location, what was found, what is allowed.
 //!
-//! Everything that came from outside is escaped, shortened and searched for what looks like a key
-//! before it is shown: problems end up in logs and tickets.
+//! Text from outside is escaped, shortened and searched for keys before it is shown, because
+//! problems end up in logs and issue trackers.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,27 +13,27 @@ use std::sync::Arc;
 /// in quotes; did you mean "5m"?`.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Problem {
-    /// The file as the caller named it; empty for flags.
+    /// File as the caller named it; empty for flags.
     pub source: Arc<str>,
     /// Line, from 1; `None` for flags.
     pub line: Option<usize>,
     /// Column in characters, from 1; `None` for flags.
     pub column: Option<usize>,
-    /// The room or limit that it is about, where its name is known.
+    /// Room or limit that it is about, if its name is known.
     pub owner: Option<Owner>,
     /// The key: `server.listen`, `room[2].name` (rooms and elements are counted from 1), only
     /// `name` where the owner's name is known, `--name` for a flag, empty for a syntax error.
     pub key: String,
-    /// What is there.
+    /// Finding at the location.
     pub finding: Finding,
-    /// What may be there; empty where the finding says it all.
+    /// Description of what is allowed; empty if the finding contains it.
     pub allowed: String,
-    /// What to do about it, if we can guess.
+    /// Advice for the reader, if a guess is possible.
     pub hint: Option<String>,
 }
 
 impl Problem {
-    /// One thing to say about a key that was typed into no file.
+    /// Returns a remark about a key that is in no file.
     #[must_use]
     pub fn remark(owner: Owner, key: &str, text: &str) -> Self {
         Self {
@@ -49,7 +49,7 @@ impl Problem {
     }
 }
 
-/// Which of several tables of one kind, by its name.
+/// One of several tables of a kind, by its name.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Owner {
@@ -68,19 +68,19 @@ impl fmt::Display for Owner {
     }
 }
 
-/// What is there instead of what should be.
+/// Finding: what is there instead of an allowed value.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Finding {
-    /// The file is no TOML; what the parser said.
+    /// The file is not TOML; the message of the parser.
     Syntax(String),
     /// A value that is not allowed, fit to be shown.
     Value(String),
-    /// A key that nobody asked for.
+    /// A key that is not known.
     UnknownKey,
-    /// Nothing, where something is required.
+    /// A required key or table is missing.
     Missing,
-    /// Allowed as such, but not as things stand; in words.
+    /// A value that is allowed, but not in this context; as text.
     Remark(String),
 }
 
@@ -122,7 +122,7 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Every mistake of one configuration, in the order of the file; never empty.
+/// All mistakes of one configuration, in the order of the file; never empty.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("{}", lines(.0))]
 pub struct Problems(pub Vec<Problem>);
@@ -132,15 +132,15 @@ fn lines(problems: &[Problem]) -> String {
     lines.join("\n")
 }
 
-/// Longest piece of outside text that a problem shows, in characters. A value that fits is
-/// recognised at once; a longer one is recognised by its beginning.
+/// Longest piece of outside text that a problem shows, in characters. A longer value is recognised
+/// by its beginning.
 const SHOWN_CHARS_MAX: usize = 80;
 
-/// Shortest run of base64 characters that is searched for a key: 32 bytes take 43 of them, and a
-/// key that lost a few on the way is still most of a secret.
+/// Shortest run of base64 characters that is treated as a key. A key of 32 bytes takes 43; one that
+/// lost a few characters is still most of a secret.
 const KEY_CHARS_MIN: usize = 32;
 
-/// Quotes outside text for a message: one line, bounded, and no key in it.
+/// Quotes outside text for a message: one line, bounded, without keys.
 #[must_use]
 pub fn quoted(text: &str) -> String {
     if may_hold_key(text) || may_hold_password(text) {
@@ -153,7 +153,7 @@ pub fn quoted(text: &str) -> String {
     format!("{short:?}")
 }
 
-/// The name of a key from outside: bare where TOML would take it bare.
+/// Returns the name of a key from outside: without quotes where TOML needs none.
 #[must_use]
 pub fn key_name(name: &str) -> String {
     let is_bare = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
@@ -166,7 +166,7 @@ pub fn key_name(name: &str) -> String {
     quoted(name)
 }
 
-/// Stands for text that must not be shown.
+/// Returns a replacement for text that must not be shown.
 #[must_use]
 pub fn hidden(text: &str) -> String {
     format!(
@@ -175,7 +175,7 @@ pub fn hidden(text: &str) -> String {
     )
 }
 
-/// Text from outside without anything that would leave the line.
+/// Escapes text from outside so that it stays on one line.
 #[must_use]
 pub fn printable(text: &str) -> String {
     text.chars()
@@ -193,9 +193,8 @@ const fn is_line_break(c: char) -> bool {
     matches!(c, '\u{2028}' | '\u{2029}')
 }
 
-/// Whether some run of base64 characters is long enough for a key and looks drawn at random:
-/// upper case, lower case and digits together. Paths and host names rarely do; of the real keys
-/// all but one in a thousand do.
+/// Whether a run of base64 characters is long enough for a key and looks random: upper case, lower
+/// case and digits together. Paths and host names rarely do; 999 of 1000 real keys do.
 #[must_use]
 pub fn may_hold_key(text: &str) -> bool {
     text.split(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '+' | '/' | '-' | '_' | '=')))
@@ -207,7 +206,7 @@ pub fn may_hold_key(text: &str) -> bool {
         })
 }
 
-/// Whether the text looks like a URL with credentials, under whatever key it was typed.
+/// Whether the text looks like a URL with credentials.
 fn may_hold_password(text: &str) -> bool {
     text.split_once("://")
         .is_some_and(|(_, rest)| rest.contains('@'))
@@ -220,7 +219,7 @@ mod tests {
     const KEY: &str = "q7TzN0mK2xVbYw8rLh5uJc1eAo9sGd3fPi6kRt4nXyE=";
 
     #[test]
-    fn outside_text_is_escaped_shortened_and_never_a_key() {
+    fn outside_text_is_escaped_and_shortened_and_shows_no_key() {
         assert_eq!(quoted("a\n\"b\u{2028}"), r#""a\n\"b\u{2028}""#);
         assert_eq!(quoted(&"x".repeat(200)).chars().count(), 80 + 1 + 2);
         assert!(!quoted(&format!("Bearer {KEY}")).contains("q7Tz"));
@@ -235,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_problem_is_one_line_whatever_the_file_is_called() {
+    fn a_problem_is_one_line_for_any_file_name() {
         let problem = Problem {
             source: Arc::from("a\nb.toml"),
             line: Some(3),

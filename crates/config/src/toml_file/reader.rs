@@ -1,7 +1,7 @@
-//! Reads tables key by key, remembers what was asked for, and collects every problem.
+//! Reader of tables, key by key. It remembers the keys that were read and collects every problem.
 //!
-//! A key that nobody asked for is a mistake; so the readers of the tables are the only list of
-//! keys that there is. What the values mean together is not judged here.
+//! A key that no code reads is a mistake, so the readers of the tables are the only list of keys.
+//! What values mean together is not checked here.
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -10,46 +10,46 @@ use super::kind::{Kind, nearest};
 use super::notes::{KnownKey, Located, Location, Notes};
 use super::problem::{Finding, Owner, hidden, key_name, quoted};
 
-/// One key of a table, declared once.
+/// Key of a table, declared once.
 pub struct Key<K> {
-    /// As it is typed.
+    /// Name as it is typed.
     pub name: &'static str,
-    /// What it may hold.
+    /// Kind of the value.
     pub kind: K,
-    /// What holds when the key is left out, as it would be written; `None` = nothing does.
+    /// Value if the key is left out, as it would be written; `None` = no value.
     pub default: Option<&'static str>,
 }
 
-/// One of several tables, before it is entered.
+/// One of several tables, before it is read.
 pub struct Element<'n> {
-    /// Where it stands among the others, from 1, those counted in that are no tables.
+    /// Number among the elements, from 1; elements that are not tables count too.
     pub number: usize,
     entries: &'n DeTable<'n>,
     offset: usize,
-    /// What its keys' paths begin with: `room[2].`.
+    /// Prefix of the paths of its keys: `room[2].`.
     path: String,
-    /// The same without what differs from one to the next: `room.`.
+    /// Prefix without the parts that differ between elements: `room.`.
     pattern: String,
 }
 
-/// One table while it is read.
+/// Table while it is read.
 pub struct Table<'n> {
-    /// Where mistakes go.
+    /// Collection of mistakes.
     pub notes: &'n mut Notes,
-    /// `None`: the table was left out, so every key has its default.
+    /// `None` = the table was left out, so every key has its default.
     entries: Option<&'n DeTable<'n>>,
-    /// Where the table begins.
+    /// Offset of the beginning of the table.
     offset: usize,
-    /// With indices, for messages: `room[2].`.
+    /// Path with indices, for messages: `room[2].`.
     path: String,
-    /// Without, for the list of known keys: `room.`.
+    /// Path without indices, for the list of known keys: `room.`.
     pattern: String,
     owner: Option<Owner>,
-    asked: Vec<&'static str>,
+    names_read: Vec<&'static str>,
 }
 
 impl<'n> Table<'n> {
-    /// The whole file.
+    /// Returns the table of the whole file.
     pub fn root(notes: &'n mut Notes, entries: &'n DeTable<'n>) -> Self {
         Self {
             notes,
@@ -58,11 +58,11 @@ impl<'n> Table<'n> {
             path: String::new(),
             pattern: String::new(),
             owner: None,
-            asked: Vec::new(),
+            names_read: Vec::new(),
         }
     }
 
-    /// From here on messages name the room or limit instead of its number.
+    /// Makes later messages name the room or limit instead of its number.
     pub fn name_owner(&mut self, owner: Owner) {
         self.owner = Some(owner);
         self.path.clear();
@@ -75,14 +75,14 @@ impl<'n> Table<'n> {
             .is_some_and(|entries| entries.contains_key(name))
     }
 
-    /// The text of a key as it was typed, if it is one.
+    /// Returns the text of a key as it was typed, if it is a text.
     #[must_use]
     pub fn typed(&self, name: &str) -> Option<&'n str> {
         let value = self.entries.and_then(|entries| entries.get(name))?;
         value.get_ref().as_str()
     }
 
-    /// Where the key stands; where its table begins if it was left out.
+    /// Returns the location of a key, or of its table if the key was left out.
     #[must_use]
     pub fn location(&self, name: &str) -> Location {
         let offset = self
@@ -97,15 +97,15 @@ impl<'n> Table<'n> {
         self.notes.location(offset, self.owner.as_ref(), key)
     }
 
-    /// The value of a key that may be left out.
+    /// Reads a key that may be left out.
     pub fn optional<K: Kind>(&mut self, key: &Key<K>) -> Option<K::Value> {
-        let value = self.ask(key.name, &key.kind, key.default)?;
+        let value = self.read_value(key.name, &key.kind, key.default)?;
         self.read(&key.kind, key.name, value)
     }
 
-    /// The value of a key that must be there.
+    /// Reads a key that is required.
     pub fn required<K: Kind>(&mut self, key: &Key<K>) -> Option<K::Value> {
-        if let Some(value) = self.ask(key.name, &key.kind, key.default) {
+        if let Some(value) = self.read_value(key.name, &key.kind, key.default) {
             return self.read(&key.kind, key.name, value);
         }
         let location = self.location(key.name);
@@ -114,8 +114,8 @@ impl<'n> Table<'n> {
         None
     }
 
-    /// The value of a key, or its default; also the default where the value is wrong, which is
-    /// then a problem that nobody will get past.
+    /// Reads a key, or returns its default. It returns the default for an invalid value too, which
+    /// is then reported as a problem.
     ///
     /// # Panics
     ///
@@ -124,7 +124,7 @@ impl<'n> Table<'n> {
         self.optional(key).unwrap_or_else(|| default_of(key))
     }
 
-    /// A value, or the elements of a list; `None` if it was left out or is neither.
+    /// Reads a value, or the elements of a list; `None` if the key was left out or is neither.
     pub fn one_or_list<K: Kind>(&mut self, key: &Key<K>) -> Option<Vec<Located<K::Value>>> {
         let typed = self.entries.and_then(|entries| entries.get(key.name));
         if typed.is_some_and(|value| value.get_ref().is_array()) {
@@ -135,9 +135,9 @@ impl<'n> Table<'n> {
         Some(vec![Located { value, location }])
     }
 
-    /// The elements of a list; `None` if it was left out or is no list.
+    /// Reads the elements of a list; `None` if the key was left out or is not a list.
     pub fn list<K: Kind>(&mut self, key: &Key<K>) -> Option<Vec<Located<K::Value>>> {
-        let value = self.ask(key.name, &key.kind, key.default)?;
+        let value = self.read_value(key.name, &key.kind, key.default)?;
         let Some(elements) = value.get_ref().as_array() else {
             let location = self.location_at(value.span().start, key.name);
             let found = shown(value.get_ref(), key.kind.is_secret());
@@ -158,11 +158,11 @@ impl<'n> Table<'n> {
         Some(list)
     }
 
-    /// A table inside this one, read even when it was left out.
+    /// Returns a table inside this one, even if it was left out.
     pub fn table(&mut self, name: &'static str) -> Table<'_> {
         let mut offset = self.offset;
         let mut entries = None;
-        self.asked.push(name);
+        self.names_read.push(name);
         if let Some(value) = self.entries.and_then(|entries| entries.get(name)) {
             offset = value.span().start;
             entries = value.get_ref().as_table();
@@ -180,14 +180,14 @@ impl<'n> Table<'n> {
             path: format!("{}{name}.", self.path),
             pattern: format!("{}{name}.", self.pattern),
             owner: self.owner.clone(),
-            asked: Vec::new(),
+            names_read: Vec::new(),
             notes: self.notes,
         }
     }
 
-    /// The tables of an array of tables; none if it was left out.
+    /// Returns the tables of an array of tables; empty if it was left out.
     pub fn elements(&mut self, name: &'static str, allowed: &str) -> Vec<Element<'n>> {
-        self.asked.push(name);
+        self.names_read.push(name);
         let Some(value) = self.entries.and_then(|entries| entries.get(name)) else {
             return Vec::new();
         };
@@ -218,14 +218,13 @@ impl<'n> Table<'n> {
         elements
     }
 
-    /// The tables inside the table `name`, each with the name that the file's author gave it; none
-    /// if it was left out.
+    /// Returns the tables inside the table `name`, each with its key; empty if it was left out.
     pub fn named_tables(
         &mut self,
         name: &'static str,
         allowed: &str,
     ) -> Vec<(Located<&'n str>, Element<'n>)> {
-        self.asked.push(name);
+        self.names_read.push(name);
         let Some(value) = self.entries.and_then(|entries| entries.get(name)) else {
             return Vec::new();
         };
@@ -267,13 +266,13 @@ impl<'n> Table<'n> {
         tables
     }
 
-    /// Whether the table came about by a setting for a key in it, and does not stand in the file.
+    /// Whether the table was created by a value that was set, and is not in the file.
     #[must_use]
     pub fn is_added(&self, element: &Element<'_>) -> bool {
         self.notes.is_added(element.offset)
     }
 
-    /// Goes into one of [`Self::elements`] or [`Self::named_tables`].
+    /// Enters one of [`Self::elements`] or [`Self::named_tables`].
     pub fn enter(&mut self, element: &Element<'n>) -> Table<'_> {
         Table {
             entries: Some(element.entries),
@@ -281,35 +280,35 @@ impl<'n> Table<'n> {
             path: element.path.clone(),
             pattern: element.pattern.clone(),
             owner: self.owner.clone(),
-            asked: Vec::new(),
+            names_read: Vec::new(),
             notes: self.notes,
         }
     }
 
-    /// Says what else was typed into this table.
+    /// Reports the keys of this table that were not read.
     pub fn finish(self) {
         let Some(entries) = self.entries else {
             return;
         };
         for (key, _) in entries.iter() {
             let name: &str = key.get_ref();
-            if self.asked.contains(&name) {
+            if self.names_read.contains(&name) {
                 continue;
             }
             let location = self.location_at(key.span().start, &key_name(name));
-            let hint = nearest(name, self.asked.iter().copied())
+            let hint = nearest(name, self.names_read.iter().copied())
                 .map(|known| format!("did you mean {known}?"));
             self.notes.refuse(&location, Finding::UnknownKey, "", hint);
         }
     }
 
-    fn ask<K: Kind>(
+    fn read_value<K: Kind>(
         &mut self,
         name: &'static str,
         kind: &K,
         default: Option<&'static str>,
     ) -> Option<&'n Spanned<DeValue<'n>>> {
-        self.asked.push(name);
+        self.names_read.push(name);
         let path = format!("{}{name}", self.pattern);
         self.notes.known.entry(path).or_insert_with(|| KnownKey {
             allowed: kind.allowed(),
@@ -326,34 +325,30 @@ impl<'n> Table<'n> {
     ) -> Option<K::Value> {
         match kind.read(value.get_ref()) {
             Ok(meaning) => Some(meaning),
-            Err(refusal) => {
+            Err(error) => {
                 let location = self.location_at(value.span().start, name);
-                let found = refusal
+                let found = error
                     .found
                     .unwrap_or_else(|| shown(value.get_ref(), kind.is_secret()));
-                self.notes.refuse(
-                    &location,
-                    Finding::Value(found),
-                    kind.allowed(),
-                    refusal.hint,
-                );
+                self.notes
+                    .refuse(&location, Finding::Value(found), kind.allowed(), error.hint);
                 None
             }
         }
     }
 }
 
-/// The declared default of a key.
+/// Returns the declared default of a key.
 fn default_of<K: Kind>(key: &Key<K>) -> K::Value {
     let read = key.default.and_then(|text| {
         let value = DeValue::parse(text).ok()?;
         key.kind.read(value.get_ref()).ok()
     });
-    // A test reads a file without any optional key, so every default is read there.
+    // A test reads a file without any optional key, so every default is checked there.
     read.expect("a declared default is a legal value of its kind")
 }
 
-/// A value as a message shows it: what was typed if it is short, else what it is.
+/// Formats a value for a message: as it was typed if it is short, otherwise its type.
 fn shown(value: &DeValue<'_>, is_secret: bool) -> String {
     match value {
         DeValue::Array(_) => "a list".to_owned(),
@@ -368,7 +363,7 @@ fn shown(value: &DeValue<'_>, is_secret: bool) -> String {
     }
 }
 
-/// Digits may go on for ever.
+/// Shortens digits, which may be many.
 fn short(mut number: String) -> String {
     if number.len() > 40 {
         number.truncate(40);

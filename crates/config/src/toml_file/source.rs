@@ -1,15 +1,15 @@
-//! Where in the file is that? Turns offsets into lines and columns.
+//! Lines and columns of a file's offsets.
 //!
-//! It keeps no text: a problem shows only what it was given, so nothing secret can slip out here.
+//! It keeps no text, so it cannot leak a secret into a message.
 
 use std::sync::Arc;
 
-/// The name of a file and where its lines begin.
+/// Name of a file and offsets of its lines.
 pub struct Source {
     name: Arc<str>,
     /// Offset of the first byte of each line.
     line_starts: Vec<usize>,
-    /// Offsets of the bytes that only continue a character, so that columns count characters.
+    /// Offsets of UTF-8 continuation bytes, so that columns count characters.
     continuations: Vec<usize>,
     end: usize,
 }
@@ -44,19 +44,19 @@ impl Source {
         }
     }
 
-    /// How long the text is, in bytes.
+    /// Returns the length of the text, in bytes.
     #[must_use]
     pub const fn end(&self) -> usize {
         self.end
     }
 
-    /// The name that was given.
+    /// Returns the name of the file.
     #[must_use]
     pub fn name(&self) -> Arc<str> {
         Arc::clone(&self.name)
     }
 
-    /// Line and column of `offset`; anything beyond the end counts as the last line.
+    /// Returns line and column of `offset`; an offset beyond the end is on the last line.
     #[must_use]
     pub fn position(&self, offset: usize) -> Position {
         let line = self.line_starts.partition_point(|start| *start <= offset);

@@ -1,4 +1,4 @@
-//! What a config file means when it is right, and what flags mean.
+//! Meaning of valid config files and of flags.
 
 use anteroom_config::language::Language;
 use anteroom_config::{
@@ -30,7 +30,7 @@ fn room(lines: &str) -> RoomConfig {
 }
 
 #[test]
-fn what_is_left_out_has_the_documented_default() {
+fn keys_that_are_left_out_have_the_documented_defaults() {
     let Parsed { config, warnings } = parse(SMALLEST);
     assert_eq!(
         warnings.len(),
@@ -65,7 +65,7 @@ fn what_is_left_out_has_the_documented_default() {
 }
 
 #[test]
-fn what_a_shared_ticket_and_a_queued_program_get_can_be_set() {
+fn shared_tickets_and_queued_programs_have_settings() {
     let room = room("non_navigation_status_code = 503\nmax_addresses_per_ticket = 6");
     assert_eq!(room.non_navigation_status_code, 503);
     assert_eq!(room.max_addresses_per_ticket, Some(6));
@@ -143,7 +143,7 @@ additional_routes = [{ host = "www.shop.example" }, { path = "/buy" }]
 }
 
 #[test]
-fn a_moment_is_the_same_in_quotes_and_without() {
+fn a_date_is_the_same_with_and_without_quotes() {
     let at = |text: &str| room(&format!("opens_at = {text}")).rules.opens_at;
     let expected = Some(Timestamp(1_896_080_400_000));
     assert_eq!(at("2030-01-31T10:00:00+01:00"), expected);
@@ -176,7 +176,7 @@ fn a_key_is_read_in_every_base64_spelling_and_never_printed() {
 }
 
 #[test]
-fn rooms_that_share_neither_host_nor_cookie_get_along() {
+fn rooms_without_a_common_host_or_cookie_do_not_clash() {
     let rooms = r#"
 [[room]]
 name = "a"
@@ -217,7 +217,7 @@ fn smallest_flags() -> Flags {
 }
 
 #[test]
-fn flags_mean_what_the_same_file_means() {
+fn flags_mean_the_same_as_a_file() {
     let flags = smallest_flags().text("room.name", "shop");
     let from_flags = Config::single_room(&flags).unwrap();
     assert_eq!(from_flags.config, parse(SMALLEST).config);
@@ -266,7 +266,7 @@ fn mistakes_in_flags_are_reported_together_by_flag_name() {
 }
 
 #[test]
-fn a_thousand_rooms_are_read_and_one_more_is_refused() {
+fn a_thousand_rooms_are_accepted_and_one_more_is_rejected() {
     let rooms = |count: u32| -> String {
         (0..count)
             .map(|number| {
@@ -287,7 +287,7 @@ fn a_thousand_rooms_are_read_and_one_more_is_refused() {
 }
 
 #[test]
-fn a_file_nested_to_the_parsers_bound_is_only_a_mistake() {
+fn a_file_nested_to_the_parsers_bound_is_rejected_without_a_crash() {
     let dotted = "a.".repeat(14);
     let open = format!("{{ {dotted}a = ").repeat(79);
     let text = format!("[{dotted}a]\n{dotted}b = {open}1{}", " }".repeat(79));
@@ -299,7 +299,7 @@ fn a_file_nested_to_the_parsers_bound_is_only_a_mistake() {
 }
 
 #[test]
-fn a_page_takes_its_language_and_template_by_any_name() {
+fn a_page_accepts_every_name_of_a_language_and_template() {
     for (name, language) in [
         ("de", Language::German),
         ("PT-br", Language::Portuguese),

@@ -1,7 +1,7 @@
-//! One bad file per rule of the config file, and what is said about it, word for word.
+//! One bad file for each rule of the config file, with its messages.
 //!
-//! `ANTEROOM_UPDATE=1 cargo test -p anteroom-config --test it config_fixtures` rewrites what is
-//! expected; the difference is then there to be read.
+//! `ANTEROOM_UPDATE=1 cargo test -p anteroom-config --test it config_fixtures` rewrites the
+//! expected messages; review the difference.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -23,8 +23,8 @@ fn fixtures() -> Vec<PathBuf> {
     files
 }
 
-/// What an operator sees: every mistake, or, where there is none, every warning.
-fn told(file: &Path) -> String {
+/// Returns the messages of a file: every mistake, or every warning if there is none.
+fn messages(file: &Path) -> String {
     let name = file.file_name().expect("it is a file").to_string_lossy();
     let text = fs::read_to_string(file).expect("a fixture can be read");
     let mut lines = match Config::parse(&name, &text) {
@@ -48,14 +48,14 @@ fn every_rule_has_a_bad_file_and_its_messages() {
     let update = std::env::var_os("ANTEROOM_UPDATE").is_some();
     let mut differing = Vec::new();
     for file in fixtures() {
-        let told = told(&file);
-        assert!(told.len() > 1, "{} is not bad at all", file.display());
+        let messages = messages(&file);
+        assert!(messages.len() > 1, "{} is not bad at all", file.display());
         let expected = file.with_extension("expected");
         if update {
-            fs::write(&expected, &told).expect("the fixtures can be written");
+            fs::write(&expected, &messages).expect("the fixtures can be written");
         }
-        if fs::read_to_string(&expected).unwrap_or_default() != told {
-            differing.push(format!("{}:\n{told}", file.display()));
+        if fs::read_to_string(&expected).unwrap_or_default() != messages {
+            differing.push(format!("{}:\n{messages}", file.display()));
         }
     }
     assert!(
@@ -66,7 +66,7 @@ fn every_rule_has_a_bad_file_and_its_messages() {
 }
 
 #[test]
-fn nothing_is_expected_of_a_file_that_is_gone() {
+fn every_expectation_has_its_file() {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/config");
     for entry in fs::read_dir(directory).expect("the fixtures are part of the crate") {
         let path = entry.expect("the directory can be read").path();

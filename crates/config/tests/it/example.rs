@@ -1,5 +1,5 @@
-//! The example config says everything there is to say, and says it right; so do pages that name
-//! keys.
+//! The example config names every key and is valid. Pages of the documentation that name keys are
+//! checked too.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,7 +12,7 @@ pub(crate) const EXAMPLE: &str = include_str!(concat!(
     "/../../anteroom.example.toml"
 ));
 
-/// The lines of the example; a list under a # that takes several of them is one.
+/// Returns the lines of the example; a list whose lines begin with `#` is joined to one line.
 fn lines() -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for line in EXAMPLE.lines() {
@@ -29,14 +29,14 @@ fn lines() -> Vec<String> {
     lines
 }
 
-/// `# key = value` or `key = value`, with the hash or not, and the comment in front of it.
+/// Entry `# key = value` or `key = value`, and the comment before it.
 pub(crate) struct Entry {
     is_commented: bool,
     value: String,
     pub(crate) comment: String,
 }
 
-/// Every entry of the example by its path: `room.cookie_attributes`.
+/// Returns every entry of the example by its path: `room.cookie_attributes`.
 pub(crate) fn entries() -> BTreeMap<String, Entry> {
     let mut entries = BTreeMap::new();
     let mut table = String::new();
@@ -73,27 +73,27 @@ fn key_and_value(line: &str) -> Option<(&str, &str)> {
     is_key.then_some((key, value))
 }
 
-/// `[table]` or `[[table]]`.
+/// Whether a line is `[table]` or `[[table]]`.
 fn is_header(line: &str) -> bool {
     line.starts_with('[') && line.ends_with(']')
 }
 
 #[test]
-fn the_example_is_legal_and_draws_no_warning() {
+fn the_example_is_valid_and_has_no_warning() {
     let parsed = Config::parse("anteroom.example.toml", EXAMPLE).unwrap();
     assert_eq!(parsed.warnings, []);
 }
 
-/// Of what cannot be switched on together with the rest, what stands there instead.
+/// Lines that cannot be enabled together with the rest, and their replacements.
 const ALTERNATIVES: [(&str, &str); 11] = [
     // Next to `origins`.
     ("origin = \"http://127.0.0.1:3000\"", ""),
-    // A world of its own needs names of data centers.
+    // A global store needs names of data centers.
     ("data_center = \"local\"", "data_center = \"fra1\""),
     ("kind = \"embedded\"", "kind = \"valkey\""),
     ("password = \"...\"", ""),
     ("custom_page_file = \"waiting.html\"", ""),
-    // Of other algorithms, actions and headers.
+    // For other algorithms, actions and headers.
     ("burst = 20", ""),
     ("initial_burst = 50", ""),
     ("queue = 5", ""),
@@ -103,7 +103,7 @@ const ALTERNATIVES: [(&str, &str); 11] = [
 ];
 
 #[test]
-fn the_example_stays_legal_when_everything_in_it_is_switched_on() {
+fn the_example_is_valid_with_every_line_enabled() {
     let mut text: String = lines()
         .iter()
         .map(|line| match line.strip_prefix("# ") {
@@ -136,7 +136,7 @@ fn the_example_names_every_key_with_its_range_and_its_default() {
         if let Some(entry) = entries.get(path) {
             check(path, entry, key);
         } else {
-            // The keys of an inline table stand in its value.
+            // The keys of an inline table are in its value.
             let (table, name) = path.rsplit_once('.').expect("every key has a table");
             let entry = entries
                 .get(table)
@@ -166,7 +166,7 @@ fn check(path: &str, entry: &Entry, known: &KnownKey) {
 }
 
 fn check_inline(path: &str, entry: &Entry, name: &str, known: &KnownKey) {
-    // A further route or certificate has the keys of the first, and is no default but an example.
+    // A further route or certificate has the keys of the first, and is an example, not a default.
     let lists = [
         "limit.overrides.",
         "limit.routes.",
@@ -191,7 +191,7 @@ fn check_inline(path: &str, entry: &Entry, name: &str, known: &KnownKey) {
     );
 }
 
-/// Every page of `docs/` and the folders below, by its name.
+/// Returns the text of every page below `docs/`, by its name.
 fn pages() -> Vec<(String, String)> {
     let docs = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs");
     let mut folders = vec![PathBuf::from(docs)];
@@ -210,7 +210,7 @@ fn pages() -> Vec<(String, String)> {
     pages
 }
 
-/// The keys that a page may mean by `word`: with its table or without.
+/// Returns the keys that a page may mean by `word`: with its table or without.
 fn keys_called<'k>(known: &'k BTreeMap<String, KnownKey>, word: &str) -> Vec<&'k KnownKey> {
     let below = format!(".{word}");
     let called = known.iter();
@@ -249,22 +249,22 @@ fn a_default_in_the_documentation_is_that_of_the_key() {
     let known = Config::known_keys();
     let mut seen = 0;
     for (page, text) in pages() {
-        // As in: `connections` (10,000 by default).
+        // For example: `connections` (10,000 by default).
         for (before, after) in text.match_indices("` (").map(|(at, _)| text.split_at(at)) {
             let word = before.rsplit('`').next().unwrap_or_default();
-            let told = after[3..].split(')').next().unwrap_or_default();
-            let told = plain(told.trim_end_matches(" by default"));
-            let told = told.replace("minutes", "m").replace("seconds", "s");
-            let is_value = told.starts_with(|c: char| c.is_ascii_digit())
-                && told.chars().all(char::is_alphanumeric);
+            let stated = after[3..].split(')').next().unwrap_or_default();
+            let stated = plain(stated.trim_end_matches(" by default"));
+            let stated = stated.replace("minutes", "m").replace("seconds", "s");
+            let is_value = stated.starts_with(|c: char| c.is_ascii_digit())
+                && stated.chars().all(char::is_alphanumeric);
             let keys = keys_called(&known, word);
             if keys.is_empty() || !is_value {
                 continue;
             }
             seen += 1;
             let mut defaults = keys.iter().filter_map(|key| key.default);
-            let is_default = defaults.any(|default| plain(default) == told);
-            assert!(is_default, "{page}: {told} is not the default of {word}");
+            let is_default = defaults.any(|default| plain(default) == stated);
+            assert!(is_default, "{page}: {stated} is not the default of {word}");
         }
     }
     assert!(seen > 5, "only {seen} defaults");

@@ -1,14 +1,14 @@
-//! The config parser on damaged files: never a panic, never two lines, never a key.
+//! The config parser on damaged files: it never panics, and a message is one line without secrets.
 //!
-//! `ANTEROOM_FUZZ_SECONDS=10 cargo test -p anteroom-config --test it fuzz_config` takes longer;
-//! `ANTEROOM_FUZZ_SEED=n` begins elsewhere, or repeats a failure.
+//! `ANTEROOM_FUZZ_SECONDS=10 cargo test -p anteroom-config --test it fuzz_config` runs longer;
+//! `ANTEROOM_FUZZ_SEED=n` sets another seed, or repeats a failure.
 
 use std::fs;
 use std::path::Path;
 
 use anteroom_testkit::{Effort, Field, Language, fuzz, seeds};
 
-/// Pieces that mean something to a config file.
+/// Tokens of a config file.
 const LANGUAGE: Language<'_> = Language {
     pieces: &[
         b"\n",
@@ -84,14 +84,14 @@ fn corpus() -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn every_file_of_the_corpus_holds_what_must_hold() {
+fn every_file_of_the_corpus_keeps_the_properties() {
     for file in corpus() {
         anteroom_config::fuzz::config(&file);
     }
 }
 
 #[test]
-fn damaged_files_hold_what_must_hold() {
+fn damaged_files_keep_the_properties() {
     fuzz(
         Effort::from_environment(),
         &LANGUAGE,

@@ -1,8 +1,8 @@
-//! What operators say about a room, damaged: never a panic, never another meaning when it is read
-//! again.
+//! Damaged records of overrides: the parser never panics, and a record that it reads is the same
+//! when it is written and read again.
 //!
-//! `ANTEROOM_FUZZ_SECONDS=10 cargo test -p anteroom-config --test it fuzz_orders` takes longer;
-//! `ANTEROOM_FUZZ_SEED=n` begins elsewhere, or repeats a failure.
+//! `ANTEROOM_FUZZ_SECONDS=10 cargo test -p anteroom-config --test it fuzz_overrides` runs longer;
+//! `ANTEROOM_FUZZ_SEED=n` sets another seed, or repeats a failure.
 
 use anteroom_config::fuzz::overrides;
 use anteroom_testkit::{Effort, Field, Language, fuzz};
@@ -72,13 +72,13 @@ fn corpus() -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn every_seed_holds_what_must_hold() {
+fn every_seed_keeps_the_properties() {
     for seed in corpus() {
         overrides(&seed);
     }
 }
 
 #[test]
-fn damaged_records_and_values_hold_what_must_hold() {
+fn damaged_records_and_values_keep_the_properties() {
     fuzz(Effort::from_environment(), &LANGUAGE, &corpus(), overrides);
 }

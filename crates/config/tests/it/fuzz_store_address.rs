@@ -1,7 +1,7 @@
-//! Addresses of stores, damaged: never a panic, never a password in what is shown.
+//! Damaged addresses of stores: the parser never panics, and nothing shows a password.
 //!
-//! `ANTEROOM_FUZZ_SECONDS=10 cargo test -p anteroom-config --test it fuzz_store_address` takes
-//! longer; `ANTEROOM_FUZZ_SEED=n` begins elsewhere, or repeats a failure.
+//! `ANTEROOM_FUZZ_SECONDS=10 cargo test -p anteroom-config --test it fuzz_store_address` runs
+//! longer; `ANTEROOM_FUZZ_SEED=n` sets another seed, or repeats a failure.
 
 use std::path::Path;
 
@@ -59,14 +59,14 @@ fn corpus() -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn every_seed_holds_what_must_hold() {
+fn every_seed_keeps_the_properties() {
     for seed in corpus() {
         store_address(&seed);
     }
 }
 
 #[test]
-fn damaged_addresses_hold_what_must_hold() {
+fn damaged_addresses_keep_the_properties() {
     fuzz(
         Effort::from_environment(),
         &LANGUAGE,

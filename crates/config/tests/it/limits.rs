@@ -1,4 +1,4 @@
-//! `[[limit]]`: what it means when it is right, and where it is counted.
+//! `[[limit]]`: meaning of valid tables, and stores that count.
 
 mod docs;
 mod meaning;

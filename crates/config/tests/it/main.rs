@@ -1,4 +1,4 @@
-//! All tests from outside in one program: linking one for each file takes longer.
+//! All integration tests as one program, because linking one for each file is slower.
 
 mod config;
 mod config_fixtures;

@@ -1,4 +1,4 @@
-//! The reference of keys in `docs/reference`, written from the table of keys and the comments of
+//! The reference of keys in `docs/reference`, generated from the table of keys and the comments of
 //! `anteroom.example.toml`.
 //!
 //! `ANTEROOM_UPDATE=1 cargo test -p anteroom-config --test it reference` writes the pages.
@@ -48,14 +48,14 @@ const PAGES: [ReferencePage; 4] = [
     },
 ];
 
-/// The keys that operators may change at run time, by their paths.
+/// Returns the paths of keys that operators may change at run time.
 fn live_keys() -> Vec<String> {
     let parsed = Config::parse("example", crate::example::EXAMPLE).expect("it is legal");
     let values = parsed.config.rooms[0].values();
     values.keys().map(|key| format!("room.{key}")).collect()
 }
 
-/// What the comment in front of a key says besides the range, which has a column of its own.
+/// Returns the comment before a key without the range, which has a column of its own.
 fn meaning(entry: &Entry, key: &KnownKey) -> String {
     let mut text = entry.comment.trim().to_owned();
     for intro in ["Allowed: ", "Each: "] {
@@ -138,7 +138,7 @@ fn check(file: &str, expected: &str) {
 }
 
 #[test]
-fn the_reference_of_keys_is_what_the_program_reads() {
+fn the_reference_of_keys_matches_the_program() {
     let known = Config::known_keys();
     let tables: Vec<&str> = PAGES.iter().flat_map(|page| page.tables).copied().collect();
     for path in known.keys() {

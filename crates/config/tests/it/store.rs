@@ -1,4 +1,4 @@
-//! What `[store]` means when it is right, and what its flags mean.
+//! Meaning of a valid `[store]` and of its flags.
 
 use std::path::PathBuf;
 
@@ -34,16 +34,16 @@ fn valkey(store: &str) -> ValkeyConfig {
 }
 
 #[test]
-fn nothing_and_an_empty_table_are_the_embedded_store() {
+fn the_default_store_is_embedded() {
     let nothing = Config::parse("anteroom.toml", ROOM).unwrap();
     assert_eq!(nothing.config.store, StoreConfig::Embedded);
     assert_eq!(parse("").config.store, StoreConfig::Embedded);
-    let said = parse("kind = \"Embedded\"");
-    assert_eq!(said.config.store, StoreConfig::Embedded);
+    let stated = parse("kind = \"Embedded\"");
+    assert_eq!(stated.config.store, StoreConfig::Embedded);
 }
 
 #[test]
-fn everything_can_be_said_and_is_there() {
+fn every_key_of_the_store_is_read() {
     let store = valkey(
         r#"
 local = "redis://10.0.0.5:6379"
@@ -83,7 +83,7 @@ prefix = "shop:2030"
 }
 
 #[test]
-fn what_is_left_out_has_the_documented_default() {
+fn keys_that_are_left_out_have_the_documented_defaults() {
     for kind in ["valkey", "redis", "Redis"] {
         let store = format!("kind = \"{kind}\"\nlocal = \"rediss://10.0.0.5\"");
         let store = valkey_of(parse(&store).config);
@@ -97,7 +97,7 @@ fn what_is_left_out_has_the_documented_default() {
 }
 
 #[test]
-fn what_an_address_says_itself_goes_before_what_is_said_for_both() {
+fn credentials_in_an_address_win_over_the_common_ones() {
     let store = valkey(
         r#"
 local = "redis://me:mine@10.0.0.5"
@@ -112,7 +112,7 @@ username = "anteroom"
 }
 
 #[test]
-fn a_password_file_stays_a_path_and_a_password_is_optional() {
+fn a_password_file_is_only_a_path_and_a_password_optional() {
     let store = valkey(
         "local = \"redis://me@10.0.0.5\"\nglobal = \"redis://me@10.0.0.5\"\npassword_file = \"key\"",
     );
@@ -140,7 +140,7 @@ password = "2xVbYw8r"
 }
 
 #[test]
-fn one_store_for_all_needs_no_name_of_a_data_center() {
+fn a_single_store_needs_no_data_center_name() {
     let same = "local = \"redis://10.0.0.5\"\nglobal = \"valkey://me@10.0.0.5:6379/0\"";
     let text = format!("[store]\nkind = \"valkey\"\n{same}\n{ROOM}");
     let parsed = Config::parse("anteroom.toml", &text).unwrap();
@@ -157,7 +157,7 @@ fn flags() -> Flags {
 }
 
 #[test]
-fn flags_mean_what_the_same_file_means() {
+fn flags_mean_the_same_as_a_file() {
     let parsed = Config::single_room(&flags()).unwrap();
     assert_eq!(parsed.config.store, StoreConfig::Embedded);
 
@@ -173,20 +173,20 @@ fn flags_mean_what_the_same_file_means() {
 }
 
 #[test]
-fn a_password_in_a_flag_draws_a_warning_without_it() {
+fn a_password_in_a_flag_draws_a_warning_that_hides_it() {
     let flags = flags().text("store.local", "redis://me:secret@10.0.0.5");
     let parsed = Config::single_room(&flags);
     let warnings = parsed.unwrap().warnings;
     assert_eq!(warnings.len(), 1, "{warnings:?}");
     assert_eq!(
         warnings[0].to_string(),
-        "--store: every user of this machine sees a password in a flag; a config file with \
-         password_file keeps it"
+        "--store: every user of this machine can read a password in a flag; use password_file in \
+         a config file instead"
     );
 }
 
 #[test]
-fn mistakes_in_flags_are_told_by_the_names_of_the_flags() {
+fn mistakes_in_flags_are_reported_with_the_flags_names() {
     let check = |flags: Flags, expected: &str| {
         let problems = Config::single_room(&flags).unwrap_err();
         assert_eq!(problems.to_string(), expected);
@@ -199,8 +199,8 @@ fn mistakes_in_flags_are_told_by_the_names_of_the_flags() {
         flags()
             .text("store.local", "redis://10.0.0.5")
             .text("store.global", "redis://10.9.0.5"),
-        "--data-center: found \"local\", the default, allowed: a name of its own for each data \
-         center, where global is not local; two data centers of one name would be taken for one",
+        "--data-center: found \"local\", the default, allowed: a name for each data center, if \
+         global is not local; two data centers with one name would count as one",
     );
     let flags = flags().text("store.local", "redis://me:secret@");
     let problems = Config::single_room(&flags);

@@ -1,7 +1,7 @@
-//! How does the shop tell a browser, live, how full it is? A stream of server-sent events.
+//! Stream of server-sent events that shows a browser how full the shop is.
 //!
-//! It never ends by itself; the connection does. One event a second, so that an open page costs
-//! next to nothing.
+//! It has no end; the connection ends it. It sends one event a second, so that an open page costs
+//! almost nothing.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -15,7 +15,7 @@ use tokio::time::{Interval, MissedTickBehavior, interval};
 
 use super::Shop;
 
-/// Time between two events. A person reads no faster.
+/// Time between two events; people read no faster.
 const PERIOD: Duration = Duration::from_secs(1);
 
 /// The body of `/events`.
@@ -26,7 +26,7 @@ pub(super) struct Events {
 }
 
 impl Events {
-    /// A stream whose first event comes at once.
+    /// Creates a stream whose first event is sent at once.
     pub(super) fn new(shop: Arc<Shop>) -> Self {
         let mut interval = interval(PERIOD);
         interval.set_missed_tick_behavior(MissedTickBehavior::Delay);

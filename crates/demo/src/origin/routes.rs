@@ -1,6 +1,6 @@
-//! What does the shop answer to a request? Judges it, takes its time, and picks a page.
+//! Request handler of the shop: passes a request to the checker, takes its time, and picks a page.
 //!
-//! The pages themselves are in [`super::shop`]. A body that is sent here is read and forgotten.
+//! The pages are in [`super::shop`]. Request bodies are read and ignored.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -15,22 +15,22 @@ use tokio::time::Instant;
 
 use super::events::Events;
 use super::{Shop, shop};
-use crate::judge::OriginRequest;
+use crate::checker::OriginRequest;
 
-/// Tells the visitor until when its seat lasts, in Unix milliseconds, as the gateway said it.
+/// Response header with the end of the visitor's seat, in Unix milliseconds.
 ///
-/// The ticket is sealed, so this is how the crowd knows whether it was thrown out too early.
+/// The ticket is sealed, so this is how a visitor knows that it was queued too early.
 pub const SHOP_SEAT_ENDS: HeaderName = HeaderName::from_static("shop-seat-ends");
 
-/// What the gateway obeys in an answer.
+/// Response header with a command for the gateway.
 const COMMAND: HeaderName = HeaderName::from_static("anteroom-command");
 
-/// The longest order. More is refused, so that nobody fills the memory.
+/// Longest order, in bytes. A longer one is rejected, so that it does not fill the memory.
 const ORDER_BYTES_MAX: usize = 64 * 1024;
 
 type Body = Either<Full<Bytes>, Events>;
 
-/// What was asked for.
+/// Page that a request is for.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Route {
     Home,
@@ -63,7 +63,7 @@ impl Route {
         }
     }
 
-    /// Whether the answer takes as long as a page does.
+    /// Whether the response takes as long as a page does.
     const fn is_work(self) -> bool {
         matches!(
             self,
@@ -72,8 +72,8 @@ impl Route {
     }
 }
 
-/// Answers one request.
-pub(super) async fn answer(
+/// Responds to one request.
+pub(super) async fn handle(
     shop: Arc<Shop>,
     request: Request<Incoming>,
 ) -> Result<Response<Body>, Infallible> {
@@ -82,7 +82,7 @@ pub(super) async fn answer(
     let sighting = OriginRequest::from_headers(request.headers(), &shop.options.room);
     let _weight = (sighting.is_none() && route.is_work()).then(|| AnonymousWeight::on(&shop));
     let load = shop.count_in(route, sighting.as_ref());
-    let is_order_taken = Limited::new(request.into_body(), ORDER_BYTES_MAX)
+    let is_order_accepted = Limited::new(request.into_body(), ORDER_BYTES_MAX)
         .collect()
         .await
         .is_ok();
@@ -90,7 +90,7 @@ pub(super) async fn answer(
         tokio::time::sleep(shop.options.service_time.of(load)).await;
         shop.response_times.lock().record(began.elapsed());
     }
-    let mut response = if is_order_taken {
+    let mut response = if is_order_accepted {
         shop.respond(route, sighting.as_ref())
     } else {
         plain(StatusCode::PAYLOAD_TOO_LARGE, "this order is too long\n")
@@ -103,24 +103,24 @@ pub(super) async fn answer(
 }
 
 impl Shop {
-    /// How many are inside now.
+    /// Returns the number of active visitors.
     pub(super) fn inside(&self) -> usize {
-        let mut judge = self.judge.lock();
-        judge.inside(self.clock.now())
+        let mut checker = self.checker.lock();
+        checker.inside(self.clock.now())
     }
 
-    /// Shows the request to the judge; returns how many the shop has to bear while it answers.
+    /// Passes the request to the checker; returns the number of visitors that load the shop.
     fn count_in(&self, route: Route, sighting: Option<&OriginRequest>) -> usize {
-        let mut judge = self.judge.lock();
+        let mut checker = self.checker.lock();
         let now = self.clock.now();
         match sighting {
-            Some(sighting) => judge.observe(sighting, now),
-            // Whoever asks the judge directly is no visitor.
+            Some(sighting) => checker.observe(sighting, now),
+            // A direct request for the verdict is not from a visitor.
             None if route == Route::Checker => {}
-            None => judge.observe_unjudged(now),
+            None => checker.observe_unjudged(now),
         }
         let anonymous = self.anonymous.load(Ordering::Relaxed);
-        judge.inside(now) + usize::try_from(anonymous).unwrap_or(usize::MAX)
+        checker.inside(now) + usize::try_from(anonymous).unwrap_or(usize::MAX)
     }
 
     fn respond(self: &Arc<Self>, route: Route, sighting: Option<&OriginRequest>) -> Response<Body> {
@@ -141,7 +141,7 @@ impl Shop {
                 finish(&mut response, StatusCode::OK, "text/event-stream");
                 response
             }
-            Route::Checker => self.judgement(),
+            Route::Checker => self.verdict_response(),
             Route::Unknown => plain(StatusCode::NOT_FOUND, "the shop does not have this\n"),
             Route::WrongMethod(allowed) => {
                 let mut response = plain(StatusCode::METHOD_NOT_ALLOWED, "not in this way\n");
@@ -154,9 +154,10 @@ impl Shop {
 
     fn log_out(&self, sighting: Option<&OriginRequest>) -> Response<Body> {
         if let Some(sighting) = sighting {
-            // Before the answer leaves: the gateway may give the seat away as soon as it has it.
-            let mut judge = self.judge.lock();
-            judge.revoke(sighting.visitor, self.clock.now());
+            // Before the response is sent: the gateway may grant the seat to another as soon as it
+            // has it.
+            let mut checker = self.checker.lock();
+            checker.revoke(sighting.visitor, self.clock.now());
         }
         let mut response = html(shop::goodbye());
         let revoke = HeaderValue::from_static("revoke");
@@ -164,7 +165,7 @@ impl Shop {
         response
     }
 
-    fn judgement(&self) -> Response<Body> {
+    fn verdict_response(&self) -> Response<Body> {
         let json = serde_json::to_vec(&self.verdict())
             .expect("a verdict is a struct of numbers, which JSON can hold");
         let mut response = Response::new(Either::Left(Full::from(json)));
@@ -173,7 +174,7 @@ impl Shop {
     }
 }
 
-/// Weighs like a visitor for as long as it lives.
+/// Counts like a visitor while it exists.
 struct AnonymousWeight<'a>(&'a Shop);
 
 impl<'a> AnonymousWeight<'a> {

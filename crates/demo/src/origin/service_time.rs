@@ -1,26 +1,26 @@
-//! How long does a page take, given how many are inside?
+//! Time of a page, as a function of the number of active visitors.
 //!
-//! Not a queueing model: one formula that is flat up to a capacity and quadratic beyond it, as a
-//! shop is whose visitors start to wait for each other.
+//! Not a queueing model: a formula that is flat up to a capacity and quadratic beyond it, like a
+//! shop whose visitors start to wait for each other.
 
 use std::time::Duration;
 
-/// The longest that a page ever takes. Without an end, a shop that was overrun would still be
-/// answering when the demo is over.
+/// Longest time of a page. Without it, an overloaded shop would still be busy when the demo is
+/// over.
 const LONGEST: Duration = Duration::from_secs(10);
 
-/// How long pages take.
+/// Time of pages under load.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct ServiceTime {
-    /// Time of a page while no more than `capacity` are inside.
+    /// Time of a page while no more than `capacity` visitors are active.
     pub base: Duration,
-    /// How many the shop can bear.
+    /// Number of visitors that the shop can serve at full speed.
     pub capacity: u32,
 }
 
 impl ServiceTime {
-    /// Time of a page while `load` are inside: `base` times the square of `load / capacity`,
-    /// never below `base` and never above 10 s.
+    /// Returns the time of a page while `load` visitors are active: `base` times the square of
+    /// `load / capacity`, never below `base` and never above 10 s.
     #[must_use]
     pub fn of(&self, load: usize) -> Duration {
         let load = u32::try_from(load).unwrap_or(u32::MAX);

@@ -1,24 +1,24 @@
-//! What do the shop's pages look like? Small, plain, and all from numbers.
+//! Pages of the shop: small, plain, and made from numbers.
 //!
-//! No text of a request ever reaches a page, so there is nothing to escape.
+//! No text of a request is part of a page, so nothing has to be escaped.
 
 use std::fmt::Write as _;
 
 use anteroom_room::time::DurationMs;
 
-/// How many things the shop sells. Enough for a visitor to look around.
+/// Number of items that the shop sells; enough for a visitor to look around.
 pub(crate) const ITEMS: u32 = 12;
 
-/// What a page tells of the shop.
+/// Stats of the shop for a page.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ShopStats {
-    /// Visitors inside.
+    /// Active visitors.
     pub(super) inside: usize,
-    /// How many the shop can bear.
+    /// Number of visitors that the shop can serve at full speed.
     pub(super) capacity: u32,
-    /// How long a page takes now.
+    /// Present time of a page, in ms.
     pub(super) page_ms: u128,
-    /// How long this visitor's seat lasts; `None` if it came past the gateway.
+    /// Time until this visitor's seat ends; `None` if the visitor did not come by the gateway.
     pub(super) seat_left: Option<DurationMs>,
 }
 
@@ -30,7 +30,8 @@ button{font:inherit;padding:.5rem 1rem;margin-right:.5rem}\
 form{display:inline}\
 footer{border-top:1px solid #8886;margin-top:2rem;padding-top:.5rem;font-size:.95rem}";
 
-/// Counts the seat down and follows `/events`. Without it the page says what was true when made.
+/// Counts the seat down and follows `/events`. Without it, the page shows the state at its
+/// creation.
 const SCRIPT: &str = "\
 var s=document.getElementById('seat'),end=s&&Date.now()+1000*s.textContent;\
 if(s)setInterval(function(){s.textContent=Math.max(0,Math.ceil((end-Date.now())/1000))},250);\
@@ -38,13 +39,13 @@ if(window.EventSource)new EventSource('/events').onmessage=function(e){\
 var d=JSON.parse(e.data);document.getElementById('inside').textContent=d.inside;\
 document.getElementById('ms').textContent=d.pageMs};";
 
-/// The number of an item's page; `None` if the path is no item's.
+/// Returns the number of an item's page; `None` if the path is not one.
 pub(super) fn item_number(path: &str) -> Option<u32> {
     let number: u32 = path.strip_prefix("/item/")?.parse().ok()?;
     (1..=ITEMS).contains(&number).then_some(number)
 }
 
-/// The first page.
+/// Returns the first page.
 pub(super) fn home(stats: &ShopStats) -> String {
     let mut items = String::new();
     for number in 1..=ITEMS {
@@ -61,7 +62,7 @@ pub(super) fn home(stats: &ShopStats) -> String {
     )
 }
 
-/// One item.
+/// Returns the page of an item.
 pub(super) fn item(stats: &ShopStats, number: u32) -> String {
     let content = format!(
         "<p>It shines. It costs {price} euros.</p>\
@@ -72,19 +73,19 @@ pub(super) fn item(stats: &ShopStats, number: u32) -> String {
     page(&format!("Lamp no. {number}"), &content, stats)
 }
 
-/// After an order.
+/// Returns the page after an order.
 pub(super) fn thanks(stats: &ShopStats) -> String {
     let content = "<p>Nothing will be sent: this is a demo.</p>\
                    <p><a href=\"/\">Back to the shop</a></p>";
     page("Thank you for your order", content, stats)
 }
 
-/// After logging out. It has no figures, for the visitor is not inside any more.
+/// Returns the page after a logout. It has no stats, because the visitor is not active any more.
 pub(super) fn goodbye() -> String {
     document(
         "Goodbye",
-        "<p>Your seat is free for somebody else.</p>\
-         <p><a href=\"/\">Come in again</a> (you may have to queue)</p>",
+        "<p>Your seat is free for another visitor.</p>\
+         <p><a href=\"/\">Enter again</a> (you may have to queue)</p>",
     )
 }
 
@@ -100,7 +101,7 @@ fn page(title: &str, content: &str, stats: &ShopStats) -> String {
         format!("Your seat lasts <b id=\"seat\">{seconds}</b> s unless you click on. ")
     });
     let content = format!(
-        "{content}<footer><p>{seat}Inside: <b id=\"inside\">{inside}</b>; this shop can bear \
+        "{content}<footer><p>{seat}Inside: <b id=\"inside\">{inside}</b>; this shop has room for \
          {capacity}. A page takes <b id=\"ms\">{page_ms}</b> ms.</p>\
          <form method=\"post\" action=\"/logout\"><button>Log out</button></form></footer>\
          <script>{SCRIPT}</script>"
@@ -137,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_says_how_full_it_is_and_how_long_seats_last() {
+    fn a_page_shows_active_visitors_and_the_time_left() {
         let stats = ShopStats {
             inside: 41,
             capacity: 50,

@@ -1,7 +1,7 @@
-//! A gateway small enough to be seen through, honest or with one planted fault.
+//! A gateway small enough to be verified by reading, correct or with one fault.
 //!
-//! It speaks the headers, the cookie and the place of a real one over real sockets, and decides
-//! under one lock. It has no order of arrival, no minute's limit and nothing to recover from.
+//! It implements the headers, the cookie and the position of a real gateway over real sockets, and
+//! decides under one lock. It has no order of arrival, no limit per minute and no recovery.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
@@ -24,32 +24,32 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use url::Url;
 
+use crate::checker::{ACCEPTED_AT, ROOM, SEAT_ENDS, VISITOR};
 use crate::clock::Clock;
-use crate::judge::{ACCEPTED_AT, ROOM, SEAT_ENDS, VISITOR};
 use crate::{GatewayStats, Layout, RunningGateway, RunningGateways};
 
-/// How long after its end a seat is given on: the origin reads its clock a little apart.
+/// Time after its end at which a seat is granted again: the clocks of the origin differ a little.
 const GIVE_ON_AFTER: DurationMs = DurationMs(5);
 
-/// What is wrong with a gateway.
+/// Fault of a gateway.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Fault {
-    /// Nothing.
+    /// A correct gateway.
     None,
-    /// It has seats for everybody.
+    /// The gateway has seats for every visitor.
     AdmitsEverybody,
-    /// It forgets a visitor's seat after the first page and gives it to another.
+    /// The gateway forgets a visitor's seat after the first page and grants it to another.
     Forgets,
-    /// It does not tell the origin who comes.
-    IsSilent,
-    /// It lets visitors in whose seat ended long ago.
+    /// The gateway sends the origin no headers about the visitor.
+    SendsNoHeaders,
+    /// The gateway passes visitors whose seats ended long ago.
     LetsOverstay,
 }
 
-/// A gateway for one test, with one door or several that lead to the same book; ends with the
+/// A gateway for one test, with one or more listeners that share their state; ends with the
 /// runtime.
 pub(super) struct FakeGateway {
-    doors: Vec<SocketAddr>,
+    listeners: Vec<SocketAddr>,
     inner: Arc<Inner>,
 }
 
@@ -60,15 +60,15 @@ struct Inner {
     fault: Fault,
     clock: Clock,
     client: Client<HttpConnector, Incoming>,
-    book: Mutex<Book>,
-    asked: watch::Sender<BTreeSet<u32>>,
+    state: Mutex<State>,
+    polled: watch::Sender<BTreeSet<u32>>,
 }
 
 #[derive(Default)]
-struct Book {
+struct State {
     visitors: u32,
     admitted: u64,
-    /// Requests through each door.
+    /// Requests through each listener.
     requests: BTreeMap<SocketAddr, u64>,
     seats: BTreeMap<u32, Seat>,
 }
@@ -80,7 +80,7 @@ struct Seat {
     pages: u32,
 }
 
-type Answer = Response<Either<Incoming, Full<Bytes>>>;
+type Reply = Response<Either<Incoming, Full<Bytes>>>;
 
 impl FakeGateway {
     pub(super) async fn start(
@@ -96,18 +96,18 @@ impl FakeGateway {
             fault,
             clock: Clock::start(),
             client: Client::builder(TokioExecutor::new()).build_http(),
-            book: Mutex::default(),
-            asked: watch::Sender::default(),
+            state: Mutex::default(),
+            polled: watch::Sender::default(),
         });
         let gateway = Self {
-            doors: Vec::new(),
+            listeners: Vec::new(),
             inner,
         };
-        gateway.with_another_door().await
+        gateway.with_another_listener().await
     }
 
-    /// The same at one more address.
-    pub(super) async fn with_another_door(mut self) -> Self {
+    /// Adds a listener.
+    pub(super) async fn with_another_listener(mut self) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let address = listener.local_addr().unwrap();
         let shared = Arc::clone(&self.inner);
@@ -116,57 +116,60 @@ impl FakeGateway {
                 let (stream, _) = listener.accept().await.unwrap();
                 let inner = Arc::clone(&shared);
                 let service = service_fn(move |request| {
-                    let mut book = inner.book.lock();
-                    *book.requests.entry(address).or_default() += 1;
-                    answer(Arc::clone(&inner), request)
+                    let mut state = inner.state.lock();
+                    *state.requests.entry(address).or_default() += 1;
+                    respond(Arc::clone(&inner), request)
                 });
                 let connection =
                     http1::Builder::new().serve_connection(TokioIo::new(stream), service);
                 tokio::spawn(connection);
             }
         });
-        self.doors.push(address);
+        self.listeners.push(address);
         self
     }
 
     pub(super) fn urls(&self) -> Vec<Url> {
-        let urls = self.doors.iter().map(|door| format!("http://{door}/"));
+        let urls = self
+            .listeners
+            .iter()
+            .map(|listener| format!("http://{listener}/"));
         urls.map(|url| url.parse().unwrap()).collect()
     }
 
-    /// Requests through each door that was used.
+    /// Returns the requests through each listener that was used.
     pub(super) fn requests(&self) -> Vec<u64> {
-        self.inner.book.lock().requests.values().copied().collect()
+        self.inner.state.lock().requests.values().copied().collect()
     }
 
-    /// How many came without a cookie.
+    /// Returns the number of visitors without a cookie.
     pub(super) fn visitors(&self) -> u32 {
-        self.inner.book.lock().visitors
+        self.inner.state.lock().visitors
     }
 
-    /// Returns once `count` different visitors have asked for their place.
-    pub(super) async fn asked_by(&self, count: usize) {
-        let mut asked = self.inner.asked.subscribe();
-        asked
+    /// Completes once `count` different visitors have polled their positions.
+    pub(super) async fn polled_by(&self, count: usize) {
+        let mut polled = self.inner.polled.subscribe();
+        polled
             .wait_for(|visitors| visitors.len() >= count)
             .await
             .unwrap();
     }
 
-    /// As the demo wants it: one door for each node.
+    /// Returns the gateway as the demo expects it: one listener for each node.
     pub(super) async fn into_running(mut self, layout: Layout) -> RunningGateways {
         for _ in 1..layout.nodes() {
-            self = self.with_another_door().await;
+            self = self.with_another_listener().await;
         }
-        let doors = self.urls().into_iter().zip(0..);
-        let running = doors.map(|(url, number)| {
+        let listeners = self.urls().into_iter().zip(0..);
+        let running = listeners.map(|(url, number)| {
             let inner = Arc::clone(&self.inner);
             let stats = move || {
-                let book = inner.book.lock();
+                let state = inner.state.lock();
                 GatewayStats {
-                    inside: book.seats.len().try_into().unwrap(),
+                    inside: state.seats.len().try_into().unwrap(),
                     waiting: 0,
-                    admitted: if number == 0 { book.admitted } else { 0 },
+                    admitted: if number == 0 { state.admitted } else { 0 },
                 }
             };
             RunningGateway {
@@ -183,31 +186,31 @@ impl FakeGateway {
 }
 
 impl Inner {
-    /// Knows or numbers the visitor, and finds or gives it a seat.
+    /// Identifies or numbers the visitor, and finds or grants a seat.
     fn decide(&self, cookie: Option<u32>) -> (u32, Option<Seat>) {
-        let mut book = self.book.lock();
+        let mut state = self.state.lock();
         let now = self.clock.now();
         let visitor = cookie.unwrap_or_else(|| {
-            book.visitors += 1;
-            book.visitors
+            state.visitors += 1;
+            state.visitors
         });
         if self.fault == Fault::Forgets {
-            book.seats.retain(|_, seat| seat.pages < 1);
+            state.seats.retain(|_, seat| seat.pages < 1);
         }
-        book.seats.retain(|id, seat| {
+        state.seats.retain(|id, seat| {
             seat.ends_at > now || (*id != visitor && seat.ends_at + GIVE_ON_AFTER > now)
         });
-        let is_free = self.fault == Fault::AdmitsEverybody || book.seats.len() < self.seats;
-        if !book.seats.contains_key(&visitor) && is_free {
+        let is_free = self.fault == Fault::AdmitsEverybody || state.seats.len() < self.seats;
+        if !state.seats.contains_key(&visitor) && is_free {
             let seat = Seat {
                 accepted_at: now,
                 ends_at: now,
                 pages: 0,
             };
-            book.seats.insert(visitor, seat);
-            book.admitted += 1;
+            state.seats.insert(visitor, seat);
+            state.admitted += 1;
         }
-        let seat = book.seats.get_mut(&visitor).map(|seat| {
+        let seat = state.seats.get_mut(&visitor).map(|seat| {
             seat.ends_at = now + self.session;
             *seat
         });
@@ -215,7 +218,7 @@ impl Inner {
     }
 
     fn describe(&self, visitor: u32, seat: Seat, headers: &mut HeaderMap) {
-        if self.fault == Fault::IsSilent {
+        if self.fault == Fault::SendsNoHeaders {
             return;
         }
         let ends_at = match self.fault {
@@ -229,36 +232,36 @@ impl Inner {
         headers.insert(ROOM, HeaderValue::from_static("demo"));
     }
 
-    async fn pass(&self, visitor: u32, seat: Seat, mut request: Request<Incoming>) -> Answer {
+    async fn pass(&self, visitor: u32, seat: Seat, mut request: Request<Incoming>) -> Reply {
         let path = request.uri().path();
         *request.uri_mut() = format!("http://{}{path}", self.origin)
             .parse::<Uri>()
             .unwrap();
         self.describe(visitor, seat, request.headers_mut());
         let response = self.client.request(request).await.unwrap();
-        let mut book = self.book.lock();
+        let mut state = self.state.lock();
         if response.headers().contains_key("anteroom-command") {
-            book.seats.remove(&visitor);
-        } else if let Some(seat) = book.seats.get_mut(&visitor) {
+            state.seats.remove(&visitor);
+        } else if let Some(seat) = state.seats.get_mut(&visitor) {
             seat.pages += 1;
         }
         response.map(Either::Left)
     }
 }
 
-async fn answer(inner: Arc<Inner>, request: Request<Incoming>) -> Result<Answer, Infallible> {
+async fn respond(inner: Arc<Inner>, request: Request<Incoming>) -> Result<Reply, Infallible> {
     let cookie = request.headers().get(COOKIE).and_then(|cookie| {
         let cookie = cookie.to_str().unwrap();
         cookie.strip_prefix("__anteroom_demo=")?.parse().ok()
     });
     let (visitor, seat) = inner.decide(cookie);
-    let is_place = request.uri().path() == "/.well-known/anteroom/place";
-    let mut answer = match seat {
-        Some(seat) if !is_place => inner.pass(visitor, seat, request).await,
-        _ if is_place => {
+    let is_position = request.uri().path() == "/.well-known/anteroom/place";
+    let mut response = match seat {
+        Some(seat) if !is_position => inner.pass(visitor, seat, request).await,
+        _ if is_position => {
             assert_eq!(request.uri().query(), Some("room=demo"));
             inner
-                .asked
+                .polled
                 .send_if_modified(|visitors| visitors.insert(visitor));
             let json = format!(
                 r#"{{"cfWaitingRoom":{{"inWaitingRoom":{},"refreshIntervalSeconds":0.03}}}}"#,
@@ -277,6 +280,6 @@ async fn answer(inner: Arc<Inner>, request: Request<Incoming>) -> Result<Answer,
     };
     let cookie = format!("__anteroom_demo={visitor}; Path=/; HttpOnly; SameSite=Lax");
     let cookie = HeaderValue::from_str(&cookie).unwrap();
-    answer.headers_mut().append(SET_COOKIE, cookie);
-    Ok(answer)
+    response.headers_mut().append(SET_COOKIE, cookie);
+    Ok(response)
 }

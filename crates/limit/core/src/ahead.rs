@@ -1,9 +1,9 @@
-//! How far ahead of its rate may a limit let calls come, and how far can a store that counts in
-//! doubles follow?
+//! Time by which a limit may run ahead of its rate, and how much of it a store that counts in
+//! doubles can represent.
 //!
-//! Those that keep a point in time write down when all that came is paid off. A burst or a queue
-//! that takes years to pay off lies so far ahead that microseconds are no whole numbers of such a
-//! store any more. Those that keep numbers of calls are bounded by those alone.
+//! Algorithms that keep a point in time record when everything taken is paid off. If a burst or a
+//! queue takes years to pay off, that point is so far ahead that such a store cannot represent its
+//! microseconds exactly. Algorithms that keep numbers of requests have no such bound.
 
 use crate::policy::Policy;
 use crate::registry::{Early, Remembers};
@@ -11,30 +11,31 @@ use crate::time::DurationUs;
 
 const YEAR: DurationUs = DurationUs::from_secs(365 * 86_400);
 
-/// How many years may lie between a call and the time at which it is paid off, where times are
-/// doubles. Together with a time of up to the year 2112 that stays below 2^53 us, up to where
-/// doubles are exact.
+/// Most years that may lie between a request and the time at which it is paid off, where times are
+/// doubles. From any time before the year 2112, that stays below 2^53 us. Up to there doubles are
+/// exact.
 pub const YEARS_EXACT: u64 = 142;
 
-/// How far ahead of its rate the last call of a full burst or queue may be, in years rounded up.
+/// Returns how far ahead of its rate the last request of a full burst or queue may be, in years,
+/// rounded up.
 #[must_use]
 pub fn years_ahead(policy: &Policy) -> u64 {
     let (rate, row) = (policy.rate(), policy.row());
     match row.remembers {
         Remembers::Time => {}
-        // Numbers of calls, and the time of the last one.
+        // These keep numbers of requests and the time of the last one.
         Remembers::Calls | Remembers::Counts | Remembers::Tokens => return 0,
     }
     let settings = policy.settings();
-    let calls_ahead = match row.early {
+    let requests_ahead = match row.early {
         Early::GoesOn => u64::from(settings.burst.unwrap_or(0)),
         Early::Waits => u64::from(settings.queue.unwrap_or(0)) + u64::from(rate.calls()),
     };
     if rate.calls() == 0 {
-        // Nothing ever comes.
+        // No request is ever allowed.
         return 0;
     }
-    let parts = u128::from(calls_ahead) * u128::from(rate.window().0);
+    let parts = u128::from(requests_ahead) * u128::from(rate.window().0);
     let span = parts / u128::from(rate.calls());
     u64::try_from(span.div_ceil(u128::from(YEAR.0))).unwrap_or(u64::MAX)
 }
@@ -48,7 +49,7 @@ mod tests {
     use crate::rate::Rate;
 
     #[test]
-    fn a_burst_takes_as_long_as_its_calls_would_one_by_one() {
+    fn a_burst_takes_as_long_as_its_requests_one_by_one() {
         let check = |policy: Policy, expected: u64| assert_eq!(years_ahead(&policy), expected);
         let a_year = |calls| Rate::new(calls, YEAR).unwrap();
         let gcra = |calls, burst| Policy::Gcra(Gcra::new(a_year(calls), burst).unwrap());
@@ -56,7 +57,7 @@ mod tests {
         check(gcra(1, 143), 143);
         check(gcra(2, 285), 143);
         check(gcra(100, 100), 1);
-        // What a queue is full of, and what may come at once before it fills.
+        // A full queue, and the requests that go on before it fills.
         check(Policy::LeakyBucket(LeakyBucket::new(a_year(1), 141)), 142);
         check(Policy::LeakyBucket(LeakyBucket::new(a_year(1), 142)), 143);
         check(gcra(0, u32::MAX), 0);

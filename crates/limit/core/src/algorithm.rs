@@ -1,4 +1,4 @@
-//! What do all algorithms have in common?
+//! Trait that all algorithms implement.
 
 use core::fmt::Debug;
 
@@ -6,32 +6,31 @@ use crate::cost::Cost;
 use crate::time::TimestampUs;
 use crate::verdict::Verdict;
 
-/// One way to say whether a call is over its limit. The settings are the implementor; what is
-/// remembered of one client is its state.
+/// Rate-limit algorithm. The implementor holds the settings; the state holds what is remembered of
+/// one client.
 ///
 /// # Invariants
 ///
-/// - A peek and a call that is rejected leave the state as it was.
-/// - For the same state a later moment never admits less: a clock that goes back admits no more
-///   than one that stands still, and no state goes back with it. So a clock that once ran far ahead
-///   holds its clients back until it is there again: callers bring one that does not leap.
-/// - Nothing overflows and nothing panics, whatever the state and the time are; at the end of time
-///   figures saturate.
-/// - Settings may change between two steps, the calls and the burst at any time: what was spent
-///   stays spent. How each algorithm keeps it is said where it differs.
+/// - A peek and a rejected request leave the state as it was.
+/// - For the same state a later time never allows less. A clock that goes back allows no more than
+///   one that stands still, and no state goes back with it. After a clock ran far ahead, its
+///   clients wait until it is there again. So callers provide a clock that does not leap.
+/// - Nothing overflows and nothing panics, whatever the state and the time are. At the end of time
+///   numbers saturate.
+/// - Rate and burst may change between any two steps: what was spent stays spent. Each algorithm
+///   documents how it keeps it.
 pub trait Algorithm {
-    /// What is remembered of one client. The default is one who never called.
+    /// State of one client. The default is that of a client without requests.
     type State: Clone + Debug + Default + Eq;
 
-    /// Decides about a call at `now`, and charges it if it goes through.
+    /// Decides about a request at `now`, and takes its cost if it is allowed.
     fn step(&self, state: &mut Self::State, now: TimestampUs, cost: Cost) -> Verdict;
 
-    /// Whether the state may be forgotten: from now on, one who never called would be told the
-    /// same.
+    /// Whether the state may be forgotten: from now on, a new client would get the same verdicts.
     fn is_idle(&self, state: &Self::State, now: TimestampUs) -> bool;
 
-    /// How much is admitted in any window at most, while the settings stay as they are and no
-    /// call counts more than `cost_max`: in any stretch of time as long as the window, wherever
-    /// it begins, without its last instant.
+    /// Returns the largest cost that is allowed in any window, if the settings stay as they are and
+    /// no request costs more than `cost_max`. A window begins anywhere and excludes its last
+    /// instant.
     fn most_in_any_window(&self, cost_max: u32) -> u64;
 }

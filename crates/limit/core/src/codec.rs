@@ -1,12 +1,14 @@
-//! How is the state of a limit written down, so that scripts of a store can read it too?
+//! Text form of a limit's state, which scripts of a store can read.
 //!
-//! A letter and whole numbers with spaces between them, nothing for a client who never called:
+//! A letter and whole numbers with spaces between them; empty for a new client:
 //!
-//! - `f`, `s`, `w` (fixed windows, sliding windows, sub-windows of both kinds): how many counters,
-//!   where the newest begins, counters from the newest on. Zeros at the end are left out.
-//! - `g`, `l` (generic cell rate, leaky bucket): the moment, and the part of a microsecond.
+//! - `f`, `s`, `w` (fixed windows, sliding windows, sub-windows of both kinds): the number of
+//!   counters, the start of the newest, and the counters from the newest on. Zeros at the end are
+//!   left out.
+//! - `g`, `l` (generic cell rate, leaky bucket): the point in time, and the fraction of a
+//!   microsecond.
 //! - `t` (token bucket): when it was counted, the part of the next token, tokens.
-//! - `d` (sliding log): for each entry how long after the one before, and how many calls.
+//! - `d` (sliding log): for each entry the time since the one before, and its requests.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -31,14 +33,14 @@ pub fn write(state: &State, text: &mut String) {
     }
 }
 
-/// The state that a text stands for; `None` if it stands for none.
+/// Reads a state from a text; `None` if it is malformed.
 #[must_use]
 pub fn read(text: &str) -> Option<State> {
     read_or(text, |_, _| None)
 }
 
-/// The state that a text stands for, for a store that has letters of its own: what `other` makes of
-/// such a letter and its numbers.
+/// Reads a state like [`read`], for a store that has letters of its own. `other` reads such a
+/// letter and its numbers.
 pub fn read_or(text: &str, other: impl FnOnce(&str, &[u64]) -> Option<State>) -> Option<State> {
     let mut parts = text.split(' ');
     let letter = parts.next()?;
@@ -53,7 +55,7 @@ pub fn read_or(text: &str, other: impl FnOnce(&str, &[u64]) -> Option<State>) ->
     }
 }
 
-/// Digits and nothing else: [`str::parse`] takes a sign as well.
+/// Parses digits and nothing else: [`str::parse`] takes a sign as well.
 #[must_use]
 pub fn number(text: &str) -> Option<u64> {
     let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
@@ -92,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_says_how_long_after_the_one_before_each_call_came() {
+    fn a_log_stores_the_time_since_the_entry_before() {
         let entries = [(1_000, 2), (1_000, u32::MAX), (1_007, 1)];
         let entries = entries.map(|(at, calls)| sliding_log::Entry {
             at: TimestampUs(at),
@@ -114,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_another_form_is_nothing() {
+    fn a_malformed_text_is_no_state() {
         for text in [
             " ",
             "x 1",

@@ -1,24 +1,24 @@
-//! How much does a call count, and does it count at all?
+//! Cost of a request: what it takes from a limit, gives back, or only looks at.
 
 use core::num::NonZeroU32;
 
-/// What is asked of a limit.
+/// Cost of one request.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Cost {
-    /// To charge a call that counts so much, or nothing of it.
+    /// Takes this much if all of it fits, and nothing otherwise.
     Take(NonZeroU32),
-    /// To say what a call that counts one would be told, and to charge nothing.
+    /// Returns what a request of cost one would get, and takes nothing.
     Peek,
-    /// To undo so much of what was charged, newest first as far as the algorithm can tell. A
-    /// refund is never refused; what cannot be found any more is nothing.
+    /// Gives back this much, newest first as far as the algorithm can tell. A refund is always
+    /// allowed. It ignores what the state no longer remembers.
     Refund(NonZeroU32),
 }
 
 impl Cost {
-    /// A call that counts one.
+    /// Cost of one.
     pub const ONE: Self = Self::Take(NonZeroU32::MIN);
 
-    /// A call that counts `calls`; a peek if that is nothing.
+    /// Returns the cost of `calls` requests; a peek if that is zero.
     #[must_use]
     pub const fn take(calls: u32) -> Self {
         match NonZeroU32::new(calls) {
@@ -27,7 +27,7 @@ impl Cost {
         }
     }
 
-    /// A refund of `calls`; a peek if that is nothing.
+    /// Returns a refund of `calls` requests; a peek if that is zero.
     #[must_use]
     pub const fn refund(calls: u32) -> Self {
         match NonZeroU32::new(calls) {
@@ -37,8 +37,8 @@ impl Cost {
     }
 }
 
-/// What is counted as a number: zero is a peek, below zero is a refund. What is beyond 32 bits
-/// counts as the largest cost.
+/// Reads a count: zero is a peek, below zero is a refund. Counts beyond 32 bits become the largest
+/// cost.
 impl From<i64> for Cost {
     fn from(count: i64) -> Self {
         let calls = u32::try_from(count.unsigned_abs()).unwrap_or(u32::MAX);

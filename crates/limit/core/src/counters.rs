@@ -1,27 +1,27 @@
-//! What do counters of calls say, each for a stretch of time? The one formula behind fixed windows,
-//! sliding windows and sub-windows.
+//! Counters of requests, one for each interval of time: the formula behind fixed windows, sliding
+//! windows and sub-windows.
 //!
-//! Time is cut into stretches of one width, from the Unix epoch on, with a counter each. The
-//! counter of now and a few older ones count whole; the oldest, which the window covers in part
-//! only, counts whole or less and less. So the limit holds the sum
+//! Time is cut into intervals of one width, from the Unix epoch on, with a counter each. The
+//! current counter and a few older ones count in full. The window covers only a part of the oldest,
+//! which counts in full or with falling weight. The limit applies to the sum
 //!
 //! `whole + oldest * (width - elapsed) / width`
 //!
-//! without rounding: a call fits if what it counts is not above the limit less this sum, rounded
-//! up.
+//! without rounding. A request fits if its cost is at most the limit minus this sum, where the sum
+//! is rounded up.
 //!
 //! # Stores that can only add
 //!
-//! Counters need no transaction. A node adds what a call counts to [`Counters::index_at`]
-//! (`added_at`), then reads the counters [`Counters::to_read`], and judges them with
-//! [`Counters::judge`]; if the call is rejected it takes the same amount back from the same
-//! counter. Who adds last of all that are admitted reads what all others added, so the bound of the
-//! algorithm holds, however late a node reads: one that crosses into the next stretch between
-//! adding and reading also has to fit there. The price: calls that are rejected count against
-//! others until they are taken back.
+//! Counters need no transaction. A node adds the cost of a request to [`Counters::index_at`]
+//! (`added_at`), reads the counters [`Counters::to_read`], and decides by [`Counters::judge`]. If
+//! the request is rejected, it subtracts the same cost from the same counter.
 //!
-//! That is so for one clock. Where clocks of nodes differ, a node passes `read_at` as late as any
-//! clock may show; otherwise calls dated later than it knows of are not seen.
+//! Among allowed requests, the one added last sees all others. So the bound of the algorithm holds,
+//! however late a node reads: a request read in a later interval must also fit there. The price:
+//! rejected requests count against others until they are subtracted.
+//!
+//! This holds for one clock. Where clocks of nodes differ, a node passes the latest time that any
+//! clock may show as `read_at`; otherwise it misses requests with later dates.
 //! [`Counters::judge_by_all_clocks`] does that.
 
 use alloc::vec::Vec;
@@ -36,7 +36,7 @@ mod numbers;
 
 pub(crate) use numbers::{from_numbers, write_numbers};
 
-/// How calls are counted: the limit, the width of a counter, and which counters matter.
+/// Counting rule: the limit, the width of a counter, and which counters matter.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Counters {
     limit: u32,
@@ -45,43 +45,43 @@ pub struct Counters {
     oldest: Oldest,
 }
 
-/// How the oldest counter counts.
+/// Weight of the oldest counter.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Oldest {
-    /// Until it has left the window.
+    /// Full weight until the interval has left the window.
     Whole,
-    /// Less and less, until at its end nothing is left.
+    /// Weight equal to the part of the interval that is still in the window.
     Falling,
 }
 
-/// Which counter: whole widths since the Unix epoch.
+/// Index of a counter: whole widths since the Unix epoch.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct CounterIndex(pub u64);
 
-/// When a call was added to the counters, and when they were read.
+/// Times at which a request was added to the counters and at which they were read.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct AddThenRead {
-    /// The moment by which the counter was chosen.
+    /// Time that selected the counter.
     pub added_at: TimestampUs,
-    /// A moment at or after the reading.
+    /// Time at or after the read.
     pub read_at: TimestampUs,
 }
 
-/// Counters as they count at one moment.
+/// Counters with their weights at one point in time.
 #[derive(Clone, Copy)]
 struct View<'a> {
     rule: &'a Counters,
-    /// Where the counter of now begins.
+    /// Start of the current counter.
     starts_at: TimestampUs,
     elapsed: u64,
-    /// How many counters began after the first of `counts`.
+    /// Number of counters that began after the first of `counts`.
     begun: u64,
-    /// Newest first.
+    /// Counts, newest first.
     counts: &'a [u32],
 }
 
 impl Counters {
-    /// `width` is not zero.
+    /// Creates the rule. `width` is not zero.
     pub(crate) const fn new(limit: u32, width: DurationUs, older: u32, oldest: Oldest) -> Self {
         Self {
             limit,
@@ -91,28 +91,28 @@ impl Counters {
         }
     }
 
-    /// The stretch of time that a counter is for.
+    /// Returns the interval that one counter covers.
     #[must_use]
     pub const fn width(&self) -> DurationUs {
         DurationUs(self.width)
     }
 
-    /// How the oldest of the counters counts.
+    /// Returns the weight of the oldest counter.
     #[must_use]
     pub const fn oldest(&self) -> Oldest {
         self.oldest
     }
 
-    /// How much is admitted in any window at most.
+    /// Returns the largest cost that any window allows.
     ///
-    /// - One counter that counts whole: `2 * limit`, for any window lies in two stretches, and each
-    ///   has the limit at most.
-    /// - More of them that count whole: `limit`, for any window lies in as many stretches, and all
-    ///   of them count whole when its last call is judged.
-    /// - With one that falls: `2 * limit - 1`, however many there are. When the last call of the
-    ///   window is judged, with `elapsed` of the newest stretch gone, there are at most
-    ///   `limit - oldest * (width - elapsed) / width` in all but the oldest, and at most `oldest`
-    ///   in that: together less than `limit + oldest`, as `elapsed` is less than the width.
+    /// - One counter that counts in full: `2 * limit`. Any window lies in two intervals, and each
+    ///   has at most the limit.
+    /// - Several that count in full: `limit`. Any window lies in that many intervals, and all of
+    ///   them count in full for its last request.
+    /// - With a falling one: `2 * limit - 1`, however many there are. At the last request of the
+    ///   window, `elapsed` of the newest interval is over. All but the oldest then have at most
+    ///   `limit - oldest * (width - elapsed) / width`, and the oldest at most `oldest`. The sum is
+    ///   below `limit + oldest`, as `elapsed` is less than the width.
     pub(crate) fn most_in_any_window(&self) -> u64 {
         let limit = u64::from(self.limit);
         match (self.oldest, self.older) {
@@ -122,54 +122,55 @@ impl Counters {
         }
     }
 
-    /// How many counters matter at one moment.
+    /// Returns how many counters matter at one point in time.
     #[must_use]
     pub const fn count(&self) -> usize {
         self.older as usize + 1
     }
 
-    /// How long after its beginning a counter matters. A store may forget it then.
+    /// Returns how long after its start a counter matters. After that a store may forget it.
     #[must_use]
     pub const fn matters_for(&self) -> DurationUs {
         DurationUs(self.width.saturating_mul(self.older as u64 + 1))
     }
 
-    /// The counter to which a call at `now` is added, and from which it is taken back.
+    /// Returns the counter to which a request at `now` is added, and from which it is refunded.
     #[must_use]
     pub const fn index_at(&self, now: TimestampUs) -> CounterIndex {
         CounterIndex(now.0 / self.width)
     }
 
-    /// The counters that [`Self::judge`] wants, newest first: [`Self::count`] of them, and more
-    /// only where reading was so late that newer ones have begun.
+    /// Returns the counters that [`Self::judge`] needs, newest first: [`Self::count`] of them, and
+    /// more only if newer ones began before the read.
     #[must_use]
     pub fn to_read(
         &self,
-        call: AddThenRead,
+        times: AddThenRead,
     ) -> impl ExactSizeIterator<Item = CounterIndex> + use<> {
-        let added = self.index_at(call.added_at).0;
+        let added = self.index_at(times.added_at).0;
         let oldest = added.saturating_sub(u64::from(self.older));
-        // At most `older` on either side.
-        let count = usize::try_from(self.newest_to_read(call) - oldest).unwrap_or(0) + 1;
+        // At most `older` on either side of the counter that was added to.
+        let count = usize::try_from(self.newest_to_read(times) - oldest).unwrap_or(0) + 1;
         (0..count)
             .rev()
             .map(move |at| CounterIndex(oldest + at as u64))
     }
 
-    /// Judges a call by the counters as they were read after it was added to one of them.
+    /// Decides about a request by the counters as read after its cost was added to one of them.
     ///
-    /// `counts` are those of [`Self::to_read`], in that order; what is missing at the end counts
-    /// zero. A peek adds nothing, and is told what a call that counts one would be. A refund is
-    /// subtracted, not below zero, before the counters are read.
+    /// `counts` are those of [`Self::to_read`], in that order; missing ones at the end are zero. A
+    /// peek adds nothing, and gets the verdict of a request of cost one. A refund is subtracted,
+    /// not below zero, before the counters are read.
     ///
-    /// A call that is rejected only because it was read behind an edge may come again at once.
+    /// A request that is rejected only because it was read in a later interval may come again at
+    /// once.
     #[must_use]
-    pub fn judge(&self, call: AddThenRead, cost: Cost, counts: &[u32]) -> Verdict {
-        let newest = self.newest_to_read(call);
-        let late = newest - self.index_at(call.added_at).0;
+    pub fn judge(&self, times: AddThenRead, cost: Cost, counts: &[u32]) -> Verdict {
+        let newest = self.newest_to_read(times);
+        let late = newest - self.index_at(times.added_at).0;
         let newest_starts_at = TimestampUs(newest.saturating_mul(self.width));
-        let read_at = call.read_at.max(call.added_at);
-        let asked = match cost {
+        let read_at = times.read_at.max(times.added_at);
+        let wanted = match cost {
             Cost::Take(taken) => taken.get(),
             Cost::Peek => 1,
             Cost::Refund(_) => {
@@ -179,9 +180,9 @@ impl Counters {
         };
         let is_added = cost != Cost::Peek;
         let fits = (0..=late).all(|newer| {
-            let view = self.view_when(call.added_at, newer, late, counts);
+            let view = self.view_when(times.added_at, newer, late, counts);
             let left = view.signed_left();
-            left >= if is_added { 0 } else { i128::from(asked) }
+            left >= if is_added { 0 } else { i128::from(wanted) }
         });
         if fits {
             let view = self.view(newest_starts_at, counts, read_at);
@@ -190,23 +191,23 @@ impl Counters {
         let mut others: Vec<u32> = counts.to_vec();
         let own = usize::try_from(late).ok().and_then(|at| others.get_mut(at));
         if let Some(own) = own.filter(|_| is_added) {
-            *own = own.saturating_sub(asked);
+            *own = own.saturating_sub(wanted);
         }
         let view = self.view(newest_starts_at, &others, read_at);
         view.standing(read_at, view.left())
-            .reject(view.fits_at(asked))
+            .reject(view.fits_at(wanted))
     }
 
-    /// The newest counter in which a call still matters that was added where `call` was.
-    fn newest_to_read(&self, call: AddThenRead) -> u64 {
-        let added = self.index_at(call.added_at).0;
-        let read = self.index_at(call.read_at).0;
+    /// Returns the newest counter whose verdicts still depend on the one that `times` added to.
+    fn newest_to_read(&self, times: AddThenRead) -> u64 {
+        let added = self.index_at(times.added_at).0;
+        let read = self.index_at(times.read_at).0;
         let last = added.saturating_add(u64::from(self.older));
         read.clamp(added, last)
     }
 
-    /// The counters as of the moment of adding, or as of the beginning of a counter that is
-    /// `newer`.
+    /// Returns the counters as of `added_at`, or as of the start of the counter `newer` places
+    /// later.
     fn view_when<'a>(
         &'a self,
         added_at: TimestampUs,
@@ -229,7 +230,7 @@ impl Counters {
         }
     }
 
-    /// The counters at `now`, or where the first of them begins if the clock went back.
+    /// Returns the counters at `now`, or at the start of the first of them if the clock went back.
     fn view<'a>(
         &'a self,
         newest_starts_at: TimestampUs,
@@ -253,8 +254,8 @@ impl Counters {
         }
     }
 
-    /// The step of an algorithm that keeps its counters itself: `counts` newest first, of which the
-    /// first begins at `starts_at`.
+    /// Steps an algorithm that keeps its counters itself: `counts` newest first, of which the first
+    /// begins at `starts_at`.
     pub(crate) fn step(
         &self,
         starts_at: &mut TimestampUs,
@@ -263,12 +264,12 @@ impl Counters {
         cost: Cost,
     ) -> Verdict {
         let view = self.view(*starts_at, counts, now);
-        let asked = match cost {
+        let wanted = match cost {
             Cost::Take(taken) => taken.get(),
             Cost::Peek => 1,
             Cost::Refund(back) => {
                 let (newest, begun) = (view.starts_at, view.begun);
-                move_on(counts, begun);
+                shift(counts, begun);
                 *starts_at = newest;
                 undo(counts, back.get());
                 let view = self.view(*starts_at, counts, now);
@@ -276,17 +277,17 @@ impl Counters {
             }
         };
         let left = view.left();
-        let Some(left_after) = left.checked_sub(asked) else {
-            return view.standing(now, left).reject(view.fits_at(asked));
+        let Some(left_after) = left.checked_sub(wanted) else {
+            return view.standing(now, left).reject(view.fits_at(wanted));
         };
         if cost == Cost::Peek {
             return view.standing(now, left).admit();
         }
         let (newest, begun) = (view.starts_at, view.begun);
-        move_on(counts, begun);
+        shift(counts, begun);
         *starts_at = newest;
         if let Some(count) = counts.first_mut() {
-            *count = count.saturating_add(asked);
+            *count = count.saturating_add(wanted);
         }
         let full_at = newest + self.matters_for();
         let standing = Standing {
@@ -303,14 +304,15 @@ impl Counters {
 }
 
 impl View<'_> {
-    /// The counter so many stretches before that of now; zero if it is unknown or matters no more.
+    /// Returns the counter `age` intervals before the current one; zero if it is unknown or too
+    /// old.
     fn count(&self, age: u32) -> u32 {
         let known = u64::from(age).checked_sub(self.begun);
         let at = known.and_then(|at| usize::try_from(at).ok());
         at.and_then(|at| self.counts.get(at)).copied().unwrap_or(0)
     }
 
-    /// How many counters, from the newest, count whole.
+    /// Returns how many counters, from the newest, count in full.
     fn whole_ones(&self) -> u32 {
         match self.rule.oldest {
             Oldest::Whole => self.rule.older + 1,
@@ -325,7 +327,7 @@ impl View<'_> {
         counts.map(|&count| u64::from(count)).sum()
     }
 
-    /// The oldest counter if it counts less and less.
+    /// Returns the oldest counter if its weight falls.
     fn falling(&self) -> u64 {
         match self.rule.oldest {
             Oldest::Whole => 0,
@@ -333,7 +335,7 @@ impl View<'_> {
         }
     }
 
-    /// The limit less the sum, rounded down: below zero when it is over.
+    /// Returns the limit minus the sum, rounded down; negative above the limit.
     fn signed_left(&self) -> i128 {
         let falling = match self.falling() {
             0 => 0,
@@ -357,7 +359,7 @@ impl View<'_> {
         }
     }
 
-    /// When the last of the counters matters no more; `None` if none does.
+    /// Returns the time after which no counter matters; `None` if none does now.
     fn full_at(&self) -> Option<TimestampUs> {
         let known = u64::from(self.rule.older + 1).saturating_sub(self.begun);
         let mut known = self.counts.iter().zip(0..known);
@@ -366,10 +368,10 @@ impl View<'_> {
         Some(self.starts_at + self.rule.width().times(stretches))
     }
 
-    /// The first moment at which a call that counts so much fits, if nobody calls before. Goes from
-    /// counter to counter; in each the sum falls evenly.
-    fn fits_at(&self, asked: u32) -> Option<TimestampUs> {
-        let allowed = u64::from(self.rule.limit.checked_sub(asked)?);
+    /// Returns the first time at which a request of cost `wanted` fits, if no other comes before.
+    /// The loop goes from counter to counter; in each the sum falls linearly.
+    fn fits_at(&self, wanted: u32) -> Option<TimestampUs> {
+        let allowed = u64::from(self.rule.limit.checked_sub(wanted)?);
         let whole_ones = self.whole_ones();
         let mut whole = self.whole();
         let mut starts_at = self.starts_at;
@@ -397,8 +399,8 @@ impl View<'_> {
     }
 }
 
-/// Makes room for counters that began since.
-fn move_on(counts: &mut [u32], begun: u64) {
+/// Shifts `counts` to make room for counters that began since.
+fn shift(counts: &mut [u32], begun: u64) {
     let begun = usize::try_from(begun)
         .unwrap_or(usize::MAX)
         .min(counts.len());
@@ -406,7 +408,7 @@ fn move_on(counts: &mut [u32], begun: u64) {
     counts[..begun].fill(0);
 }
 
-/// Takes back what was counted, newest first.
+/// Subtracts `back` from the counts, newest first.
 fn undo(counts: &mut [u32], back: u32) {
     let mut left = back;
     for count in counts {

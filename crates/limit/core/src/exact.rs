@@ -1,8 +1,8 @@
 //! Products and quotients that are exact, or saturate.
 //!
-//! Most figures fit into 64 bits, where a division is many times cheaper than in 128.
+//! Most numbers fit into 64 bits, where a division is many times cheaper than in 128.
 
-/// `a / b` rounded down. `b` is not zero.
+/// Divides `a` by `b`, rounded down. `b` is not zero.
 pub(crate) fn div_floor(a: u128, b: u64) -> u64 {
     match u64::try_from(a) {
         Ok(a) => a / b,
@@ -10,7 +10,7 @@ pub(crate) fn div_floor(a: u128, b: u64) -> u64 {
     }
 }
 
-/// `a / b` rounded up. `b` is not zero.
+/// Divides `a` by `b`, rounded up. `b` is not zero.
 pub(crate) fn div_ceil(a: u128, b: u64) -> u64 {
     match u64::try_from(a) {
         Ok(a) => a.div_ceil(b),
@@ -18,13 +18,13 @@ pub(crate) fn div_ceil(a: u128, b: u64) -> u64 {
     }
 }
 
-/// `a * b`, which 128 bits always hold.
+/// Multiplies `a` and `b`. The product always fits into 128 bits.
 pub(crate) fn product(a: u64, b: u64) -> u128 {
     u128::from(a) * u128::from(b)
 }
 
-/// As many calls as a verdict can tell.
-pub(crate) fn calls(count: u64) -> u32 {
+/// Saturates a count at what a verdict can carry.
+pub(crate) fn saturate_u32(count: u64) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }
 

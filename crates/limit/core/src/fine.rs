@@ -1,8 +1,8 @@
-//! How is a moment kept that lies between two microseconds?
+//! Points in time between two microseconds.
 //!
-//! Seven calls a minute are one in 8,571,428 4/7 microseconds. A limit that rounds that gains or
-//! loses calls all day, so the fraction is kept, in parts of a microsecond of which there are as
-//! many as the rate has calls. A window is then a whole number of parts for each call, and sums are
+//! At seven requests a minute, one takes 8,571,428 4/7 microseconds. A limit that rounds gains or
+//! loses requests all day. So the fraction is kept, in parts of a microsecond, of which there are
+//! as many as the rate has requests. Each request then takes a whole number of parts, and sums are
 //! exact.
 
 use crate::exact::{div_ceil, product};
@@ -12,25 +12,25 @@ use crate::time::{DurationUs, TimestampUs};
 /// A point in time between two microseconds.
 #[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
 pub struct FineTimestamp {
-    /// The microsecond that it lies in.
+    /// Microsecond in which the point lies.
     pub micros: TimestampUs,
-    /// How far into it, in parts of a microsecond: there are as many as the rate has calls.
+    /// Offset into it, in parts of a microsecond. There are as many parts as the rate has requests.
     pub fraction: u32,
 }
 
-/// How far calls of a rate are apart.
+/// Distance between two requests of a rate.
 ///
-/// In the methods, a *part* is one of `rate.calls()` parts of a microsecond, so that one call takes
+/// In the methods, a *part* is one of `rate.calls()` parts of a microsecond. So one request takes
 /// as many parts as the window has microseconds.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Pace {
     pub(crate) rate: Rate,
-    /// What one call takes. Kept, because the usual call then costs no division.
+    /// Time that one request takes. Cached, so that the usual request costs no division.
     one: FineTimestamp,
 }
 
 impl FineTimestamp {
-    /// The first whole microsecond at or after this point.
+    /// Returns the first whole microsecond at or after this point.
     #[must_use]
     pub fn ceil(self) -> TimestampUs {
         self.micros + DurationUs(u64::from(self.fraction > 0))
@@ -47,13 +47,13 @@ impl Pace {
         pace
     }
 
-    /// How many parts `calls` take.
+    /// Returns the parts that `calls` requests take.
     pub(crate) fn parts(&self, calls: u64) -> u128 {
         product(calls, self.rate.window().0)
     }
 
-    /// The point as it is read by this rate. A rate with fewer calls has fewer parts; what is out
-    /// of its range is carried up, so that nothing that was spent is lost.
+    /// Reads a point that another rate may have written. A rate with fewer requests has fewer
+    /// parts. A fraction out of range is rounded up, so that no spent request is lost.
     pub(crate) fn read(&self, point: FineTimestamp) -> FineTimestamp {
         if point.fraction == 0 || point.fraction < self.rate.calls() {
             return point;
@@ -64,7 +64,7 @@ impl Pace {
         }
     }
 
-    /// How many parts `point` lies after `now`; zero if it does not.
+    /// Returns how many parts `point` lies after `now`; zero if it does not.
     pub(crate) fn parts_after(&self, now: TimestampUs, point: FineTimestamp) -> u128 {
         if point.micros < now {
             return 0;
@@ -73,7 +73,7 @@ impl Pace {
         whole + u128::from(point.fraction)
     }
 
-    /// How long `parts` take, rounded up to a whole microsecond.
+    /// Returns the duration of `parts`, rounded up to a whole microsecond.
     pub(crate) fn span(&self, parts: u128) -> DurationUs {
         DurationUs(match self.rate.calls() {
             0 => u64::MAX,
@@ -81,7 +81,7 @@ impl Pace {
         })
     }
 
-    /// The point that lies `calls` calls after `point`.
+    /// Returns the point `calls` requests after `point`.
     pub(crate) fn after(&self, point: FineTimestamp, calls: u32) -> FineTimestamp {
         if calls == 1 {
             let fraction = u64::from(point.fraction) + u64::from(self.one.fraction);
@@ -91,8 +91,8 @@ impl Pace {
         self.later(point, self.parts(calls.into()))
     }
 
-    /// The point that lies `calls` calls before `point`, but not before `floor`; `point` itself if
-    /// that lies before `floor` already.
+    /// Returns the point `calls` requests before `point`, but not before `floor`. A `point` before
+    /// `floor` stays as it is.
     pub(crate) fn before(
         &self,
         point: FineTimestamp,
@@ -130,7 +130,7 @@ impl Pace {
         self.carry(point.micros + DurationUs(whole), fraction)
     }
 
-    /// `fraction` is below twice the number of calls.
+    /// Carries a full microsecond over. `fraction` is below twice the number of requests.
     fn carry(&self, micros: TimestampUs, fraction: u64) -> FineTimestamp {
         let calls = u64::from(self.rate.calls());
         let (micros, fraction) = if fraction >= calls {
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn seven_calls_a_minute_are_a_minute_and_not_a_part_less() {
+    fn seven_requests_a_minute_take_exactly_a_minute() {
         let pace = pace(7);
         assert_eq!(pace.after(fine(0, 0), 1), fine(8_571_428, 4));
         let mut point = fine(0, 0);
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn going_back_undoes_going_on_and_stops_at_the_floor() {
+    fn before_undoes_after_and_stops_at_the_floor() {
         let pace = pace(7);
         let start = fine(1_000, 3);
         let later = pace.after(start, 5);

@@ -1,18 +1,18 @@
-//! Fixed window: how many calls were there since the minute began?
+//! Fixed window: counts requests since the window began.
 //!
-//! One counter, which any store can keep. At each edge of a window all is forgotten, so that twice
-//! the limit can pass within a moment. Source: Muscat, "Distributed Rate-Limiting
+//! One counter, which any store can keep. At each edge of a window the count restarts, so that
+//! twice the limit can pass within a moment. Source: Muscat, "Distributed Rate-Limiting
 //! Algorithms", 2022.
 //!
-//! Windows begin at the Unix epoch: minutes, hours and days are those of UTC, a window of a week
+//! Windows begin at the Unix epoch. Minutes, hours and days are those of UTC; a window of a week
 //! begins on Thursday.
 
 use crate::windows::{self, Windows};
 
-/// A rate. At most twice its calls pass in any window.
+/// Fixed window of a rate. Any window allows at most twice its requests.
 pub type FixedWindow = Windows<1>;
 
-/// What is remembered of one client.
+/// State of one client.
 pub type State = windows::State<1>;
 
 #[cfg(test)]
@@ -25,30 +25,29 @@ mod tests {
         Client::new(FixedWindow::new(a_minute(calls)))
     }
 
-    // Muscat, "Distributed Rate-Limiting Algorithms", 2022: what the counter of 07:10 knows at
-    // 07:10:23.
+    // Muscat, "Distributed Rate-Limiting Algorithms", 2022: the count of 07:10 at 07:10:23.
     #[test]
-    fn a_call_at_23_seconds_counts_from_the_full_minute() {
+    fn a_request_at_23_seconds_counts_from_the_full_minute() {
         let mut client = client(100);
-        client.call("07:09:23", 10);
-        client.call("07:10:00", 20);
+        client.send("07:09:23", 10);
+        client.send("07:10:00", 20);
         assert_eq!(client.remaining("07:10:23"), 80);
         assert_eq!(client.state.starts_at, at("07:10:00"));
     }
 
-    // The same: 100 calls at 07:09:59 and 100 at 07:10:00.
+    // Muscat: 100 requests at 07:09:59 and 100 at 07:10:00.
     #[test]
     fn twice_the_limit_passes_at_the_edge_of_a_minute() {
         let mut client = client(100);
-        let calls = client.call("07:09:59", 100) + client.call("07:10:00", 100);
+        let calls = client.send("07:09:59", 100) + client.send("07:10:00", 100);
         assert_eq!(calls, 200);
-        assert_eq!(client.call("07:10:00", 1), 0);
+        assert_eq!(client.send("07:10:00", 1), 0);
     }
 
     #[test]
-    fn whoever_is_over_may_come_again_when_the_next_minute_begins() {
+    fn a_rejected_client_may_retry_when_the_next_minute_begins() {
         let mut client = client(100);
-        client.call("07:10:10", 99);
+        client.send("07:10:10", 99);
         assert_eq!(client.retry_at("07:10:20", 2), Some(at("07:11:00")));
         assert_eq!(client.full_at("07:10:20"), at("07:11:00"));
         assert!(client.takes("07:10:20", 1));
@@ -60,18 +59,18 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_goes_back_opens_no_window_again() {
+    fn a_clock_that_goes_back_reopens_no_window() {
         let mut client = client(100);
-        client.call("07:09:59", 100);
-        client.call("07:10:00", 100);
-        assert_eq!(client.call("07:09:00", 1), 0);
+        client.send("07:09:59", 100);
+        client.send("07:10:00", 100);
+        assert_eq!(client.send("07:09:00", 1), 0);
         assert_eq!(client.retry_at("07:09:00", 1), Some(at("07:11:00")));
     }
 
     #[test]
     fn what_was_spent_stays_spent_when_the_limit_changes() {
         let mut client = client(100);
-        client.call("07:10:00", 60);
+        client.send("07:10:00", 60);
         for (calls, left) in [(50, 0), (61, 1), (200, 140), (0, 0)] {
             client.limit = FixedWindow::new(a_minute(calls));
             assert_eq!(client.remaining("07:10:01"), left, "{calls}");
@@ -79,12 +78,12 @@ mod tests {
     }
 
     #[test]
-    fn only_charges_of_this_window_can_be_undone() {
+    fn a_refund_undoes_only_this_window() {
         let mut client = client(100);
-        client.call("07:09:59", 100);
+        client.send("07:09:59", 100);
         client.step("07:09:59", Cost::refund(30));
         assert_eq!(client.remaining("07:09:59"), 30);
-        client.call("07:10:00", 10);
+        client.send("07:10:00", 10);
         client.step("07:10:01", Cost::refund(30));
         assert_eq!(client.remaining("07:10:01"), 100);
     }

@@ -1,12 +1,13 @@
-//! Generic cell rate algorithm: is this call further ahead of its rate than its burst allows?
+//! Generic cell rate algorithm: rejects a request that is further ahead of its rate than the burst
+//! allows.
 //!
-//! The same limit as a token bucket's, kept as one moment: when all that was charged would be over
-//! if calls came one by one. A call goes through if that moment lies no more than a burst ahead.
+//! The limit of a token bucket, kept as one point in time: when everything taken is paid off, if
+//! requests come one by one. A request is allowed if that point lies no more than a burst ahead.
 //!
 //! # Settings that change
 //!
-//! What was spent is kept as time: a client that is five seconds ahead stays five seconds ahead,
-//! however many calls that is now.
+//! Spending is kept as time: a client that is five seconds ahead stays five seconds ahead, however
+//! many requests that is now.
 
 use crate::algorithm::Algorithm;
 use crate::cost::Cost;
@@ -17,12 +18,12 @@ use crate::settings::{Settings, SettingsError};
 use crate::time::TimestampUs;
 use crate::verdict::Verdict;
 
-/// A rate, and how many calls may come at once.
+/// Rate, and a burst of requests that may come at once.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Gcra(Paced);
 
 impl Gcra {
-    /// A burst of one lets calls through one by one.
+    /// Creates the limit. A burst of one spaces requests evenly.
     ///
     /// # Errors
     ///
@@ -34,13 +35,13 @@ impl Gcra {
         Ok(Self(Paced::new(rate, Ahead::Burst(burst))))
     }
 
-    /// How many calls in how long.
+    /// Returns the rate.
     #[must_use]
     pub fn rate(&self) -> Rate {
         self.0.rate()
     }
 
-    /// How many calls may come at once.
+    /// Returns how many requests may come at once.
     #[must_use]
     pub fn burst(&self) -> u32 {
         let (Ahead::Burst(calls) | Ahead::Queue(calls)) = self.0.ahead();
@@ -66,10 +67,10 @@ impl Algorithm for Gcra {
         state.is_idle(now)
     }
 
-    /// `burst + calls - 1`. Let the window begin at `t`. What is charged in it lies one after the
-    /// other from `t` on or later, and the last of it, charged at `s`, ends no later than a burst
-    /// after `s`: it takes at most `s - t` and a burst of time. As `s - t` is less than a window,
-    /// that is less than `calls + burst` calls.
+    /// `burst + calls - 1`. Let the window begin at `t`. The costs taken in it lie one after the
+    /// other, none before `t`. The last one, taken at `s`, ends no later than a burst after `s`, so
+    /// all take at most `s - t` and a burst of time. As `s - t` is less than a window, that is less
+    /// than `calls + burst` requests.
     fn most_in_any_window(&self, _cost_max: u32) -> u64 {
         match self.rate().calls() {
             0 => 0,
@@ -89,18 +90,18 @@ mod tests {
     }
 
     #[test]
-    fn a_burst_passes_at_once_and_then_calls_come_one_by_one() {
+    fn a_burst_passes_at_once_and_later_requests_one_by_one() {
         let mut client = client(60, 10);
-        assert_eq!(client.call("07:10:00", 11), 10);
+        assert_eq!(client.send("07:10:00", 11), 10);
         assert_eq!(client.retry_at("07:10:00", 1), Some(at("07:10:01")));
         assert_eq!(client.retry_at("07:10:00", 10), Some(at("07:10:10")));
         assert_eq!(client.retry_at("07:10:00", 11), None);
-        assert_eq!(client.call("07:10:05", 10), 5);
+        assert_eq!(client.send("07:10:05", 10), 5);
         assert_eq!(client.full_at("07:10:05"), at("07:10:15"));
     }
 
     #[test]
-    fn seven_calls_a_minute_are_seven_calls_a_minute_all_day() {
+    fn seven_requests_a_minute_stay_seven_all_day() {
         let mut client = client(7, 1);
         let (mut now, mut admitted) = (TimestampUs(0), 0);
         while now < TimestampUs(0) + MINUTE.times(1_440) {
@@ -109,13 +110,13 @@ mod tests {
                 Outcome::Reject { retry_after } => now = now + retry_after.unwrap(),
             }
         }
-        // Each call comes up to a microsecond late, for there is no time in between: not a call a
-        // day.
+        // Times are whole microseconds, so each request comes up to a microsecond late: less than
+        // one request a day.
         assert_eq!(admitted, 7 * 1_440);
     }
 
     #[test]
-    fn without_pauses_nothing_is_lost_to_rounding() {
+    fn a_busy_client_loses_nothing_to_rounding() {
         let mut client = client(7, 2);
         let admitted = (0..86_400_000u64).step_by(10).filter(|&ms| {
             let now = TimestampUs(ms * 1_000);
@@ -130,43 +131,43 @@ mod tests {
     #[test]
     fn what_was_spent_stays_spent_when_the_settings_change() {
         let mut client = client(60, 10);
-        client.call("07:10:00", 10);
-        // Ten seconds ahead of its rate, however many calls these are now.
+        client.send("07:10:00", 10);
+        // Ten seconds ahead of its rate, however many requests that is now.
         for (calls, burst, left) in [(60, 5, 0), (60, 20, 10), (120, 30, 10), (6, 3, 2)] {
             client.limit = Gcra::new(a_minute(calls), burst).unwrap();
             assert_eq!(client.remaining("07:10:00"), left, "{calls} {burst}");
         }
         client.limit = Gcra::new(a_minute(0), 10).unwrap();
-        assert_eq!(client.call("07:20:00", 1), 0);
+        assert_eq!(client.send("07:20:00", 1), 0);
     }
 
     #[test]
     fn a_fraction_of_a_faster_rate_is_carried_up() {
         let mut client = client(7, 10);
-        client.call("07:10:00", 2);
+        client.send("07:10:00", 2);
         assert_eq!(client.state.free_at.fraction, 1);
-        client.call("07:10:00", 3);
+        client.send("07:10:00", 3);
         assert_eq!(client.state.free_at.fraction, 6);
         let whole = client.state.free_at.micros;
         client.limit = Gcra::new(a_minute(6), 10).unwrap();
-        client.call("07:10:00", 1);
+        client.send("07:10:00", 1);
         let later = whole + crate::time::DurationUs(10_000_001);
         assert_eq!(client.state.free_at.micros, later);
         assert_eq!(client.state.free_at.fraction, 0);
     }
 
     #[test]
-    fn a_refund_undoes_charges_and_never_lends() {
+    fn a_refund_gives_back_no_more_than_was_spent() {
         let mut client = client(60, 10);
-        client.call("07:10:00", 10);
+        client.send("07:10:00", 10);
         client.step("07:10:05", Cost::refund(3));
         assert_eq!(client.remaining("07:10:05"), 8);
         client.step("07:10:05", Cost::refund(30));
-        assert_eq!(client.call("07:10:05", 20), 10);
+        assert_eq!(client.send("07:10:05", 20), 10);
     }
 
     #[test]
-    fn a_burst_of_nothing_is_refused() {
+    fn a_burst_of_zero_is_invalid() {
         assert_eq!(Gcra::new(a_minute(1), 0), Err(SettingsError::BurstZero));
     }
 

@@ -1,15 +1,15 @@
-//! Leaky bucket as a queue: when may this call go on?
+//! Leaky bucket as a queue: delays each request until its turn.
 //!
-//! Calls go on one by one, as far apart as the rate says. One that comes too early is told how long
-//! to wait; it is rejected if it would wait longer than a full queue takes. Source: Muscat,
-//! "Distributed Rate-Limiting Algorithms", 2022.
+//! Requests go on one by one, at the distance of the rate. One that comes too early is delayed. It
+//! is rejected if its delay would be longer than a full queue takes. Source: Muscat, "Distributed
+//! Rate-Limiting Algorithms", 2022.
 //!
-//! A call that counts more than one goes on at its beginning and takes as long as so many calls.
-//! One that counts more than the whole rate is never admitted.
+//! A request of higher cost goes on at its beginning and takes as long as that many requests. One
+//! that costs more than the whole rate is never allowed.
 //!
 //! # Settings that change
 //!
-//! What was promised is kept as time: calls that wait go on when they were told to.
+//! Promises are kept as time: delayed requests go on when they were promised to.
 
 use crate::algorithm::Algorithm;
 use crate::cost::Cost;
@@ -20,24 +20,24 @@ use crate::settings::Settings;
 use crate::time::TimestampUs;
 use crate::verdict::Verdict;
 
-/// A rate, and how many calls may wait.
+/// Rate, and how many requests may wait.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct LeakyBucket(Paced);
 
 impl LeakyBucket {
-    /// A queue of zero lets no call wait: one that comes too early is rejected.
+    /// Creates the limit. With a queue of zero it rejects a request that comes too early.
     #[must_use]
     pub fn new(rate: Rate, queue: u32) -> Self {
         Self(Paced::new(rate, Ahead::Queue(queue)))
     }
 
-    /// How many calls in how long.
+    /// Returns the rate.
     #[must_use]
     pub fn rate(&self) -> Rate {
         self.0.rate()
     }
 
-    /// How many calls may wait.
+    /// Returns how many requests may wait.
     #[must_use]
     pub fn queue(&self) -> u32 {
         let (Ahead::Burst(calls) | Ahead::Queue(calls)) = self.0.ahead();
@@ -63,11 +63,11 @@ impl Algorithm for LeakyBucket {
         state.is_idle(now)
     }
 
-    /// Counted where calls go on, not where they come: `calls - 1` and the largest cost, so `calls`
-    /// if each counts one. From the first that goes on in the window to the last there is less than
-    /// a window, and all but the last take their time in between: less than `calls`. Going on is
-    /// rounded up to whole microseconds, which moves no call from one window into another: windows
-    /// are whole too.
+    /// `calls - 1` and the largest cost, so `calls` if each costs one. It counts requests where
+    /// they go on, not where they come. From the first to the last that goes on in the window there
+    /// is less than a window. All but the last take their time in between: less than `calls`.
+    /// Rounding up to whole microseconds moves no request into another window, as windows are whole
+    /// too.
     fn most_in_any_window(&self, cost_max: u32) -> u64 {
         match self.rate().calls() {
             0 => 0,
@@ -87,7 +87,7 @@ mod tests {
         Client::new(LeakyBucket::new(a_minute(calls), queue))
     }
 
-    /// How long each of these calls has to wait, in seconds.
+    /// Returns how long each of these requests has to wait, in seconds.
     fn delays(client: &mut Client<LeakyBucket>, time: &str, costs: &[u32]) -> Vec<Option<u64>> {
         let steps = costs
             .iter()
@@ -101,10 +101,10 @@ mod tests {
 
     use alloc::vec::Vec;
 
-    // Muscat, "Distributed Rate-Limiting Algorithms", 2022: calls wait, and what does not fit
+    // Muscat, "Distributed Rate-Limiting Algorithms", 2022: requests wait, and what does not fit
     // spills.
     #[test]
-    fn calls_proceed_one_by_one_and_a_full_queue_rejects() {
+    fn requests_proceed_one_by_one_and_a_full_queue_rejects() {
         let mut client = client(60, 3);
         let seen = delays(&mut client, "07:10:00", &[1, 1, 1, 1, 1]);
         assert_eq!(seen, [Some(0), Some(1), Some(2), Some(3), None]);
@@ -115,15 +115,15 @@ mod tests {
     }
 
     #[test]
-    fn without_a_queue_a_call_that_comes_too_early_is_rejected() {
+    fn without_a_queue_a_request_that_comes_too_early_is_rejected() {
         let mut client = client(60, 0);
-        assert_eq!(client.call("07:10:00", 5), 1);
+        assert_eq!(client.send("07:10:00", 5), 1);
         assert_eq!(client.remaining("07:10:00.999999"), 0);
         assert_eq!(client.remaining("07:10:01"), 1);
     }
 
     #[test]
-    fn a_call_that_counts_more_holds_up_the_next_one_for_longer() {
+    fn a_costly_request_delays_the_next_one_for_longer() {
         let mut client = client(60, 10);
         let seen = delays(&mut client, "07:10:00", &[5, 2, 1, 61]);
         assert_eq!(seen, [Some(0), Some(5), Some(7), None]);
@@ -131,11 +131,11 @@ mod tests {
     }
 
     #[test]
-    fn seven_calls_a_minute_go_on_seven_a_minute() {
+    fn seven_requests_a_minute_go_on_seven_a_minute() {
         let mut client = client(7, 700);
         client.step("07:10:00", Cost::ONE);
         let second = client.step("07:10:00", Cost::Peek).outcome;
-        // 8,571,428 4/7, and not a moment too early.
+        // 8,571,428 4/7 us, rounded up.
         let delay = DurationUs(8_571_429);
         assert_eq!(second, Outcome::Admit { delay });
         let mut last = DurationUs::ZERO;
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refund_gives_the_place_to_the_next_call() {
+    fn a_refund_lets_the_next_request_go_on_earlier() {
         let mut client = client(60, 10);
         delays(&mut client, "07:10:00", &[1, 1, 1]);
         client.step("07:10:00", Cost::refund(1));
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn waiting_calls_proceed_as_told_when_the_settings_change() {
+    fn delayed_requests_keep_their_time_when_the_settings_change() {
         let mut client = client(60, 10);
         delays(&mut client, "07:10:00", &[1, 1, 1]);
         client.limit = LeakyBucket::new(a_minute(6), 1);

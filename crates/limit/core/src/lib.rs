@@ -1,8 +1,8 @@
-//! Is this call over its limit? The algorithms, each a pure step from a state, a moment and a cost
-//! to the next state and a verdict.
+//! Rate-limit algorithms. Each is a pure step from a state, a point in time and a cost to the next
+//! state and a verdict.
 //!
 //! Integers only. Deliberately absent: clocks, random numbers, keys, and where states are kept.
-//! [`policy`] holds any of the algorithms in one type, for stores and for the config; [`registry`]
+//! [`policy`] holds any of the algorithms in one type, for stores and for the config. [`registry`]
 //! is the table of them, with the names and settings that files use.
 #![no_std]
 #![deny(clippy::float_arithmetic)]
@@ -19,7 +19,7 @@ pub mod fine;
 pub mod fixed_window;
 pub mod gcra;
 pub mod leaky_bucket;
-pub mod lending;
+pub mod leases;
 mod paced;
 pub mod policy;
 pub mod quota;

@@ -1,36 +1,36 @@
-//! One point in time for each client: when all that was charged is over, if calls come one by one.
-//! The arithmetic of [`crate::gcra`] and [`crate::leaky_bucket`].
+//! Arithmetic of [`crate::gcra`] and [`crate::leaky_bucket`]: one point in time for each client.
 //!
-//! A call fits if that point lies no more than so many calls ahead of now. Deliberately absent:
-//! what each of the two promises, and which settings they refuse.
+//! At that point everything taken is paid off, if requests come one by one. A request fits if the
+//! point lies no more than a set number of requests ahead of now. Deliberately absent: what each of
+//! the two promises, and which settings they reject.
 
 use crate::cost::Cost;
-use crate::exact::{calls, div_floor};
+use crate::exact::{div_floor, saturate_u32};
 use crate::fine::{FineTimestamp, Pace};
 use crate::rate::Rate;
 use crate::time::TimestampUs;
 use crate::verdict::{Standing, Verdict};
 
-/// What is remembered of one client.
+/// State of one client.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct State {
-    /// When all that was charged is over (in the literature the theoretical arrival time).
+    /// Time at which everything taken is paid off (in the literature the theoretical arrival time).
     pub free_at: FineTimestamp,
 }
 
-/// A rate, and how far ahead of it calls may come.
+/// Rate, and how far ahead of it requests may come.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Paced {
     pace: Pace,
     ahead: Ahead,
 }
 
-/// How many calls may come ahead of the rate, and when they go on.
+/// Requests that may come ahead of the rate.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Ahead {
-    /// So many at once; each goes on when it comes.
+    /// This many at once; each goes on when it comes.
     Burst(u32),
-    /// So many wait behind the one that goes on; each goes on when its turn comes.
+    /// This many wait behind the one that goes on; each goes on at its turn.
     Queue(u32),
 }
 
@@ -71,7 +71,7 @@ impl Paced {
             let retry_at = now + self.pace.span(ahead - may_be_ahead);
             return self.standing(free_at, now).reject(Some(retry_at));
         }
-        // Charged from now on, and not in the past.
+        // The cost counts from now on, and not in the past.
         let starts_at = free_at.max(FineTimestamp {
             micros: now,
             fraction: 0,
@@ -86,13 +86,13 @@ impl Paced {
         }
     }
 
-    /// How many calls ahead the point may lie before one that counts so much; `None` if that is
-    /// never admitted.
-    fn may_be_ahead(&self, asked: u32) -> Option<u32> {
+    /// Returns how many requests ahead the point may lie before one of cost `wanted`; `None` if
+    /// such a request is never allowed.
+    fn may_be_ahead(&self, wanted: u32) -> Option<u32> {
         let calls = self.pace.rate.calls();
         match self.ahead {
-            Ahead::Burst(burst) => burst.checked_sub(asked).filter(|_| calls > 0),
-            Ahead::Queue(queue) => (asked <= calls).then_some(queue),
+            Ahead::Burst(burst) => burst.checked_sub(wanted).filter(|_| calls > 0),
+            Ahead::Queue(queue) => (wanted <= calls).then_some(queue),
         }
     }
 
@@ -107,7 +107,7 @@ impl Paced {
             now,
             remaining: match self.pace.rate.calls() {
                 0 => 0,
-                _ => calls(div_floor(left, self.pace.rate.window().0)),
+                _ => saturate_u32(div_floor(left, self.pace.rate.window().0)),
             },
             full_at: free_at.ceil(),
         }
@@ -119,7 +119,7 @@ impl State {
         self.free_at.ceil() <= now
     }
 
-    /// The point, and the part of a microsecond.
+    /// Writes the point and the fraction of a microsecond.
     pub(crate) fn write_numbers(&self, put: &mut dyn FnMut(u64)) {
         [self.free_at.micros.0, self.free_at.fraction.into()]
             .into_iter()

@@ -1,5 +1,5 @@
 //! Any of the algorithms in one type: for stores, which keep states of all of them, and for the
-//! config, which says which one it is. What each is called stands in [`crate::registry`].
+//! config, which selects one. Their names are in [`crate::registry`].
 
 use alloc::boxed::Box;
 
@@ -20,29 +20,29 @@ use crate::verdict::Verdict;
 
 /// One of the algorithms, with its settings.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-#[expect(missing_docs, reason = "each is said by its own module")]
+#[expect(missing_docs, reason = "documented in its module")]
 pub enum Policy {
     SlidingLog(SlidingLog),
     FixedWindow(FixedWindow),
     SlidingWindow(SlidingWindow),
-    /// Of both kinds.
+    /// Sub-windows of both kinds.
     SubWindows(SubWindows),
     TokenBucket(TokenBucket),
     Gcra(Gcra),
     LeakyBucket(LeakyBucket),
 }
 
-/// What is remembered of one client, by whichever algorithm.
+/// State of one client, by any algorithm.
 ///
-/// A state that another algorithm made counts as that of a client who never called. Both kinds of
-/// sub-windows understand each other's.
+/// A state of another algorithm counts as that of a new client. Both kinds of sub-windows read each
+/// other's states.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-#[expect(missing_docs, reason = "each is said by its own module")]
+#[expect(missing_docs, reason = "documented in its module")]
 pub enum State {
-    /// Nothing yet.
+    /// State of a client without requests.
     #[default]
     New,
-    /// Boxed, for it is the only large one.
+    /// Boxed, as the only large one.
     SlidingLog(Box<sliding_log::State>),
     FixedWindow(fixed_window::State),
     SlidingWindow(sliding_window::State),
@@ -52,16 +52,16 @@ pub enum State {
     LeakyBucket(leaky_bucket::State),
 }
 
-/// What a store must offer to keep the states of a policy.
+/// Operations that a store needs to keep the states of a policy.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub enum Needs {
-    /// To add to a counter and to read counters; see [`crate::counters`].
+    /// Adding to a counter and reading counters; see [`crate::counters`].
     AtomicAdd,
-    /// To read a state and to write it back if nobody else did in between.
+    /// Reading a state and writing it back if no other writer was faster.
     Transaction,
 }
 
-/// Does the same with whichever algorithm it is.
+/// Evaluates one expression for the algorithm of any policy.
 macro_rules! each {
     ($policy:expr, $algorithm:ident => $body:expr) => {
         match $policy {
@@ -76,8 +76,8 @@ macro_rules! each {
     };
 }
 
-/// Does the same with whichever algorithm it is and its state, or something else if the state is
-/// none of its own.
+/// Evaluates one expression for the algorithm of any policy and its own state, or another one if
+/// the state belongs to another algorithm.
 macro_rules! with_state {
     ($policy:expr, $state:expr, ($algorithm:ident, $own:ident) => $body:expr, _ => $other:expr) => {
         match $policy {
@@ -114,19 +114,19 @@ macro_rules! with_state {
 }
 
 impl Policy {
-    /// How many calls in how long.
+    /// Returns the rate.
     #[must_use]
     pub fn rate(&self) -> Rate {
         each!(self, algorithm => algorithm.rate())
     }
 
-    /// What is set beside the rate: all that the algorithm has.
+    /// Returns all settings of the algorithm besides the rate.
     #[must_use]
     pub fn settings(&self) -> Settings {
         each!(self, algorithm => algorithm.settings())
     }
 
-    /// The counters of a store that can only add, if they are enough for this policy.
+    /// Returns the counters for a store that can only add; `None` if this policy needs more.
     #[must_use]
     pub fn counters(&self) -> Option<Counters> {
         match self {
@@ -139,8 +139,8 @@ impl Policy {
         }
     }
 
-    /// In how long all is forgotten at once, whatever was charged; `None` if it never is, for it
-    /// comes back little by little.
+    /// Returns the time until everything is free at once, whatever was taken; `None` if the
+    /// algorithm frees it bit by bit.
     #[must_use]
     pub fn begins_anew_after(&self, now: TimestampUs) -> Option<DurationUs> {
         let counters = self.counters().filter(|counters| counters.count() == 1)?;
@@ -148,8 +148,8 @@ impl Policy {
         Some(DurationUs(width - now.0 % width))
     }
 
-    /// For how long after its last charge a client is remembered though all is free again, because
-    /// a new one would get more; zero if a new one gets no more.
+    /// Returns how long after its last request a client is remembered although its limit is fully
+    /// free, because a new client would get more; zero if it would not.
     #[must_use]
     pub fn newcomer_after(&self) -> DurationUs {
         match self {
@@ -163,7 +163,7 @@ impl Policy {
         }
     }
 
-    /// The state of a client who never called.
+    /// Returns the state of a new client.
     fn first_state(&self) -> State {
         match self {
             Self::SlidingLog(_) => State::SlidingLog(Box::default()),
@@ -176,7 +176,7 @@ impl Policy {
         }
     }
 
-    /// The step of a client that has no state of this algorithm yet.
+    /// Steps a client that has no state of this algorithm yet.
     fn step_first(&self, state: &mut State, now: TimestampUs, cost: Cost) -> Verdict {
         let mut first = self.first_state();
         let verdict = self.step(&mut first, now, cost);
@@ -188,7 +188,7 @@ impl Policy {
 }
 
 impl State {
-    /// The numbers that it is written down as; none for a client who never called.
+    /// Writes the state as numbers; none for a new client.
     pub(crate) fn write_numbers(&self, put: &mut dyn FnMut(u64)) {
         match self {
             Self::New => {}
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn what_each_admits_in_a_window_is_stated() {
+    fn each_states_what_a_window_allows_at_most() {
         let most = all().map(|policy| policy.most_in_any_window(1));
         assert_eq!(most, [100, 200, 199, 199, 100, 249, 109, 100]);
         let most = all().map(|policy| policy.most_in_any_window(7));
@@ -257,7 +257,7 @@ mod tests {
     fn a_state_of_another_algorithm_is_that_of_a_new_client() {
         for made_by in all() {
             let mut client = Client::new(made_by);
-            assert_eq!(client.call("07:10:00", 5), 5);
+            assert_eq!(client.send("07:10:00", 5), 5);
             let made = client.state.clone();
             for policy in all() {
                 let understands = core::mem::discriminant(&policy.first_state())

@@ -1,13 +1,13 @@
-//! How many calls is each of those assigned that ask ahead, out of one limit?
+//! Quotas: requests of one limit that are assigned ahead to several members.
 //!
-//! What is assigned is **prepaid**: it is charged to the limit first, as a call is, and spent
-//! afterwards. So it does not matter who holds what: a message that is lost, an Envoy that ends or
-//! a process that is replaced costs calls, and never makes some. The book of a limit ([`book`])
-//! says who gets how many; how long they may be spent is said in [`lasting`].
+//! An assignment is **prepaid**: it is taken from the limit first, like a request, and spent
+//! afterwards. So the limit holds whatever happens to the assignment. A lost message, an Envoy that
+//! ends or a process that is replaced wastes requests and never creates any. The ledger of a limit
+//! ([`book`]) divides the requests; [`lasting`] determines how long they may be spent.
 //!
-//! Pure steps with integers. Deliberately absent: clocks, where calls are counted, and the wire.
+//! Pure steps with integers. Deliberately absent: clocks, stores, and the wire format.
 
 pub mod book;
-pub mod lasting;
-pub mod level;
+pub mod fair_share;
+pub mod lifetime;
 mod member;

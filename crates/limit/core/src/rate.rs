@@ -1,14 +1,14 @@
-//! How many calls in how long? What every limit has.
+//! Rate of a limit: requests in a window.
 
 use crate::settings::SettingsError;
 use crate::time::DurationUs;
 
-/// The shortest window. Below a second, the clocks of several nodes differ by much of a window.
+/// Shortest window. Below a second, clocks of nodes differ by a large part of a window.
 pub const WINDOW_SHORTEST: DurationUs = DurationUs::from_secs(1);
-/// The longest window: a year, also a leap year. Calls times window then fit into 77 bits.
+/// Longest window: a leap year. Requests times microseconds then fit into 77 bits.
 pub const WINDOW_LONGEST: DurationUs = DurationUs::from_secs(366 * 86_400);
 
-/// So many calls in each window.
+/// Number of requests in each window.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Rate {
     calls: u32,
@@ -16,7 +16,8 @@ pub struct Rate {
 }
 
 impl Rate {
-    /// `calls` in each `window`. No calls at all means that every call is over the limit.
+    /// Creates a rate of `calls` requests in each `window`. With zero, every request is over the
+    /// limit.
     ///
     /// # Errors
     ///
@@ -32,21 +33,21 @@ impl Rate {
         Ok(Self { calls, window })
     }
 
-    /// The same calls in a window that is longer by `by`, and then as much longer as it takes to
-    /// have `parts` equal parts. It may be longer than [`WINDOW_LONGEST`].
+    /// Returns a rate with the same requests in a window that is longer by at least `by` and
+    /// divides into `parts` equal parts. It may be longer than [`WINDOW_LONGEST`].
     pub(crate) const fn with_longer_window(self, by: DurationUs, parts: u32) -> Self {
         let least = self.window.0.saturating_add(by.0);
         let window = DurationUs(least.div_ceil(parts as u64).saturating_mul(parts as u64));
         Self { window, ..self }
     }
 
-    /// How many calls.
+    /// Returns the number of requests.
     #[must_use]
     pub const fn calls(self) -> u32 {
         self.calls
     }
 
-    /// In how long.
+    /// Returns the window.
     #[must_use]
     pub const fn window(self) -> DurationUs {
         self.window

@@ -1,11 +1,11 @@
-//! The table of algorithms: what each is called, what is set, what it needs of a store and how
-//! stores write it down. Longer than other files, for it is one table.
+//! Table of algorithms: the name, the settings, the needs from a store and the stored form of each.
+//! Longer than other files, because it is one table.
 //!
-//! The config, stores, Envoy's files, the lab and the docs' tests read it. What is admitted in a
-//! window at most is said by the algorithm itself ([`crate::algorithm::Algorithm`]).
+//! The config, stores, Envoy's files, the lab and the docs' tests read it. The algorithm itself
+//! states how much a window allows at most ([`crate::algorithm::Algorithm`]).
 //!
 //! To add an algorithm: write its file, name it in `lib.rs`, add it to [`Policy`] and [`State`],
-//! and add a row here. What does not compile then must say something about it.
+//! and add a row here. The compiler then points at every match that needs a new arm.
 
 use alloc::boxed::Box;
 
@@ -21,90 +21,90 @@ use crate::sliding_window::{self, SlidingWindow};
 use crate::sub_windows::{self, SubWindows};
 use crate::token_bucket::{self, TokenBucket};
 
-/// Parts of a window where nobody says how many: a client is held back for a tenth of it too long.
+/// Default number of sub-windows: a client waits at most a tenth of the window too long.
 pub const SUB_WINDOWS_USUAL: u32 = 10;
 
-/// What is known of an algorithm.
+/// Properties of an algorithm.
 #[derive(Debug)]
 pub struct Row {
-    /// The name in files and flags.
+    /// Name in files and flags.
     pub name: &'static str,
-    /// What can be set beside the rate.
+    /// Settings besides the rate.
     pub settings: &'static [Setting],
-    /// What a state holds.
+    /// Contents of a state.
     pub remembers: Remembers,
-    /// What becomes of a call that comes ahead of the rate.
+    /// Treatment of an allowed request that comes ahead of the rate.
     pub early: Early,
-    /// By which limit is lent.
+    /// Rule by which leases keep the limit.
     pub lent: LeaseRule,
-    /// The limit in records of stores, before its settings. None ever gets another meaning.
+    /// Letter of the limit in stored records, before its settings. It is never reused for another
+    /// algorithm.
     pub letter: &'static str,
-    /// A state in records of stores, before its numbers. Algorithms that understand each other's
-    /// states share one. None ever gets another meaning.
+    /// Letter of a state in stored records, before its numbers. Algorithms that read each other's
+    /// states share one. It is never reused.
     pub state_letter: &'static str,
-    /// A number in keys of stores, shared as the letter of states is. None ever gets another
-    /// meaning.
+    /// Number in keys of stores, shared like the letter of states. It is never reused.
     pub number: u8,
-    /// Makes a limit; settings that the algorithm does not have are not looked at.
+    /// Builds a limit; ignores settings that the algorithm does not have.
     build: fn(Rate, &Settings) -> Result<Policy, SettingsError>,
-    /// Makes a state of numbers that were written down; `None` if they are none.
+    /// Reads a state from stored numbers; `None` if they are malformed.
     pub(crate) read_state: fn(&[u64]) -> Option<State>,
 }
 
-/// What a state holds, which says how a store can keep it.
+/// Contents of a state, which determine how a store can keep it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Remembers {
-    /// Each call.
+    /// Each request.
     Calls,
-    /// How many calls there were, in counters of stretches of time; see [`crate::counters`].
+    /// Numbers of requests, in counters for intervals of time; see [`crate::counters`].
     Counts,
-    /// How many calls are left, and when that was so.
+    /// Number of requests left, and the time of that count.
     Tokens,
-    /// When all that was charged is over.
+    /// Time at which everything taken is paid off.
     Time,
 }
 
-/// What becomes of a call that comes ahead of the rate and is admitted.
+/// Treatment of an allowed request that comes ahead of the rate.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Early {
-    /// It goes on at once.
+    /// Goes on at once.
     GoesOn,
-    /// It waits for its turn.
+    /// Waits for its turn.
     Waits,
 }
 
-/// By which limit is lent, so that what is spent keeps the one that was promised; see
-/// [`crate::lending::widened`].
+/// Rule that widens a limit for leases, so that spending keeps the promised limit; see
+/// [`crate::leases::widened`].
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum LeaseRule {
-    /// The same calls in a window that is longer by a lease.
+    /// Unchanged requests in a window that is longer by one lease.
     LongerWindow,
-    /// The same rate with a burst that is smaller by what the rate gives during a lease.
+    /// Unchanged rate with a burst that is smaller by what the rate gives during a lease.
     SmallerBurst,
-    /// The same limit: a lease ends with its window.
+    /// Unchanged limit: a lease ends with its window.
     EndsWithWindow,
-    /// It cannot be lent: each call needs its own place in one line.
+    /// Leases are impossible: all requests need positions in one queue.
     Never,
 }
 
-/// Makes the list of algorithms from the rows, so that none is forgotten.
+/// Generates the list of algorithms from the rows, so that none is missing.
 macro_rules! table {
     ($($kind:ident => $row:expr,)+) => {
         /// One of the algorithms, without its settings.
         #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-        #[expect(missing_docs, reason = "each is said by its own module")]
+        #[expect(missing_docs, reason = "documented in its module")]
         pub enum AlgorithmKind {
             $($kind,)+
         }
 
         impl AlgorithmKind {
-            /// All of them; first the one that is usual.
+            /// All algorithms, the default first.
             pub const ALL: &[Self] = &[$(Self::$kind,)+];
 
-            /// What limits count by where nobody says.
+            /// Default algorithm.
             pub const USUAL: Self = Self::ALL[0];
 
-            /// What is known of it.
+            /// Returns the properties of the algorithm.
             #[must_use]
             pub const fn row(self) -> &'static Row {
                 match self {
@@ -236,8 +236,8 @@ fn parts(settings: &Settings) -> u32 {
     settings.sub_windows.unwrap_or(SUB_WINDOWS_USUAL)
 }
 
-/// How many calls may come at once: as many as the limit where nobody says. Without any calls
-/// nothing passes, whatever the burst is.
+/// Returns how many requests may come at once: by default the requests of the rate. With a rate of
+/// zero no burst allows any.
 #[must_use]
 pub fn burst(rate: Rate, settings: &Settings) -> u32 {
     settings.burst.unwrap_or_else(|| rate.calls().max(1))
@@ -248,37 +248,37 @@ fn read_sub_windows(numbers: &[u64]) -> Option<State> {
 }
 
 impl AlgorithmKind {
-    /// Its name in files and flags.
+    /// Returns the name in files and flags.
     #[must_use]
     pub const fn name(self) -> &'static str {
         self.row().name
     }
 
-    /// The algorithm with this name.
+    /// Returns the algorithm with this name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|kind| kind.name() == name)
     }
 
-    /// Whether it has such a setting.
+    /// Whether the algorithm has this setting.
     #[must_use]
     pub fn has(self, setting: Setting) -> bool {
         self.row().settings.contains(&setting)
     }
 
-    /// A limit by this algorithm. What is not set is usual, and what it does not have is not looked
-    /// at.
+    /// Builds a limit by this algorithm. Missing settings take their defaults; those that the
+    /// algorithm does not have are ignored.
     ///
     /// # Errors
     ///
-    /// [`SettingsError`] as the algorithm says.
+    /// [`SettingsError`] of the algorithm.
     pub fn build(self, rate: Rate, settings: &Settings) -> Result<Policy, SettingsError> {
         (self.row().build)(rate, settings)
     }
 }
 
 impl Policy {
-    /// By which algorithm it counts.
+    /// Returns the algorithm.
     #[must_use]
     pub const fn kind(&self) -> AlgorithmKind {
         match self {
@@ -295,13 +295,13 @@ impl Policy {
         }
     }
 
-    /// What is known of its algorithm.
+    /// Returns the properties of the algorithm.
     #[must_use]
     pub const fn row(&self) -> &'static Row {
         self.kind().row()
     }
 
-    /// What a store must offer.
+    /// Returns what a store must offer.
     #[must_use]
     pub const fn needs(&self) -> Needs {
         match self.row().remembers {
@@ -310,7 +310,7 @@ impl Policy {
         }
     }
 
-    /// Each setting of its algorithm with its value, in the order of the row.
+    /// Returns each setting of the algorithm with its value, in the order of the row.
     pub fn each_setting(&self) -> impl Iterator<Item = (Setting, u32)> + use<> {
         let settings = self.settings();
         let all = self.row().settings.iter();
@@ -319,7 +319,7 @@ impl Policy {
 }
 
 impl State {
-    /// One of the algorithms that understand it; `None` for a client who never called.
+    /// Returns one of the algorithms that read this state; `None` for a new client.
     #[must_use]
     pub const fn kind(&self) -> Option<AlgorithmKind> {
         Some(match self {
@@ -371,13 +371,13 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_that_is_built_anew_from_its_settings_is_the_same() {
+    fn a_limit_rebuilt_from_its_settings_is_the_same() {
         for (kind, policy) in policies() {
             assert_eq!(policy.kind(), kind);
             assert_eq!(AlgorithmKind::named(kind.name()), Some(kind));
             let again = kind.build(policy.rate(), &policy.settings());
             assert_eq!(again, Ok(policy));
-            // A row has all settings that the algorithm says, and no others.
+            // The row lists exactly the settings that the algorithm has.
             for setting in Setting::ALL {
                 let is_set = policy.settings().get(setting).is_some();
                 assert_eq!(is_set, kind.has(setting), "{kind:?} {setting:?}");
@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn names_and_letters_tell_algorithms_apart() {
+    fn names_and_letters_distinguish_algorithms() {
         for (at, one) in AlgorithmKind::ALL.iter().enumerate() {
             for other in &AlgorithmKind::ALL[at + 1..] {
                 let (one, other) = (one.row(), other.row());
@@ -399,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn a_state_is_read_as_it_was_written_by_an_algorithm_that_understands_it() {
+    fn a_written_state_reads_back_unchanged() {
         for (kind, policy) in policies() {
             let mut state = State::New;
             let now = at("07:10:00");
@@ -413,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_lets_calls_wait_delays_them() {
+    fn only_algorithms_that_let_requests_wait_delay_them() {
         for (kind, policy) in policies() {
             let mut state = State::New;
             let now = at("07:10:00");

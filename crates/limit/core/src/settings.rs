@@ -1,25 +1,25 @@
-//! What is set beside the rate of a limit, and what is wrong with it?
+//! Settings of a limit besides its rate, and their errors.
 //!
-//! One list for all algorithms, because whoever reads a config asks the same of each.
+//! One list for all algorithms, because code that reads a config treats them alike.
 
 use crate::time::DurationUs;
 
-/// A number beside the rate of a limit.
+/// Name of a setting.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Setting {
-    /// How many parts the window has.
+    /// Number of parts of the window.
     SubWindows,
-    /// How many calls may come at once.
+    /// Requests that may come at once.
     Burst,
-    /// How many calls may come at once the first time.
+    /// Requests that a new client may send at once.
     InitialBurst,
-    /// How many calls may wait.
+    /// Requests that may wait.
     Queue,
 }
 
-/// Numbers beside the rate of a limit. What is left out follows from the rate, or is usual.
+/// Settings besides the rate. Those left out follow from the rate or have a default.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-#[expect(missing_docs, reason = "each is said by its setting")]
+#[expect(missing_docs, reason = "documented at its `Setting`")]
 pub struct Settings {
     pub sub_windows: Option<u32>,
     pub burst: Option<u32>,
@@ -28,7 +28,7 @@ pub struct Settings {
 }
 
 impl Setting {
-    /// All of them.
+    /// All settings.
     pub const ALL: [Self; 4] = [
         Self::SubWindows,
         Self::Burst,
@@ -38,7 +38,7 @@ impl Setting {
 }
 
 impl Settings {
-    /// The number, if it is set.
+    /// Returns the value, if it is set.
     #[must_use]
     pub const fn get(&self, setting: Setting) -> Option<u32> {
         match setting {
@@ -49,65 +49,65 @@ impl Settings {
         }
     }
 
-    /// Sets the number.
+    /// Sets the value.
     pub const fn set(&mut self, setting: Setting, value: u32) {
-        let place = match setting {
+        let field = match setting {
             Setting::SubWindows => &mut self.sub_windows,
             Setting::Burst => &mut self.burst,
             Setting::InitialBurst => &mut self.initial_burst,
             Setting::Queue => &mut self.queue,
         };
-        *place = Some(value);
+        *field = Some(value);
     }
 }
 
-/// Why a limit cannot be made of these settings.
+/// Error of settings that make no limit.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SettingsError {
     /// The window is shorter or longer than limits can have.
-    #[error("window of {window} is not from {shortest} to {longest}")]
+    #[error("window of {window} is outside {shortest} to {longest}")]
     WindowOutOfRange {
-        /// The window that was asked for.
+        /// Requested window.
         window: DurationUs,
-        /// The shortest one that can be had.
+        /// Shortest window.
         shortest: DurationUs,
-        /// The longest one that can be had.
+        /// Longest window.
         longest: DurationUs,
     },
-    /// More calls than a log can hold. Any other algorithm can count them.
-    #[error("log of {calls} calls is longer than {most}")]
+    /// More requests than a log can hold. Any other algorithm can count them.
+    #[error("log of {calls} requests exceeds the maximum of {most}")]
     LogTooLong {
-        /// The calls that were asked for.
+        /// Requested limit.
         calls: u32,
-        /// How many a log can hold.
+        /// Largest limit of a log.
         most: u32,
     },
-    /// No parts of a window, or too many.
-    #[error("{parts} sub-windows are not from 1 to {most}")]
+    /// Zero sub-windows, or too many.
+    #[error("{parts} sub-windows are outside 1 to {most}")]
     PartsOutOfRange {
-        /// The number of parts that was asked for.
+        /// Requested number of sub-windows.
         parts: u32,
-        /// The largest number of parts.
+        /// Largest number of sub-windows.
         most: u32,
     },
-    /// The parts of the window would not be whole microseconds long.
+    /// The sub-windows would not last whole microseconds.
     #[error("window of {window} has no {parts} equal parts of whole microseconds")]
     PartsUneven {
-        /// The window that was asked for.
+        /// Requested window.
         window: DurationUs,
-        /// The number of parts that was asked for.
+        /// Requested number of sub-windows.
         parts: u32,
     },
-    /// A bucket or burst of nothing. To let nobody through, set the calls to zero.
-    #[error("burst of zero calls never lets one through")]
+    /// A bucket or burst of zero. To reject every request, set the rate to zero.
+    #[error("burst of zero rejects every request")]
     BurstZero,
     /// A bucket that starts with less than it can hold.
     #[error("initial burst of {initial_burst} is below the capacity of {capacity}")]
     InitialBurstBelowCapacity {
-        /// The initial burst that was asked for.
+        /// Requested initial burst.
         initial_burst: u32,
-        /// The capacity beside it.
+        /// Capacity beside it.
         capacity: u32,
     },
 }

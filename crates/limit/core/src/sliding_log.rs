@@ -1,62 +1,62 @@
-//! Sliding log: how many calls were there really in the last window?
+//! Sliding log: counts the requests of the last window exactly.
 //!
-//! Remembers each call for a window. Exact, and the dearest: memory grows with the limit. Source:
-//! Muscat, "Distributed Rate-Limiting Algorithms", 2022.
+//! Remembers each request for a window. Exact, and the most expensive: memory grows with the limit.
+//! Source: Muscat, "Distributed Rate-Limiting Algorithms", 2022.
 //!
-//! Calls of one microsecond are one entry. What is over is dropped when the next call is charged,
-//! so a client that stops leaves its log behind until it is idle.
+//! Requests of one microsecond are one entry. Expired entries are dropped when the next request is
+//! counted, so a client that stops keeps its log until it is idle.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use crate::algorithm::Algorithm;
 use crate::cost::Cost;
-use crate::exact::calls;
+use crate::exact::saturate_u32;
 use crate::rate::Rate;
 use crate::settings::{Settings, SettingsError};
 use crate::time::TimestampUs;
 use crate::verdict::{Standing, Verdict};
 
-/// How many calls a log can hold. So many entries are 1.6 MB for a single client; whoever needs
-/// more is better served by sub-windows, which are as strict.
+/// Largest limit of a log. That many entries are 1.6 MB for a single client; for more, strict
+/// sub-windows are cheaper and no less strict.
 pub const LOG_LONGEST: u32 = 100_000;
 
-/// A rate.
+/// Sliding log of a rate.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct SlidingLog {
     rate: Rate,
 }
 
-/// What is remembered of one client: its calls, oldest first.
+/// State of one client: its requests, oldest first.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct State {
     entries: VecDeque<Entry>,
-    /// The sum over all entries, also those that are over.
+    /// Sum over all entries, including expired ones.
     sum: u64,
 }
 
-/// Calls that were charged at one moment.
+/// Requests that were counted at one point in time.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Entry {
-    /// When.
+    /// Time of the requests.
     pub at: TimestampUs,
-    /// How much they counted.
+    /// Cost of the requests.
     pub calls: u32,
 }
 
-/// What of a log counts at one moment.
+/// Part of a log that counts at one point in time.
 struct Live {
-    /// The entries before this one are over.
+    /// First entry that has not expired.
     from: usize,
     sum: u64,
 }
 
 impl SlidingLog {
-    /// A log for this rate.
+    /// Creates a log for this rate.
     ///
     /// # Errors
     ///
-    /// [`SettingsError::LogTooLong`] for more than [`LOG_LONGEST`] calls.
+    /// [`SettingsError::LogTooLong`] for more than [`LOG_LONGEST`] requests.
     pub const fn new(rate: Rate) -> Result<Self, SettingsError> {
         if rate.calls() > LOG_LONGEST {
             return Err(SettingsError::LogTooLong {
@@ -67,7 +67,7 @@ impl SlidingLog {
         Ok(Self { rate })
     }
 
-    /// How many calls in how long.
+    /// Returns the rate.
     #[must_use]
     pub const fn rate(&self) -> Rate {
         self.rate
@@ -98,17 +98,17 @@ impl SlidingLog {
         let newest = state.entries.back().filter(|_| live.sum > 0);
         Standing {
             now,
-            remaining: calls(left),
+            remaining: saturate_u32(left),
             full_at: newest.map_or(now, |newest| newest.at + self.rate.window()),
         }
     }
 
     fn take(&self, state: &mut State, now: TimestampUs, taken: Option<u32>) -> Verdict {
         let mut live = self.live(state, now);
-        let asked = u64::from(taken.unwrap_or(1));
+        let wanted = u64::from(taken.unwrap_or(1));
         let standing = self.standing(state, &live, now);
-        if asked > u64::from(standing.remaining) {
-            return standing.reject(self.fits_at(state, &live, asked));
+        if wanted > u64::from(standing.remaining) {
+            return standing.reject(self.fits_at(state, &live, wanted));
         }
         let Some(taken) = taken else {
             return standing.admit();
@@ -122,9 +122,9 @@ impl SlidingLog {
         self.standing(state, &live, now).admit()
     }
 
-    /// When enough of the calls that count now are over.
-    fn fits_at(&self, state: &State, live: &Live, asked: u64) -> Option<TimestampUs> {
-        let allowed = u64::from(self.rate.calls()).checked_sub(asked)?;
+    /// Returns when enough of the counted requests expire.
+    fn fits_at(&self, state: &State, live: &Live, wanted: u64) -> Option<TimestampUs> {
+        let allowed = u64::from(self.rate.calls()).checked_sub(wanted)?;
         let mut left = live.sum;
         for entry in state.entries.iter().skip(live.from) {
             left = left.saturating_sub(u64::from(entry.calls));
@@ -148,7 +148,7 @@ impl SlidingLog {
 }
 
 impl State {
-    /// A state of these entries, in whatever order, as a store wrote them down.
+    /// Creates a state from entries in any order, as a store wrote them.
     #[must_use]
     pub fn from_entries(entries: impl IntoIterator<Item = Entry>) -> Self {
         let mut entries: VecDeque<Entry> = entries.into_iter().collect();
@@ -158,12 +158,12 @@ impl State {
         Self { entries, sum }
     }
 
-    /// The calls that are remembered, oldest first, those that are over among them.
+    /// Returns the remembered requests, oldest first, including expired ones.
     pub fn entries(&self) -> impl ExactSizeIterator<Item = Entry> + '_ {
         self.entries.iter().copied()
     }
 
-    /// For each entry how long after the one before, and how many calls.
+    /// Writes for each entry the time since the one before, and its requests.
     pub(crate) fn write_numbers(&self, put: &mut dyn FnMut(u64)) {
         let mut before = TimestampUs(0);
         for entry in self.entries() {
@@ -190,7 +190,7 @@ impl State {
         Some(Self::from_entries(entries))
     }
 
-    /// A clock that went back stands still until it has caught up.
+    /// Stops a clock that went back at the newest entry until it has caught up.
     fn not_before_newest(&self, now: TimestampUs) -> TimestampUs {
         self.entries.back().map_or(now, |newest| now.max(newest.at))
     }
@@ -243,7 +243,7 @@ impl Algorithm for SlidingLog {
         self.live(state, now).sum == 0
     }
 
-    /// `calls`: what is admitted in a window is all there when its last call is judged.
+    /// `calls`: all requests that a window allows are in the log when its last one comes.
     fn most_in_any_window(&self, _cost_max: u32) -> u64 {
         u64::from(self.rate.calls())
     }
@@ -262,32 +262,32 @@ mod tests {
     #[test]
     fn no_more_than_the_limit_passes_around_the_edge_of_a_minute() {
         let mut client = client(100);
-        let calls = client.call("07:09:59", 100) + client.call("07:10:00", 100);
+        let calls = client.send("07:09:59", 100) + client.send("07:10:00", 100);
         assert_eq!(calls, 100);
     }
 
     #[test]
-    fn each_call_is_free_again_a_window_later() {
+    fn each_request_expires_a_window_later() {
         let mut client = client(3);
         for time in ["07:10:00", "07:10:10", "07:10:20"] {
-            assert_eq!(client.call(time, 1), 1);
+            assert_eq!(client.send(time, 1), 1);
         }
         assert_eq!(client.retry_at("07:10:30", 1), Some(at("07:11:00")));
         assert_eq!(client.retry_at("07:10:30", 2), Some(at("07:11:10")));
         assert_eq!(client.retry_at("07:10:30", 3), Some(at("07:11:20")));
         assert_eq!(client.retry_at("07:10:30", 4), None);
         assert_eq!(client.full_at("07:10:30"), at("07:11:20"));
-        assert_eq!(client.call("07:10:59.999999", 1), 0);
-        assert_eq!(client.call("07:11:00", 2), 1);
+        assert_eq!(client.send("07:10:59.999999", 1), 0);
+        assert_eq!(client.send("07:11:00", 2), 1);
     }
 
     #[test]
-    fn calls_of_one_moment_are_one_entry_and_old_ones_are_dropped() {
+    fn requests_of_one_moment_are_one_entry_and_old_ones_are_dropped() {
         let mut client = client(100);
-        client.call("07:10:00", 60);
-        client.call("07:10:01", 30);
+        client.send("07:10:00", 60);
+        client.send("07:10:01", 30);
         assert_eq!(client.state.entries().len(), 2);
-        client.call("07:11:00", 1);
+        client.send("07:11:00", 1);
         assert_eq!(client.state.entries().len(), 2);
         let again = State::from_entries(client.state.entries().rev_sorted());
         assert_eq!(again, client.state);
@@ -304,25 +304,25 @@ mod tests {
     impl<I: Iterator<Item = Entry>> RevSorted for I {}
 
     #[test]
-    fn a_clock_that_goes_back_stands_still_at_the_newest_call() {
+    fn a_clock_that_goes_back_stops_at_the_newest_request() {
         let mut client = client(2);
-        client.call("07:10:00", 1);
-        client.call("07:10:30", 1);
-        assert_eq!(client.call("07:09:00", 1), 0);
-        assert_eq!(client.call("07:11:00", 1), 1);
-        assert_eq!(client.call("07:10:31", 1), 0);
+        client.send("07:10:00", 1);
+        client.send("07:10:30", 1);
+        assert_eq!(client.send("07:09:00", 1), 0);
+        assert_eq!(client.send("07:11:00", 1), 1);
+        assert_eq!(client.send("07:10:31", 1), 0);
         assert_eq!(client.retry_at("07:10:31", 1), Some(at("07:11:30")));
         let mut set_back = Client::new(client.limit);
-        set_back.call("07:10:30", 1);
-        set_back.call("07:10:00", 1);
+        set_back.send("07:10:30", 1);
+        set_back.send("07:10:00", 1);
         assert_eq!(set_back.full_at("07:10:31"), at("07:11:30"));
     }
 
     #[test]
-    fn a_refund_undoes_the_newest_calls_first() {
+    fn a_refund_undoes_the_newest_requests_first() {
         let mut client = client(10);
-        client.call("07:10:00", 4);
-        client.call("07:10:30", 4);
+        client.send("07:10:00", 4);
+        client.send("07:10:30", 4);
         client.step("07:10:40", Cost::refund(5));
         assert_eq!(client.remaining("07:10:40"), 7);
         assert_eq!(client.full_at("07:10:40"), at("07:11:00"));
@@ -333,7 +333,7 @@ mod tests {
     #[test]
     fn what_was_spent_stays_spent_when_the_limit_changes() {
         let mut client = client(100);
-        client.call("07:10:00", 60);
+        client.send("07:10:00", 60);
         for (calls, left) in [(50, 0), (61, 1), (200, 140), (0, 0)] {
             client.limit = SlidingLog::new(a_minute(calls)).unwrap();
             assert_eq!(client.remaining("07:10:01"), left, "{calls}");
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_that_would_be_too_long_is_refused() {
+    fn a_log_that_would_be_too_long_is_invalid() {
         assert!(SlidingLog::new(a_minute(100_000)).is_ok());
         let error = SettingsError::LogTooLong {
             calls: 100_001,

@@ -1,17 +1,17 @@
-//! Sliding window from two fixed ones: how many calls were there in the last minute, if those of
-//! the minute before came evenly?
+//! Sliding window from two fixed ones: assumes that the requests of the previous window came
+//! evenly.
 //!
-//! Two counters, which any store can keep. Right where calls come evenly; too strict when those of
-//! the window before came early, too generous when they came late. Sources: Muscat, "Distributed
-//! Rate-Limiting Algorithms", 2022; Cloudflare, "How we built rate limiting capable of scaling to
-//! millions of domains", 2017.
+//! Two counters, which any store can keep. The estimate is right for an even load. It is too strict
+//! if the requests of the previous window came early, and too generous if they came late. Sources:
+//! Muscat, "Distributed Rate-Limiting Algorithms", 2022; Cloudflare, "How we built rate limiting
+//! capable of scaling to millions of domains", 2017.
 
 use crate::windows::{self, Windows};
 
-/// A rate. Less than twice its calls pass in any window.
+/// Sliding window of a rate. Any window allows less than twice its requests.
 pub type SlidingWindow = Windows<2>;
 
-/// What is remembered of one client.
+/// State of one client.
 pub type State = windows::State<2>;
 
 #[cfg(test)]
@@ -27,13 +27,13 @@ mod tests {
     }
 
     // Muscat, "Distributed Rate-Limiting Algorithms", 2022: at 00:01:43 the last 17 seconds of the
-    // minute before still count, 17/60 of its calls.
+    // minute before still count, 17/60 of its requests.
     #[test]
     fn at_43_seconds_past_17_sixtieths_of_the_minute_before_count() {
         let mut client = client(100);
-        client.call("00:00:30", 60);
+        client.send("00:00:30", 60);
         assert_eq!(client.remaining("00:01:43"), 100 - 17);
-        client.call("00:01:43", 20);
+        client.send("00:01:43", 20);
         assert_eq!(client.remaining("00:01:43"), 100 - 17 - 20);
     }
 
@@ -42,19 +42,19 @@ mod tests {
     #[test]
     fn an_estimate_of_49_5_of_fifty_is_not_over() {
         let mut client = client(50);
-        client.call("00:00:30", 42);
-        client.call("00:01:05", 8);
-        client.call("00:01:15", 9);
+        client.send("00:00:30", 42);
+        client.send("00:01:05", 8);
+        client.send("00:01:15", 9);
         assert!(client.takes("00:01:15", 1));
         assert_eq!(client.state.counts, [18, 42]);
-        // 50.5, and 50.0 as soon as a 42nd of the half minute less is left.
+        // 50.5 now, and 50.0 when 30/42 of a second (0.714286 s) has passed.
         let retry_at = at("00:01:15") + crate::time::DurationUs(714_286);
         assert_eq!(client.retry_at("00:01:15", 1), Some(retry_at));
     }
 
-    // Muscat: right where load is even, but for the call that an edge cuts through.
+    // Muscat: right for an even load, but for the request at the edge.
     #[test]
-    fn calls_that_come_evenly_are_counted_rightly() {
+    fn evenly_spaced_requests_are_counted_correctly() {
         let mut client = client(100);
         // Just below 99 a minute.
         for k in 0..1_000 {
@@ -66,23 +66,23 @@ mod tests {
         }
     }
 
-    // The same: wrong where it is not. Too strict when the calls before came early, too generous
-    // when they came late.
+    // Muscat: wrong for an uneven load. Too strict if the requests before came early, too generous
+    // if they came late.
     #[test]
-    fn early_calls_count_for_too_long_and_late_ones_not_long_enough() {
+    fn early_requests_count_too_long_and_late_ones_too_briefly() {
         let mut early = client(100);
-        early.call("00:00:00", 100);
-        assert_eq!(early.call("00:01:30", 100), 50);
+        early.send("00:00:00", 100);
+        assert_eq!(early.send("00:01:30", 100), 50);
         let mut late = client(100);
-        late.call("00:00:59", 100);
-        assert_eq!(late.call("00:01:30", 100), 50);
-        assert_eq!(late.call("00:01:58.9", 100), 48);
+        late.send("00:00:59", 100);
+        assert_eq!(late.send("00:01:30", 100), 50);
+        assert_eq!(late.send("00:01:58.9", 100), 48);
     }
 
     #[test]
     fn a_client_that_stops_is_forgotten_after_two_windows() {
         let mut client = client(100);
-        client.call("00:00:59", 100);
+        client.send("00:00:59", 100);
         assert_eq!(client.full_at("00:00:59"), at("00:02:00"));
         assert_eq!(client.retry_at("00:00:59", 100), Some(at("00:02:00")));
         assert_eq!(client.retry_at("00:00:59", 1), Some(at("00:01:00.6")));
@@ -91,10 +91,10 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_goes_back_stands_still_where_the_window_begins() {
+    fn a_clock_that_goes_back_stops_at_the_window_start() {
         let mut client = client(100);
-        client.call("00:00:30", 60);
-        client.call("00:01:30", 30);
+        client.send("00:00:30", 60);
+        client.send("00:01:30", 30);
         assert_eq!(client.remaining("00:01:30"), 40);
         assert_eq!(client.remaining("00:00:10"), 10);
     }
@@ -102,8 +102,8 @@ mod tests {
     #[test]
     fn a_refund_undoes_this_window_first_and_then_the_one_before() {
         let mut client = client(100);
-        client.call("00:00:30", 60);
-        client.call("00:01:30", 30);
+        client.send("00:00:30", 60);
+        client.send("00:01:30", 30);
         client.step("00:01:30", Cost::refund(40));
         assert_eq!(client.state.counts, [0, 50]);
         client.step("00:02:30", Cost::refund(40));
@@ -113,7 +113,7 @@ mod tests {
     #[test]
     fn what_was_spent_stays_spent_when_the_limit_changes() {
         let mut client = client(100);
-        client.call("00:00:30", 60);
+        client.send("00:00:30", 60);
         for (calls, left) in [(20, 0), (31, 1), (200, 170), (0, 0)] {
             client.limit = SlidingWindow::new(a_minute(calls));
             assert_eq!(client.remaining("00:01:30"), left, "{calls}");

@@ -1,15 +1,14 @@
-//! Sub-windows: how many calls were there in the last minute, by the counts of its parts?
+//! Sub-windows: a sliding window with a counter for each part of the window.
 //!
-//! As a sliding window, with a counter for each part of the window, so that only the part that
-//! leaves it is guessed. More parts make a wrong guess shorter, but the bound is the same for all:
-//! a client that puts all its calls at the end of a part gets nearly twice the limit. Source:
-//! Muscat, "Distributed Rate-Limiting Algorithms", 2022.
+//! Only the part that leaves the window is an estimate. With more parts a wrong estimate lasts
+//! shorter, but the bound stays the same: a client that puts all its requests at the end of a part
+//! gets nearly twice the limit. Source: Muscat, "Distributed Rate-Limiting Algorithms", 2022.
 //!
 //! # Strict sub-windows
 //!
-//! Here the part that leaves the window counts whole until it has left. So no window ever has more
-//! than the limit, from counters alone; the price is that a client is held back for up to one part
-//! too long.
+//! In strict sub-windows, the part that leaves the window counts in full until it has left. So no
+//! window ever has more than the limit, from counters alone. The price: a client waits for up to
+//! one part too long.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -22,11 +21,10 @@ use crate::settings::{Settings, SettingsError};
 use crate::time::{DurationUs, TimestampUs};
 use crate::verdict::Verdict;
 
-/// The largest number of parts: half seconds of a minute. Each costs a counter, or a read from a
-/// store.
+/// Largest number of parts: half seconds of a minute. Each costs a counter, or a read from a store.
 pub const PARTS_MOST: u32 = 120;
 
-/// A rate, the parts of its window, and how the oldest of them counts.
+/// Rate, the parts of its window, and the weight of the oldest of them.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct SubWindows {
     rate: Rate,
@@ -35,17 +33,17 @@ pub struct SubWindows {
 }
 
 impl SubWindows {
-    /// A window of `parts` parts, of which the oldest counts less and less.
+    /// Creates a window of `parts` parts, of which the oldest has a falling weight.
     ///
     /// # Errors
     ///
-    /// [`SettingsError::PartsOutOfRange`] for none and for more than [`PARTS_MOST`],
-    /// [`SettingsError::PartsUneven`] if the window is not so many times a whole microsecond.
+    /// [`SettingsError::PartsOutOfRange`] for zero and for more than [`PARTS_MOST`],
+    /// [`SettingsError::PartsUneven`] if the parts would not be whole microseconds.
     pub const fn new(rate: Rate, parts: u32) -> Result<Self, SettingsError> {
         Self::with_oldest(rate, parts, Oldest::Falling)
     }
 
-    /// A window of `parts` parts, of which the oldest counts whole until it has left.
+    /// Creates a window of `parts` parts, of which the oldest counts in full until it has left.
     ///
     /// # Errors
     ///
@@ -70,25 +68,25 @@ impl SubWindows {
         })
     }
 
-    /// How many calls in how long.
+    /// Returns the rate.
     #[must_use]
     pub const fn rate(&self) -> Rate {
         self.rate
     }
 
-    /// How many parts the window has.
+    /// Returns how many parts the window has.
     #[must_use]
     pub const fn parts(&self) -> u32 {
         self.parts
     }
 
-    /// How the oldest part counts.
+    /// Returns the weight of the oldest part.
     #[must_use]
     pub const fn oldest(&self) -> Oldest {
         self.oldest
     }
 
-    /// The counters of a store that can only add.
+    /// Returns the counters for a store that can only add.
     #[must_use]
     pub const fn counters(&self) -> Counters {
         let width = DurationUs(self.rate.window().0 / self.parts as u64);
@@ -119,30 +117,30 @@ impl Algorithm for SubWindows {
     }
 }
 
-/// What is remembered of one client: a counter for each part of the window and one more.
+/// State of one client: a counter for each part of the window and one more.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct State {
-    /// Where the newest counter begins.
+    /// Start of the newest counter.
     starts_at: TimestampUs,
-    /// Newest first: moving 121 counters costs less than knowing at each sum where they begin.
-    /// Empty before the first call.
+    /// Counts, newest first: moving 121 counters costs less than computing where each begins. Empty
+    /// before the first request.
     counts: Box<[u32]>,
 }
 
 impl State {
-    /// A state of these parts, as a store wrote them down.
+    /// Creates a state from counts, as a store wrote them.
     #[must_use]
     pub fn from_counts(starts_at: TimestampUs, counts: Box<[u32]>) -> Self {
         Self { starts_at, counts }
     }
 
-    /// Where the newest counter begins.
+    /// Returns the start of the newest counter.
     #[must_use]
     pub fn starts_at(&self) -> TimestampUs {
         self.starts_at
     }
 
-    /// The counters, newest first.
+    /// Returns the counts, newest first.
     #[must_use]
     pub fn counts(&self) -> &[u32] {
         &self.counts
@@ -169,9 +167,9 @@ impl State {
         counters.is_idle(fitting.starts_at, &fitting.counts, now)
     }
 
-    /// The state in as many counters as there are now. If there were others before, all that was
-    /// counted is put where the newest of it can be: what was spent is forgotten later, and not
-    /// earlier, than it would have been.
+    /// Returns the state with the current number of counters. If the number has changed, the whole
+    /// sum moves to the latest time that the newest count can have. Spending is then forgotten
+    /// later than it would have been, never earlier.
     fn fitting(&self, counters: &Counters) -> Self {
         let mut counts = vec![0; counters.count()].into_boxed_slice();
         let mut starts_at = TimestampUs(0);
@@ -219,11 +217,11 @@ mod tests {
     fn to_read(parts: u32) -> Vec<CounterIndex> {
         let counters = client(100, parts).limit.counters();
         let now = at("07:10:20");
-        let call = AddThenRead {
+        let times = AddThenRead {
             added_at: now,
             read_at: now,
         };
-        counters.to_read(call).collect()
+        counters.to_read(times).collect()
     }
 
     // Muscat, "Distributed Rate-Limiting Algorithms", 2022: five windows of 15 seconds for one of
@@ -307,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_part_counts_whole_until_it_has_left() {
+    fn the_oldest_part_counts_in_full_until_it_has_left() {
         let mut client = strict(1_000, 4);
         for time in ["07:09:14", "07:09:29", "07:09:44", "07:09:59", "07:10:10"] {
             assert!(client.takes(time, 150));
@@ -324,19 +322,19 @@ mod tests {
     }
 
     #[test]
-    fn a_client_is_held_back_for_up_to_one_part_too_long() {
+    fn a_client_waits_for_up_to_one_part_too_long() {
         let mut early = strict(100, 4);
-        early.call("07:10:00", 100);
+        early.send("07:10:00", 100);
         assert_eq!(early.retry_at("07:10:00", 1), Some(at("07:11:15")));
         let mut late = strict(100, 4);
-        late.call("07:10:14.999999", 100);
+        late.send("07:10:14.999999", 100);
         assert_eq!(late.retry_at("07:10:15", 1), Some(at("07:11:15")));
     }
 
     #[test]
     fn no_more_than_the_limit_passes_around_the_edge_of_a_minute() {
         let mut client = strict(100, 4);
-        let calls = client.call("07:09:59", 100) + client.call("07:10:00", 100);
+        let calls = client.send("07:09:59", 100) + client.send("07:10:00", 100);
         assert_eq!(calls, 100);
     }
 }

@@ -1,4 +1,4 @@
-//! What several files' tests need: times of day, and a client that calls.
+//! Helpers that tests of several files share: times of day, and a client that sends requests.
 
 use crate::algorithm::Algorithm;
 use crate::cost::Cost;
@@ -8,12 +8,12 @@ use crate::verdict::{Outcome, Verdict};
 
 pub(crate) const MINUTE: DurationUs = DurationUs::from_secs(60);
 
-/// So many calls a minute.
+/// Returns a rate of `calls` requests a minute.
 pub(crate) fn a_minute(calls: u32) -> Rate {
     Rate::new(calls, MINUTE).expect("a minute is in range")
 }
 
-/// A time of day, as in `07:10:23` or `07:10:23.5`.
+/// Parses a time of day, as in `07:10:23` or `07:10:23.5`.
 pub(crate) fn at(time: &str) -> TimestampUs {
     let (time, fraction) = time.split_once('.').unwrap_or((time, ""));
     let digits = 6 - u32::try_from(fraction.len()).expect("it is short");
@@ -24,7 +24,7 @@ pub(crate) fn at(time: &str) -> TimestampUs {
     TimestampUs(seconds * 1_000_000 + fraction)
 }
 
-/// One client under one limit.
+/// Client under one limit.
 #[derive(Clone, Debug)]
 pub(crate) struct Client<A: Algorithm> {
     pub(crate) limit: A,
@@ -41,10 +41,10 @@ impl<A: Algorithm> Client<A> {
         self.limit.step(&mut self.state, at(time), cost)
     }
 
-    /// How many of `calls` calls that count one are admitted.
-    pub(crate) fn call(&mut self, time: &str, calls: u32) -> u32 {
+    /// Sends `calls` requests of cost one and returns how many are allowed.
+    pub(crate) fn send(&mut self, time: &str, calls: u32) -> u32 {
         let admitted = (0..calls).filter(|_| self.step(time, Cost::ONE).is_admitted());
-        u32::try_from(admitted.count()).expect("they are of 32 bits")
+        u32::try_from(admitted.count()).expect("`calls` has 32 bits")
     }
 
     pub(crate) fn takes(&mut self, time: &str, cost: u32) -> bool {
@@ -55,8 +55,7 @@ impl<A: Algorithm> Client<A> {
         self.step(time, Cost::Peek).remaining
     }
 
-    /// When a call that is rejected is told to come again. `None` if it is not rejected, or never
-    /// admitted.
+    /// Returns when a rejected request may come again. `None` if it is allowed, or never will be.
     pub(crate) fn retry_at(&mut self, time: &str, cost: u32) -> Option<TimestampUs> {
         match self.step(time, Cost::take(cost)).outcome {
             Outcome::Reject { retry_after } => retry_after.map(|span| at(time) + span),

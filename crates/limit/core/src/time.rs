@@ -1,21 +1,21 @@
-//! What is a point in time, and what a length of time? Both in whole microseconds.
+//! Points in time and durations, both in whole microseconds.
 //!
-//! Finer than the milliseconds of rooms: a limit of a million calls a second is a limit too.
-//! Deliberately absent: any way to learn what time it is.
+//! Finer than the milliseconds of rooms, because a limit may allow a million requests a second.
+//! Deliberately absent: any clock.
 
 use core::fmt;
 use core::ops::{Add, Sub};
 
-/// A point in time: microseconds since the Unix epoch.
+/// Point in time: microseconds since the Unix epoch.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct TimestampUs(pub u64);
 
-/// A length of time in microseconds.
+/// Duration in microseconds.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct DurationUs(pub u64);
 
 impl TimestampUs {
-    /// How long ago `earlier` was; zero if it has not come yet.
+    /// Returns the time since `earlier`; zero if it has not come yet.
     #[must_use]
     pub const fn since(self, earlier: Self) -> DurationUs {
         DurationUs(self.0.saturating_sub(earlier.0))
@@ -23,22 +23,22 @@ impl TimestampUs {
 }
 
 impl DurationUs {
-    /// No time at all.
+    /// Zero duration.
     pub const ZERO: Self = Self(0);
 
-    /// A length of whole seconds, saturating.
+    /// Creates a duration of whole seconds, saturating.
     #[must_use]
     pub const fn from_secs(secs: u64) -> Self {
         Self(secs.saturating_mul(1_000_000))
     }
 
-    /// Whole seconds, rounded up.
+    /// Returns whole seconds, rounded up.
     #[must_use]
     pub const fn secs_ceil(self) -> u64 {
         self.0.div_ceil(1_000_000)
     }
 
-    /// This length `times` over, saturating.
+    /// Multiplies by `times`, saturating.
     #[must_use]
     pub const fn times(self, times: u64) -> Self {
         Self(self.0.saturating_mul(times))

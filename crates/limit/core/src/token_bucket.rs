@@ -1,40 +1,40 @@
-//! Token bucket: are there tokens left for this call?
+//! Token bucket: takes one token for each request.
 //!
-//! A bucket that fills as the rate says, up to its capacity, and is filled when somebody looks:
-//! nothing runs in the background. Source: Muscat, "Distributed Rate-Limiting Algorithms", 2022,
-//! which also has the initial burst: a new client's bucket may hold more than its capacity. What is
-//! above is not cut down, but once spent it does not come back.
+//! The bucket fills at the rate, up to its capacity. It fills when it is read; nothing runs in the
+//! background. Source: Muscat, "Distributed Rate-Limiting Algorithms", 2022, which also has the
+//! initial burst: a new client's bucket may hold more than its capacity. Tokens above the capacity
+//! stay until they are spent, and do not come back.
 //!
-//! Time that has not made a whole token yet is kept (as a part of a token), so that seven calls a
-//! minute are seven.
+//! Time that has not made a whole token yet is kept as a part of a token, so that seven requests a
+//! minute are exactly seven.
 //!
 //! # Forgetting
 //!
-//! Somebody who was forgotten is new and gets the initial burst again. With an initial burst above
-//! the capacity a full bucket is therefore kept for [`NEWCOMER_AFTER`] (or a window, if that is
-//! longer) after the last charge; who comes after that is a new client. That costs memory for each
-//! client of the last day. Without one a full bucket may be forgotten at once.
+//! A forgotten client counts as new and gets the initial burst again. With an initial burst above
+//! the capacity, a full bucket is therefore kept for [`NEWCOMER_AFTER`] (or a window, if that is
+//! longer) after the last request. That costs memory for each client of the last day. Otherwise a
+//! full bucket may be forgotten at once.
 //!
 //! # Settings that change
 //!
-//! Tokens are kept. A bucket that holds more than a new client's would is cut down to that, so that
-//! a lower limit acts at once; one that may hold more now fills up as the rate says.
+//! Tokens are kept. A bucket that holds more than a new client's is cut down to that, so that a
+//! lower limit acts at once. One that may hold more now fills up at the rate.
 
 use crate::algorithm::Algorithm;
 use crate::cost::Cost;
-use crate::exact::{calls, div_ceil, div_floor, product};
+use crate::exact::{div_ceil, div_floor, product, saturate_u32};
 use crate::rate::Rate;
 use crate::settings::{Settings, SettingsError};
 use crate::time::{DurationUs, TimestampUs};
 use crate::verdict::{Standing, Verdict};
 
-/// For how long a client that gets an initial burst is remembered after its last charge.
+/// Time for which a client that gets an initial burst is remembered after its last request.
 ///
-/// Shorter, and a client could get its initial burst again by pausing a little; longer, and keys
-/// that nobody uses fill the memory. A day is how long most bans and quotas last.
+/// If it is shorter, a client gets its initial burst again after a short pause. If it is longer,
+/// unused keys fill the memory. A day is how long most bans and quotas last.
 pub const NEWCOMER_AFTER: DurationUs = DurationUs::from_secs(86_400);
 
-/// A rate, what the bucket can hold, and what it holds at first.
+/// Rate, capacity, and tokens of a new client.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct TokenBucket {
     rate: Rate,
@@ -42,28 +42,29 @@ pub struct TokenBucket {
     initial_burst: u32,
 }
 
-/// What is remembered of one client. Made by charges, or by a store from what it wrote down.
+/// State of one client.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct State {
-    /// When the tokens were counted: at the last charge or refund.
+    /// Time at which the tokens were counted: that of the last request or refund.
     pub counted_at: TimestampUs,
-    /// How much of the next token there was then, in parts of which one token has as many as the
-    /// window has microseconds.
+    /// Part of the next token at that time. One token has as many parts as the window has
+    /// microseconds.
     pub part: u64,
-    /// How many tokens there were then.
+    /// Tokens at that time.
     pub tokens: u32,
-    /// Whether the client ever called. If not, the rest says nothing.
+    /// Whether the client has sent a request. If not, the other fields mean nothing.
     pub is_known: bool,
 }
 
 impl TokenBucket {
-    /// `initial_burst` is what a new client's bucket holds; usually the same as `capacity`.
+    /// Creates a bucket. `initial_burst` is what a new client's bucket holds; usually the same as
+    /// `capacity`.
     ///
     /// # Errors
     ///
     /// [`SettingsError::BurstZero`] if the bucket can hold nothing,
-    /// [`SettingsError::InitialBurstBelowCapacity`] if it is not full at first: its level would
-    /// then depend on when a client was first refused, which would have to be remembered too.
+    /// [`SettingsError::InitialBurstBelowCapacity`] if it is not full at first. Its level would
+    /// then depend on when a client was first rejected, which the state would have to store too.
     pub const fn new(rate: Rate, capacity: u32, initial_burst: u32) -> Result<Self, SettingsError> {
         if capacity == 0 {
             return Err(SettingsError::BurstZero);
@@ -81,19 +82,19 @@ impl TokenBucket {
         })
     }
 
-    /// How many calls in how long.
+    /// Returns the rate.
     #[must_use]
     pub const fn rate(&self) -> Rate {
         self.rate
     }
 
-    /// How many tokens the bucket can hold.
+    /// Returns how many tokens the bucket can hold.
     #[must_use]
     pub const fn capacity(&self) -> u32 {
         self.capacity
     }
 
-    /// How many tokens it holds at first.
+    /// Returns how many tokens a new client's bucket holds.
     #[must_use]
     pub const fn initial_burst(&self) -> u32 {
         self.initial_burst
@@ -107,8 +108,8 @@ impl TokenBucket {
         }
     }
 
-    /// For how long after its last charge a client is remembered who would get the initial burst
-    /// again as a new one; zero if a new one gets no more than the capacity.
+    /// Returns how long after its last request a client is remembered because it would get the
+    /// initial burst again as a new one; zero if a new one gets no more than the capacity.
     pub(crate) fn newcomer_after(&self) -> DurationUs {
         if self.initial_burst > self.capacity {
             NEWCOMER_AFTER.max(self.rate.window())
@@ -117,8 +118,8 @@ impl TokenBucket {
         }
     }
 
-    /// The state with all tokens counted that there are at `now`, or at the last count if the clock
-    /// went back.
+    /// Returns the state with all tokens counted that there are at `now`, or at the last count if
+    /// the clock went back.
     fn count(&self, state: &State, now: TimestampUs) -> State {
         let window = self.rate.window().0;
         if !state.is_known {
@@ -134,7 +135,7 @@ impl TokenBucket {
             return State { tokens, ..*state };
         }
         let now = now.max(state.counted_at);
-        // A part that is too large was made with a longer window.
+        // A longer window may have written a part that is too large.
         let part = state.part.min(window - 1);
         let passed = now.since(state.counted_at).0;
         let parts = product(passed, u64::from(self.rate.calls())) + u128::from(part);
@@ -144,7 +145,7 @@ impl TokenBucket {
             let new = div_floor(parts, window);
             (new, parts.saturating_sub(product(new, window)))
         };
-        let filled = calls(u64::from(tokens).saturating_add(new)).min(self.capacity);
+        let filled = saturate_u32(u64::from(tokens).saturating_add(new)).min(self.capacity);
         let is_full = tokens.max(filled) >= self.capacity;
         State {
             counted_at: now,
@@ -157,7 +158,7 @@ impl TokenBucket {
         }
     }
 
-    /// When a bucket will hold so many tokens, if nobody calls. `None` if never.
+    /// Returns when the bucket will hold this many tokens, if no request comes; `None` if never.
     fn holds_at(&self, counted: &State, tokens: u32) -> Option<TimestampUs> {
         let missing = tokens.saturating_sub(counted.tokens);
         if missing == 0 {
@@ -183,12 +184,12 @@ impl TokenBucket {
 
     fn take(&self, state: &mut State, now: TimestampUs, taken: Option<u32>) -> Verdict {
         let mut counted = self.count(state, now);
-        let asked = taken.unwrap_or(1);
+        let wanted = taken.unwrap_or(1);
         if self.rate.calls() == 0 {
             return self.standing(&counted, now).reject(None);
         }
-        let Some(left) = counted.tokens.checked_sub(asked) else {
-            let retry_at = self.holds_at(&counted, asked);
+        let Some(left) = counted.tokens.checked_sub(wanted) else {
+            let retry_at = self.holds_at(&counted, wanted);
             return self.standing(&counted, now).reject(retry_at);
         };
         if taken.is_some() {
@@ -198,8 +199,8 @@ impl TokenBucket {
         self.standing(&counted, now).admit()
     }
 
-    /// Never above what a new client has. A refund may lift a bucket above its capacity then: what
-    /// was undone may have come out of the initial burst.
+    /// Gives back no more than a new client has. That may lift a bucket above its capacity: the
+    /// refunded request may have used the initial burst.
     fn refund(&self, state: &mut State, now: TimestampUs, back: u32) -> Verdict {
         let mut counted = self.count(state, now);
         if state.is_known {
@@ -214,7 +215,7 @@ impl TokenBucket {
 }
 
 impl State {
-    /// The state of a client who has just spent all that there is.
+    /// Returns the state of a client that has just spent everything.
     pub(crate) fn empty(counted_at: TimestampUs) -> Self {
         Self {
             counted_at,
@@ -224,7 +225,7 @@ impl State {
         }
     }
 
-    /// When tokens were counted, the part of the next one, and how many there were.
+    /// Writes the time of the count, the part of the next token, and the tokens.
     pub(crate) fn write_numbers(&self, put: &mut dyn FnMut(u64)) {
         if self.is_known {
             [self.counted_at.0, self.part, self.tokens.into()]
@@ -264,15 +265,16 @@ impl Algorithm for TokenBucket {
         }
         let quiet = now.since(state.counted_at);
         if self.rate.calls() == 0 {
-            // Nothing refills. Whoever is let in again after a window gets no more than in one.
+            // Nothing refills. A client that is new again after a window gets no more than in one
+            // window.
             return quiet >= self.rate.window();
         }
         counted.tokens >= self.capacity && quiet >= NEWCOMER_AFTER.max(self.rate.window())
     }
 
-    /// The initial burst (never less than the capacity) `+ calls - 1`: there are never more tokens
-    /// than that burst, and in less than a window less than `calls` new ones are made. If the
-    /// bucket is forgotten between two charges, they are a window apart.
+    /// The initial burst (never less than the capacity) `+ calls - 1`. There are never more tokens
+    /// than that burst, and less than a window makes less than `calls` new ones. If the bucket is
+    /// forgotten between two requests, they are a window apart.
     fn most_in_any_window(&self, _cost_max: u32) -> u64 {
         match self.rate.calls() {
             0 => 0,
@@ -291,7 +293,7 @@ mod tests {
         TokenBucket::new(a_minute(calls), capacity, initial_burst).unwrap()
     }
 
-    /// A client whose bucket holds so many of 100 tokens at 07:10:00.
+    /// Returns a client whose bucket holds `tokens` of 100 tokens at 07:10:00.
     fn holding(tokens: u32) -> Client<TokenBucket> {
         let mut client = Client::new(bucket(100, 100, 100));
         client.step("07:10:00", Cost::take(100 - tokens));
@@ -299,19 +301,19 @@ mod tests {
         client
     }
 
-    // Muscat, "Distributed Rate-Limiting Algorithms", 2022: tokens, idle time, tokens then.
+    // Muscat, "Distributed Rate-Limiting Algorithms", 2022: tokens, idle time, resulting tokens.
     #[test]
-    fn a_bucket_fills_as_the_rate_says_and_not_above_its_capacity() {
+    fn a_bucket_fills_at_the_rate_up_to_its_capacity() {
         assert_eq!(holding(0).remaining("07:10:30"), 50);
         assert_eq!(holding(0).remaining("07:11:01"), 100);
         assert_eq!(holding(80).remaining("07:10:30"), 100);
     }
 
-    // The same: it may hold more at first. That comes once.
+    // Muscat: it may hold more at first. That comes once.
     #[test]
     fn an_initial_burst_is_not_cut_down_and_does_not_come_back() {
         let mut client = Client::new(bucket(100, 100, 150));
-        assert_eq!(client.call("07:10:00", 151), 150);
+        assert_eq!(client.send("07:10:00", 151), 150);
         assert_eq!(client.remaining("07:11:01"), 100);
         let mut slow = Client::new(bucket(100, 100, 150));
         assert!(slow.takes("07:10:00", 20));
@@ -320,18 +322,18 @@ mod tests {
         assert_eq!(slow.remaining("07:21:00"), 100);
     }
 
-    // The same: a bucket of five dollars an hour.
+    // Muscat: a bucket of five dollars an hour.
     #[test]
-    fn five_an_hour_are_one_in_twelve_minutes() {
+    fn five_an_hour_are_one_every_twelve_minutes() {
         let hour = Rate::new(5, DurationUs::from_secs(3_600)).unwrap();
         let mut client = Client::new(TokenBucket::new(hour, 5, 5).unwrap());
-        assert_eq!(client.call("16:00:00", 6), 5);
+        assert_eq!(client.send("16:00:00", 6), 5);
         assert_eq!(client.retry_at("16:00:00", 1), Some(at("16:12:00")));
         assert_eq!(client.full_at("16:00:00"), at("17:00:00"));
     }
 
     #[test]
-    fn time_that_makes_no_whole_token_is_kept() {
+    fn time_for_less_than_a_token_is_kept() {
         let mut client = Client::new(bucket(7, 1, 1));
         let (mut now, mut admitted) = (TimestampUs(0), 0);
         while now < TimestampUs(0) + MINUTE.times(60) {
@@ -340,7 +342,7 @@ mod tests {
                 Outcome::Reject { retry_after } => now = now + retry_after.unwrap(),
             }
         }
-        // A little is lost each time, for a full bucket does not go on filling.
+        // A little is lost each time, because a full bucket does not fill further.
         assert_eq!(admitted, 420);
         let mut busy = Client::new(bucket(7, 2, 2));
         let admitted = (0..3_600_000u64).filter(|&ms| {
@@ -353,9 +355,9 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_a_token_are_kept_from_call_to_call() {
+    fn parts_of_a_token_are_kept_between_requests() {
         let mut client = Client::new(bucket(7, 10, 10));
-        assert_eq!(client.call("00:00:00", 10), 10);
+        assert_eq!(client.send("00:00:00", 10), 10);
         let mut step = |seconds: u64, cost| {
             let now = TimestampUs(seconds * 1_000_000);
             client.limit.step(&mut client.state, now, cost)
@@ -366,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_that_counts_more_than_the_bucket_holds_never_passes() {
+    fn a_request_that_costs_more_than_the_capacity_is_never_allowed() {
         let mut client = holding(50);
         assert_eq!(client.retry_at("07:10:00", 100), Some(at("07:10:30")));
         assert_eq!(client.retry_at("07:10:00", 101), None);
@@ -378,8 +380,8 @@ mod tests {
         let mut client = holding(0);
         assert_eq!(client.remaining("07:00:00"), 0);
         assert_eq!(client.retry_at("07:00:00", 50), Some(at("07:10:30")));
-        assert_eq!(client.call("07:10:30", 50), 50);
-        assert_eq!(client.call("07:10:00", 1), 0);
+        assert_eq!(client.send("07:10:30", 50), 50);
+        assert_eq!(client.send("07:10:00", 1), 0);
         assert_eq!(client.remaining("07:11:00"), 50);
     }
 
@@ -388,7 +390,7 @@ mod tests {
         let mut client = Client::new(bucket(100, 100, 150));
         let idle_at = |time| client.limit.is_idle(&client.state, at(time));
         assert!(idle_at("00:00:00"));
-        client.call("00:00:00", 1);
+        client.send("00:00:00", 1);
         let idle_at = |time| client.limit.is_idle(&client.state, at(time));
         assert!(!idle_at("23:59:59.999999"));
         assert!(idle_at("24:00:00"));
@@ -421,7 +423,7 @@ mod tests {
     #[test]
     fn a_refund_gives_back_no_more_than_a_new_client_has() {
         let mut client = Client::new(bucket(100, 100, 150));
-        client.call("07:10:00", 30);
+        client.send("07:10:00", 30);
         client.step("07:10:00", Cost::refund(20));
         assert_eq!(client.remaining("07:10:00"), 140);
         client.step("07:10:00", Cost::refund(20));

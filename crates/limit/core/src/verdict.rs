@@ -1,44 +1,43 @@
-//! What is a call told?
+//! Verdict of a limit about a request.
 
 use crate::time::{DurationUs, TimestampUs};
 
-/// What became of a call, and how its limit stands now.
+/// Verdict about one request, and how much of the limit is left.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Verdict {
-    /// Whether the call goes through.
+    /// Whether the request is allowed.
     pub outcome: Outcome,
-    /// How many calls that count one would be admitted right now, after this one.
+    /// Requests of cost one that would be allowed right now, after this one.
     pub remaining: u32,
-    /// In how long the limit is wholly free again, if nobody calls.
+    /// Time until the limit is fully free again, if no request comes.
     pub full_after: DurationUs,
 }
 
-/// Whether a call goes through.
+/// Decision about a request.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Outcome {
-    /// It does, and was charged.
+    /// Allowed; its cost was taken.
     Admit {
-        /// How long it must wait first. Zero in all algorithms but the leaky bucket.
+        /// Time to wait first. Zero in all algorithms but the leaky bucket.
         delay: DurationUs,
     },
-    /// It does not, and nothing was charged.
+    /// Rejected; nothing was taken.
     Reject {
-        /// In how long the same call would be admitted if nobody else calls: not a microsecond
-        /// earlier and not one later. `None` if it never would, as when it counts more than the
-        /// limit.
+        /// Time after which the same request would be allowed if no other comes, exact to the
+        /// microsecond. `None` if it never would be, as when it costs more than the limit.
         retry_after: Option<DurationUs>,
     },
 }
 
 impl Verdict {
-    /// Whether the call goes through, at once or later.
+    /// Whether the request is allowed, at once or later.
     #[must_use]
     pub const fn is_admitted(&self) -> bool {
         matches!(self.outcome, Outcome::Admit { .. })
     }
 }
 
-/// A limit as it stands at one moment, before it is said whether a call goes through.
+/// State of a limit at one point in time, without the decision about a request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Standing {
     pub(crate) now: TimestampUs,
@@ -51,18 +50,18 @@ impl Standing {
         self.admit_at(self.now)
     }
 
-    /// Admits a call that goes on at `departs_at`.
+    /// Allows a request that goes on at `departs_at`.
     pub(crate) fn admit_at(self, departs_at: TimestampUs) -> Verdict {
         let delay = departs_at.since(self.now);
-        self.say(Outcome::Admit { delay })
+        self.verdict(Outcome::Admit { delay })
     }
 
     pub(crate) fn reject(self, retry_at: Option<TimestampUs>) -> Verdict {
         let retry_after = retry_at.map(|retry_at| retry_at.since(self.now));
-        self.say(Outcome::Reject { retry_after })
+        self.verdict(Outcome::Reject { retry_after })
     }
 
-    fn say(self, outcome: Outcome) -> Verdict {
+    fn verdict(self, outcome: Outcome) -> Verdict {
         Verdict {
             outcome,
             remaining: self.remaining,

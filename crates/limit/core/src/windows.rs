@@ -1,6 +1,6 @@
-//! Whole windows with a counter each, from the Unix epoch on: what [`crate::fixed_window`] and
-//! [`crate::sliding_window`] have in common. The first keeps one counter, the second the one before
-//! as well.
+//! Whole windows with a counter each, from the Unix epoch on: the common part of
+//! [`crate::fixed_window`] and [`crate::sliding_window`]. The first keeps one counter, the second
+//! also the one before.
 
 use crate::algorithm::Algorithm;
 use crate::cost::Cost;
@@ -10,42 +10,42 @@ use crate::settings::Settings;
 use crate::time::TimestampUs;
 use crate::verdict::Verdict;
 
-/// A rate, counted in so many counters: one or two.
+/// Rate, counted in one or two counters.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Windows<const COUNTERS: usize> {
     rate: Rate,
 }
 
-/// What is remembered of one client.
+/// State of one client.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct State<const COUNTERS: usize> {
-    /// Where the window of the last charge begins.
+    /// Start of the window of the last counted request.
     pub starts_at: TimestampUs,
-    /// What was charged in it, and in the one before if that counts.
+    /// Cost counted in it, and in the one before if that matters.
     pub counts: [u32; COUNTERS],
 }
 
 impl<const COUNTERS: usize> Windows<COUNTERS> {
-    /// How the oldest counter counts, and how many there are before the newest.
+    /// Weight of the oldest counter, and the number of counters before the newest.
     const OLDEST: (Oldest, u32) = match COUNTERS {
         1 => (Oldest::Whole, 0),
         2 => (Oldest::Falling, 1),
         _ => panic!("there are fixed windows and sliding ones"),
     };
 
-    /// Windows for this rate.
+    /// Creates windows for this rate.
     #[must_use]
     pub const fn new(rate: Rate) -> Self {
         Self { rate }
     }
 
-    /// How many calls in how long.
+    /// Returns the rate.
     #[must_use]
     pub const fn rate(&self) -> Rate {
         self.rate
     }
 
-    /// The counters of a store that can only add.
+    /// Returns the counters for a store that can only add.
     #[must_use]
     pub const fn counters(&self) -> Counters {
         let (oldest, older) = Self::OLDEST;

@@ -1,8 +1,8 @@
-//! How many bytes of requests may be in memory at once, whoever sends them.
+//! Limit on the bytes of all requests in memory.
 //!
-//! A connection may have many requests open, and many connections many more. What one request may
-//! hold is bounded, but not small; so what all hold together is bounded, too: their bytes while
-//! they are read, and what was read of them for as long as they are answered.
+//! A connection may have many requests open, and there may be many connections. One request is
+//! bounded, but not small. So all requests together are bounded, too: their bytes while they are
+//! read, and the decoded request until its response is sent.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -15,18 +15,18 @@ use tonic::Status;
 
 /// Longest request. A hundred descriptors of ten kilobytes each; Envoy sends some hundred bytes.
 pub(crate) const REQUEST_BYTES_MAX: usize = 1 << 20;
-/// Bytes of requests that are read or answered, of all connections. A hundred thousand usual ones.
+/// Most bytes of requests that are read or handled, over all connections. A hundred thousand usual
+/// ones.
 const IN_FLIGHT_BYTES_MAX: usize = 64 << 20;
 
-/// Any error.
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Nothing is left for one more.
+/// The budget has no room for another request.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
-#[error("too many bytes of requests are being read or answered already")]
+#[error("too many bytes of requests in flight; try again later")]
 pub(crate) struct OverBudget;
 
-/// What is left of the bytes for all.
+/// Remaining bytes, shared by all requests.
 #[derive(Clone, Debug)]
 pub(crate) struct Budget(Arc<Semaphore>);
 
@@ -41,11 +41,11 @@ impl Budget {
         Self(Arc::new(Semaphore::new(bytes)))
     }
 
-    /// A part of it, until that is dropped.
-    pub(crate) fn hold(&self, bytes: usize) -> Result<OwnedSemaphorePermit, OverBudget> {
+    /// Takes a part of the budget, until the permit is dropped.
+    pub(crate) fn reserve(&self, bytes: usize) -> Result<OwnedSemaphorePermit, OverBudget> {
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
-        let held = Arc::clone(&self.0).try_acquire_many_owned(bytes);
-        held.map_err(|_| OverBudget)
+        let permit = Arc::clone(&self.0).try_acquire_many_owned(bytes);
+        permit.map_err(|_| OverBudget)
     }
 
     #[cfg(test)]
@@ -53,31 +53,31 @@ impl Budget {
         self.0.available_permits()
     }
 
-    /// A body whose bytes count for as long as it is there.
+    /// Wraps a body whose bytes count as long as it exists.
     pub(crate) fn count<B>(&self, body: B) -> Counted<B> {
         Counted {
             body,
             budget: self.clone(),
-            held: None,
+            permit: None,
         }
     }
 }
 
-/// A body that holds a part of the budget.
+/// Body that takes its bytes from the budget.
 #[derive(Debug)]
 pub(crate) struct Counted<B> {
     body: B,
     budget: Budget,
-    held: Option<OwnedSemaphorePermit>,
+    permit: Option<OwnedSemaphorePermit>,
 }
 
 impl<B> Counted<B> {
-    fn hold(&mut self, bytes: usize) -> Result<(), Status> {
-        let more = self.budget.hold(bytes);
-        let more = more.map_err(|crowded| Status::resource_exhausted(crowded.to_string()))?;
-        match &mut self.held {
-            Some(held) => held.merge(more),
-            None => self.held = Some(more),
+    fn reserve(&mut self, bytes: usize) -> Result<(), Status> {
+        let more = self.budget.reserve(bytes);
+        let more = more.map_err(|error| Status::resource_exhausted(error.to_string()))?;
+        match &mut self.permit {
+            Some(permit) => permit.merge(more),
+            None => self.permit = Some(more),
         }
         Ok(())
     }
@@ -98,7 +98,7 @@ where
         Poll::Ready(match frame {
             Some(Ok(frame)) => {
                 let bytes = frame.data_ref().map_or(0, |data| data.remaining());
-                Some(match self.hold(bytes) {
+                Some(match self.reserve(bytes) {
                     Ok(()) => Ok(frame),
                     Err(status) => Err(status.into()),
                 })
@@ -124,13 +124,13 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn what_all_hold_together_is_bounded_and_comes_back() {
+    async fn all_bodies_together_are_bounded_and_return_their_bytes() {
         let budget = Budget::of(10);
         let body = |bytes: usize| budget.count(Full::new(Bytes::from(vec![0; bytes])));
         let mut first = body(7);
         assert!(first.frame().await.unwrap().is_ok());
-        let refused = body(4).frame().await.unwrap().unwrap_err();
-        assert!(refused.downcast_ref::<Status>().is_some(), "{refused}");
+        let error = body(4).frame().await.unwrap().unwrap_err();
+        assert!(error.downcast_ref::<Status>().is_some(), "{error}");
         drop(first);
         assert!(body(4).frame().await.unwrap().is_ok());
     }

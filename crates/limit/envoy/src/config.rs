@@ -1,14 +1,13 @@
-//! Rate limits as Envoy asks for them: the YAML of envoyproxy/ratelimit as it is, and which of its
-//! limits a request meets.
+//! Rate limits as Envoy uses them: the YAML files of envoyproxy/ratelimit, and the match of
+//! requests with their limits.
 //!
-//! [`read`] makes [`RateLimits`] of files, or tells every mistake in them;
-//! [`RateLimits::applying_to`] says what applies to each descriptor of a request. Both do as the
-//! reference service does, so that its files and its clients can stay; where they do more or
-//! otherwise, the item says so.
+//! [`read`] makes [`RateLimits`] from files, or returns every mistake in them.
+//! [`RateLimits::applying_to`] returns what applies to each descriptor of a request. Both follow
+//! the reference service, so that its files and clients stay as they are. Where they do more, or
+//! something else, the item documents it.
 //!
-//! Deliberately absent: counting (a limit is told, with the identity of its counter, and which
-//! algorithm was chosen), the verdict over several descriptors, the wire, and where files come
-//! from.
+//! Deliberately absent: counting (a limit comes with the identity of its counter, and with its
+//! algorithm), the verdict over several descriptors, the wire, and the source of files.
 
 mod algorithm;
 mod descriptors;

@@ -1,4 +1,4 @@
-//! Where is it counted? In this process, or in a store that nodes share.
+//! Counts of the service: in this process, or in a store that nodes share.
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,17 +17,17 @@ pub(crate) use anteroom_limit_store::mixed::MixedAcquire as LocalAcquire;
 
 use crate::policy::{LIMIT_NAME, kind_of};
 
-/// Where calls are counted.
+/// Counts of requests.
 #[derive(Clone)]
 pub enum Counts {
-    /// In this process.
+    /// Counts in this process.
     Local(Arc<MixedCounts>),
-    /// In a store that nodes share.
+    /// Counts in a store that nodes share.
     Shared(Arc<dyn SharedCounts>),
 }
 
 impl Counts {
-    /// What makes the keys of counters here.
+    /// Returns the maker of counter keys for these counts.
     pub(crate) fn key_maker(&self) -> Result<KeyMaker, getrandom::Error> {
         Ok(match self {
             Self::Local(_) => {
@@ -53,50 +53,50 @@ impl Counts {
         }
     }
 
-    /// Charges all of these or none; the verdicts come in their order.
+    /// Acquires from all of these limits or from none. The verdicts are in order.
     pub(crate) async fn charge_all(
         &self,
-        charges: &[LocalAcquire<'_>],
+        acquires: &[LocalAcquire<'_>],
         now: TimestampUs,
     ) -> Result<Vec<Verdict>, CountsError> {
-        if charges.is_empty() {
+        if acquires.is_empty() {
             return Ok(Vec::new());
         }
         match self {
             Self::Local(counts) => {
-                let mut verdicts = Vec::with_capacity(charges.len());
-                counts.charge_all(charges, now, &mut verdicts);
+                let mut verdicts = Vec::with_capacity(acquires.len());
+                counts.charge_all(acquires, now, &mut verdicts);
                 Ok(verdicts)
             }
             Self::Shared(store) => {
-                let charges: Vec<_> = charges.iter().map(shared).collect();
-                let verdicts = store.charge(&charges).await?;
-                debug_assert_eq!(verdicts.len(), charges.len());
+                let acquires: Vec<_> = acquires.iter().map(shared).collect();
+                let verdicts = store.charge(&acquires).await?;
+                debug_assert_eq!(verdicts.len(), acquires.len());
                 Ok(verdicts)
             }
         }
     }
 
-    /// Charges each of these alone, whatever becomes of the others.
-    pub(crate) async fn charge_each(
+    /// Acquires from each of these limits independently.
+    pub(crate) async fn acquire_each(
         &self,
-        charges: &[LocalAcquire<'_>],
+        acquires: &[LocalAcquire<'_>],
         now: TimestampUs,
     ) -> Result<Vec<Verdict>, CountsError> {
         match self {
             Self::Local(counts) => {
-                let mut verdicts = Vec::with_capacity(charges.len());
+                let mut verdicts = Vec::with_capacity(acquires.len());
                 let mut one = Vec::with_capacity(1);
-                for charge in charges {
-                    counts.charge_all(&[*charge], now, &mut one);
+                for acquire in acquires {
+                    counts.charge_all(&[*acquire], now, &mut one);
                     verdicts.append(&mut one);
                 }
                 Ok(verdicts)
             }
-            // At once: each is a round trip.
+            // Concurrently, as each is a round trip.
             Self::Shared(_) => {
-                let each = charges.iter().map(|charge| async move {
-                    self.charge_all(std::slice::from_ref(charge), now).await
+                let each = acquires.iter().map(|acquire| async move {
+                    self.charge_all(std::slice::from_ref(acquire), now).await
                 });
                 let all = try_join_all(each).await?;
                 Ok(all.into_iter().flatten().collect())
@@ -105,9 +105,9 @@ impl Counts {
     }
 }
 
-/// The same, as stores that nodes share are asked.
-const fn shared<'c>(charge: &LocalAcquire<'c>) -> SharedAcquire<'c> {
-    let LocalAcquire { policy, key, cost } = *charge;
+/// Converts an acquisition for a shared store.
+const fn shared<'c>(acquire: &LocalAcquire<'c>) -> SharedAcquire<'c> {
+    let LocalAcquire { policy, key, cost } = *acquire;
     SharedAcquire {
         limit: LIMIT_NAME,
         policy,
@@ -116,7 +116,8 @@ const fn shared<'c>(charge: &LocalAcquire<'c>) -> SharedAcquire<'c> {
     }
 }
 
-/// The key of a counter: what is counted, and how. A limit that becomes another begins anew.
+/// Returns the key of a counter. It includes the kind of the policy, so that a limit of another
+/// kind starts anew.
 pub(crate) fn key_of(keys: &KeyMaker, counter: &CounterIdentity, policy: &Policy) -> CallKey {
     keys.key([counter.as_bytes(), &kind_of(policy)])
 }

@@ -1,8 +1,8 @@
-//! What do the files of a folder say, and have they changed?
+//! Files of a folder: reading them, and noticing changes.
 //!
-//! Every file directly in the folder that ends in `.yaml` or `.yml` and does not begin with a dot,
-//! in alphabetical order. A file may be a link, also one that points somewhere else later: so are
-//! the files of a Kubernetes config map.
+//! It reads every file directly in the folder that ends in `.yaml` or `.yml` and does not begin
+//! with a dot, in alphabetical order. A file may be a symbolic link whose target changes, as in a
+//! Kubernetes config map.
 
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read as _};
@@ -16,48 +16,48 @@ use crate::policy;
 
 /// Most files. Each has a domain of its own unless they are merged.
 const FILES_MAX: usize = 1_000;
-/// Most bytes of all files together: they are held in memory while they are read.
+/// Most bytes of all files together: they are in memory while they are read.
 const BYTES_MAX: usize = 64 << 20;
 
-/// Why a folder cannot be used.
+/// Error of reading a folder.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FolderError {
-    /// The folder itself.
+    /// The folder cannot be read.
     #[error("cannot read the folder {}", path.display())]
     Folder {
-        /// Which one.
+        /// Path of the folder or file.
         path: PathBuf,
-        /// Why not.
+        /// Underlying error.
         source: io::Error,
     },
-    /// A file in it.
+    /// A file cannot be read.
     #[error("cannot read {}", path.display())]
     File {
-        /// Which one.
+        /// Path of the file.
         path: PathBuf,
-        /// Why not.
+        /// Underlying error.
         source: io::Error,
     },
-    /// Too much.
+    /// The files are too many or too large.
     #[error(
-        "the files of {} are more than {FILES_MAX}, or longer than {BYTES_MAX} bytes together",
+        "too many or too large files in {}: at most {FILES_MAX} files and {BYTES_MAX} bytes",
         path.display()
     )]
     TooMuch {
-        /// The folder.
+        /// Path of the folder.
         path: PathBuf,
     },
-    /// The reader itself, which is a mistake of the program.
-    #[error("reading the files broke off")]
-    BrokeOff,
-    /// What is in them.
+    /// The reader panicked, which is a defect of the program.
+    #[error("the reader of the files panicked; please report this")]
+    Panicked,
+    /// The files have mistakes.
     #[error(transparent)]
     Mistakes(#[from] Mistakes),
 }
 
 impl FolderError {
-    /// What is wrong, a line for each mistake.
+    /// Returns the text of the error, with a line for each mistake.
     #[must_use]
     pub fn lines(&self) -> Vec<String> {
         match self {
@@ -67,26 +67,25 @@ impl FolderError {
             Self::Folder { source, .. } | Self::File { source, .. } => {
                 vec![format!("{self}: {source}")]
             }
-            Self::TooMuch { .. } | Self::BrokeOff => vec![self.to_string()],
+            Self::TooMuch { .. } | Self::Panicked => vec![self.to_string()],
         }
     }
 }
 
-/// What the files look like from outside: where each lies on the disk, how long it is and when it
-/// was changed.
+/// Fingerprint of the files: device and inode, size and times of each.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub(crate) struct Stamp(Vec<(PathBuf, [i64; 7])>);
 
-/// What files say.
+/// Content of the files.
 #[derive(Debug)]
 pub struct Limits {
     /// The limits.
     pub limits: envoy::RateLimits,
-    /// What is in the files and does nothing.
+    /// Parts of the files that have no effect.
     pub notices: Vec<Notice>,
 }
 
-/// What the files look like now.
+/// Returns the fingerprint of the files now.
 pub(crate) fn stamp(folder: &Path) -> Result<Stamp, FolderError> {
     let mut stamps = Vec::new();
     for path in files(folder)? {
@@ -113,8 +112,8 @@ fn stamp_of(metadata: &Metadata) -> [i64; 7] {
     ]
 }
 
-/// Reads all files of a folder, for whoever counts in this process, or in a store. Several files
-/// may have one domain only if domains are merged.
+/// Reads all files of a folder, and checks that each limit can be counted in `store`, or in this
+/// process. Several files may have one domain only if domains are merged.
 ///
 /// # Errors
 ///
@@ -152,7 +151,7 @@ pub fn read(
     Ok(Limits { limits, notices })
 }
 
-/// One byte more than a file may have is enough to see that it is too long.
+/// Reads one byte more than a file may have, which suffices to see that it is too long.
 fn read_file(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let most = FILE_BYTES_MAX as u64 + 1;
@@ -206,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_are_hidden_or_no_yaml_or_folders_are_left_out() {
+    fn hidden_files_other_types_and_folders_are_skipped() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path();
         for name in [".a.yaml", "b.yaml~", "c.txt", "yaml"] {
@@ -218,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn every_mistake_of_every_file_is_told_with_file_and_line() {
+    fn every_mistake_of_every_file_is_reported_with_file_and_line() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path();
         fs::write(path.join("a.yaml"), FILE.replace("day", "fortnight")).unwrap();
@@ -244,10 +243,10 @@ mod tests {
     }
 
     #[test]
-    fn a_link_that_points_elsewhere_is_a_change() {
+    fn a_link_with_another_target_is_a_change() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path();
-        // As the files of a config map lie: all through one link, which is replaced.
+        // The layout of a config map: all files lie behind one link, which is replaced.
         for version in ["..1", "..2"] {
             fs::create_dir(path.join(version)).unwrap();
             fs::write(path.join(version).join("a.yaml"), FILE).unwrap();

@@ -1,8 +1,7 @@
-//! Requests and answers as JSON: protobuf's own mapping, as the reference service takes and gives
-//! it.
+//! Requests and responses as JSON, in protobuf's own mapping, like the reference service.
 //!
-//! Names may be written as in the `.proto` file or in camel case; numbers may be texts; what is not
-//! there is left out. A name that nobody knows is a mistake.
+//! Names may be in the spelling of the `.proto` file or in camel case, numbers may be strings, and
+//! missing fields have defaults. An unknown name is an error.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -17,7 +16,7 @@ use crate::wire::{
     Value,
 };
 
-/// Reads a request.
+/// Decodes a request.
 pub(crate) fn read(bytes: &[u8]) -> Result<RateLimitRequest, serde_json::Error> {
     let Object(read): Object<Request> = serde_json::from_slice(bytes)?;
     Ok(RateLimitRequest {
@@ -32,7 +31,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<RateLimitRequest, serde_json::Error> 
     })
 }
 
-/// Null is the same as nothing, everywhere.
+/// JSON request. Null means the default, everywhere.
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Request {
@@ -97,7 +96,7 @@ impl From<ReadDescriptor> for Descriptor {
     }
 }
 
-/// What stands in braces: serde would take a list, too, for fields in their order.
+/// JSON object. Without this wrapper serde would also accept a list of fields in order.
 struct Object<T>(T);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
@@ -122,7 +121,7 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for ObjectVisitor<T> {
     }
 }
 
-/// A whole number, also as a text or with a fraction of nothing.
+/// Whole number, also as a string or with a zero fraction.
 struct Whole<T>(T);
 
 impl<'de, T: TryFrom<u64>> Deserialize<'de> for Whole<T> {
@@ -151,12 +150,12 @@ impl Visitor<'_> for WholeVisitor {
     }
 
     fn visit_f64<E: Error>(self, number: f64) -> Result<u64, E> {
-        // Up to where every whole number is one of these.
+        // All whole numbers up to this bound are exact.
         let is_whole = number.fract() == 0.0 && (0.0..=9_007_199_254_740_992.0).contains(&number);
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
-            reason = "it was looked whether it fits"
+            reason = "checked for range and fraction above"
         )]
         let whole = number as u64;
         is_whole
@@ -166,11 +165,11 @@ impl Visitor<'_> for WholeVisitor {
 
     fn visit_str<E: Error>(self, text: &str) -> Result<u64, E> {
         text.parse()
-            .map_err(|_| E::custom("text is no whole number"))
+            .map_err(|_| E::custom("text is not a whole number"))
     }
 }
 
-/// A unit by its name or its number.
+/// Unit by its name or its number.
 struct UnitNumber(i32);
 
 impl<'de> Deserialize<'de> for UnitNumber {
@@ -194,11 +193,11 @@ impl<'de> Deserialize<'de> for UnitNumber {
     }
 }
 
-/// Writes an answer.
-pub(crate) fn write(answer: &RateLimitResponse) -> Vec<u8> {
+/// Encodes a response.
+pub(crate) fn write(response: &RateLimitResponse) -> Vec<u8> {
     let mut object = Map::new();
-    object.insert("overallCode".to_owned(), code(answer.overall_code).into());
-    let statuses = answer.statuses.iter().map(|status| {
+    object.insert("overallCode".to_owned(), code(response.overall_code).into());
+    let statuses = response.statuses.iter().map(|status| {
         let mut object = Map::new();
         object.insert("code".to_owned(), code(status.code).into());
         if let Some(limit) = &status.current_limit {
@@ -226,14 +225,14 @@ pub(crate) fn write(answer: &RateLimitResponse) -> Vec<u8> {
     if !statuses.is_empty() {
         object.insert("statuses".to_owned(), statuses.into());
     }
-    let headers = answer.response_headers_to_add.iter();
+    let headers = response.response_headers_to_add.iter();
     let headers: Vec<_> = headers
         .map(|header| json!({ "key": header.key, "value": header.value }))
         .collect();
     if !headers.is_empty() {
         object.insert("responseHeadersToAdd".to_owned(), headers.into());
     }
-    if let Some(metadata) = &answer.dynamic_metadata {
+    if let Some(metadata) = &response.dynamic_metadata {
         let fields = metadata.fields.iter();
         let fields: Map<_, _> = fields.map(|(name, of)| (name.clone(), value(of))).collect();
         object.insert("dynamicMetadata".to_owned(), fields.into());
@@ -269,7 +268,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_spellings_and_numbers_as_texts_are_read() {
+    fn both_spellings_and_numbers_as_strings_are_read() {
         let snake =
             br#"{"domain":"d","hits_addend":3,"descriptors":[{"entries":[{"key":"k","value":"v"}],
             "limit":{"requests_per_unit":7,"unit":"MINUTE"},"hits_addend":5,
@@ -286,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_and_null_are_what_protobuf_has_for_them() {
+    fn missing_and_null_fields_have_protobuf_defaults() {
         let null = br#"{"domain":null,"descriptors":null,"hitsAddend":null}"#;
         for text in [&b"{}"[..], null] {
             assert_eq!(read(text).unwrap(), RateLimitRequest::default());
@@ -294,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn what_protobuf_would_not_read_is_refused() {
+    fn what_protobuf_rejects_is_rejected() {
         for text in [
             "",
             "[]",

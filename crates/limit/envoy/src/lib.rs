@@ -1,28 +1,28 @@
-//! Envoy's rate limit service: what a client is answered.
+//! Rate limit service and quota service for Envoy.
 //!
-//! Takes the place of envoyproxy/ratelimit: its files ([`folder`]), its gRPC method, its `/json`.
-//! Which limits a request meets is said by [`config`]; how much is left of them by
-//! `anteroom-limit`, whose states `anteroom-limit-store` keeps.
+//! Replaces envoyproxy/ratelimit: reads its files ([`folder`]), serves its gRPC method and its
+//! `/json`. [`config`] matches requests to limits, `anteroom-limit` decides, and
+//! `anteroom-limit-store` keeps the counts.
 //!
-//! Deliberately absent: which store there is, and what time it is. Both are brought along.
+//! Deliberately absent: the choice of store, and the clock. Both are arguments.
 
-mod answer;
-mod asking;
+mod bounded_request;
 mod budget;
 pub mod config;
 pub mod counting;
+mod decision;
+mod first_byte_timeout;
 pub mod folder;
 mod grpc;
-mod http_door;
+mod http_endpoint;
 mod json;
-mod judge;
-mod opening;
 mod policy;
 mod quota;
+mod request_handler;
+mod response;
 mod serve;
 mod service;
 pub mod stats;
-mod weighed;
 pub mod wire;
 
 pub use counting::Counts;

@@ -1,6 +1,6 @@
-//! Which algorithm, with which settings, counts a limit of a file?
+//! Policy that counts a limit of a file: its algorithm with all settings.
 //!
-//! Windows of the fixed kind begin with the Unix epoch, as those of the reference service do.
+//! Fixed windows start at the Unix epoch, like those of the reference service.
 
 use crate::config::{AlgorithmChoice, CannotKeep, Unit};
 use anteroom_limit::fixed_window::FixedWindow;
@@ -10,11 +10,11 @@ use anteroom_limit::settings::{Settings, SettingsError};
 use anteroom_limit::time::DurationUs;
 use anteroom_limit_store::shared::SharedCounts;
 
-/// For how long a call may stand in the line of a leaky bucket: its answer comes so much later.
-/// Calls that wait are held in memory, and Envoy waits 20 ms if it is not told otherwise.
-pub(crate) const HELD_MAX: DurationUs = DurationUs::from_secs(5);
+/// Longest delay by a leaky bucket; the response comes so much later. Delayed requests take memory,
+/// and Envoy waits 20 ms by default.
+pub(crate) const DELAY_MAX: DurationUs = DurationUs::from_secs(5);
 
-/// The settings that count a limit.
+/// Returns the policy of a limit.
 pub(crate) fn policy(
     algorithm: AlgorithmChoice,
     requests: u32,
@@ -22,35 +22,37 @@ pub(crate) fn policy(
 ) -> Result<Policy, SettingsError> {
     let rate = Rate::new(requests, DurationUs::from_secs(unit.seconds()))?;
     if requests == 0 {
-        // No burst lets anything through where nothing is allowed.
+        // A burst would admit requests although the limit is zero.
         return Ok(Policy::FixedWindow(FixedWindow::new(rate)));
     }
     let AlgorithmChoice { kind, settings } = algorithm;
     let settings = Settings {
-        // Nobody waits unless the file says so.
+        // Requests are delayed only if the file asks for it.
         queue: settings.queue.or(Some(0)),
         ..settings
     };
     kind.build(rate, &settings)
 }
 
-/// Says whether a limit can be counted, and kept in the store if there is one.
+/// Checks that a limit can be counted, and kept in the store if there is one.
 pub(crate) fn check(
     (algorithm, requests, unit): (AlgorithmChoice, u32, Unit),
     store: Option<&dyn SharedCounts>,
 ) -> Result<(), CannotKeep> {
     let policy = policy(algorithm, requests, unit).map_err(|error| CannotKeep {
         key: key_of(error),
-        said: error.to_string(),
+        message: error.to_string(),
     })?;
     if let Some(queue) = policy.settings().queue {
         let wait = DurationUs::from_secs(unit.seconds()).times(queue.into());
-        let longest = HELD_MAX.times(requests.into());
+        let longest = DELAY_MAX.times(requests.into());
         if wait > longest {
-            let said = format!(
-                "its line would take longer than {HELD_MAX}, and nobody is held for so long"
-            );
-            return Err(CannotKeep { key: "burst", said });
+            let message =
+                format!("its queue takes longer than {DELAY_MAX} to drain, the longest delay");
+            return Err(CannotKeep {
+                key: "burst",
+                message,
+            });
         }
     }
     let Some(store) = store else { return Ok(()) };
@@ -58,11 +60,11 @@ pub(crate) fn check(
         .check(LIMIT_NAME, &policy)
         .map_err(|error| CannotKeep {
             key: "algorithm",
-            said: error.to_string(),
+            message: error.to_string(),
         })
 }
 
-/// What all limits of the service are called in a store. Which one it is stands in the key.
+/// Name of all limits of the service in a store. The key tells them apart.
 pub(crate) const LIMIT_NAME: &str = "envoy";
 
 const fn key_of(error: SettingsError) -> &'static str {
@@ -74,8 +76,8 @@ const fn key_of(error: SettingsError) -> &'static str {
     }
 }
 
-/// What tells limits apart that count the same thing: a number for the algorithm, the seconds of
-/// its window, and its parts.
+/// Returns what tells limits apart that count the same thing: a number for the algorithm, the
+/// seconds of its window, and its parts.
 pub(crate) fn kind_of(policy: &Policy) -> [u8; 13] {
     let number = policy.row().number;
     let parts = policy.settings().sub_windows.unwrap_or(0);
@@ -97,13 +99,13 @@ mod tests {
         AlgorithmChoice { kind, settings }
     }
 
-    fn said(
+    fn message(
         algorithm: AlgorithmChoice,
         requests: u32,
         unit: Unit,
     ) -> Option<(&'static str, String)> {
         let unfit = check((algorithm, requests, unit), None).err()?;
-        Some((unfit.key, unfit.said))
+        Some((unfit.key, unfit.message))
     }
 
     #[test]
@@ -121,13 +123,13 @@ mod tests {
         let strict = of(AlgorithmKind::SubWindowsStrict);
         assert_eq!(strict.kind(), AlgorithmKind::SubWindowsStrict);
         assert!(matches!(strict, Policy::SubWindows(strict) if strict.parts() == 10));
-        // Nobody waits unless the file says so.
+        // Requests are delayed only if the file asks for it.
         let leaky = of(AlgorithmKind::LeakyBucket);
         assert!(matches!(leaky, Policy::LeakyBucket(leaky) if leaky.queue() == 0));
     }
 
     #[test]
-    fn nothing_is_let_through_where_nothing_is_allowed() {
+    fn a_limit_of_zero_admits_nothing() {
         let mut gcra = by(AlgorithmKind::Gcra);
         gcra.settings.burst = Some(5);
         for algorithm in [gcra, by(AlgorithmKind::SlidingLog)] {
@@ -137,12 +139,12 @@ mod tests {
     }
 
     #[test]
-    fn a_call_that_cannot_be_counted_names_the_setting_to_blame() {
+    fn a_limit_that_cannot_be_counted_names_the_setting_to_blame() {
         let mut seven = by(AlgorithmKind::SubWindows);
         seven.settings.sub_windows = Some(7);
-        let uneven = said(seven, 1, Unit::Second).unwrap();
+        let uneven = message(seven, 1, Unit::Second).unwrap();
         assert_eq!(uneven.0, "sub_windows");
-        let long = said(by(AlgorithmKind::SlidingLog), u32::MAX, Unit::Second).unwrap();
+        let long = message(by(AlgorithmKind::SlidingLog), u32::MAX, Unit::Second).unwrap();
         assert_eq!(long.0, "algorithm");
         assert!(long.1.contains("longer than"), "{long:?}");
         let leaky = |queue| {
@@ -150,12 +152,12 @@ mod tests {
             leaky.settings.queue = Some(queue);
             leaky
         };
-        assert_eq!(said(leaky(50), 10, Unit::Second), None);
-        assert_eq!(said(leaky(51), 10, Unit::Second).unwrap().0, "burst");
+        assert_eq!(message(leaky(50), 10, Unit::Second), None);
+        assert_eq!(message(leaky(51), 10, Unit::Second).unwrap().0, "burst");
     }
 
     #[test]
-    fn limits_that_count_otherwise_have_other_kinds() {
+    fn limits_that_count_differently_have_different_kinds() {
         let of = |algorithm, requests, unit| kind_of(&policy(algorithm, requests, unit).unwrap());
         let fixed = of(by(AlgorithmKind::FixedWindow), 5, Unit::Minute);
         assert_eq!(fixed, of(by(AlgorithmKind::FixedWindow), 6, Unit::Minute));

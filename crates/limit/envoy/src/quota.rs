@@ -1,22 +1,21 @@
-//! The quota service: Envoys ask ahead for many calls at once, and report what became of them.
+//! Quota service: Envoys get many requests assigned ahead, and report their use.
 //!
-//! A stream ([`stream`]) reads reports ([`report`]), and says which limit each bucket meets
-//! ([`bucket`]). One desk for all ([`actor`]) keeps a book for each limit that somebody shares
-//! ([`books`]), charges what it assigns where calls are counted, and tells it ([`told`]). So what
-//! is assigned and what is asked one by one count against the same limit, at all nodes that share
-//! counts.
+//! A stream ([`stream`]) reads reports ([`report`]), and finds the limit of each bucket
+//! ([`bucket`]). One [`actor`] keeps a ledger for each shared limit ([`ledgers`]). It takes the
+//! cost of an assignment from the same counts as single requests, and sends the assignment
+//! ([`assignments`]). So both count against the same limit, at all nodes that share counts.
 //!
-//! # Why one desk
+//! # Why one actor
 //!
-//! Reports come once a second, not with each request: one task has time for some hundred thousand a
+//! Reports come once a second, not with each request: one task can handle some hundred thousand a
 //! second, and needs no locks.
 
 mod actor;
-mod books;
+mod assignments;
 mod bucket;
+mod ledgers;
 mod report;
 mod stream;
-mod told;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -32,56 +31,25 @@ use tokio::time::Instant;
 use tonic::body::Body;
 use tonic::server::Grpc;
 
-use crate::asking::RequestHandler;
 use crate::quota::actor::{QuotaActor, StreamEvent};
 use crate::quota::report::ReportCodec;
-use crate::quota::stream::Opened;
-use crate::stats::QuotaStats;
+use crate::quota::stream::QuotaService;
+use crate::request_handler::RequestHandler;
+use crate::stats::QuotaCounters;
 
-/// Streams at once. Envoy has one for each filter that is set up, whatever its threads.
+/// Streams at once. Envoy opens one per configured filter, whatever the number of its threads.
 pub(crate) const STREAMS_MAX: usize = 128;
 /// Longest report: as many buckets as a stream may have, with the longest names.
 const REPORT_BYTES_MAX: usize = 1 << 20;
-/// Facts that wait for the desk. Streams wait when they are as many, and their Envoys with them.
+/// Facts queued for the actor. When the queue is full, streams wait, and their Envoys with them.
 const FACTS_MAX: usize = 1_024;
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// What is counted of the quota service.
-#[derive(Debug, Default)]
-pub(crate) struct QuotaTally {
-    pub(crate) streams: AtomicU64,
-    pub(crate) buckets: AtomicU64,
-    pub(crate) members: AtomicU64,
-    pub(crate) assigned: AtomicU64,
-    pub(crate) allowed: AtomicU64,
-    pub(crate) denied: AtomicU64,
-    pub(crate) abandoned: AtomicU64,
-    pub(crate) unfit: AtomicU64,
-    pub(crate) refused: AtomicU64,
-}
-
-impl QuotaTally {
-    pub(crate) fn read(&self) -> QuotaStats {
-        let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        QuotaStats {
-            streams: read(&self.streams),
-            limits: read(&self.buckets),
-            buckets: read(&self.members),
-            assigned: read(&self.assigned),
-            allowed: read(&self.allowed),
-            denied: read(&self.denied),
-            abandoned: read(&self.abandoned),
-            unfit: read(&self.unfit),
-            refused: read(&self.refused),
-        }
-    }
-}
-
-/// Answers streams. Clones share all they have.
+/// Quota service. Clones share all state.
 #[derive(Clone)]
 pub(crate) struct Quotas {
-    pub(crate) asking: Arc<RequestHandler>,
+    pub(crate) handler: Arc<RequestHandler>,
     pub(crate) facts: mpsc::Sender<StreamEvent>,
     clock: Clock,
     streams: Arc<Semaphore>,
@@ -89,7 +57,7 @@ pub(crate) struct Quotas {
     stopped: watch::Receiver<bool>,
 }
 
-/// A clock that never goes back.
+/// Monotonic clock.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock(Instant);
 
@@ -101,26 +69,26 @@ impl Clock {
 }
 
 impl Quotas {
-    /// With a desk, which ends when it is aborted.
+    /// Starts the service with its actor, which ends when it is aborted.
     pub(crate) fn start(
-        asking: &Arc<RequestHandler>,
+        handler: &Arc<RequestHandler>,
         stopped: watch::Receiver<bool>,
     ) -> (Self, JoinHandle<()>) {
-        let (facts, told) = mpsc::channel(FACTS_MAX);
+        let (facts, receiver) = mpsc::channel(FACTS_MAX);
         let clock = Clock(Instant::now());
-        let actor = QuotaActor::new(Arc::clone(asking), clock);
+        let actor = QuotaActor::new(Arc::clone(handler), clock);
         let quotas = Self {
-            asking: Arc::clone(asking),
+            handler: Arc::clone(handler),
             facts,
             clock,
             streams: Arc::new(Semaphore::new(STREAMS_MAX)),
             members: Arc::default(),
             stopped,
         };
-        (quotas, tokio::spawn(actor.run(told)))
+        (quotas, tokio::spawn(actor.run(receiver)))
     }
 
-    /// Answers a stream, for as long as it lasts.
+    /// Serves a stream, for as long as it lasts.
     pub(crate) async fn serve<B>(self, request: Request<B>) -> Response<Body>
     where
         B: http_body::Body<Data = Bytes, Error: Into<BoxError>> + Unpin + Send + 'static,
@@ -128,14 +96,14 @@ impl Quotas {
         let mut grpc =
             Grpc::new(ReportCodec::default()).max_decoding_message_size(REPORT_BYTES_MAX);
         let request = request.map(|body| body.map_err(Into::into));
-        grpc.streaming(Opened(self), request).await
+        grpc.streaming(QuotaService(self), request).await
     }
 
     fn member(&self) -> MemberId {
         MemberId(self.members.fetch_add(1, Ordering::Relaxed))
     }
 
-    fn counters(&self) -> &QuotaTally {
-        &self.asking.counters.quota
+    fn counters(&self) -> &QuotaCounters {
+        &self.handler.counters.quota
     }
 }

@@ -1,4 +1,4 @@
-//! How do clients connect, how many at once, and what may a slow one hold?
+//! Connections of clients: how many at once, and limits on slow ones.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -17,34 +17,33 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::timeout;
 
-use crate::opening::Opening;
+use crate::first_byte_timeout::FirstByteTimeout;
 
-/// Connections at once, at each door; more wait in the kernel. Envoy has one for each of its
-/// threads.
+/// Connections at once, per endpoint; more wait in the kernel. Envoy opens one per worker thread.
 const CONNECTIONS_MAX: usize = 1_024;
-/// Calls at once on one connection. Envoy queues what is beyond.
+/// Requests at once on one connection. Envoy queues more.
 const STREAMS_MAX: u32 = 256;
-/// Bytes of heads. Envoy sends some hundred, with tracing a few more.
+/// Largest header, in bytes. Envoy sends some hundred bytes, with tracing a few more.
 const HEAD_BYTES_MAX: usize = 16 << 10;
-/// For the head of a request over HTTP/1, and between two requests.
+/// Longest time for the head of an HTTP/1 request, and between two requests.
 const HEAD_TIME_MAX: Duration = Duration::from_secs(60);
-/// Over HTTP/2, for the first bytes. Envoy sends them as soon as it is connected, and until then
-/// nobody asks for a ping.
+/// Longest time for the first bytes of an HTTP/2 connection. Envoy sends them as soon as it is
+/// connected, and hyper sends no ping before them.
 const PREFACE_TIME_MAX: Duration = Duration::from_secs(10);
-/// After those, and so long without a word, a client is asked whether it is still there, and has as
-/// long to say so.
+/// Time without traffic on an HTTP/2 connection after which a ping is sent, and timeout of the
+/// ping.
 const PING_EVERY: Duration = Duration::from_secs(30);
-/// For open calls when the service ends: as long as one may take.
+/// Longest time for open requests when the service stops: as long as one may take.
 const DRAIN_TIME_MAX: Duration = Duration::from_secs(10);
-/// For the first bytes of clients that had connected when the service ends: a round trip, and a
-/// slow process.
-const LAST_CALL: Duration = Duration::from_secs(1);
+/// Grace time for the first bytes of clients that had connected when the service stops: a round
+/// trip, and a slow process.
+const FIRST_BYTES_GRACE: Duration = Duration::from_secs(1);
 /// Pause after a failed accept. Without one, a process out of file descriptors spins.
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_millis(100);
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Serves gRPC until `stopped` says so, or its sender is gone.
+/// Serves gRPC until `stopped` is true or its sender is dropped.
 pub(crate) async fn grpc<F, B>(
     listener: TcpListener,
     stopped: watch::Receiver<bool>,
@@ -60,14 +59,14 @@ pub(crate) async fn grpc<F, B>(
         .keep_alive_interval(PING_EVERY)
         .keep_alive_timeout(PING_EVERY);
     serve(listener, stopped, move |stream, watcher: Watcher| {
-        let stream = Opening::new(without_delay(stream), PREFACE_TIME_MAX);
+        let stream = FirstByteTimeout::new(without_delay(stream), PREFACE_TIME_MAX);
         let connection = http.serve_connection(TokioIo::new(stream), service_fn(call.clone()));
         async move { watcher.watch(connection).await.map_err(Into::into) }
     })
     .await;
 }
 
-/// Serves HTTP/1.1 until `stopped` says so, or its sender is gone.
+/// Serves HTTP/1.1 until `stopped` is true or its sender is dropped.
 pub(crate) async fn http<F, B>(
     listener: TcpListener,
     stopped: watch::Receiver<bool>,
@@ -84,19 +83,20 @@ pub(crate) async fn http<F, B>(
     serve(listener, stopped, move |stream, watcher: Watcher| {
         let (http, call, mut stopping) = (http.clone(), call.clone(), stopping.clone());
         async move {
-            // Held until this ends, so that the service waits for it.
+            // Kept until the connection ends, as the shutdown waits for it.
             let _watcher = watcher;
-            if !says_something(&stream, stopping.clone()).await {
+            if !sent_first_bytes(&stream, stopping.clone()).await {
                 return Ok(());
             }
             let stream = TokioIo::new(without_delay(stream));
             let mut connection = pin!(http.serve_connection(stream, service_fn(call)));
             tokio::select! {
-                // First, so that it has read something: told to end before that it would not
-                // answer (hyper 1.12, `Dispatcher::disable_keep_alive`).
+                // The connection goes first, so that it has read something: hyper drops a request
+                // that it has not read when it is told to shut down (hyper 1.12,
+                // `Dispatcher::disable_keep_alive`).
                 biased;
                 served = connection.as_mut() => return served.map_err(Into::into),
-                // An error is a sender that is gone, which means the same.
+                // An error means that the sender was dropped, which also stops the service.
                 _ = stopping.wait_for(|is_stopped| *is_stopped) => {}
             }
             connection.as_mut().graceful_shutdown();
@@ -106,25 +106,25 @@ pub(crate) async fn http<F, B>(
     .await;
 }
 
-/// Waits for the first bytes of a client. One that had connected when the service was told to end
-/// has sent them already, or is about to.
-async fn says_something(stream: &TcpStream, mut stopping: watch::Receiver<bool>) -> bool {
+/// Waits for the first bytes of a client, and returns whether they came. A client that had
+/// connected before the service stops has sent them already, or is about to.
+async fn sent_first_bytes(stream: &TcpStream, mut stopping: watch::Receiver<bool>) -> bool {
     let mut first = [0];
-    let last_call = async {
-        // An error is a sender that is gone, which means the same.
+    let grace_over = async {
+        // An error means that the sender was dropped, which also stops the service.
         let _ = stopping.wait_for(|is_stopped| *is_stopped).await;
-        tokio::time::sleep(LAST_CALL).await;
+        tokio::time::sleep(FIRST_BYTES_GRACE).await;
     };
     tokio::select! {
         biased;
-        // What is there stays there; to be told that something may be there would not do.
+        // Peeks, as mere readiness may be false.
         seen = timeout(HEAD_TIME_MAX, stream.peek(&mut first)) => matches!(seen, Ok(Ok(1..))),
-        () = last_call => false,
+        () = grace_over => false,
     }
 }
 
 fn without_delay(stream: TcpStream) -> TcpStream {
-    // An answer is one small packet that somebody waits for.
+    // A response is one small packet that the client waits for.
     let _ = stream.set_nodelay(true);
     stream
 }
@@ -138,45 +138,45 @@ async fn serve<F>(
 {
     let permits = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     let open = GracefulShutdown::new();
-    // Dropped when whoever is still there is to go.
-    let (patience, over) = watch::channel(());
+    // Dropped to close the connections that are still open.
+    let (keep_open, closed) = watch::channel(());
     loop {
         let (stream, permit) = tokio::select! {
             biased;
-            // An error is a sender that is gone, which means the same.
+            // An error means that the sender was dropped, which also stops the service.
             _ = stopped.wait_for(|is_stopped| *is_stopped) => break,
             accepted = accept(&listener, &permits) => accepted,
         };
         let connection = connect(stream, open.watcher());
-        let mut over = over.clone();
+        let mut closed = closed.clone();
         tokio::spawn(async move {
             let served = tokio::select! {
                 served = connection => served,
-                _ = over.changed() => Ok(()),
+                _ = closed.changed() => Ok(()),
             };
             if let Err(error) = served {
-                tracing::debug!(error = &*error, "a client's connection broke");
+                tracing::debug!(error = &*error, "client connection failed");
             }
             drop(permit);
         });
     }
-    // Whoever waits in the queue of the kernel is accepted by the successor, which has the same
-    // socket; if there is none, refused instead of left hanging.
+    // Connections in the kernel's queue go to the successor process, which has the same socket.
+    // Without a successor they are refused instead of left hanging.
     drop(listener);
     if timeout(DRAIN_TIME_MAX, open.shutdown()).await.is_err() {
-        tracing::debug!("clients of the rate limit service were still connected at its end");
+        tracing::debug!("closing connections that did not end in time");
     }
-    // Such as who watches whether it is well, and who answers no more.
-    drop(patience);
+    // This closes health watches, and clients that send nothing more.
+    drop(keep_open);
 }
 
-/// The next connection, once there may be one more.
+/// Accepts the next connection, once there is room for it.
 async fn accept(
     listener: &TcpListener,
     permits: &Arc<Semaphore>,
 ) -> (TcpStream, OwnedSemaphorePermit) {
     let permit = Arc::clone(permits).acquire_owned().await;
-    let permit = permit.expect("nobody closes it");
+    let permit = permit.expect("the semaphore is never closed");
     loop {
         match listener.accept().await {
             Ok((stream, _)) => return (stream, permit),

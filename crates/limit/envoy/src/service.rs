@@ -1,4 +1,4 @@
-//! The running service: its doors, and whoever looks after its files and its memory.
+//! Running service: its endpoints, and the background tasks for its files and its memory.
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -18,23 +18,23 @@ use tokio::time::{MissedTickBehavior, interval};
 use tonic_health::ServingStatus;
 use tonic_health::server::{HealthReporter, health_reporter};
 
-use crate::asking::RequestHandler;
 use crate::budget::Budget;
 use crate::counting::Counts;
 use crate::folder::{self, FolderError, Limits, Stamp};
-use crate::grpc::{CALLS_MAX, GrpcEndpoint};
-use crate::http_door::HttpEndpoint;
+use crate::grpc::{GrpcEndpoint, REQUESTS_MAX};
+use crate::http_endpoint::HttpEndpoint;
 use crate::quota::Quotas;
+use crate::request_handler::RequestHandler;
 use crate::serve;
 use crate::stats::ServiceStats;
 
-/// How often is looked whether files have changed. As fast as anybody who has just saved one looks.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// How often memory of clients is swept that nobody has asked about since.
+/// Interval of checks for changed files; short enough for someone who just saved one.
+const CHECK_EVERY: Duration = Duration::from_secs(1);
+/// Interval of sweeps that evict idle clients.
 const SWEEP_EVERY: Duration = Duration::from_secs(60);
-/// Clients that may wait in the kernel until they are accepted; the usual number.
+/// Connections that may wait in the kernel to be accepted; the usual number.
 const BACKLOG: u32 = 1_024;
-/// What the reference service calls itself where somebody asks whether it is well.
+/// Service names of health checks, as the reference service has them.
 const HEALTH_NAMES: [&str; 4] = [
     "",
     "ratelimit",
@@ -42,60 +42,59 @@ const HEALTH_NAMES: [&str; 4] = [
     "envoy.service.rate_limit_quota.v3.RateLimitQuotaService",
 ];
 
-/// Why the service cannot be started.
+/// Error of starting the service.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
-    /// An address is taken, or not this machine's.
+    /// The address is in use, or belongs to another machine.
     #[error("cannot listen at {address} (rate_limit_service.{key})")]
     Listen {
-        /// Which setting.
+        /// Key of the setting.
         key: &'static str,
-        /// The address.
+        /// Address.
         address: SocketAddr,
-        /// Why not.
+        /// Underlying error.
         source: std::io::Error,
     },
-    /// The files.
+    /// The files have mistakes.
     #[error("{}", .0.lines().join("\n"))]
     Folder(FolderError),
-    /// No random bytes for the secret of the counters.
+    /// The system has no random bytes for the secret of the counters.
     #[error("cannot draw a secret")]
     Secret(#[from] getrandom::Error),
 }
 
-/// A running service. Ends when it is dropped, though not gracefully.
+/// Running service. Dropping it ends the service, though not gracefully.
 pub struct RateLimitService {
-    asking: Arc<RequestHandler>,
-    is_well: Arc<AtomicBool>,
+    handler: Arc<RequestHandler>,
+    is_healthy: Arc<AtomicBool>,
     health: HealthReporter,
     grpc: Option<SocketAddr>,
     http: Option<SocketAddr>,
     stop: watch::Sender<bool>,
-    doors: Mutex<Vec<JoinHandle<()>>>,
+    servers: Mutex<Vec<JoinHandle<()>>>,
     watching: JoinHandle<()>,
     sweeping: JoinHandle<()>,
-    /// Where quotas are assigned.
+    /// Task that assigns quotas.
     actor: JoinHandle<()>,
 }
 
-/// The sockets that listen. Whoever replaces this process gets the same ones: connections that the
-/// kernel has taken and nobody has accepted yet belong to a socket, and are reset when the last
-/// process lets go of it.
+/// Listening sockets. A successor process gets the same ones: connections that the kernel has
+/// queued belong to a socket, and are reset when the last process closes it.
 #[derive(Debug)]
 pub struct ServiceSockets {
-    /// Where gRPC is spoken.
+    /// Listener of gRPC.
     pub grpc: Option<TcpListener>,
-    /// Where JSON is spoken.
+    /// Listener of JSON.
     pub http: Option<TcpListener>,
 }
 
 impl ServiceSockets {
-    /// Opens those that the configuration names.
+    /// Opens the sockets that the configuration names.
     ///
     /// # Errors
     ///
-    /// [`StartError::Listen`] if an address cannot be had.
+    /// [`StartError::Listen`] if an address cannot be bound.
     pub fn open(config: &RateLimitServiceConfig) -> Result<Self, StartError> {
         Ok(Self {
             grpc: listen("grpc", config.grpc)?,
@@ -105,98 +104,98 @@ impl ServiceSockets {
 }
 
 impl RateLimitService {
-    /// Reads the files, and answers at doors that are open already.
+    /// Reads the files, and serves the sockets.
     ///
     /// # Errors
     ///
-    /// [`StartError`] if the files hold mistakes.
+    /// [`StartError`] if the files have mistakes.
     pub async fn start(
-        doors: ServiceSockets,
+        sockets: ServiceSockets,
         config: &RateLimitServiceConfig,
         counts: Counts,
         now: Now,
     ) -> Result<Self, StartError> {
-        let ServiceSockets { grpc, http } = doors;
-        let address = |door: &Option<TcpListener>| door.as_ref()?.local_addr().ok();
+        let ServiceSockets { grpc, http } = sockets;
+        let address = |listener: &Option<TcpListener>| listener.as_ref()?.local_addr().ok();
         let addresses = [&grpc, &http].map(address);
         let files = Files::of(config);
-        // Before they are read: what is changed meanwhile is read again.
+        // Taken before the files are read, so that a change meanwhile is read again.
         let stamp = files.stamp().await;
         let limits = files.read(&counts).await.map_err(StartError::Folder)?;
-        let asking = Arc::new(RequestHandler::new(config, limits, counts, now)?);
-        asking.counters.load(true);
+        let handler = Arc::new(RequestHandler::new(config, limits, counts, now)?);
+        handler.counters.load(true);
         let (stop, stopped) = watch::channel(false);
-        let is_well = Arc::new(AtomicBool::new(true));
+        let is_healthy = Arc::new(AtomicBool::new(true));
         let (health, health_server) = health_reporter();
-        tell_health(&health, ServingStatus::Serving).await;
-        let (budget, calls) = (Budget::default(), Arc::new(Semaphore::new(CALLS_MAX)));
-        let (quotas, actor) = Quotas::start(&asking, stopped.clone());
-        let mut doors = Vec::new();
+        set_health(&health, ServingStatus::Serving).await;
+        let (budget, permits) = (Budget::default(), Arc::new(Semaphore::new(REQUESTS_MAX)));
+        let (quotas, actor) = Quotas::start(&handler, stopped.clone());
+        let mut servers = Vec::new();
         if let Some(listener) = grpc {
-            let door = GrpcEndpoint {
-                asking: Arc::clone(&asking),
+            let endpoint = GrpcEndpoint {
+                handler: Arc::clone(&handler),
                 health: health_server,
                 budget: budget.clone(),
-                calls: Arc::clone(&calls),
+                permits: Arc::clone(&permits),
                 quotas,
             };
-            let call = move |request| door.clone().call(request);
-            doors.push(tokio::spawn(serve::grpc(listener, stopped.clone(), call)));
+            let call = move |request| endpoint.clone().call(request);
+            servers.push(tokio::spawn(serve::grpc(listener, stopped.clone(), call)));
         }
         if let Some(listener) = http {
-            let door = HttpEndpoint {
-                asking: Arc::clone(&asking),
-                is_well: Arc::clone(&is_well),
+            let endpoint = HttpEndpoint {
+                handler: Arc::clone(&handler),
+                is_healthy: Arc::clone(&is_healthy),
                 budget,
-                calls,
+                permits,
             };
-            let call = move |request| door.clone().call(request);
-            doors.push(tokio::spawn(serve::http(listener, stopped, call)));
+            let call = move |request| endpoint.clone().call(request);
+            servers.push(tokio::spawn(serve::http(listener, stopped, call)));
         }
         Ok(Self {
-            watching: tokio::spawn(files.watch(stamp, Arc::clone(&asking))),
-            sweeping: tokio::spawn(sweep(Arc::clone(&asking))),
+            watching: tokio::spawn(files.watch(stamp, Arc::clone(&handler))),
+            sweeping: tokio::spawn(sweep(Arc::clone(&handler))),
             actor,
-            asking,
-            is_well,
+            handler,
+            is_healthy,
             health,
             grpc: addresses[0],
             http: addresses[1],
             stop,
-            doors: Mutex::new(doors),
+            servers: Mutex::new(servers),
         })
     }
 
-    /// Where gRPC is spoken.
+    /// Returns the address of gRPC.
     #[must_use]
     pub const fn grpc(&self) -> Option<SocketAddr> {
         self.grpc
     }
 
-    /// Where JSON is spoken.
+    /// Returns the address of JSON.
     #[must_use]
     pub const fn http(&self) -> Option<SocketAddr> {
         self.http
     }
 
-    /// What was counted so far.
+    /// Returns the statistics so far.
     #[must_use]
     pub fn stats(&self) -> ServiceStats {
-        self.asking.counters.read(self.asking.counts.fill())
+        self.handler.counters.read(self.handler.counts.fill())
     }
 
-    /// Says that it is not well any more, takes no further clients and lets open calls finish.
+    /// Reports itself as unhealthy, accepts no further clients and lets open requests finish.
     pub fn stop(&self) -> impl Future<Output = ()> + Send + use<> {
-        self.is_well.store(false, Ordering::Relaxed);
+        self.is_healthy.store(false, Ordering::Relaxed);
         self.watching.abort();
         self.sweeping.abort();
         let (health, stop) = (self.health.clone(), self.stop.clone());
-        let doors = std::mem::take(&mut *self.doors.lock());
+        let servers = std::mem::take(&mut *self.servers.lock());
         async move {
-            tell_health(&health, ServingStatus::NotServing).await;
+            set_health(&health, ServingStatus::NotServing).await;
             stop.send_replace(true);
-            // One that panicked has said so already.
-            join_all(doors).await;
+            // A task that panicked has logged it already.
+            join_all(servers).await;
         }
     }
 }
@@ -217,7 +216,7 @@ impl std::fmt::Debug for RateLimitService {
     }
 }
 
-async fn tell_health(health: &HealthReporter, status: ServingStatus) {
+async fn set_health(health: &HealthReporter, status: ServingStatus) {
     for name in HEALTH_NAMES {
         health.set_service_status(name, status).await;
     }
@@ -249,16 +248,17 @@ fn bind(address: SocketAddr) -> std::io::Result<TcpListener> {
     socket.listen(BACKLOG)
 }
 
-/// Reads where it may block. A reader that panics has said so already; it failed, as it does with a
-/// mistake, so that the old limits stay and the files are read again when they change.
+/// Reads in a thread that may block. If the reader panics, which is logged by the panic hook, the
+/// result is an error like a mistake: the old limits stay, and the files are read again when they
+/// change.
 async fn off_thread(
     read: impl FnOnce() -> Result<Limits, FolderError> + Send + 'static,
 ) -> Result<Limits, FolderError> {
     let read = spawn_blocking(read).await;
-    read.unwrap_or(Err(FolderError::BrokeOff))
+    read.unwrap_or(Err(FolderError::Panicked))
 }
 
-/// The files of the service.
+/// Files of the service.
 #[derive(Clone)]
 struct Files {
     folder: PathBuf,
@@ -273,7 +273,8 @@ impl Files {
         }
     }
 
-    /// What the files look like; nothing in common with any other look if that cannot be found out.
+    /// Returns the fingerprint of the files; `None` if it cannot be determined, which equals no
+    /// other.
     async fn stamp(&self) -> Option<Stamp> {
         let folder = self.folder.clone();
         let stamp = spawn_blocking(move || folder::stamp(&folder)).await;
@@ -294,29 +295,29 @@ impl Files {
         Ok(limits)
     }
 
-    /// Reads the files whenever they have changed. A mistake changes nothing.
-    async fn watch(self, mut known: Option<Stamp>, asking: Arc<RequestHandler>) {
-        let mut looks = interval(LOOK_EVERY);
-        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    /// Reads the files whenever they change. Files with mistakes change nothing.
+    async fn watch(self, mut known: Option<Stamp>, handler: Arc<RequestHandler>) {
+        let mut checks = interval(CHECK_EVERY);
+        checks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut last_mistakes = Vec::new();
         loop {
-            looks.tick().await;
+            checks.tick().await;
             let stamp = self.stamp().await;
             if stamp.is_some() && stamp == known {
                 continue;
             }
-            match self.read(&asking.counts).await {
+            match self.read(&handler.counts).await {
                 Ok(limits) => {
-                    asking.limits.store(Arc::new(limits));
-                    asking.counters.load(true);
+                    handler.limits.store(Arc::new(limits));
+                    handler.counters.load(true);
                     last_mistakes.clear();
                     tracing::info!(folder = %self.folder.display(), "rate limits loaded");
                 }
                 Err(error) => {
                     let mistakes = error.lines();
-                    // A folder that is gone is looked for every second, and told once.
+                    // A missing folder is checked every second, and logged once.
                     if stamp.is_some() || mistakes != last_mistakes {
-                        asking.counters.load(false);
+                        handler.counters.load(false);
                         for line in &mistakes {
                             tracing::error!("{line}");
                         }
@@ -330,13 +331,13 @@ impl Files {
     }
 }
 
-async fn sweep(asking: Arc<RequestHandler>) {
+async fn sweep(handler: Arc<RequestHandler>) {
     let mut sweeps = interval(SWEEP_EVERY);
     sweeps.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         sweeps.tick().await;
-        if let Counts::Local(counts) = &asking.counts {
-            let (counts, now) = (Arc::clone(counts), asking.now());
+        if let Counts::Local(counts) = &handler.counts {
+            let (counts, now) = (Arc::clone(counts), handler.now());
             let _ = spawn_blocking(move || counts.sweep(now)).await;
         }
     }
@@ -347,8 +348,8 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_reader_that_panics_has_failed_and_ends_nobody() {
+    async fn a_reader_that_panics_fails_and_ends_nothing_else() {
         let read = off_thread(|| panic!("a mistake of the program")).await;
-        assert!(matches!(read, Err(FolderError::BrokeOff)), "{read:?}");
+        assert!(matches!(read, Err(FolderError::Panicked)), "{read:?}");
     }
 }

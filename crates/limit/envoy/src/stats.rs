@@ -1,8 +1,8 @@
-//! What is counted about requests, for whoever draws it.
+//! Statistics of requests, as metrics export them.
 //!
-//! For each limit the five figures of the reference service, by its names. Names hold values where
-//! the file asks for it, and those are as many as clients will: beyond a number of names, all
-//! others share one.
+//! Each limit has the five counters of the reference service, under the same names. Names contain
+//! values from requests where the file asks for it, so their number is unbounded; beyond a
+//! fixed number, all other limits share one name.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -14,23 +14,22 @@ use anteroom_limit::verdict::Verdict;
 use anteroom_limit_store::local::Fill;
 use parking_lot::RwLock;
 
-use crate::judge::MatchedLimit;
-use crate::quota::QuotaTally;
+use crate::decision::MatchedLimit;
 
-/// Most limits that are told apart. Each is five lines of metrics; a scrape of more is slow.
+/// Most limits with counters of their own. Each is five lines of metrics; scrapes of more are slow.
 const NAMES_MAX: usize = 1_000;
-/// Longest name that is told apart. Values in names are the client's, and are kept for ever; those
-/// of routes and methods are short.
+/// Longest name with counters of its own, in bytes. Values in names come from clients and are kept
+/// for ever; those of routes and methods are short.
 const NAME_BYTES_MAX: usize = 256;
-/// Most hits of one request that are counted: no limit is above it, and a request may say twice as
+/// Most hits of one request that are counted. No limit is above it, and a request can send twice as
 /// many digits.
 const HITS_MAX: u64 = u32::MAX as u64;
-/// What all others are called. No domain begins with a bracket by chance.
+/// Name shared by all other limits. No domain begins with a bracket by chance.
 pub const OTHERS: &str = "(others)";
-/// From which part of a limit on it counts as nearly used up: the reference's default.
+/// Fraction of a limit from which on it counts as nearly used up: the reference's default.
 const NEAR: (u64, u64) = (8, 10);
 
-/// What is counted of one limit.
+/// Counters of one limit.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 #[expect(missing_docs, reason = "the names are those of the reference service")]
 pub enum Hits {
@@ -42,7 +41,7 @@ pub enum Hits {
 }
 
 impl Hits {
-    /// All of them.
+    /// All counters.
     pub const ALL: [Self; 5] = [
         Self::Total,
         Self::Within,
@@ -51,7 +50,7 @@ impl Hits {
         Self::Shadow,
     ];
 
-    /// As the reference service calls it.
+    /// Returns the counter's name in the reference service.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -64,35 +63,35 @@ impl Hits {
     }
 }
 
-/// What became of a request.
+/// Outcome of a request.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub enum ResponseOutcome {
-    /// It goes through.
+    /// The request is admitted.
     Ok,
-    /// It is over a limit.
+    /// The request is over a limit.
     OverLimit,
-    /// It would be, if the service rejected anybody.
+    /// The request is over a limit, but the service is in shadow mode.
     Shadow,
-    /// It asked for what nobody can answer.
+    /// The request is invalid.
     Invalid,
-    /// The store did not answer, and it goes through.
-    StoreAwayOpen,
-    /// The store did not answer, and nobody knows.
-    StoreAwayClosed,
+    /// The store is unavailable, and the request is admitted.
+    StoreUnavailableOpen,
+    /// The store is unavailable, and the request fails.
+    StoreUnavailableClosed,
 }
 
 impl ResponseOutcome {
-    /// All of them.
+    /// All variants.
     pub const ALL: [Self; 6] = [
         Self::Ok,
         Self::OverLimit,
         Self::Shadow,
         Self::Invalid,
-        Self::StoreAwayOpen,
-        Self::StoreAwayClosed,
+        Self::StoreUnavailableOpen,
+        Self::StoreUnavailableClosed,
     ];
 
-    /// In a metric.
+    /// Returns the label in metrics.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -100,40 +99,71 @@ impl ResponseOutcome {
             Self::OverLimit => "over_limit",
             Self::Shadow => "shadow",
             Self::Invalid => "invalid",
-            Self::StoreAwayOpen => "store_unavailable_open",
-            Self::StoreAwayClosed => "store_unavailable_closed",
+            Self::StoreUnavailableOpen => "store_unavailable_open",
+            Self::StoreUnavailableClosed => "store_unavailable_closed",
         }
     }
 }
 
-/// The figures of one limit.
-type OfLimit = [AtomicU64; 5];
+/// Counters of one limit.
+type LimitCounters = [AtomicU64; 5];
 
-/// What is counted of the quota service.
+/// Statistics of the quota service.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct QuotaStats {
-    /// Streams that are open.
+    /// Open streams.
     pub streams: u64,
-    /// Limits that somebody shares.
+    /// Limits that are shared.
     pub limits: u64,
-    /// Buckets that share them, of all streams.
+    /// Buckets that share them, over all streams.
     pub buckets: u64,
-    /// Calls that were assigned, each charged before.
+    /// Requests that were assigned; their cost was taken before.
     pub assigned: u64,
-    /// Requests that Envoys say they let through.
+    /// Requests that Envoys reported as allowed.
     pub allowed: u64,
-    /// Requests that Envoys say they refused.
+    /// Requests that Envoys reported as denied.
     pub denied: u64,
-    /// Buckets that Envoys were told to forget.
+    /// Buckets that Envoys were told to abandon.
     pub abandoned: u64,
-    /// How often a bucket met a limit out of which nothing can be assigned.
+    /// Times that a bucket matched a limit that cannot be assigned.
     pub unfit: u64,
-    /// Streams and buckets that were refused: too many, too long, or wrong.
+    /// Streams and buckets that were rejected: too many, too long, or invalid.
     pub refused: u64,
 }
 
+/// Counters behind [`QuotaStats`].
+#[derive(Debug, Default)]
+pub(crate) struct QuotaCounters {
+    pub(crate) streams: AtomicU64,
+    pub(crate) buckets: AtomicU64,
+    pub(crate) members: AtomicU64,
+    pub(crate) assigned: AtomicU64,
+    pub(crate) allowed: AtomicU64,
+    pub(crate) denied: AtomicU64,
+    pub(crate) abandoned: AtomicU64,
+    pub(crate) unfit: AtomicU64,
+    pub(crate) refused: AtomicU64,
+}
+
+impl QuotaCounters {
+    pub(crate) fn read(&self) -> QuotaStats {
+        let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        QuotaStats {
+            streams: read(&self.streams),
+            limits: read(&self.buckets),
+            buckets: read(&self.members),
+            assigned: read(&self.assigned),
+            allowed: read(&self.allowed),
+            denied: read(&self.denied),
+            abandoned: read(&self.abandoned),
+            unfit: read(&self.unfit),
+            refused: read(&self.refused),
+        }
+    }
+}
+
 impl QuotaStats {
-    /// Calls by what was said of them, each by a fixed word; for metrics.
+    /// Returns requests by kind, each with a fixed name, for metrics.
     #[must_use]
     pub const fn calls(&self) -> [(&'static str, u64); 3] {
         [
@@ -143,7 +173,7 @@ impl QuotaStats {
         ]
     }
 
-    /// What happened besides, each by a fixed word; for metrics.
+    /// Returns other events, each with a fixed name, for metrics.
     #[must_use]
     pub const fn events(&self) -> [(&'static str, u64); 3] {
         [
@@ -154,39 +184,39 @@ impl QuotaStats {
     }
 }
 
-/// Counts.
+/// Counters of the service.
 #[derive(Debug, Default)]
 pub(crate) struct EventCounters {
-    limits: RwLock<HashMap<Box<str>, Arc<OfLimit>>>,
-    answers: [AtomicU64; 6],
+    limits: RwLock<HashMap<Box<str>, Arc<LimitCounters>>>,
+    outcomes: [AtomicU64; 6],
     domains_unknown: AtomicU64,
     loads: AtomicU64,
     failed_loads: AtomicU64,
-    pub(crate) quota: QuotaTally,
+    pub(crate) quota: QuotaCounters,
 }
 
-/// All figures at one moment.
+/// Snapshot of all statistics.
 #[derive(Clone, Debug, Default)]
 pub struct ServiceStats {
-    /// Of each limit, by the name that the reference service gives it.
+    /// Counters of each limit, by its name in the reference service.
     pub limits: BTreeMap<String, [(&'static str, u64); 5]>,
-    /// Requests by what became of them.
+    /// Requests by outcome.
     pub answers: Vec<(&'static str, u64)>,
-    /// Requests for domains that no file has.
+    /// Requests for domains that are in no file.
     pub domains_unknown: u64,
-    /// How often files were read and hold since.
+    /// Times that files were loaded.
     pub loads: u64,
-    /// How often files held mistakes.
+    /// Times that files had mistakes.
     pub failed_loads: u64,
-    /// How full the memory is, if it is counted here.
+    /// Fill level of the table, if counts are local.
     pub fill: Option<Fill>,
-    /// Of the quota service.
+    /// Statistics of the quota service.
     pub quota: QuotaStats,
 }
 
 impl EventCounters {
-    pub(crate) fn answer(&self, answer: ResponseOutcome) {
-        self.answers[answer as usize].fetch_add(1, Ordering::Relaxed);
+    pub(crate) fn count(&self, outcome: ResponseOutcome) {
+        self.outcomes[outcome as usize].fetch_add(1, Ordering::Relaxed);
     }
 
     pub(crate) fn domain_unknown(&self) {
@@ -202,48 +232,49 @@ impl EventCounters {
         loads.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Notes what limits said, each of which has met a request.
+    /// Counts the hits of a request, from the verdicts of the limits that it matched.
     pub(crate) fn hits(&self, met: &[MatchedLimit<'_>], verdicts: &[Verdict]) {
-        let said = met.iter().zip(verdicts);
-        // What is given back is no hit.
-        let said = said.filter(|(met, _)| !matches!(met.cost, Cost::Refund(_)));
-        // Under one lock; those that nobody has met before come afterwards.
+        let verdicts = met.iter().zip(verdicts);
+        // A refund is no hit.
+        let verdicts = verdicts.filter(|(met, _)| !matches!(met.cost, Cost::Refund(_)));
+        // Known names first, under one read lock; new names follow.
         let known = self.limits.read();
-        let unknown = said.filter(|(met, verdict)| {
-            let found = known.get(told_apart(&met.limit.metric));
+        let unknown = verdicts.filter(|(met, verdict)| {
+            let found = known.get(tracked_name(&met.limit.metric));
             found.is_none_or(|stats| {
-                note(stats, met.limit, verdict);
+                count_verdict(stats, met.limit, verdict);
                 false
             })
         });
         let unknown: Vec<_> = unknown.collect();
         drop(known);
         for (met, verdict) in unknown {
-            note(&self.of(&met.limit.metric), met.limit, verdict);
+            count_verdict(&self.counters_of(&met.limit.metric), met.limit, verdict);
         }
     }
 
-    fn of(&self, name: &str) -> Arc<OfLimit> {
-        let name = told_apart(name);
+    fn counters_of(&self, name: &str) -> Arc<LimitCounters> {
+        let name = tracked_name(name);
         let mut limits = self.limits.write();
-        let has_place = limits.len() < NAMES_MAX || limits.contains_key(name);
-        let name = if has_place { name } else { OTHERS };
+        let has_room = limits.len() < NAMES_MAX || limits.contains_key(name);
+        let name = if has_room { name } else { OTHERS };
         Arc::clone(limits.entry(name.into()).or_default())
     }
 
     pub(crate) fn read(&self, fill: Option<Fill>) -> ServiceStats {
         let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        let of_limit =
-            |stats: &OfLimit| Hits::ALL.map(|hits| (hits.name(), read(&stats[hits as usize])));
+        let of_limit = |stats: &LimitCounters| {
+            Hits::ALL.map(|hits| (hits.name(), read(&stats[hits as usize])))
+        };
         let limits = self.limits.read();
         let limits = limits
             .iter()
             .map(|(name, stats)| (name.to_string(), of_limit(stats)));
-        let answers = ResponseOutcome::ALL.iter();
+        let outcomes = ResponseOutcome::ALL.iter();
         ServiceStats {
             limits: limits.collect(),
-            answers: answers
-                .map(|answer| (answer.name(), read(&self.answers[*answer as usize])))
+            answers: outcomes
+                .map(|outcome| (outcome.name(), read(&self.outcomes[*outcome as usize])))
                 .collect(),
             domains_unknown: read(&self.domains_unknown),
             loads: read(&self.loads),
@@ -254,8 +285,8 @@ impl EventCounters {
     }
 }
 
-/// The name by which a limit is counted.
-fn told_apart(name: &str) -> &str {
+/// Returns the name under which a limit is counted.
+fn tracked_name(name: &str) -> &str {
     if name.len() > NAME_BYTES_MAX {
         OTHERS
     } else {
@@ -263,8 +294,8 @@ fn told_apart(name: &str) -> &str {
     }
 }
 
-/// Notes what a limit said.
-fn note(stats: &OfLimit, limit: &AppliedLimit<'_>, verdict: &Verdict) {
+/// Counts one verdict of a limit.
+fn count_verdict(stats: &LimitCounters, limit: &AppliedLimit<'_>, verdict: &Verdict) {
     let hits = limit.hits.min(HITS_MAX);
     let add = |which: Hits, hits: u64| add(&stats[which as usize], hits);
     add(Hits::Total, hits);
@@ -275,7 +306,7 @@ fn note(stats: &OfLimit, limit: &AppliedLimit<'_>, verdict: &Verdict) {
         let near = most * NEAR.0 / NEAR.1;
         add(Hits::Near, used.saturating_sub(near).min(hits));
     } else {
-        // None of them was charged, so all of them are.
+        // A rejected request takes nothing, so all its hits are over the limit.
         add(Hits::Over, hits);
         if limit.is_shadow {
             add(Hits::Shadow, hits);
@@ -283,7 +314,7 @@ fn note(stats: &OfLimit, limit: &AppliedLimit<'_>, verdict: &Verdict) {
     }
 }
 
-/// Stays at the end instead of beginning again: what only rises may not fall.
+/// Adds without wrapping: a counter must never fall.
 fn add(count: &AtomicU64, hits: u64) {
     if hits == 0 {
         return;
@@ -300,7 +331,7 @@ mod tests {
     fn a_long_name_is_not_kept() {
         let counters = EventCounters::default();
         for length in [NAME_BYTES_MAX, NAME_BYTES_MAX + 1, 1 << 18] {
-            add(&counters.of(&"n".repeat(length))[0], 1);
+            add(&counters.counters_of(&"n".repeat(length))[0], 1);
         }
         let stats = counters.read(None);
         assert_eq!(stats.limits.len(), 2);
@@ -308,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_counted_never_falls() {
+    fn a_counter_never_falls() {
         let count = AtomicU64::new(u64::MAX - 1);
         add(&count, 1);
         add(&count, 5);
@@ -319,7 +350,8 @@ mod tests {
     fn beyond_a_number_of_names_all_others_share_one() {
         let counters = EventCounters::default();
         for at in 0..NAMES_MAX + 50 {
-            counters.of(&format!("d.k_{at}"))[Hits::Total as usize].fetch_add(1, Ordering::Relaxed);
+            let hits = counters.counters_of(&format!("d.k_{at}"));
+            hits[Hits::Total as usize].fetch_add(1, Ordering::Relaxed);
         }
         let stats = counters.read(None);
         assert_eq!(stats.limits.len(), NAMES_MAX + 1);
@@ -328,12 +360,12 @@ mod tests {
     }
 
     #[test]
-    fn stats_stand_in_the_order_of_their_kinds() {
+    fn indices_of_counters_match_their_enums() {
         for (at, hits) in Hits::ALL.iter().enumerate() {
             assert_eq!(*hits as usize, at);
         }
-        for (at, answer) in ResponseOutcome::ALL.iter().enumerate() {
-            assert_eq!(*answer as usize, at);
+        for (at, outcome) in ResponseOutcome::ALL.iter().enumerate() {
+            assert_eq!(*outcome as usize, at);
         }
     }
 }

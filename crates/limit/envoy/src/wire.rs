@@ -1,8 +1,7 @@
-//! The messages of `envoy.service.ratelimit.v3` and of `envoy.service.rate_limit_quota.v3`, as far
-//! as they are read and written here.
+//! Messages of `envoy.service.ratelimit.v3` and of `envoy.service.rate_limit_quota.v3`, as far as
+//! they are used here.
 //!
-//! They are those of `envoy-types`, which are made of Envoy's own files, by the shorter names that
-//! this crate has for them.
+//! They come from `envoy-types`, which is generated from Envoy's own files, under shorter names.
 
 use envoy_types::pb::envoy::extensions::common::ratelimit::v3 as common;
 
@@ -32,10 +31,10 @@ pub mod quota {
     pub use service::{BucketId, RateLimitQuotaResponse, RateLimitQuotaUsageReports};
 }
 
-/// The gRPC method.
+/// gRPC method of the rate limit service.
 pub(crate) const SHOULD_RATE_LIMIT: &str =
     "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
-/// The gRPC method of the quota service.
+/// gRPC method of the quota service.
 pub(crate) const STREAM_RATE_LIMIT_QUOTAS: &str =
     "/envoy.service.rate_limit_quota.v3.RateLimitQuotaService/StreamRateLimitQuotas";
 
@@ -47,7 +46,7 @@ mod tests {
 
     use super::*;
 
-    /// Bytes as `protoc --encode` makes them of Envoy's own files.
+    /// Bytes from `protoc --encode` with Envoy's own files.
     #[test]
     fn a_request_is_read_field_by_field() {
         let bytes = b"\x0a\x03edg\x12\x19\x0a\x08\x0a\x03key\x12\x01v\x12\x04\x08\x07\x10\x02\
@@ -76,11 +75,11 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_has_the_numbers_of_envoy() {
+    fn a_response_has_the_field_numbers_of_envoy() {
         let yes = Value {
             kind: Some(Kind::BoolValue(true)),
         };
-        let answer = RateLimitResponse {
+        let response = RateLimitResponse {
             overall_code: Code::OverLimit.into(),
             statuses: vec![DescriptorStatus {
                 code: Code::OverLimit.into(),
@@ -109,7 +108,7 @@ mod tests {
         let bytes =
             b"\x08\x02\x12\x11\x08\x02\x12\x07\x08\x01\x10\x02\x1a\x01n\x18\x03\x22\x02\x08\x3b\
                       \x1a\x06\x0a\x01k\x12\x01v\x32\x09\x0a\x07\x0a\x01a\x12\x02\x20\x01";
-        assert_eq!(answer.encode_to_vec(), bytes);
+        assert_eq!(response.encode_to_vec(), bytes);
     }
 
     #[test]

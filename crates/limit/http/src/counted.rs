@@ -1,4 +1,4 @@
-//! A limit and one client of it: what a call is charged to, here or at a store elsewhere.
+//! Limit and one client of it: what a request is counted against, locally or at a store.
 
 use anteroom_limit::cost::Cost;
 use anteroom_limit::policy::Policy;
@@ -6,9 +6,9 @@ use anteroom_limit_store::CallKey;
 use anteroom_limit_store::shared::SharedAcquire;
 
 use crate::limit::Limit;
-use crate::stores::Elsewhere;
+use crate::stores::SharedStore;
 
-/// A limit that counts a call, and whom it counts it to.
+/// Limit that covers a request, and the client that it counts.
 #[derive(Clone, Copy)]
 pub(crate) struct CoveredLimit<'p> {
     pub(crate) limit: &'p Limit,
@@ -20,7 +20,7 @@ impl<'p> CoveredLimit<'p> {
         self.limit.policy_of(self.key)
     }
 
-    /// The same, as stores elsewhere are asked.
+    /// Returns the acquisition for a shared store.
     pub(crate) fn shared<'c>(&self, policy: &'c Policy, cost: Cost) -> SharedAcquire<'c>
     where
         'p: 'c,
@@ -33,14 +33,14 @@ impl<'p> CoveredLimit<'p> {
         }
     }
 
-    /// Its store has decided about the call.
-    pub(crate) fn note_answer(&self, store: &Elsewhere) {
+    /// Records that the store has decided about the request.
+    pub(crate) fn note_reply(&self, store: &SharedStore) {
         let Self { limit, key } = *self;
         let contact = &limit.kept.contact;
-        contact.note_answer(&*store.counts, &limit.name, key);
+        contact.note_reply(&*store.counts, &limit.name, key);
     }
 
-    /// Whether one limit counts a call to both.
+    /// Whether both belong to one limit.
     pub(crate) fn is_same_limit(&self, other: &Self) -> bool {
         std::ptr::eq(self.limit, other.limit)
     }

@@ -1,30 +1,30 @@
-//! What became of calls, for metrics.
+//! Counts of requests, for metrics.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// What one limit said to a call, and what came of it.
+/// Outcome of one request at one limit.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Event {
-    /// Let through at once.
+    /// Allowed at once.
     Admit,
-    /// Over the limit, and sent away.
+    /// Over the limit and rejected.
     Reject,
-    /// Held for a while, then let through.
+    /// Delayed, then allowed.
     Delay,
-    /// Over the limit, and sent into the waiting room.
+    /// Over the limit and sent to the waiting room.
     Wait,
-    /// Over a limit that only looks.
+    /// Over a limit in shadow mode.
     Shadow,
-    /// Not counted: what it is counted by is missing.
+    /// Skipped: the key of the limit is missing.
     Skip,
-    /// Let through uncounted: the store was away.
+    /// Allowed without being counted: the store was unavailable.
     Uncounted,
-    /// Refused because it could not be counted: the store was away.
+    /// Rejected without being counted: the store was unavailable.
     Unavailable,
 }
 
 impl Event {
-    /// All of them, in the order of their declaration.
+    /// All events, in the order of their declaration.
     pub const ALL: [Self; 8] = [
         Self::Admit,
         Self::Reject,
@@ -36,7 +36,7 @@ impl Event {
         Self::Unavailable,
     ];
 
-    /// Its name in metrics and logs.
+    /// Returns the name in metrics and logs.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -52,7 +52,7 @@ impl Event {
     }
 }
 
-/// Counts of one limit.
+/// Counters of one limit.
 #[derive(Debug, Default)]
 pub(crate) struct LimitCounters([AtomicU64; Event::ALL.len()]);
 

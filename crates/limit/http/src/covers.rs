@@ -1,7 +1,7 @@
-//! Which requests does a limit count?
+//! Requests that a limit covers.
 //!
-//! By host and path as rooms are found, in every plausible reading of the path: a disguise that an
-//! origin sees through is no way around a limit.
+//! Host and path match like those of rooms, in every plausible reading of the path. So an encoding
+//! that the origin decodes does not bypass a limit.
 
 use anteroom_config::Route;
 use anteroom_proxy::path::{BadPathError, Readings};
@@ -11,34 +11,34 @@ use http::Method;
 /// Requests by method, host and path.
 #[derive(Debug)]
 pub(crate) struct Covers {
-    /// None: all requests.
+    /// Empty: all requests.
     by_methods: Vec<ByMethods>,
 }
 
 #[derive(Debug)]
 struct ByMethods {
-    /// None: all of them.
+    /// Empty: all methods.
     methods: Vec<Method>,
     routes: Routes,
 }
 
-/// Requests that a limit counts.
+/// Requests that a limit covers.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Covered {
     pub(crate) route: Route,
-    /// None: all of them.
+    /// Empty: all methods.
     pub(crate) methods: Vec<Method>,
 }
 
 impl Covers {
-    /// Requests that one of these covers; all if there is none. The error names the path that could
-    /// never be found.
+    /// Creates the set of requests that one of `covered` contains; all requests if it is empty. The
+    /// error names the path that can never match.
     pub(crate) fn new(covered: &[Covered]) -> Result<Self, (String, BadPathError)> {
         let mut by_methods: Vec<(Vec<Method>, Vec<Route>)> = Vec::new();
         for Covered { route, methods } in covered {
-            // Refused one by one: the caller is told which.
-            let refused = |why| (route.path.clone(), why);
-            Readings::of(&route.path).map_err(refused)?;
+            // Checks paths one by one, so that the error names the path.
+            let error = |why| (route.path.clone(), why);
+            Readings::of(&route.path).map_err(error)?;
             match by_methods.iter_mut().find(|(known, _)| known == methods) {
                 Some((_, routes)) => routes.push(route.clone()),
                 None => by_methods.push((methods.clone(), vec![route.clone()])),
@@ -53,9 +53,9 @@ impl Covers {
         })
     }
 
-    /// Whether it counts this request.
+    /// Whether the request is covered.
     pub(crate) fn contain(&self, method: &Method, host: &str, readings: &Readings<'_>) -> bool {
-        // Read in two ways, one of which is covered, it is: there is but one limit to find.
+        // A request is covered if one of its readings is, even if another is not.
         let is_under = |routes: &Routes| routes.find(host, readings) != Ok(None);
         self.by_methods.is_empty()
             || self.by_methods.iter().any(|set| {

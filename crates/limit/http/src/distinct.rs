@@ -1,20 +1,20 @@
-//! The values in a request that tell clients apart, each once.
+//! Distinct values in a request that identify clients.
 
 use std::borrow::Cow;
 
-/// Why nobody can be told from a request.
+/// Error of a request without a usable client.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Unknown {
-    /// Something is not there, or empty.
+    /// A part is missing or empty.
     Missing,
-    /// It could be more clients than anybody honest is.
+    /// The request has more clients than a genuine one can have.
     TooMany,
 }
 
-/// Most clients that one call is counted to.
+/// Most clients that one request counts for.
 pub(crate) const CLIENTS_MAX: usize = 8;
 
-/// The values, each once. Whoever sends an empty one might as well not send it.
+/// Returns the distinct values. Empty ones count as missing.
 pub(crate) fn distinct<'r>(
     values: impl Iterator<Item = Cow<'r, [u8]>>,
 ) -> Result<Vec<Cow<'r, [u8]>>, Unknown> {

@@ -1,22 +1,22 @@
-//! What does a signed token (JWT, RFC 7519) prove, by the public keys of a JWKS (RFC 7517)?
+//! Verification of signed tokens (JWT, RFC 7519) with the public keys of a JWKS (RFC 7517).
 //!
-//! Signatures and times are verified, and a few claims are handed out as texts. Where a token comes
-//! from, what time it is, and what a claim is good for is not known here; nothing here shows a
-//! token.
+//! Verifies signatures and times, and returns a few claims as texts. Deliberately absent: where a
+//! token comes from, the clock, and what a claim is used for. No type here shows a token when it is
+//! formatted.
 //!
 //! # Invariants
 //!
-//! - A key is used with the algorithms of its own kind alone, whatever a token's header asks for:
-//!   no `none`, and no HMAC, for there is no key for them.
+//! - A key is used only with algorithms of its own kind, whatever the header of a token names: no
+//!   `none`, and no HMAC, as there is no key for them.
 //! - One token costs one signature at most: the key is found by its `kid`, or is the only one that
 //!   fits.
-//! - Bytes from outside never panic, and more than [`TOKEN_BYTES_MAX`] are not looked at.
+//! - Input bytes never cause a panic, and more than [`TOKEN_BYTES_MAX`] are not read.
 //!
 //! # Why not a crate
 //!
-//! `jsonwebtoken` is kept passively, reads the system's clock by itself, parses a key anew for each
-//! token, and brings a second base64. What is left of JWT without encryption, secrets and signing
-//! is small, and the signatures are those of the library that TLS has already.
+//! `jsonwebtoken` is maintained passively, reads the system's clock, parses a key again for each
+//! token, and brings a second base64. JWT without encryption, secrets and signing is small, and the
+//! TLS library already verifies these signatures.
 
 mod algorithm;
 mod cache;

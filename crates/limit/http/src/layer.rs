@@ -1,7 +1,7 @@
-//! A `tower` layer that lets calls through as often as their limits say.
+//! A `tower` layer that enforces rate limits.
 //!
-//! All limits that count a call are charged, or none: one that rejects it costs nothing at the
-//! others. Those that only look are charged by themselves.
+//! All limits that cover a request are acquired, or none: a rejected request costs nothing at the
+//! other limits. Limits in shadow mode count on their own.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -19,27 +19,27 @@ use http::header::{ACCEPT, CACHE_CONTROL, SET_COOKIE};
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use pin_project_lite::pin_project;
 
-use crate::call::{Fate, LimitedRequest, Refusal};
 use crate::counters::Event;
-use crate::meter::Limiter;
+use crate::limited_request::{EarlyRejection, LimitedRequest, RequestAction};
+use crate::limiter::Limiter;
 use crate::plan::Plan;
 use crate::rate_limit_headers::{self, HeaderValues};
 use crate::too_many_requests;
 
-/// Puts limits in front of a service.
+/// Layer that puts limits in front of a service.
 ///
-/// Requests carry who sent them, in a [`RequestContext`]; one that does not is refused, as nobody
-/// could say whom to count it to.
+/// Requests carry their client in a [`RequestContext`]. One without it is rejected, because there
+/// is no client to count it for.
 #[derive(Clone, Debug)]
 pub struct RateLimitLayer {
-    meter: Arc<Limiter>,
+    limiter: Arc<Limiter>,
 }
 
 impl RateLimitLayer {
-    /// A layer that asks this meter.
+    /// Creates a layer with these limits.
     #[must_use]
-    pub const fn new(meter: Arc<Limiter>) -> Self {
-        Self { meter }
+    pub const fn new(limiter: Arc<Limiter>) -> Self {
+        Self { limiter }
     }
 }
 
@@ -47,13 +47,13 @@ impl<S> tower::Layer<S> for RateLimitLayer {
     type Service = RateLimited<S>;
 
     fn layer(&self, inner: S) -> RateLimited<S> {
-        let meter = Arc::clone(&self.meter);
-        RateLimited { meter, inner }
+        let limiter = Arc::clone(&self.limiter);
+        RateLimited { limiter, inner }
     }
 }
 
 pin_project! {
-    /// An answer that limits have a say in.
+    /// Response of a service with limits in front.
     pub struct Limited<F, R> {
         #[pin]
         stage: Stage<F, R>,
@@ -63,12 +63,12 @@ pin_project! {
 pin_project! {
     #[project = StageProjected]
     enum Stage<F, R> {
-        // No limit counts it, or they let it go on at once: nearly always.
-        On { #[pin] going: F, told: HeaderValues },
-        // It was sent away at once.
-        Away { answer: Option<Response<R>> },
-        // It is held, may have to wait, or is counted elsewhere.
-        Later { serving: Pin<Box<dyn Future<Output = Response<R>> + Send>> },
+        // No limit covers the request, or all allow it at once: the usual case.
+        Passing { #[pin] inner: F, headers: HeaderValues },
+        // Rejected at once.
+        Rejected { response: Option<Response<R>> },
+        // May be delayed or queued, or has a limit in a shared store.
+        Deferred { serving: Pin<Box<dyn Future<Output = Response<R>> + Send>> },
     }
 }
 
@@ -80,30 +80,30 @@ where
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         Poll::Ready(Ok(match self.project().stage.project() {
-            StageProjected::On { going, told } => {
-                let Ok(mut answer) = ready!(going.poll(context));
-                std::mem::take(told).add_to(answer.headers_mut());
-                answer
+            StageProjected::Passing { inner, headers } => {
+                let Ok(mut response) = ready!(inner.poll(context));
+                std::mem::take(headers).add_to(response.headers_mut());
+                response
             }
-            StageProjected::Away { answer } => match answer.take() {
-                Some(answer) => answer,
-                // Whoever asks once more after the answer waits for ever.
+            StageProjected::Rejected { response } => match response.take() {
+                Some(response) => response,
+                // Polled again after the response: pends for ever.
                 None => return Poll::Pending,
             },
-            StageProjected::Later { serving } => ready!(serving.as_mut().poll(context)),
+            StageProjected::Deferred { serving } => ready!(serving.as_mut().poll(context)),
         }))
     }
 }
 
 impl<F, R> Limited<F, R> {
-    const fn on(going: F, told: HeaderValues) -> Self {
-        let stage = Stage::On { going, told };
+    const fn passing(inner: F, headers: HeaderValues) -> Self {
+        let stage = Stage::Passing { inner, headers };
         Self { stage }
     }
 
-    const fn away(answer: Response<R>) -> Self {
-        let answer = Some(answer);
-        let stage = Stage::Away { answer };
+    const fn rejected(response: Response<R>) -> Self {
+        let response = Some(response);
+        let stage = Stage::Rejected { response };
         Self { stage }
     }
 }
@@ -114,16 +114,16 @@ impl<F, R> fmt::Debug for Limited<F, R> {
     }
 }
 
-/// A service with limits in front.
+/// Service with limits in front.
 #[derive(Clone)]
 pub struct RateLimited<S> {
-    meter: Arc<Limiter>,
+    limiter: Arc<Limiter>,
     inner: S,
 }
 
 impl<S> fmt::Debug for RateLimited<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "RateLimited({:?})", self.meter)
+        write!(f, "RateLimited({:?})", self.limiter)
     }
 }
 
@@ -146,50 +146,50 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        let plan = self.meter.plan();
+        let plan = self.limiter.plan();
         if plan.limits.is_empty() {
-            return Limited::on(self.inner.call(request), HeaderValues::default());
+            return Limited::passing(self.inner.call(request), HeaderValues::default());
         }
-        let mut call = match LimitedRequest::of(&self.meter, &plan, &request) {
-            Ok(call) => call,
-            Err(status) => return Limited::away(bare(status)),
+        let mut limited = match LimitedRequest::of(&self.limiter, &plan, &request) {
+            Ok(limited) => limited,
+            Err(status) => return Limited::rejected(bare(status)),
         };
-        match call.settle_now(&self.meter) {
-            Some(Fate::Go(_)) => {
-                call.note_passed(&self.meter, Duration::ZERO);
-                let told = HeaderValues::of(&call.said(), || self.meter.wall_seconds());
-                Limited::on(self.inner.call(request), told)
+        match limited.decide_now(&self.limiter) {
+            Some(RequestAction::Allow(_)) => {
+                limited.count_allowed(&self.limiter, Duration::ZERO);
+                let headers = HeaderValues::of(&limited.outcomes(), || self.limiter.wall_seconds());
+                Limited::passing(self.inner.call(request), headers)
             }
-            Some(_) => Limited::away(send_away(&call, &self.meter, &request)),
+            Some(_) => Limited::rejected(reject(&limited, &self.limiter, &request)),
             None => {
-                drop(call);
-                self.later(Guard::into_inner(plan), request)
+                drop(limited);
+                self.defer(Guard::into_inner(plan), request)
             }
         }
     }
 }
 
 impl<S: Clone> RateLimited<S> {
-    /// Serves a request that is held, may have to wait, or is counted elsewhere.
-    fn later<B, R>(&mut self, plan: Arc<Plan>, request: Request<B>) -> Limited<S::Future, R>
+    /// Serves a request that may be delayed or queued, or has a limit in a shared store.
+    fn defer<B, R>(&mut self, plan: Arc<Plan>, request: Request<B>) -> Limited<S::Future, R>
     where
         S: tower::Service<Request<B>, Response = Response<R>, Error = Infallible> + Send + 'static,
         S::Future: Send + 'static,
         B: Send + 'static,
         R: AnswerBody,
     {
-        // The service that was found ready serves this request; the clone waits for its turn.
+        // The service that was polled ready serves this request; the clone is polled later.
         let next = self.inner.clone();
         let inner = std::mem::replace(&mut self.inner, next);
-        let serving = serve(Arc::clone(&self.meter), plan, request, inner);
+        let serving = serve(Arc::clone(&self.limiter), plan, request, inner);
         let serving: Pin<Box<dyn Future<Output = Response<R>> + Send>> = Box::pin(serving);
-        let stage = Stage::Later { serving };
+        let stage = Stage::Deferred { serving };
         Limited { stage }
     }
 }
 
 async fn serve<S, B, R>(
-    meter: Arc<Limiter>,
+    limiter: Arc<Limiter>,
     plan: Arc<Plan>,
     mut request: Request<B>,
     mut inner: S,
@@ -198,24 +198,24 @@ where
     S: tower::Service<Request<B>, Response = Response<R>, Error = Infallible>,
     R: AnswerBody,
 {
-    let mut call = match LimitedRequest::of(&meter, &plan, &request) {
-        Ok(call) => call,
+    let mut limited = match LimitedRequest::of(&limiter, &plan, &request) {
+        Ok(limited) => limited,
         Err(status) => return bare(status),
     };
-    match call.settle(&meter).await {
-        Fate::Refuse => send_away(&call, &meter, &request),
-        Fate::Go(after) => {
+    match limited.decide(&limiter).await {
+        RequestAction::Reject => reject(&limited, &limiter, &request),
+        RequestAction::Allow(after) => {
             if !after.is_zero() {
                 tokio::time::sleep(after).await;
             }
-            call.note_passed(&meter, after);
+            limited.count_allowed(&limiter, after);
             let Ok(mut response) = inner.call(request).await;
-            rate_limit_headers::tell(response.headers_mut(), &call.said(), || {
-                meter.wall_seconds()
+            rate_limit_headers::add(response.headers_mut(), &limited.outcomes(), || {
+                limiter.wall_seconds()
             });
             response
         }
-        Fate::Wait => {
+        RequestAction::Queue => {
             let accept = request.headers().get(ACCEPT).cloned();
             let is_head = request.method() == Method::HEAD;
             if let Some(context) = RequestContext::of_mut(&mut request) {
@@ -223,59 +223,60 @@ where
             }
             let Ok(mut response) = inner.call(request).await;
             if response.extensions_mut().remove::<CannotWait>().is_none() {
-                call.note_over(Event::Wait);
+                limited.count_over_limit(Event::Wait);
                 return response;
             }
-            let mut refused = refuse(&call, &meter, accept.as_ref());
+            let mut rejected = over_limit(&limited, &limiter, accept.as_ref());
             for cookie in response.headers().get_all(SET_COOKIE) {
-                refused.headers_mut().append(SET_COOKIE, cookie.clone());
+                rejected.headers_mut().append(SET_COOKIE, cookie.clone());
             }
-            own(refused, is_head)
+            own(rejected, is_head)
         }
     }
 }
 
-/// The answer to a call that is refused.
-fn send_away<B, R: AnswerBody>(
-    call: &LimitedRequest<'_>,
-    meter: &Limiter,
+/// Returns the response to a rejected request.
+fn reject<B, R: AnswerBody>(
+    limited: &LimitedRequest<'_>,
+    limiter: &Limiter,
     request: &Request<B>,
 ) -> Response<R> {
     let accept = request.headers().get(ACCEPT);
-    let answer = match call.refusal {
-        Some(Refusal::Incomplete(limit)) => {
-            call.note_over(Event::Reject);
-            call.log(request, StatusCode::BAD_REQUEST);
-            too_many_requests::incomplete(&limit.name)
+    let response = match limited.early_rejection {
+        Some(EarlyRejection::MissingKey(limit)) => {
+            limited.count_over_limit(Event::Reject);
+            limited.log(request, StatusCode::BAD_REQUEST);
+            too_many_requests::missing_key(&limit.name)
         }
-        Some(Refusal::Away(limit)) => {
-            call.note_over(Event::Unavailable);
-            call.log(request, StatusCode::SERVICE_UNAVAILABLE);
+        Some(EarlyRejection::Unavailable(limit)) => {
+            limited.count_over_limit(Event::Unavailable);
+            limited.log(request, StatusCode::SERVICE_UNAVAILABLE);
             too_many_requests::unavailable(&limit.name, accept, rand::random())
         }
         None => {
-            call.log(request, StatusCode::TOO_MANY_REQUESTS);
-            refuse(call, meter, accept)
+            limited.log(request, StatusCode::TOO_MANY_REQUESTS);
+            over_limit(limited, limiter, accept)
         }
     };
-    own(answer, request.method() == Method::HEAD)
+    own(response, request.method() == Method::HEAD)
 }
 
-/// Sends a call away.
-fn refuse(
-    call: &LimitedRequest<'_>,
-    meter: &Limiter,
+/// Returns the response to a request that is over its limits.
+fn over_limit(
+    limited: &LimitedRequest<'_>,
+    limiter: &Limiter,
     accept: Option<&HeaderValue>,
 ) -> Response<Bytes> {
-    call.note_over(Event::Reject);
-    let mut response = too_many_requests::refuse(&call.said(), accept, rand::random());
-    rate_limit_headers::tell(response.headers_mut(), &call.said(), || {
-        meter.wall_seconds()
+    limited.count_over_limit(Event::Reject);
+    let mut response = too_many_requests::over_limit(&limited.outcomes(), accept, rand::random());
+    rate_limit_headers::add(response.headers_mut(), &limited.outcomes(), || {
+        limiter.wall_seconds()
     });
     response
 }
 
-/// An answer of the limits; to HEAD without its body, which hyper 1.12 would send over HTTP/2.
+/// Returns a response of the limits; to HEAD without its body, which hyper 1.12 would send over
+/// HTTP/2.
 fn own<R: AnswerBody>(response: Response<Bytes>, is_head: bool) -> Response<R> {
     let body = |bytes| {
         if is_head {
@@ -287,7 +288,7 @@ fn own<R: AnswerBody>(response: Response<Bytes>, is_head: bool) -> Response<R> {
     response.map(|bytes| R::from_own(body(bytes)))
 }
 
-/// An answer with nothing to read; for requests that no client should send.
+/// Returns a response without a body, for malformed requests.
 fn bare<R: AnswerBody>(status: StatusCode) -> Response<R> {
     let mut response = Response::new(R::from_own(Body::empty()));
     *response.status_mut() = status;

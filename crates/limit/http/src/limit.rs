@@ -1,4 +1,4 @@
-//! One limit, ready to be asked: what it counts, whom, and how it decides.
+//! One active limit: its requests, its clients, its policy and its store.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,14 +14,14 @@ use anteroom_limit_store::{CallKey, KeyMaker};
 use http::HeaderValue;
 use smallvec::smallvec;
 
-use crate::caller::{self, ClientRequest, Clients, Part};
+use crate::client_key::{self, ClientRequest, Clients, Part};
 use crate::counters::LimitCounters;
 use crate::covers::Covers;
 use crate::distinct::Unknown;
 use crate::rate_limit_headers::LimitOutcome;
-use crate::stores::{Elsewhere, StoreContact};
+use crate::stores::{SharedStore, StoreContact};
 
-/// One limit.
+/// Active limit.
 pub(crate) struct Limit {
     pub(crate) name: Box<str>,
     pub(crate) policy: Policy,
@@ -32,119 +32,119 @@ pub(crate) struct Limit {
     pub(crate) cost: Cost,
     pub(crate) on_limit: OnLimit,
     pub(crate) is_shadow: bool,
-    pub(crate) spoken: LimitHeaders,
-    /// What it says of its rate to clients without settings of their own; see
-    /// [`LimitOutcome::usual`].
-    pub(crate) spoken_policy: Option<HeaderValue>,
+    pub(crate) headers: LimitHeaders,
+    /// Value of `RateLimit-Policy` for clients without settings of their own; see
+    /// [`LimitOutcome::policy_header`].
+    pub(crate) policy_header: Option<HeaderValue>,
     pub(crate) counts_polling: bool,
     pub(crate) keys_max: usize,
     pub(crate) store: LimitStore,
-    /// Where it is counted, if not here.
-    pub(crate) elsewhere: Option<Elsewhere>,
+    /// Shared store that counts it; `None` for a local limit.
+    pub(crate) shared_store: Option<SharedStore>,
     /// Clients with settings of their own.
     pub(crate) own: HashMap<CallKey, Policy>,
     pub(crate) kept: Arc<RetainedState>,
 }
 
-/// What outlives a change of the configuration.
+/// State that survives a change of the configuration.
 pub(crate) struct RetainedState {
-    /// What is counted here: all, or what could not be counted elsewhere.
+    /// Local counts: all of them, or those that the shared store missed.
     pub(crate) counts: LocalCounts,
     pub(crate) contact: StoreContact,
     pub(crate) keys: KeyMaker,
     pub(crate) counters: LimitCounters,
 }
 
-/// Whom a limit counts a call to.
+/// Clients that a limit counts a request for.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum ClientIdentity {
-    /// Nearly always one; see [`caller::keys_of`].
+    /// Nearly always one; see [`client_key::keys_of`].
     Clients(Clients),
-    Nobody,
-    /// It is refused without being counted.
-    Refused,
+    Skipped,
+    /// Rejected without being counted.
+    Rejected,
 }
 
 impl Limit {
-    /// Whom a call is counted to.
-    pub(crate) fn whom(&self, caller: &ClientRequest<'_>) -> ClientIdentity {
+    /// Returns the clients of a request.
+    pub(crate) fn identity(&self, caller: &ClientRequest<'_>) -> ClientIdentity {
         let keys = &self.kept.keys;
-        let missing = match caller::keys_of(&self.parts, self.ipv6_prefix, keys, caller) {
+        let missing = match client_key::keys_of(&self.parts, self.ipv6_prefix, keys, caller) {
             Ok(clients) => return ClientIdentity::Clients(clients),
             Err(missing) => missing,
         };
         match (missing, self.without_key) {
-            (Unknown::TooMany, _) | (_, WithoutKey::Reject) => ClientIdentity::Refused,
-            (Unknown::Missing, WithoutKey::Skip) => ClientIdentity::Nobody,
+            (Unknown::TooMany, _) | (_, WithoutKey::Reject) => ClientIdentity::Rejected,
+            (Unknown::Missing, WithoutKey::Skip) => ClientIdentity::Skipped,
             (Unknown::Missing, WithoutKey::ClientAddress) => {
-                let key = caller::key_of_address(keys, caller.address, self.ipv6_prefix);
+                let key = client_key::key_of_address(keys, caller.address, self.ipv6_prefix);
                 ClientIdentity::Clients(smallvec![key])
             }
         }
     }
 
-    /// Whether it has to know who shows a ticket.
+    /// Whether it needs the visitor of a ticket.
     pub(crate) fn needs_visitor(&self) -> bool {
         self.on_limit == OnLimit::Wait || self.parts.contains(&Part::Visitor)
     }
 
-    /// Whether a signature has to be verified to know who calls.
+    /// Whether its key needs a verified token.
     pub(crate) fn needs_token(&self) -> bool {
         let is_claim = |part: &Part| matches!(part, Part::Claim(_));
         self.parts.iter().any(is_claim)
     }
 
-    /// Whether it sends calls away, by itself and at once.
-    pub(crate) fn rejects_here(&self) -> bool {
-        self.on_limit == OnLimit::Reject && !self.is_shadow && self.elsewhere.is_none()
+    /// Whether it rejects requests locally and at once.
+    pub(crate) fn rejects_locally(&self) -> bool {
+        self.on_limit == OnLimit::Reject && !self.is_shadow && self.shared_store.is_none()
     }
 
-    /// How long it holds a call at most.
-    pub(crate) fn patience(&self) -> Duration {
+    /// Returns the longest delay of a request.
+    pub(crate) fn delay_max(&self) -> Duration {
         match self.on_limit {
             OnLimit::Delay { max } => Duration::from_millis(max.0),
             OnLimit::Reject | OnLimit::Wait => Duration::ZERO,
         }
     }
 
-    /// A call by this client, which has been held for so long already.
-    pub(crate) fn charge(&self, key: CallKey, held: Duration) -> LocalAcquire<'_> {
-        let patience = self.patience().saturating_sub(held).as_micros();
+    /// Returns the acquisition for one client of a request that has waited for `delayed`.
+    pub(crate) fn acquire(&self, key: CallKey, delayed: Duration) -> LocalAcquire<'_> {
+        let delay_max = self.delay_max().saturating_sub(delayed).as_micros();
         LocalAcquire {
             counts: &self.kept.counts,
             policy: &self.policy,
             key,
             cost: self.cost,
-            patience: DurationUs(u64::try_from(patience).unwrap_or(u64::MAX)),
+            patience: DurationUs(u64::try_from(delay_max).unwrap_or(u64::MAX)),
         }
     }
 
-    /// What holds for this client.
+    /// Returns the policy of this client.
     pub(crate) fn policy_of(&self, key: CallKey) -> Policy {
         self.kept.counts.own_policy(key).unwrap_or(self.policy)
     }
 
-    /// What it said to a call of this client.
-    pub(crate) fn said(&self, key: CallKey, verdict: Verdict) -> LimitOutcome<'_> {
+    /// Returns the outcome for this client.
+    pub(crate) fn outcome(&self, key: CallKey, verdict: Verdict) -> LimitOutcome<'_> {
         let own = self.kept.counts.own_policy(key);
         LimitOutcome {
             name: &self.name,
             rate: own.unwrap_or(self.policy).rate(),
-            usual: match own {
+            policy_header: match own {
                 Some(_) => None,
-                None => self.spoken_policy.as_ref(),
+                None => self.policy_header.as_ref(),
             },
-            spoken: self.spoken,
+            headers: self.headers,
             verdict,
         }
     }
 
-    /// Lets what it says hold for what it has counted.
+    /// Applies its settings to its counts.
     pub(crate) fn commit(&self) {
         self.kept.counts.set_keys_max(self.keys_max);
         self.kept.counts.set_own(&self.own);
-        if let Some(elsewhere) = &self.elsewhere {
-            elsewhere.counts.expect_calls();
+        if let Some(shared_store) = &self.shared_store {
+            shared_store.counts.expect_calls();
         }
     }
 }

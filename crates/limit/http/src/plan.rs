@@ -1,4 +1,4 @@
-//! The limits that hold, made of those in the config file.
+//! Active limits, built from the config file.
 
 use std::collections::HashMap;
 use std::error::Error as _;
@@ -16,26 +16,26 @@ use http::Method;
 use http::header::{HeaderName, InvalidHeaderName};
 use http::method::InvalidMethod;
 
-use crate::caller::{self, Part};
+use crate::client_key::{self, Part};
 use crate::counters::LimitCounters;
 use crate::covers::{Covered, Covers};
 use crate::limit::{Limit, RetainedState};
 use crate::rate_limit_headers;
-use crate::stores::{CountStores, Elsewhere, StoreContact};
+use crate::stores::{CountStores, SharedStore, StoreContact};
 use crate::tokens::Tokens;
 
-/// The limits that hold, in the order of the config file.
+/// Active limits, in the order of the config file.
 #[derive(Default)]
 pub struct Plan {
     pub(crate) limits: Vec<Limit>,
-    /// Whether one of them has to know who shows a ticket.
+    /// Whether one of them needs the visitor of a ticket.
     pub(crate) needs_visitor: bool,
-    /// The signed tokens by which some know clients.
+    /// Tokens by which some limits identify clients.
     pub(crate) tokens: Option<Arc<Tokens>>,
 }
 
 impl Plan {
-    /// The same, with other tokens that are good.
+    /// Returns this plan with other tokens.
     #[must_use]
     pub fn with_tokens(self, tokens: Option<Tokens>) -> Self {
         let tokens = tokens.map(Arc::new);
@@ -58,7 +58,7 @@ impl fmt::Debug for Plan {
     }
 }
 
-/// Why a limit can never be asked.
+/// Error of a limit that cannot be activated.
 #[derive(Debug, thiserror::Error)]
 #[error("limit {limit:?}: {problem}")]
 pub struct PlanError {
@@ -67,8 +67,8 @@ pub struct PlanError {
 }
 
 impl PlanError {
-    /// What is wrong, with its causes and without the name of the limit; of a store's answer the
-    /// store's words.
+    /// Returns the problem with its causes, without the name of the limit. For a problem of a store
+    /// it is the store's message.
     #[must_use]
     pub fn words(&self) -> String {
         let Problem::Unfit(unfit) = &self.problem else {
@@ -83,19 +83,19 @@ impl PlanError {
 
 #[derive(Debug, thiserror::Error)]
 enum Problem {
-    #[error("routes: the path {path:?}: {why}")]
+    #[error("routes: path {path:?}: {why}")]
     Path { path: String, why: BadPathError },
-    #[error("routes: no method: {0}")]
+    #[error("routes: invalid method: {0}")]
     Method(#[from] InvalidMethod),
-    #[error("key: no name of a header: {0}")]
+    #[error("key: invalid header name: {0}")]
     Header(#[from] InvalidHeaderName),
-    #[error("store: there is no store {0:?} here")]
+    #[error("store: {0:?} is not configured")]
     NoStore(&'static str),
     #[error("store: {0}")]
     Unfit(#[from] UnfitError),
 }
 
-/// What limits by these names have counted.
+/// State of limits by name, which a new plan takes over.
 pub(crate) type KeptByName<'k> = HashMap<&'k str, (LimitStore, Policy, Arc<RetainedState>)>;
 
 pub(crate) fn of(
@@ -105,7 +105,7 @@ pub(crate) fn of(
 ) -> Result<Plan, PlanError> {
     let limits = configs.iter().map(|config| {
         let built = limit(config, known).and_then(|mut limit| {
-            limit.elsewhere = elsewhere(config, stores)?;
+            limit.shared_store = shared_store(config, stores)?;
             Ok(limit)
         });
         built.map_err(|problem| PlanError {
@@ -116,8 +116,11 @@ pub(crate) fn of(
     limits.collect::<Result<_, _>>().map(Plan::of)
 }
 
-/// Where a limit is counted, if not here, and if that can.
-fn elsewhere(config: &LimitConfig, stores: &CountStores) -> Result<Option<Elsewhere>, Problem> {
+/// Returns the shared store of a limit after checking its policies; `None` for a local limit.
+fn shared_store(
+    config: &LimitConfig,
+    stores: &CountStores,
+) -> Result<Option<SharedStore>, Problem> {
     let named = stores.named(config.store).map_err(Problem::NoStore)?;
     let Some(counts) = named else {
         return Ok(None);
@@ -125,13 +128,13 @@ fn elsewhere(config: &LimitConfig, stores: &CountStores) -> Result<Option<Elsewh
     for policy in iter::once(&config.policy).chain(config.overrides.values()) {
         counts.check(config.name.as_str(), policy)?;
     }
-    Ok(Some(Elsewhere {
+    Ok(Some(SharedStore {
         counts,
         on_failure: config.on_store_failure,
     }))
 }
 
-/// Whether a limit can be counted by these settings where it is counted.
+/// Checks that the store of a limit can count it with this policy.
 pub(crate) fn check_fit(
     config: &LimitConfig,
     policy: &Policy,
@@ -148,17 +151,17 @@ pub(crate) fn check_fit(
     })
 }
 
-/// Everything that is wrong with limits, as far as the config file cannot know by itself.
+/// Returns every problem of limits that the config file cannot detect by itself.
 #[must_use]
 pub fn problems(configs: &[LimitConfig]) -> Vec<PlanError> {
-    let refused = |config: &LimitConfig| {
+    let problem_of = |config: &LimitConfig| {
         let problem = limit(config, &HashMap::new()).err()?;
         Some(PlanError {
             limit: config.name.to_string(),
             problem,
         })
     };
-    configs.iter().filter_map(refused).collect()
+    configs.iter().filter_map(problem_of).collect()
 }
 
 fn limit(config: &LimitConfig, known: &KeptByName<'_>) -> Result<Limit, Problem> {
@@ -166,8 +169,7 @@ fn limit(config: &LimitConfig, known: &KeptByName<'_>) -> Result<Limit, Problem>
     let parts = config.key.parts.iter().map(part);
     let parts = parts.collect::<Result<Vec<_>, _>>()?;
     let kept = known.get(name).filter(|(store, policy, _)| {
-        // Another algorithm does not understand what this one has counted, and keys are others
-        // elsewhere.
+        // Another algorithm cannot read these counts, and keys differ between stores.
         let is_same = policy.kind() == config.policy.kind();
         is_same && *store == config.store
     });
@@ -177,7 +179,7 @@ fn limit(config: &LimitConfig, known: &KeptByName<'_>) -> Result<Limit, Problem>
     );
     let prefix = config.key.ipv6_prefix;
     let own = config.overrides.iter().filter_map(|(client, policy)| {
-        let key = caller::key_of_named(&parts, prefix, &kept.keys, &client.0)?;
+        let key = client_key::key_of_named(&parts, prefix, &kept.keys, &client.0)?;
         Some((key, *policy))
     });
     Ok(Limit {
@@ -189,12 +191,12 @@ fn limit(config: &LimitConfig, known: &KeptByName<'_>) -> Result<Limit, Problem>
         cost: Cost::Take(config.cost),
         on_limit: config.on_limit,
         is_shadow: config.shadow,
-        spoken: config.headers,
-        spoken_policy: rate_limit_headers::policy_alone(name, config.policy.rate()),
+        headers: config.headers,
+        policy_header: rate_limit_headers::policy_alone(name, config.policy.rate()),
         counts_polling: config.count_polling,
         keys_max: config.keys_max,
         store: config.store,
-        elsewhere: None,
+        shared_store: None,
         own: own.collect(),
         parts,
         kept,
@@ -206,7 +208,7 @@ fn new_counts(config: &LimitConfig) -> RetainedState {
         counts: LocalCounts::new(config.keys_max),
         contact: StoreContact::default(),
         keys: if config.store == LimitStore::Local {
-            // Nobody else has to find the same entries.
+            // No other node has to find the same entries.
             KeyMaker::new(rand::random())
         } else {
             KeyMaker::shared(config.name.as_str())

@@ -1,4 +1,4 @@
-//! Headers that tell a client how its limits stand.
+//! Headers that tell a client the state of its limits.
 //!
 //! - `RateLimit-Policy` and `RateLimit`, as lists (draft-ietf-httpapi-ratelimit-headers since -08),
 //!   on every response;
@@ -17,24 +17,24 @@ const LEGACY_LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
 const LEGACY_REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
 const LEGACY_RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
 
-/// What `Retry-After` says where no time would be early enough: no call of this cost is ever let
-/// through. A day keeps programs from asking every second.
+/// Value of `Retry-After` if no request of this cost is ever allowed, in seconds. A day keeps
+/// programs from polling every second.
 const NEVER_SECONDS: u64 = 86_400;
 
-/// What one limit said to a call.
+/// Outcome of one request at one limit.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LimitOutcome<'l> {
     pub(crate) name: &'l str,
     pub(crate) rate: Rate,
-    /// What it says of its rate where it speaks alone, if that is written down.
-    pub(crate) usual: Option<&'l HeaderValue>,
-    pub(crate) spoken: LimitHeaders,
+    /// Value of `RateLimit-Policy` for this limit alone, if it is cached.
+    pub(crate) policy_header: Option<&'l HeaderValue>,
+    pub(crate) headers: LimitHeaders,
     pub(crate) verdict: Verdict,
 }
 
 impl LimitOutcome<'_> {
-    /// Whole seconds until more is free: for whoever was rejected until it may come again, for
-    /// others until the limit is wholly free.
+    /// Returns whole seconds until more is free: for a rejected request until it may come again,
+    /// for others until the limit is fully free.
     pub(crate) fn effective_seconds(&self) -> u64 {
         match self.verdict.outcome {
             Outcome::Reject {
@@ -46,20 +46,20 @@ impl LimitOutcome<'_> {
     }
 }
 
-/// Adds to an answer how the limits stand. `now_seconds` is the wall clock.
-pub(crate) fn tell(
+/// Adds the state of the limits to a response. `now_seconds` is the wall clock.
+pub(crate) fn add(
     headers: &mut HeaderMap,
-    said: &[LimitOutcome<'_>],
+    outcomes: &[LimitOutcome<'_>],
     now_seconds: impl Fn() -> u64,
 ) {
-    HeaderValues::of(said, now_seconds).add_to(headers);
+    HeaderValues::of(outcomes, now_seconds).add_to(headers);
 }
 
-/// What is added to an answer, before there is one.
+/// Header values, computed before there is a response.
 #[derive(Debug, Default)]
 pub(crate) struct HeaderValues {
     policies: Option<HeaderValue>,
-    standings: Option<HeaderValue>,
+    limits: Option<HeaderValue>,
     legacy: Option<Legacy>,
 }
 
@@ -71,20 +71,20 @@ struct Legacy {
 }
 
 impl HeaderValues {
-    pub(crate) fn of(said: &[LimitOutcome<'_>], now_seconds: impl Fn() -> u64) -> Self {
-        let mut standings = Line::new();
-        for one in said.iter().filter(|one| one.spoken.ietf) {
-            standings.begin(one.name);
-            standings.number(";r=", u64::from(one.verdict.remaining));
-            standings.number(";t=", one.effective_seconds());
+    pub(crate) fn of(outcomes: &[LimitOutcome<'_>], now_seconds: impl Fn() -> u64) -> Self {
+        let mut limits = List::new();
+        for one in outcomes.iter().filter(|one| one.headers.ietf) {
+            limits.begin(one.name);
+            limits.number(";r=", u64::from(one.verdict.remaining));
+            limits.number(";t=", one.effective_seconds());
         }
-        let nearest = said
+        let nearest = outcomes
             .iter()
-            .filter(|one| one.spoken.legacy.is_some())
+            .filter(|one| one.headers.legacy.is_some())
             .min_by_key(|one| (one.verdict.is_admitted(), one.verdict.remaining));
         let legacy = nearest.map(|one| {
             let mut reset = one.effective_seconds();
-            if one.spoken.legacy == Some(LegacyReset::Epoch) {
+            if one.headers.legacy == Some(LegacyReset::Epoch) {
                 reset = reset.saturating_add(now_seconds());
             }
             Legacy {
@@ -94,19 +94,19 @@ impl HeaderValues {
             }
         });
         Self {
-            policies: policies(said),
-            standings: standings.value(),
+            policies: policies(outcomes),
+            limits: limits.value(),
             legacy,
         }
     }
 
-    /// A list goes on: what an origin says of its own limits stays.
+    /// Adds the values to a response. Lists are extended, so that the origin's own limits stay.
     pub(crate) fn add_to(self, headers: &mut HeaderMap) {
         if let Some(policies) = self.policies {
             headers.append(RATE_LIMIT_POLICY, policies);
         }
-        if let Some(standings) = self.standings {
-            headers.append(RATE_LIMIT, standings);
+        if let Some(limits) = self.limits {
+            headers.append(RATE_LIMIT, limits);
         }
         if let Some(legacy) = self.legacy {
             headers.insert(LEGACY_LIMIT, HeaderValue::from(legacy.limit));
@@ -116,33 +116,32 @@ impl HeaderValues {
     }
 }
 
-/// What the limits are, whoever calls. Where one speaks alone, that was written down when it was
-/// made.
-fn policies(said: &[LimitOutcome<'_>]) -> Option<HeaderValue> {
-    if let [one] = said
-        && let Some(usual) = one.usual
+/// Returns the policies of the limits, for any client. For a single limit the value is cached.
+fn policies(outcomes: &[LimitOutcome<'_>]) -> Option<HeaderValue> {
+    if let [one] = outcomes
+        && let Some(policy_header) = one.policy_header
     {
-        return one.spoken.ietf.then(|| usual.clone());
+        return one.headers.ietf.then(|| policy_header.clone());
     }
-    let mut line = Line::new();
-    for one in said.iter().filter(|one| one.spoken.ietf) {
-        line.policy(one.name, one.rate);
+    let mut list = List::new();
+    for one in outcomes.iter().filter(|one| one.headers.ietf) {
+        list.policy(one.name, one.rate);
     }
-    line.value()
+    list.value()
 }
 
-/// What a limit says of itself in `RateLimit-Policy` if no other one speaks.
+/// Returns the value of `RateLimit-Policy` for one limit alone.
 pub(crate) fn policy_alone(name: &str, rate: Rate) -> Option<HeaderValue> {
-    let mut line = Line::new();
-    line.policy(name, rate);
-    line.value()
+    let mut list = List::new();
+    list.policy(name, rate);
+    list.value()
 }
 
-/// A list of a header, as it is written. By hand: every answer has two, and formatting costs as
+/// List value of a header. Written by hand, because every response has two, and formatting costs as
 /// much as deciding.
-struct Line(SmallVec<[u8; 96]>);
+struct List(SmallVec<[u8; 96]>);
 
-impl Line {
+impl List {
     fn new() -> Self {
         Self(SmallVec::new())
     }
@@ -153,7 +152,7 @@ impl Line {
         self.number(";w=", rate.window().secs_ceil());
     }
 
-    /// Names hold no quotes.
+    /// Begins a member. Names contain no quotes.
     fn begin(&mut self, name: &str) {
         if !self.0.is_empty() {
             self.0.extend_from_slice(b", ");
@@ -179,7 +178,7 @@ impl Line {
         self.0.extend_from_slice(&digits[at..]);
     }
 
-    /// `None` if it is empty.
+    /// Returns the value; `None` if it is empty.
     fn value(&self) -> Option<HeaderValue> {
         if self.0.is_empty() {
             return None;

@@ -1,4 +1,4 @@
-//! Where limits are counted that several nodes share.
+//! Stores that count limits for several nodes.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,11 +12,11 @@ use anteroom_limit_store::outage::Outage;
 use anteroom_limit_store::shared::{CountsError, SharedCounts};
 use tokio::time::Instant;
 
-/// How often the log says that a store has no time. Callers can bring that about as often as they
+/// Interval of the log line about an overloaded store. Clients can overload it as often as they
 /// like.
-const BUSY_TOLD_EVERY: Duration = Duration::from_secs(60);
+const BUSY_LOG_PERIOD: Duration = Duration::from_secs(60);
 
-/// The stores in which limits can be counted, beside the memory of this process.
+/// Shared stores for limits, besides the memory of this process.
 #[derive(Clone, Debug, Default)]
 pub struct CountStores(BTreeMap<LimitStore, Arc<dyn SharedCounts>>);
 
@@ -27,11 +27,11 @@ impl FromIterator<(LimitStore, Arc<dyn SharedCounts>)> for CountStores {
 }
 
 impl CountStores {
-    /// The one that a limit names; `None` if that is no shared one.
+    /// Returns the store that a limit names; `None` if it is local.
     ///
     /// # Errors
     ///
-    /// Its word, if there is none.
+    /// Name of the store if it is not configured.
     pub(crate) fn named(
         &self,
         store: LimitStore,
@@ -43,12 +43,12 @@ impl CountStores {
         named.map(Some).ok_or_else(|| store.word())
     }
 
-    /// All of them.
+    /// Returns all stores.
     pub(crate) fn each(&self) -> impl Iterator<Item = &dyn SharedCounts> {
         self.0.values().map(Arc::as_ref)
     }
 
-    /// What they have counted of themselves, by their words.
+    /// Returns the events that the stores have counted, by store and event.
     pub(crate) fn events(&self) -> BTreeMap<(&'static str, &'static str), u64> {
         let events = self.each().flat_map(|store| {
             let events = store.events().into_iter();
@@ -58,32 +58,32 @@ impl CountStores {
     }
 }
 
-/// The store of a limit that is counted elsewhere.
+/// Shared store of a limit.
 #[derive(Clone)]
-pub(crate) struct Elsewhere {
+pub(crate) struct SharedStore {
     pub(crate) counts: Arc<dyn SharedCounts>,
     pub(crate) on_failure: OnLimitStoreFailure,
 }
 
-impl Elsewhere {
-    /// Whether both are the same store, so that it charges both in one piece.
+impl SharedStore {
+    /// Whether both are the same store, so that it acquires both in one step.
     pub(crate) fn is_same_store(&self, other: &Self) -> bool {
         std::ptr::addr_eq(Arc::as_ptr(&self.counts), Arc::as_ptr(&other.counts))
     }
 
-    /// Whether calls of a client are not even asked for: its store is away, and what that has lent
-    /// must not be spent.
-    pub(crate) fn is_shut(&self, limit: &str, key: CallKey) -> bool {
+    /// Whether requests of a client are rejected without reaching the store: it is unavailable, and
+    /// leases must not be spent then.
+    pub(crate) fn is_closed(&self, limit: &str, key: CallKey) -> bool {
         self.on_failure == OnLimitStoreFailure::Closed && self.counts.is_away(limit, key)
     }
 }
 
-/// Whether the store of a limit is away, as its calls see it.
+/// Availability of the store of a limit, as its requests see it.
 pub(crate) struct StoreContact {
     began: Instant,
     outage: Outage,
     /// Milliseconds after `began`.
-    busy_told_again_at: AtomicU64,
+    busy_log_due_at: AtomicU64,
     failures: AtomicU64,
 }
 
@@ -92,64 +92,67 @@ impl Default for StoreContact {
         Self {
             began: Instant::now(),
             outage: Outage::default(),
-            busy_told_again_at: AtomicU64::default(),
+            busy_log_due_at: AtomicU64::default(),
             failures: AtomicU64::default(),
         }
     }
 }
 
 impl StoreContact {
-    /// The store has decided about a call of this client. It is not back with that if it says that
-    /// it is away: then it had lent what was spent.
-    pub(crate) fn note_answer(&self, store: &dyn SharedCounts, limit: &str, key: CallKey) {
-        let is_away = || store.is_away(limit, key);
-        if self.outage.handle_answer(self.began.elapsed(), is_away) {
-            tracing::info!(limit, "calls are counted again");
+    /// Records that the store has decided about a request of this client. If it reports itself as
+    /// unavailable, it decided from leases and has not recovered.
+    pub(crate) fn note_reply(&self, store: &dyn SharedCounts, limit: &str, key: CallKey) {
+        let is_unavailable = || store.is_away(limit, key);
+        if self
+            .outage
+            .handle_answer(self.began.elapsed(), is_unavailable)
+        {
+            tracing::info!(limit, "requests are counted again");
         }
     }
 
-    /// It has not. Told once, and then when it is back.
+    /// Records a failure. It logs the first one and the recovery.
     pub(crate) fn note_failure(&self, limit: &str, error: &CountsError) {
         let cause = || anteroom_limit_store::shared::chain(error);
         if let CountsError::Busy { .. } = error {
             self.failures.fetch_add(1, Relaxed);
-            if self.is_busy_told() {
+            if self.is_busy_log_due() {
                 let cause = cause();
-                tracing::warn!(limit, cause, "there is no time to count calls");
+                tracing::warn!(limit, cause, "requests not counted: store overloaded");
             }
         } else {
-            self.note_gone(limit, cause);
+            self.note_outage(limit, cause);
         }
     }
 
-    /// It was not even asked, for it is known to be away.
-    pub(crate) fn note_shut(&self, limit: &str) {
-        self.note_gone(limit, || "its store is away".to_owned());
+    /// Records that the store was not tried, because it is known to be unavailable.
+    pub(crate) fn note_closed(&self, limit: &str) {
+        self.note_outage(limit, || "store unavailable".to_owned());
     }
 
-    fn note_gone(&self, limit: &str, cause: impl FnOnce() -> String) {
+    fn note_outage(&self, limit: &str, cause: impl FnOnce() -> String) {
         self.failures.fetch_add(1, Relaxed);
         if self.outage.handle_failure(self.began.elapsed()) {
             let cause = cause();
-            tracing::error!(limit, cause, "calls cannot be counted");
+            tracing::error!(limit, cause, "requests cannot be counted");
         }
     }
 
-    fn is_busy_told(&self) -> bool {
+    fn is_busy_log_due(&self) -> bool {
         let now = millis(self.began.elapsed());
-        let due_at = self.busy_told_again_at.load(Relaxed);
-        let again_at = now.saturating_add(millis(BUSY_TOLD_EVERY));
-        let told = &self.busy_told_again_at;
-        let set = || told.compare_exchange(due_at, again_at, Relaxed, Relaxed);
+        let due_at = self.busy_log_due_at.load(Relaxed);
+        let again_at = now.saturating_add(millis(BUSY_LOG_PERIOD));
+        let due = &self.busy_log_due_at;
+        let set = || due.compare_exchange(due_at, again_at, Relaxed, Relaxed);
         now >= due_at && set().is_ok()
     }
 
-    /// How long ago it last failed, if it is not known to be back since.
+    /// Returns the time since the last failure, if the store has not recovered.
     pub(crate) fn failed_ago(&self) -> Option<Duration> {
         self.outage.failed_ago(self.began.elapsed())
     }
 
-    /// How many calls could not be counted.
+    /// Returns how many requests could not be counted.
     pub(crate) fn failures(&self) -> u64 {
         self.failures.load(Relaxed)
     }
@@ -159,9 +162,9 @@ fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-impl fmt::Debug for Elsewhere {
+impl fmt::Debug for SharedStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Elsewhere({:?})", self.counts)
+        write!(f, "SharedStore({:?})", self.counts)
     }
 }
 
@@ -172,20 +175,20 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_store_without_time_is_reported_now_and_then_and_available() {
+    async fn an_overloaded_store_is_logged_once_a_period_and_stays_available() {
         let contact = StoreContact::default();
         let busy = CountsError::Busy {
             place: "memcached".to_owned(),
-            source: "too many calls".into(),
+            source: "too many requests".into(),
         };
         for _ in 0..200 {
             contact.note_failure("api", &busy);
         }
         assert_eq!(contact.failures(), 200);
         assert_eq!(contact.failed_ago(), None);
-        assert!(!contact.is_busy_told(), "it was told");
-        advance(BUSY_TOLD_EVERY).await;
-        let told = (0..200).filter(|_| contact.is_busy_told());
-        assert_eq!(told.count(), 1);
+        assert!(!contact.is_busy_log_due(), "it was logged");
+        advance(BUSY_LOG_PERIOD).await;
+        let logged = (0..200).filter(|_| contact.is_busy_log_due());
+        assert_eq!(logged.count(), 1);
     }
 }

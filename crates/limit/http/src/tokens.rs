@@ -1,8 +1,8 @@
-//! Which signed tokens does a request carry, and what do they say?
+//! Signed tokens of a request and their claims.
 //!
-//! A request is verified once, however many limits ask, and not at all if none does. What does not
-//! verify is as if it were not there. Where several tokens stand of which any might be the
-//! origin's, each counts that is good.
+//! The tokens of a request are verified once for all limits, and not at all if no limit needs them.
+//! A token that does not verify counts as missing. If a request carries several tokens that the
+//! origin may use, every valid one counts.
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
@@ -17,27 +17,27 @@ use http::HeaderMap;
 
 use crate::distinct::{Unknown, distinct};
 
-/// Most tokens of one request. Honest ones have one, and each costs a signature.
+/// Most tokens of one request. Genuine requests carry one, and each costs a signature.
 const TOKENS_MAX: usize = 4;
-/// What stands in front of a token in `Authorization`, and may elsewhere; spaces or tabs part them,
-/// as origins take both.
+/// Word before a token in `Authorization`, optional elsewhere. Spaces or tabs separate them, as
+/// origins take both.
 const BEARER: &[u8] = b"bearer";
 const AUTHORIZATION: &str = "authorization";
 
-/// The tokens that are good.
+/// Configured source and keys of tokens.
 pub struct Tokens {
     place: TokenPlace,
     verifier: Verifier,
 }
 
-/// Why no token can be verified.
+/// Error of a token configuration.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TokensError {
-    /// The file of keys was named and not read.
+    /// The key file was named and not read.
     #[error("jwt.keys_file was not read")]
     NotRead,
-    /// The file is no set of keys; the first mistake in it.
+    /// The file is not a key set; holds the first mistake in it.
     #[error("jwt.keys_file: {0}")]
     Keys(KeySetError),
 }
@@ -49,11 +49,12 @@ impl fmt::Debug for Tokens {
 }
 
 impl Tokens {
-    /// Those that the configuration calls good, for the claims that these limits ask for.
+    /// Creates a verifier for tokens of this configuration and for the claims that these limits
+    /// use.
     ///
     /// # Errors
     ///
-    /// [`TokensError`] if the keys are none.
+    /// [`TokensError`] if there are no valid keys.
     pub fn new(config: &JwtConfig, limits: &[LimitConfig]) -> Result<Self, TokensError> {
         let JwtKeys::Text(keys) = &config.keys else {
             return Err(TokensError::NotRead);
@@ -82,17 +83,17 @@ impl Tokens {
         })
     }
 
-    /// What stands where a token should be, each once.
+    /// Returns the distinct token texts of a request.
     fn texts<'h>(&self, headers: &'h HeaderMap) -> Result<Vec<Cow<'h, [u8]>>, Unknown> {
         match &self.place {
             TokenPlace::Header(name) => {
-                let lines = headers.iter().filter(|(sent, _)| {
-                    // In every spelling that an origin may take for it.
+                let values = headers.iter().filter(|(sent, _)| {
+                    // Match every spelling that an origin may take for it.
                     is_same(sent.as_str(), name)
                 });
                 let needs_bearer = name == AUTHORIZATION;
                 let texts =
-                    lines.filter_map(|(_, value)| unwrapped(value.as_bytes(), needs_bearer));
+                    values.filter_map(|(_, value)| unwrapped(value.as_bytes(), needs_bearer));
                 distinct(texts.map(Cow::Borrowed))
             }
             TokenPlace::Cookie(name) => {
@@ -113,7 +114,7 @@ impl Tokens {
     }
 }
 
-/// A token without the word in front of it.
+/// Returns a token without the word in front of it.
 fn unwrapped(value: &[u8], needs_bearer: bool) -> Option<&[u8]> {
     let token = value.split_at_checked(BEARER.len());
     let token = token.filter(|(start, rest)| {
@@ -125,7 +126,7 @@ fn unwrapped(value: &[u8], needs_bearer: bool) -> Option<&[u8]> {
     }
 }
 
-/// The tokens of one request, verified when somebody asks.
+/// Tokens of one request, verified on first use.
 pub(crate) struct ShownTokens<'r> {
     tokens: Option<&'r Tokens>,
     headers: &'r HeaderMap,
@@ -150,13 +151,13 @@ impl<'r> ShownTokens<'r> {
         }
     }
 
-    /// Whether there is something whose signature somebody would have to verify.
-    pub(crate) fn are_to_be_verified(&self) -> bool {
+    /// Whether the request carries a token that is not verified yet.
+    pub(crate) fn need_verification(&self) -> bool {
         let texts = |tokens: &Tokens| tokens.texts(self.headers).is_ok();
         self.proofs.get().is_none() && self.tokens.is_some_and(texts)
     }
 
-    /// What the good ones say under this name.
+    /// Returns this claim of all valid tokens.
     pub(crate) fn claim(&self, name: &str) -> Result<Vec<Cow<'r, [u8]>>, Unknown> {
         let tokens = self.tokens.ok_or(Unknown::Missing)?;
         let proofs = self

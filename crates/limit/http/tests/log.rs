@@ -1,8 +1,8 @@
-//! What does the log say of a store that is away? Once that calls cannot be counted, and once that
-//! they are again, whatever becomes of them meanwhile and however the store is asked.
+//! Log lines about an unavailable store: one when requests cannot be counted, and one when they are
+//! counted again. That holds for every failure setting and every kind of store.
 //!
-//! All in one test, and in a program of its own: who listens to the log is asked for in the whole
-//! process when something is said for the first time.
+//! All in one test, and in a program of its own: `tracing` caches for the whole process whether
+//! anything listens to a log line.
 
 use std::fmt::{Debug, Write as _};
 use std::net::SocketAddr;
@@ -31,10 +31,10 @@ use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 
 const NOW: TimestampUs = TimestampUs(1_700_000_000_000_000);
-const GONE: &str = "calls cannot be counted";
-const BACK: &str = "calls are counted again";
+const GONE: &str = "requests cannot be counted";
+const BACK: &str = "requests are counted again";
 
-/// What this crate has said.
+/// Messages that this crate has logged.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<String>>>);
 
@@ -85,30 +85,30 @@ impl Surroundings for Program {
     }
 }
 
-/// How a store is asked.
+/// Kind of a store.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Manner {
-    /// Over a network, whenever a call comes.
-    Asked,
-    /// It decides by itself, and knows whether it is away.
-    Decides,
+enum Kind {
+    /// Reached over a network for each request.
+    Remote,
+    /// Decides locally, and knows whether it is unavailable.
+    Local,
 }
 
-/// A store in memory that can be away.
+/// Store in memory that can be unavailable.
 #[derive(Debug)]
 struct Store {
-    manner: Manner,
+    kind: Kind,
     is_away: AtomicBool,
-    /// It goes on while it is away, from what it has lent.
-    lends: AtomicBool,
+    /// Continues from leases while it is unavailable.
+    has_leases: AtomicBool,
 }
 
 impl Store {
     fn decide(&self, charges: &[SharedAcquire<'_>]) -> Result<Vec<Verdict>, CountsError> {
-        if self.is_away.load(Relaxed) && !self.lends.load(Relaxed) {
+        if self.is_away.load(Relaxed) && !self.has_leases.load(Relaxed) {
             return Err(CountsError::Unreachable {
                 place: "far".to_owned(),
-                source: "it is away".into(),
+                source: "it is unavailable".into(),
             });
         }
         let verdict = |charge: &SharedAcquire<'_>| {
@@ -129,7 +129,7 @@ impl SharedCounts for Store {
     }
 
     fn is_away(&self, _: &str, _: CallKey) -> bool {
-        self.manner == Manner::Decides && self.is_away.load(Relaxed)
+        self.kind == Kind::Local && self.is_away.load(Relaxed)
     }
 
     fn charge<'a>(
@@ -144,14 +144,14 @@ impl SharedCounts for Store {
         charges: &[SharedAcquire<'_>],
         verdicts: &mut Vec<Verdict>,
     ) -> Option<Result<(), CountsError>> {
-        if self.manner == Manner::Asked {
+        if self.kind == Kind::Remote {
             return None;
         }
-        Some(self.decide(charges).map(|told| verdicts.extend(told)))
+        Some(self.decide(charges).map(|decided| verdicts.extend(decided)))
     }
 }
 
-/// A service behind a limit of a store.
+/// Service behind a limit of a shared store.
 struct Site {
     store: Arc<Store>,
     layer: RateLimitLayer,
@@ -159,7 +159,7 @@ struct Site {
 }
 
 impl Site {
-    fn new(manner: Manner, on_store_failure: &str, log: &Log) -> Self {
+    fn new(kind: Kind, on_store_failure: &str, log: &Log) -> Self {
         let text = format!(
             "[store]\nkind = \"valkey\"\nlocal = \"redis://127.0.0.1\"\n\
              [[room]]\nname = \"none\"\nhost = \"none.example\"\norigin = \"http://127.0.0.1:9\"\n\
@@ -168,28 +168,28 @@ impl Site {
              on_store_failure = \"{on_store_failure}\"\n"
         );
         let config = Config::parse("limits.toml", &text);
-        let config = config.expect("the config is right").config;
+        let config = config.expect("the config is valid").config;
         let store = Arc::new(Store {
-            manner,
+            kind,
             is_away: AtomicBool::new(false),
-            lends: AtomicBool::new(false),
+            has_leases: AtomicBool::new(false),
         });
         let stores = CountStores::from_iter([(
             LimitStore::Valkey,
             Arc::clone(&store) as Arc<dyn SharedCounts>,
         )]);
-        let meter = Limiter::new(&config.limits, stores, Program).expect("the limit fits");
+        let limiter = Limiter::new(&config.limits, stores, Program).expect("the limit fits");
         log.0.lock().clear();
         Self {
             store,
-            layer: RateLimitLayer::new(meter),
+            layer: RateLimitLayer::new(limiter),
             log: log.clone(),
         }
     }
 
-    /// Calls once a second, and returns all that the log has said since the beginning.
-    async fn said_after(&self, calls: u32) -> Vec<String> {
-        for _ in 0..calls {
+    /// Sends a request each second, and returns everything logged since the beginning.
+    async fn logged_after(&self, requests: u32) -> Vec<String> {
+        for _ in 0..requests {
             let service =
                 tower::service_fn(async |_: Request<Bytes>| Ok(Response::new(Body::full("hello"))));
             let mut request = Request::new(Bytes::new());
@@ -198,53 +198,53 @@ impl Site {
             let trusted = TrustedProxies::new([]);
             let client = Client::of(peer, Scheme::Http, host, request.headers(), &trusted);
             request.extensions_mut().insert(RequestContext::new(client));
-            let answered = self.layer.layer(service).oneshot(request).await;
-            answered.unwrap();
+            let response = self.layer.layer(service).oneshot(request).await;
+            response.unwrap();
             advance(Duration::from_secs(1)).await;
         }
         self.log.0.lock().clone()
     }
 }
 
-/// Two outages, each told once when it begins and once when it ends.
-async fn check_outages(manner: Manner, on_store_failure: &str, log: &Log) {
-    let site = Site::new(manner, on_store_failure, log);
-    let hint = format!("{manner:?} {on_store_failure}");
-    assert_eq!(site.said_after(3).await, [""; 0], "{hint}");
+/// Checks two outages, each logged once when it begins and once when it ends.
+async fn check_outages(kind: Kind, on_store_failure: &str, log: &Log) {
+    let site = Site::new(kind, on_store_failure, log);
+    let hint = format!("{kind:?} {on_store_failure}");
+    assert_eq!(site.logged_after(3).await, [""; 0], "{hint}");
     site.store.is_away.store(true, Relaxed);
-    assert_eq!(site.said_after(30).await, [GONE], "{hint}");
+    assert_eq!(site.logged_after(30).await, [GONE], "{hint}");
     site.store.is_away.store(false, Relaxed);
-    assert_eq!(site.said_after(9).await, [GONE], "{hint}: too early");
-    assert_eq!(site.said_after(30).await, [GONE, BACK], "{hint}");
+    assert_eq!(site.logged_after(9).await, [GONE], "{hint}: too early");
+    assert_eq!(site.logged_after(30).await, [GONE, BACK], "{hint}");
     site.store.is_away.store(true, Relaxed);
-    assert_eq!(site.said_after(30).await, [GONE, BACK, GONE], "{hint}");
+    assert_eq!(site.logged_after(30).await, [GONE, BACK, GONE], "{hint}");
     site.store.is_away.store(false, Relaxed);
     assert_eq!(
-        site.said_after(30).await,
+        site.logged_after(30).await,
         [GONE, BACK, GONE, BACK],
         "{hint}"
     );
 }
 
-/// What is decided from what was lent does not say that the store is back.
-async fn check_lent_meanwhile(log: &Log) {
-    let site = Site::new(Manner::Decides, "bounded", log);
+/// Checks that decisions from leases do not count as a recovery.
+async fn check_leases_meanwhile(log: &Log) {
+    let site = Site::new(Kind::Local, "bounded", log);
     site.store.is_away.store(true, Relaxed);
-    assert_eq!(site.said_after(1).await, [GONE]);
-    site.store.lends.store(true, Relaxed);
-    assert_eq!(site.said_after(30).await, [GONE]);
+    assert_eq!(site.logged_after(1).await, [GONE]);
+    site.store.has_leases.store(true, Relaxed);
+    assert_eq!(site.logged_after(30).await, [GONE]);
     site.store.is_away.store(false, Relaxed);
-    assert_eq!(site.said_after(1).await, [GONE, BACK]);
+    assert_eq!(site.logged_after(1).await, [GONE, BACK]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_outage_is_reported_once_at_its_beginning_and_end() {
+async fn an_outage_is_logged_once_at_its_beginning_and_end() {
     let log = Log::default();
     let _listening = tracing::subscriber::set_default(log.clone());
-    for manner in [Manner::Asked, Manner::Decides] {
+    for kind in [Kind::Remote, Kind::Local] {
         for on_store_failure in ["bounded", "open", "closed", "local"] {
-            check_outages(manner, on_store_failure, &log).await;
+            check_outages(kind, on_store_failure, &log).await;
         }
     }
-    check_lent_meanwhile(&log).await;
+    check_leases_meanwhile(&log).await;
 }

@@ -1,34 +1,34 @@
-//! Is a store or a server known to be unavailable? Then callers are told at once, and one of them
-//! tries again now and then.
+//! Circuit breaker for a store or a server. While it is open, callers fail at once, and one of them
+//! probes now and then.
 //!
 //! Knows no clock and no random numbers; both are arguments.
 
 use anteroom_limit::time::{DurationUs, TimestampUs};
 
-/// When something counts as unavailable, and for how long it is left alone then.
+/// Failures that open a circuit, and the pauses that follow.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Pauses {
-    /// So many requests in a row must fail.
+    /// Failures in a row that open the circuit.
     failures: u32,
-    /// The first pause; the next ones double.
+    /// First pause; the next ones double.
     first: DurationUs,
     /// The longest pause.
     longest: DurationUs,
 }
 
 impl Pauses {
-    /// A server to which there is no connection. The first pause is long enough that a server which
-    /// restarts is not asked a thousand times meanwhile, and short enough that a dropped connection
-    /// costs less than one period of a node. With the longest one, an operator who has repaired a
-    /// server sees it used while still looking.
+    /// Pauses of a server to which there is no connection. The first is long enough that a server
+    /// which restarts sees few attempts, and short enough that a dropped connection costs less than
+    /// one sync period. The longest is short enough that an operator who repairs a server sees it
+    /// used at once.
     pub const CONNECTING: Self = Self {
         failures: 1,
         first: DurationUs(50_000),
         longest: DurationUs::from_secs(5),
     };
 
-    /// A store from which calls are lent. One answer that was lost says nothing about the next. The
-    /// first pause is about as long as a server needs that only lost its connections.
+    /// Pauses of a store that grants leases. One lost reply predicts nothing about the next. The
+    /// first pause is about what a server needs that only lost its connections.
     pub const LENDING: Self = Self {
         failures: 3,
         first: DurationUs(50_000),
@@ -36,73 +36,71 @@ impl Pauses {
     };
 }
 
-/// How something has answered lately.
+/// Circuit breaker's state.
 #[derive(Debug)]
 pub struct Circuit {
     pauses: Pauses,
     failures: u32,
     until: TimestampUs,
-    /// Somebody tries whether it is back.
-    is_tried: bool,
+    /// Whether a probe is under way.
+    is_probing: bool,
 }
 
 impl Circuit {
-    /// A circuit that is closed: nothing has failed yet.
+    /// A closed circuit: nothing has failed yet.
     #[must_use]
     pub const fn new(pauses: Pauses) -> Self {
         Self {
             pauses,
             failures: 0,
             until: TimestampUs(0),
-            is_tried: false,
+            is_probing: false,
         }
     }
 
-    /// Whether it is known to be unavailable.
+    /// Whether requests must not be sent now.
     #[must_use]
     pub fn is_open(&self, now: TimestampUs) -> bool {
         self.is_lost() && now < self.until
     }
 
-    /// Whether it has not answered since it was given up.
+    /// Whether the circuit has opened and no reply has come since.
     #[must_use]
     pub const fn is_lost(&self) -> bool {
         self.failures >= self.pauses.failures
     }
 
-    /// How long it is still left alone.
+    /// Returns what is left of the pause.
     #[must_use]
     pub const fn left(&self, now: TimestampUs) -> DurationUs {
         self.until.since(now)
     }
 
-    /// Takes note that somebody asks. While it is unavailable, nobody else does for as long as it
-    /// was left alone.
+    /// Takes note of a request. If it is a probe, no other is sent during the same length of pause.
     pub fn handle_request(&mut self, now: TimestampUs) {
         if self.is_lost() {
             self.until = now + self.pause();
-            self.is_tried = true;
+            self.is_probing = true;
         }
     }
 
-    /// Takes note that it answered.
+    /// Takes note of a reply.
     pub const fn handle_answer(&mut self) {
         self.failures = 0;
-        self.is_tried = false;
+        self.is_probing = false;
     }
 
-    /// Takes note that it did not answer. `random` takes away up to a half of the pause, so that
-    /// nodes do not come back all at once. Returns whether it is given up with this failure: once
-    /// for an outage.
+    /// Takes note of a failure. `random` shortens the pause by up to a half, so that nodes do not
+    /// come back all at once. Returns whether the circuit opens with this failure: once per outage.
     pub fn handle_failure(&mut self, now: TimestampUs, random: u64) -> bool {
-        // Those that were under way together fail together, and make the pause no longer.
-        if self.is_open(now) && !self.is_tried {
+        // Requests that were in flight together fail together; they do not lengthen the pause.
+        if self.is_open(now) && !self.is_probing {
             return false;
         }
         let was_lost = self.is_lost();
         self.failures = self.failures.saturating_add(1);
-        self.is_tried = false;
-        self.until = now + less_by_chance(self.pause(), random);
+        self.is_probing = false;
+        self.until = now + shortened(self.pause(), random);
         self.is_lost() && !was_lost
     }
 
@@ -115,8 +113,8 @@ impl Circuit {
     }
 }
 
-/// The pause without up to a half of it.
-fn less_by_chance(DurationUs(pause): DurationUs, random: u64) -> DurationUs {
+/// Shortens a pause by up to a half.
+fn shortened(DurationUs(pause): DurationUs, random: u64) -> DurationUs {
     let half = u128::from(pause / 2);
     let less = (half * u128::from(random)) >> 64;
     DurationUs(pause.saturating_sub(u64::try_from(less).unwrap_or(0)))
@@ -126,12 +124,12 @@ fn less_by_chance(DurationUs(pause): DurationUs, random: u64) -> DurationUs {
 mod tests {
     use super::*;
 
-    fn lending() -> Circuit {
+    fn lease_circuit() -> Circuit {
         Circuit::new(Pauses::LENDING)
     }
 
     fn failed(times: u32) -> (Circuit, TimestampUs) {
-        let (mut circuit, mut now) = (lending(), TimestampUs(0));
+        let (mut circuit, mut now) = (lease_circuit(), TimestampUs(0));
         for _ in 0..times {
             now = now.max(circuit.until);
             circuit.handle_failure(now, 0);
@@ -140,18 +138,18 @@ mod tests {
     }
 
     #[test]
-    fn an_outage_is_told_once_though_somebody_looks_each_second() {
-        let (mut circuit, mut told) = (lending(), Vec::new());
+    fn an_outage_is_reported_once_despite_a_failure_each_second() {
+        let (mut circuit, mut reported) = (lease_circuit(), Vec::new());
         for second in 0..100 {
-            // Answers come between two outages.
+            // A reply comes between two outages.
             if second == 50 {
                 circuit.handle_answer();
             }
             if circuit.handle_failure(TimestampUs(second * 1_000_000), 7) {
-                told.push(second);
+                reported.push(second);
             }
         }
-        assert_eq!(told, [2, 52]);
+        assert_eq!(reported, [2, 52]);
     }
 
     #[test]
@@ -166,8 +164,8 @@ mod tests {
         assert!(!circuit.is_open(now));
     }
 
-    /// The pauses after each failure from the first that opens the circuit on, without chance.
-    fn waits(pauses: Pauses, count: u32) -> Vec<u64> {
+    /// Pauses in milliseconds after each failure that finds the circuit open, without randomness.
+    fn pauses_ms(pauses: Pauses, count: u32) -> Vec<u64> {
         let (mut circuit, mut now) = (Circuit::new(pauses), TimestampUs(0));
         let after_each = (1..pauses.failures + count).map(|_| {
             now = now.max(circuit.until);
@@ -181,17 +179,17 @@ mod tests {
     #[test]
     fn pauses_double_up_to_the_longest() {
         assert_eq!(
-            waits(Pauses::LENDING, 7),
+            pauses_ms(Pauses::LENDING, 7),
             [50, 100, 200, 400, 800, 1_000, 1_000]
         );
         assert_eq!(
-            waits(Pauses::CONNECTING, 9),
+            pauses_ms(Pauses::CONNECTING, 9),
             [50, 100, 200, 400, 800, 1_600, 3_200, 5_000, 5_000]
         );
     }
 
     #[test]
-    fn chance_takes_up_to_a_half_of_a_pause_away() {
+    fn randomness_shortens_a_pause_by_up_to_a_half() {
         let check = |random: u64, expected_us: u64| {
             let mut circuit = Circuit::new(Pauses::CONNECTING);
             circuit.handle_failure(TimestampUs(7), random);
@@ -228,8 +226,12 @@ mod tests {
         assert_eq!(circuit.until, until);
         assert!(!circuit.is_open(until));
         circuit.handle_request(until);
-        assert!(circuit.is_open(until), "one tries, the others are told");
+        assert!(circuit.is_open(until), "one probes, the others fail");
         circuit.handle_failure(until + DurationUs(1), 0);
-        assert_eq!(circuit.until, until + DurationUs(100_001), "it was in vain");
+        assert_eq!(
+            circuit.until,
+            until + DurationUs(100_001),
+            "the probe failed"
+        );
     }
 }

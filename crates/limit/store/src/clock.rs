@@ -1,13 +1,14 @@
-//! The clock that backends count by, and how far the clocks of two nodes may be apart.
+//! Clock that stores count by, and the tolerated clock skew between nodes.
 
 use std::sync::Arc;
 
 use anteroom_limit::time::{DurationUs, TimestampUs};
 
-/// How far the clocks of two nodes may be apart so that a limit holds where nodes name windows by
-/// their own clocks. Clocks that NTP keeps are within some milliseconds; a second is what is left
-/// where it has just begun to. More would make each node look at windows that nobody is in.
+/// Largest clock skew between two nodes at which a limit still holds, for stores whose nodes name
+/// windows by their own clocks. NTP keeps clocks within some milliseconds; a second leaves room for
+/// a node where it has just started. With more, each node would read windows that no request falls
+/// into.
 pub const CLOCKS_APART_MAX: DurationUs = DurationUs::from_secs(1);
 
-/// Reads a node's own clock.
+/// Function that reads the node's own clock.
 pub type Now = Arc<dyn Fn() -> TimestampUs + Send + Sync>;

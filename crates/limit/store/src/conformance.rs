@@ -1,13 +1,13 @@
-//! What every store of counts must do. A new store runs this list and adds one line.
+//! Conformance list of all stores of counts. A new store runs it and adds one line.
 //!
-//! Stores from which calls are lent have a list of their own ([`lent`]), and so has what decides
-//! from such leases ([`leases`]): it never admits more than this list demands, and may admit less.
-//! Where nodes decide alone and hear of each other later, one node does all of this list, and
-//! several do that of [`apart`].
+//! Stores that grant leases have a list of their own ([`lease_store`]), and so have counts that
+//! decide from leases ([`leases`]): these never admit more than this list demands, and may admit
+//! less. In stores whose nodes decide alone and exchange counts later, one node passes this list,
+//! and several pass that of [`apart`].
 
-pub mod apart;
+pub mod distributed;
+pub mod lease_store;
 pub mod leases;
-pub mod lent;
 
 use std::sync::Arc;
 
@@ -25,30 +25,32 @@ use futures_util::future::join_all;
 use crate::key::CallKey;
 use crate::shared::{BoxFuture, CountsError, SharedAcquire, SharedCounts, TestTime};
 
-/// A store, empty, whose time the test brings along.
+/// Empty store under test, whose clock the test sets.
 pub trait Stage: Sync {
-    /// A node's own way to the store. Each has another one, as other processes would.
+    /// Connects a node to the store. Each call makes a separate connection, as another process
+    /// would.
     fn node(&self) -> Arc<dyn SharedCounts>;
 
-    /// The time at the store.
+    /// Returns the clock of the store.
     fn time(&self) -> &TestTime;
 
-    /// From now on it is this time at the store.
+    /// Sets the clock of the store.
     fn set_time(&self, now: TimestampUs) {
         self.time().set(now);
     }
 
-    /// In how long the store forgets a client of a limit by itself; `None` if not by a clock.
+    /// Returns the time after which the store forgets a client of a limit; `None` if no clock
+    /// decides that.
     fn forgets_after(&self, limit: &'static str, key: CallKey)
     -> BoxFuture<'_, Option<DurationUs>>;
 }
 
-/// A minute's beginning, and a day's.
+/// Start of a minute, and of a day.
 const START: TimestampUs = TimestampUs(1_767_225_600_000_000);
 const MINUTE: DurationUs = DurationUs::from_secs(60);
-/// How many nodes charge at once. More would find nothing that these do not.
+/// Number of nodes that acquire at once. More would find nothing that these do not.
 const NODES: u32 = 4;
-/// For how much longer than needed a client may be remembered.
+/// Longest time that a client may be kept beyond need.
 const KEPT_LONGER_MAX: DurationUs = DurationUs::from_secs(2 * 3_600);
 
 /// Runs the whole list.
@@ -59,7 +61,7 @@ const KEPT_LONGER_MAX: DurationUs = DurationUs::from_secs(2 * 3_600);
 ///
 /// # Panics
 ///
-/// If the store does not do what it must: this is a test.
+/// If the store fails a check: this is a test.
 pub async fn check(stage: &dyn Stage) -> Result<(), CountsError> {
     let store = stage.node();
     let fitting = policies(10).into_iter();
@@ -72,47 +74,46 @@ pub async fn check(stage: &dyn Stage) -> Result<(), CountsError> {
         };
         run.costs_and_refunds().await?;
         run.keys_and_limits_do_not_disturb_each_other().await?;
-        run.what_was_spent_stays_spent_when_the_limit_changes()
-            .await?;
-        run.nodes_at_once_admit_what_one_would().await?;
-        run.who_stops_is_forgotten_and_not_too_early().await?;
+        run.changed_limits_keep_what_was_spent().await?;
+        run.concurrent_nodes_admit_as_many_as_one().await?;
+        run.idle_clients_are_forgotten_but_not_too_early().await?;
     }
-    several_limits_are_charged_together_or_not_at_all(stage).await?;
-    one_client_twice_in_a_call_is_charged_twice_or_not_at_all(stage).await?;
-    nodes_at_once_that_charge_two_limits_stay_within_both(stage).await
+    several_limits_are_acquired_together_or_not_at_all(stage).await?;
+    one_client_listed_twice_is_acquired_twice_or_not_at_all(stage).await?;
+    concurrent_nodes_with_two_limits_stay_within_both(stage).await
 }
 
-/// Each algorithm, with so many calls a minute, all of which may come at once.
-fn policies(calls: u32) -> Vec<(&'static str, Policy)> {
+/// Returns a policy of each algorithm that allows `requests` a minute, all of them at once.
+fn policies(requests: u32) -> Vec<(&'static str, Policy)> {
     let settings = Settings {
         sub_windows: Some(4),
-        burst: Some(calls),
-        initial_burst: Some(calls),
-        // One goes on at once and the others wait.
-        queue: Some(calls - 1),
+        burst: Some(requests),
+        initial_burst: Some(requests),
+        // One is admitted at once, and the others are delayed.
+        queue: Some(requests - 1),
     };
     let all = AlgorithmKind::ALL.iter();
     all.map(|kind| {
-        let policy = kind.build(rate(calls), &settings);
+        let policy = kind.build(rate(requests), &settings);
         (kind.name(), policy.expect("the settings are in range"))
     })
     .collect()
 }
 
-fn rate(calls: u32) -> Rate {
-    Rate::new(calls, MINUTE).expect("a minute is in range")
+fn rate(requests: u32) -> Rate {
+    Rate::new(requests, MINUTE).expect("a minute is in range")
 }
 
-fn fixed(calls: u32) -> Policy {
-    Policy::FixedWindow(FixedWindow::new(rate(calls)))
+fn fixed(requests: u32) -> Policy {
+    Policy::FixedWindow(FixedWindow::new(rate(requests)))
 }
 
-async fn charge(
+async fn acquire(
     node: &dyn SharedCounts,
-    charges: &[SharedAcquire<'_>],
+    acquires: &[SharedAcquire<'_>],
 ) -> Result<Vec<Verdict>, CountsError> {
-    let verdicts = node.charge(charges).await?;
-    assert_eq!(verdicts.len(), charges.len());
+    let verdicts = node.charge(acquires).await?;
+    assert_eq!(verdicts.len(), acquires.len());
     Ok(verdicts)
 }
 
@@ -120,7 +121,7 @@ fn are_admitted(verdicts: &[Verdict]) -> bool {
     verdicts.iter().all(Verdict::is_admitted)
 }
 
-/// One algorithm on the store.
+/// Run of one algorithm on the store.
 struct Run<'s> {
     stage: &'s dyn Stage,
     name: &'static str,
@@ -128,12 +129,12 @@ struct Run<'s> {
 }
 
 impl Run<'_> {
-    /// Charges a client of this limit.
-    async fn call(&self, key: u128, cost: Cost) -> Result<Verdict, CountsError> {
-        self.call_of(self.name, &self.policy, key, cost).await
+    /// Acquires for a client of this limit.
+    async fn acquire(&self, key: u128, cost: Cost) -> Result<Verdict, CountsError> {
+        self.acquire_from(self.name, &self.policy, key, cost).await
     }
 
-    async fn call_of(
+    async fn acquire_from(
         &self,
         limit: &str,
         policy: &Policy,
@@ -142,26 +143,26 @@ impl Run<'_> {
     ) -> Result<Verdict, CountsError> {
         let node = self.stage.node();
         let key = CallKey(key);
-        let charges = [SharedAcquire {
+        let acquires = [SharedAcquire {
             limit,
             policy,
             key,
             cost,
         }];
-        Ok(charge(&*node, &charges).await?[0])
+        Ok(acquire(&*node, &acquires).await?[0])
     }
 
     async fn costs_and_refunds(&self) -> Result<(), CountsError> {
         let Self { name, policy, .. } = self;
         self.stage.set_time(START);
-        let fresh = self.call(1, Cost::Peek).await?;
+        let fresh = self.acquire(1, Cost::Peek).await?;
         assert!(fresh.is_admitted(), "{name}");
         assert_eq!(
             (fresh.remaining, fresh.full_after),
             (10, DurationUs::ZERO),
             "{name}"
         );
-        // The core's own word, call by call.
+        // Expected verdicts come from the core, step by step.
         let mut state = Default::default();
         let steps = [
             Cost::take(3),
@@ -178,11 +179,12 @@ impl Run<'_> {
         ];
         for cost in steps {
             let expected = policy.step(&mut state, START, cost);
-            let verdict = self.call(1, cost).await?;
+            let verdict = self.acquire(1, cost).await?;
             assert_eq!(verdict, expected, "{name}: {cost:?}");
         }
-        // Whoever comes when he was told to is admitted, and not a moment earlier.
-        let rejected = self.call(1, Cost::ONE).await?.outcome;
+        // A client that retries after exactly `retry_after` is admitted, and not a microsecond
+        // earlier.
+        let rejected = self.acquire(1, Cost::ONE).await?.outcome;
         let Outcome::Reject {
             retry_after: Some(retry_after),
         } = rejected
@@ -190,9 +192,9 @@ impl Run<'_> {
             panic!("{name}: {rejected:?}");
         };
         self.stage.set_time((START + retry_after) - DurationUs(1));
-        assert!(!self.call(1, Cost::ONE).await?.is_admitted(), "{name}");
+        assert!(!self.acquire(1, Cost::ONE).await?.is_admitted(), "{name}");
         self.stage.set_time(START + retry_after);
-        assert!(self.call(1, Cost::ONE).await?.is_admitted(), "{name}");
+        assert!(self.acquire(1, Cost::ONE).await?.is_admitted(), "{name}");
         Ok(())
     }
 
@@ -205,28 +207,28 @@ impl Run<'_> {
         let clients = clients.into_iter().chain([(other.as_str(), 2)]);
         for (at, (limit, key)) in (1..).zip(clients) {
             for _ in 0..at {
-                self.call_of(limit, policy, key, Cost::ONE).await?;
+                self.acquire_from(limit, policy, key, Cost::ONE).await?;
             }
-            let peeked = self.call_of(limit, policy, key, Cost::Peek).await?;
+            let peeked = self.acquire_from(limit, policy, key, Cost::Peek).await?;
             assert_eq!(peeked.remaining, 10 - at, "{limit} {key:x}");
         }
-        assert_eq!(self.call(2, Cost::Peek).await?.remaining, 9, "{name}");
+        assert_eq!(self.acquire(2, Cost::Peek).await?.remaining, 9, "{name}");
         Ok(())
     }
 
-    async fn what_was_spent_stays_spent_when_the_limit_changes(&self) -> Result<(), CountsError> {
+    async fn changed_limits_keep_what_was_spent(&self) -> Result<(), CountsError> {
         let name = self.name;
         self.stage.set_time(START);
         let mut state = Default::default();
         let mut now = START;
-        for calls in [10, 20, 5, 40, 10] {
-            let changed = policies(calls);
+        for requests in [10, 20, 5, 40, 10] {
+            let changed = policies(requests);
             let changed = changed.iter().find(|(other, _)| *other == name);
             let (_, policy) = changed.expect("the list is the same for all limits");
             for cost in [Cost::Peek, Cost::take(4), Cost::ONE] {
                 let expected = policy.step(&mut state, now, cost);
-                let verdict = self.call_of(name, policy, 5, cost).await?;
-                assert_eq!(verdict, expected, "{name} {calls} {cost:?}");
+                let verdict = self.acquire_from(name, policy, 5, cost).await?;
+                assert_eq!(verdict, expected, "{name} {requests} {cost:?}");
             }
             now = now + DurationUs::from_secs(1);
             self.stage.set_time(now);
@@ -234,13 +236,13 @@ impl Run<'_> {
         Ok(())
     }
 
-    async fn nodes_at_once_admit_what_one_would(&self) -> Result<(), CountsError> {
+    async fn concurrent_nodes_admit_as_many_as_one(&self) -> Result<(), CountsError> {
         let Self { name, policy, .. } = self;
         self.stage.set_time(START);
         let nodes = (0..NODES).map(|_| async move {
             let node = self.stage.node();
             let key = CallKey(6);
-            let charges = [SharedAcquire {
+            let acquires = [SharedAcquire {
                 limit: name,
                 policy,
                 key,
@@ -248,7 +250,7 @@ impl Run<'_> {
             }];
             let mut admitted = 0;
             for _ in 0..10 {
-                let verdicts = charge(&*node, &charges).await?;
+                let verdicts = acquire(&*node, &acquires).await?;
                 admitted += u32::from(are_admitted(&verdicts));
             }
             Ok(admitted)
@@ -258,12 +260,12 @@ impl Run<'_> {
         Ok(())
     }
 
-    async fn who_stops_is_forgotten_and_not_too_early(&self) -> Result<(), CountsError> {
+    async fn idle_clients_are_forgotten_but_not_too_early(&self) -> Result<(), CountsError> {
         let Self { name, stage, .. } = self;
-        // In the middle of a part of a minute.
+        // In the middle of a sub-window.
         let now = START + DurationUs(7_654_321);
         stage.set_time(now);
-        let full_after = self.call(7, Cost::take(4)).await?.full_after;
+        let full_after = self.acquire(7, Cost::take(4)).await?.full_after;
         let kept = stage.forgets_after(self.name, CallKey(7)).await;
         if let Some(kept) = kept {
             assert!(kept >= full_after, "{name}: {kept} < {full_after}");
@@ -271,10 +273,10 @@ impl Run<'_> {
             assert!(kept.0 <= longest, "{name}: {kept} > {full_after}");
         }
         stage.set_time((now + full_after) - DurationUs(1));
-        let full_after_still = self.call(7, Cost::Peek).await?.full_after;
+        let full_after_still = self.acquire(7, Cost::Peek).await?.full_after;
         assert_eq!(full_after_still, DurationUs(1), "{name}");
         stage.set_time(now + full_after);
-        let full = self.call(7, Cost::Peek).await?;
+        let full = self.acquire(7, Cost::Peek).await?;
         assert_eq!(
             (full.remaining, full.full_after),
             (10, DurationUs::ZERO),
@@ -284,13 +286,13 @@ impl Run<'_> {
     }
 }
 
-async fn several_limits_are_charged_together_or_not_at_all(
+async fn several_limits_are_acquired_together_or_not_at_all(
     stage: &dyn Stage,
 ) -> Result<(), CountsError> {
     stage.set_time(START);
     let node = stage.node();
     let (few, many) = (fixed(3), fixed(10));
-    let charges = |cost| {
+    let acquires = |cost| {
         [("many", &many), ("few", &few), ("most", &many)].map(|(limit, policy)| SharedAcquire {
             limit,
             policy,
@@ -299,29 +301,29 @@ async fn several_limits_are_charged_together_or_not_at_all(
         })
     };
     for left in [9, 8, 7] {
-        let verdicts = charge(&*node, &charges(Cost::ONE)).await?;
+        let verdicts = acquire(&*node, &acquires(Cost::ONE)).await?;
         assert!(are_admitted(&verdicts), "{left}");
         let remaining: Vec<u32> = verdicts.iter().map(|verdict| verdict.remaining).collect();
         assert_eq!(remaining, [left, left - 7, left]);
     }
     for _ in 0..5 {
-        let verdicts = charge(&*node, &charges(Cost::ONE)).await?;
+        let verdicts = acquire(&*node, &acquires(Cost::ONE)).await?;
         let admitted: Vec<bool> = verdicts.iter().map(Verdict::is_admitted).collect();
         assert_eq!(admitted, [true, false, true]);
-        // As it stands without this call.
+        // The state without this request.
         let remaining: Vec<u32> = verdicts.iter().map(|verdict| verdict.remaining).collect();
         assert_eq!(remaining, [7, 0, 7]);
     }
-    let verdicts = charge(&*node, &charges(Cost::refund(2))).await?;
+    let verdicts = acquire(&*node, &acquires(Cost::refund(2))).await?;
     assert!(are_admitted(&verdicts));
     assert_eq!(verdicts[1].remaining, 2);
-    let verdicts = charge(&*node, &charges(Cost::Peek)).await?;
+    let verdicts = acquire(&*node, &acquires(Cost::Peek)).await?;
     assert_eq!((verdicts[0].remaining, verdicts[2].remaining), (9, 9));
-    assert_eq!(charge(&*node, &[]).await?, []);
+    assert_eq!(acquire(&*node, &[]).await?, []);
     Ok(())
 }
 
-async fn one_client_twice_in_a_call_is_charged_twice_or_not_at_all(
+async fn one_client_listed_twice_is_acquired_twice_or_not_at_all(
     stage: &dyn Stage,
 ) -> Result<(), CountsError> {
     stage.set_time(START);
@@ -333,15 +335,15 @@ async fn one_client_twice_in_a_call_is_charged_twice_or_not_at_all(
         key: CallKey(1),
         cost: Cost::ONE,
     };
-    assert!(are_admitted(&charge(&*node, &[one, one]).await?));
-    assert!(!are_admitted(&charge(&*node, &[one, one]).await?));
-    assert_eq!(charge(&*node, &[one]).await?[0].remaining, 0);
+    assert!(are_admitted(&acquire(&*node, &[one, one]).await?));
+    assert!(!are_admitted(&acquire(&*node, &[one, one]).await?));
+    assert_eq!(acquire(&*node, &[one]).await?[0].remaining, 0);
     Ok(())
 }
 
-/// In a store that charges one after the other some may be rejected for others that are refunded;
-/// but nothing is lost for good, and no limit admits more.
-async fn nodes_at_once_that_charge_two_limits_stay_within_both(
+/// A store that acquires one key after the other may reject some requests because of others that it
+/// refunds. But nothing is lost for good, and no limit admits more than it allows.
+async fn concurrent_nodes_with_two_limits_stay_within_both(
     stage: &dyn Stage,
 ) -> Result<(), CountsError> {
     stage.set_time(START);
@@ -350,7 +352,7 @@ async fn nodes_at_once_that_charge_two_limits_stay_within_both(
         let (few, many) = (&few, &many);
         async move {
             let node = stage.node();
-            let mut charges =
+            let mut acquires =
                 [("both-few", few), ("both-many", many)].map(|(limit, policy)| SharedAcquire {
                     limit,
                     policy,
@@ -358,11 +360,11 @@ async fn nodes_at_once_that_charge_two_limits_stay_within_both(
                     cost: Cost::ONE,
                 });
             if at % 2 == 1 {
-                charges.reverse();
+                acquires.reverse();
             }
             let mut admitted = 0;
             for _ in 0..20 {
-                admitted += u32::from(are_admitted(&charge(&*node, &charges).await?));
+                admitted += u32::from(are_admitted(&acquire(&*node, &acquires).await?));
             }
             Ok(admitted)
         }
@@ -371,15 +373,15 @@ async fn nodes_at_once_that_charge_two_limits_stay_within_both(
     let admitted: u32 = admitted?.iter().sum();
     assert!(admitted <= 20, "{admitted}");
     let node = stage.node();
-    for (limit, policy, calls) in [("both-few", &few, 20), ("both-many", &many, 50)] {
+    for (limit, policy, requests) in [("both-few", &few, 20), ("both-many", &many, 50)] {
         let peek = [SharedAcquire {
             limit,
             policy,
             key: CallKey(1),
             cost: Cost::Peek,
         }];
-        let left = charge(&*node, &peek).await?[0].remaining;
-        assert_eq!(left, calls - admitted, "{limit}");
+        let left = acquire(&*node, &peek).await?[0].remaining;
+        assert_eq!(left, requests - admitted, "{limit}");
     }
     Ok(())
 }

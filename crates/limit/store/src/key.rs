@@ -1,13 +1,13 @@
-//! Who is it that calls, in sixteen bytes?
+//! Keys of clients, sixteen bytes each.
 //!
-//! What tells clients apart (an address, the value of a header, several of them) may be long, and
-//! may be a secret. Only a keyed digest of it is kept: no entry is larger than another, and nobody
-//! who does not know the secret can choose two clients that share an entry. Two that do so by
-//! chance are one in 2^64 pairs of 2^32 clients.
+//! What identifies a client (an address, the value of a header, several of them) may be long, and
+//! may be a secret. Only a keyed digest of it is kept. So all entries have one size, and without
+//! the secret nobody can choose two clients that share an entry. Among 2^32 clients, two share one
+//! by chance with a probability of about one in 2^64.
 //!
-//! Nodes that share a store must make the same keys, also after a restart and without a secret that
-//! all know. They take a digest that nobody has found two texts for, SHA-256, of which 128 bits
-//! stay: to find two clients that share an entry takes 2^64 tries.
+//! Nodes that share a store must derive the same keys, also after a restart and without a common
+//! secret. They use the first 128 bits of SHA-256: finding two clients that share an entry takes
+//! 2^64 tries.
 
 use std::fmt;
 use std::hash::Hasher as _;
@@ -15,15 +15,15 @@ use std::hash::Hasher as _;
 use aws_lc_rs::digest::{Context, SHA256};
 use siphasher::sip128::{Hasher128 as _, SipHasher13};
 
-/// The first byte of all that is digested for stores. Whoever changes what is digested changes it:
-/// all counts begin anew then, instead of some being taken for others.
+/// First byte of everything that is digested for stores. Change it whenever the digested bytes
+/// change: then all counts start anew, and none is taken for another client's.
 const VERSION: u8 = 1;
 
-/// A client, as one limit knows it.
+/// Key of a client, within one limit.
 #[derive(Clone, Copy, Eq, Hash, PartialEq)]
 pub struct CallKey(pub u128);
 
-/// Makes keys of clients.
+/// Derives the keys of clients.
 #[derive(Clone, Copy)]
 pub struct KeyMaker {
     kind: Kind,
@@ -31,22 +31,22 @@ pub struct KeyMaker {
 
 #[derive(Clone, Copy)]
 enum Kind {
-    /// By a secret of this process.
+    /// Keyed by a secret of this process.
     Secret([u8; 16]),
-    /// The same on all nodes, by the digest of a limit's name.
+    /// Equal on all nodes, derived from the digest of the limit's name.
     Shared([u8; 32]),
 }
 
 impl KeyMaker {
-    /// Keys by this secret, which nobody who calls may know.
+    /// Derives keys by this secret, which no client may know.
     #[must_use]
     pub const fn new(secret: [u8; 16]) -> Self {
         let kind = Kind::Secret(secret);
         Self { kind }
     }
 
-    /// Keys of clients of this limit for a store that several nodes share: the same on all of them,
-    /// and after every restart.
+    /// Derives the keys of a limit's clients for a store that several nodes share. They are the
+    /// same on all nodes and after every restart.
     #[must_use]
     pub fn shared(limit: &str) -> Self {
         let mut digest = Context::new(&SHA256);
@@ -56,8 +56,8 @@ impl KeyMaker {
         Self { kind }
     }
 
-    /// The key of a client that is told by these parts, in this order. How they are split counts:
-    /// `["a_b", ""]` is another client than `["a", "b"]`.
+    /// Derives the key of the client that these parts identify. Their order and their boundaries
+    /// matter: `["a_b", ""]` is another client than `["a", "b"]`.
     #[must_use]
     pub fn key<'p>(&self, parts: impl IntoIterator<Item = &'p [u8]>) -> CallKey {
         match &self.kind {
@@ -92,8 +92,8 @@ fn finish(digest: Context) -> [u8; 32] {
 }
 
 impl CallKey {
-    /// Sixty-four of its bits, for a place in memory.
-    pub(crate) const fn place(self) -> u64 {
+    /// Returns 64 of its bits, for a hash table.
+    pub(crate) const fn table_hash(self) -> u64 {
         (self.0 >> 64) as u64
     }
 }
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn how_parts_are_split_counts() {
+    fn boundaries_between_parts_change_the_key() {
         assert_eq!(key(1, &["a", "b"]), key(1, &["a", "b"]));
         let all = [
             key(1, &["a_b", ""]),
@@ -130,8 +130,8 @@ mod tests {
             key(1, &[]),
             key(1, &[""]),
         ];
-        for (at, one) in all.iter().enumerate() {
-            assert!(!all[at + 1..].contains(one), "{at}");
+        for (index, candidate) in all.iter().enumerate() {
+            assert!(!all[index + 1..].contains(candidate), "{index}");
         }
     }
 
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn stores_see_how_parts_are_split_and_the_limit() {
+    fn shared_keys_depend_on_the_limit_and_on_part_boundaries() {
         let all = [
             shared("api", &["a_b", ""]),
             shared("api", &["a", "b"]),
@@ -155,15 +155,15 @@ mod tests {
             shared("ap", &["ia", "b"]),
             shared("web", &["a", "b"]),
         ];
-        for (at, one) in all.iter().enumerate() {
-            assert!(!all[at + 1..].contains(one), "{at}");
+        for (index, candidate) in all.iter().enumerate() {
+            assert!(!all[index + 1..].contains(candidate), "{index}");
         }
     }
 
-    /// Made by `sha256sum`: of the version and the limit, and of the version, that digest, and each
-    /// part behind its length. Nodes of two versions of this program share a store.
+    /// Expected values are from `sha256sum`: of the version and the limit; then of the version,
+    /// that digest, and each part after its length. Nodes of two versions may share a store.
     #[test]
-    fn keys_for_stores_are_these_for_ever() {
+    fn shared_keys_never_change() {
         assert_eq!(
             format!("{:?}", shared("api", &["a", "bc"])),
             "CallKey(5822dc13944dee73645143987c852811)"

@@ -1,24 +1,25 @@
-//! Where is it kept how much each client has called?
+//! Stores for the state that a limit keeps of each client.
 //!
-//! What a limit remembers of a client is a state of [`anteroom_limit`], which also decides. This
-//! crate keeps the states: for how many clients, where, and what happens if several limits, or
-//! several nodes, are charged at once.
+//! The states and the decisions on them are those of [`anteroom_limit`]. This crate keeps the
+//! states: for how many clients, where, and what happens when several limits or several nodes
+//! acquire at once.
 //!
-//! [`local`] keeps them in this process, a memory for each limit; [`mixed`] keeps those of
-//! thousands of limits in one; [`shared`] is what a store offers that several nodes share, and
-//! [`lent`] what one offers from which calls are lent to nodes.
+//! - [`local`]: states in this process, one table per limit.
+//! - [`mixed`]: states in this process, one table for thousands of limits.
+//! - [`shared`]: what a store offers that several nodes share.
+//! - [`lease_store`]: what a store offers that grants leases to nodes.
 //!
-//! What all stores need when they do not answer is here once: a [`link`] is the way to one server,
-//! a [`circuit`] says when it is left alone, and an [`outage`] what the log says of that.
+//! All stores handle outages the same way: a [`link`] is the connection to one server, a
+//! [`circuit`] decides when to stop trying it, and an [`outage`] decides when to log that.
 //!
-//! Deliberately absent: who a client is, and what it is told.
+//! Deliberately absent: who a client is, and the response to a request.
 
 pub mod circuit;
 pub mod clock;
 pub mod conformance;
 mod key;
-pub mod lending;
-pub mod lent;
+pub mod lease_store;
+pub mod leases;
 pub mod link;
 pub mod local;
 pub mod mixed;

@@ -1,11 +1,11 @@
-//! The way to one server: a connection when there is one, and a pause when there is none.
+//! Connection to one server, with a pause after failures.
 //!
-//! A connection is made when somebody calls, once for all who call meanwhile. After a failure
-//! everybody is told the reason at once until the pause is over; then one tries again, and the
-//! others are still told the reason. So a dead server sees one attempt per pause, however many
-//! call.
+//! The first caller connects, and all concurrent callers share the attempt. After a failure every
+//! caller gets its reason at once until the pause is over; then one tries again, and the others
+//! still get the reason. So an unavailable server sees one attempt per pause, however many callers
+//! there are.
 //!
-//! Deliberately absent: what goes over a connection, and which failure makes one useless.
+//! Deliberately absent: the protocol, and which failure makes a connection useless.
 
 mod state;
 
@@ -22,44 +22,44 @@ use tokio::time::{Instant, timeout};
 use self::state::{LinkState, Next};
 use crate::circuit::Pauses;
 
-/// How long a connection may take, with all that is said before the first call.
+/// Longest time for a connection, with its handshake.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
-/// How long a caller waits for a connection: as long as one attempt may take, and a little longer,
-/// so that its reason is what the caller hears. Several servers that are asked one after the other
-/// may make it take longer still; nobody waits for that.
-const PATIENCE: Duration = CONNECT_TIMEOUT.saturating_add(Duration::from_millis(250));
+/// Longest time that a caller waits for a connection: one attempt and a little longer, so that the
+/// caller gets the attempt's own reason. An attempt that tries several servers in turn may take
+/// longer; callers do not wait for that.
+const WAIT_TIMEOUT: Duration = CONNECT_TIMEOUT.saturating_add(Duration::from_millis(250));
 
-/// What connects to a server.
+/// Connector to a server.
 pub trait Dial: Send + Sync + 'static {
-    /// A connection, shared by all who call.
+    /// Connection, shared by all callers.
     type Connection: Send + Sync + 'static;
-    /// Why there is none. Everybody who calls before the next attempt gets a clone.
+    /// Reason of a failed attempt. All callers until the next attempt get a clone.
     type Failure: Clone + fmt::Display + Send + Sync + 'static;
 
-    /// Connects. That takes at most [`CONNECT_TIMEOUT`] for each server that is asked.
+    /// Connects. Takes at most [`CONNECT_TIMEOUT`] for each server that it tries.
     fn dial(&self) -> impl Future<Output = Result<Self::Connection, Self::Failure>> + Send;
 
-    /// Whether a connection has ended by itself.
+    /// Whether the peer has closed the connection in an orderly way.
     fn is_over(_connection: &Self::Connection) -> bool {
         false
     }
 
-    /// What a caller is told who gets no connection, and no failure of an attempt either.
+    /// Returns the failure for a caller that gets neither a connection nor an attempt's failure.
     fn no_connection(&self, why: NoConnection) -> Self::Failure;
 }
 
-/// Why a caller gets no connection, beside an attempt that failed.
+/// Reason for which a caller gets no connection, other than a failed attempt.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum NoConnection {
     /// The link was closed.
     Closed,
-    /// The attempt takes too long.
+    /// The attempt took too long.
     Late,
     /// The task that was connecting ended with its runtime.
     Abandoned,
 }
 
-/// The way to one server. Clones share it.
+/// Link to one server. Clones share it.
 pub struct Link<D: Dial>(Arc<Shared<D>>);
 
 struct Shared<D: Dial> {
@@ -70,16 +70,16 @@ struct Shared<D: Dial> {
 
 struct State<D: Dial> {
     link: LinkState<Arc<D::Connection>, D::Failure>,
-    /// Of the attempt that is under way.
+    /// Result of the attempt that is under way.
     outcome: Option<watch::Receiver<Option<Outcome<D>>>>,
 }
 
-/// How a call for a connection begins.
-enum Begun<D: Dial> {
-    /// It ends at once.
-    Told(Outcome<D>),
-    /// It waits for an attempt.
-    Waits(watch::Receiver<Option<Outcome<D>>>),
+/// State in which a caller finds the link.
+enum LinkLookup<D: Dial> {
+    /// Result that is known at once.
+    Ready(Outcome<D>),
+    /// Attempt to wait for.
+    Pending(watch::Receiver<Option<Outcome<D>>>),
 }
 
 type Outcome<D> = Result<Arc<<D as Dial>::Connection>, <D as Dial>::Failure>;
@@ -97,7 +97,7 @@ impl<D: Dial + fmt::Debug> fmt::Debug for Link<D> {
 }
 
 impl<D: Dial> Link<D> {
-    /// A link that connects by `dial`, when somebody calls.
+    /// A link that connects by `dial`, at the first call.
     #[must_use]
     pub fn new(dial: D) -> Self {
         let state = State {
@@ -111,23 +111,24 @@ impl<D: Dial> Link<D> {
         }))
     }
 
-    /// What it connects by.
+    /// Returns the connector.
     #[must_use]
     pub fn dial(&self) -> &D {
         &self.0.dial
     }
 
-    /// The connection, made if there is none.
+    /// Returns the connection, and makes it if there is none.
     ///
     /// # Errors
     ///
-    /// Why there is none, at once while the server is left alone.
+    /// The failure of the last attempt, at once during a pause; otherwise that of
+    /// [`Dial::no_connection`].
     pub async fn connection(&self) -> Result<Arc<D::Connection>, D::Failure> {
         let mut outcome = match self.begin() {
-            Begun::Told(told) => return told,
-            Begun::Waits(outcome) => outcome,
+            LinkLookup::Ready(outcome) => return outcome,
+            LinkLookup::Pending(outcome) => outcome,
         };
-        let waited = timeout(PATIENCE, outcome.wait_for(Option::is_some)).await;
+        let waited = timeout(WAIT_TIMEOUT, outcome.wait_for(Option::is_some)).await;
         let abandoned = || Err(self.no_connection(NoConnection::Abandoned));
         match waited {
             Ok(Ok(outcome)) => outcome.clone().unwrap_or_else(abandoned),
@@ -136,22 +137,22 @@ impl<D: Dial> Link<D> {
         }
     }
 
-    /// Takes note that the server answered a call.
+    /// Takes note that the server replied.
     pub fn handle_answer(&self) {
         self.0.state.lock().link.handle_answer();
     }
 
-    /// Takes note that a call failed in a way that makes its connection useless.
+    /// Takes note that a request failed in a way that makes its connection useless.
     pub fn handle_lost(&self, connection: &Arc<D::Connection>, failure: D::Failure) {
-        let is_it = |held: &Arc<D::Connection>| Arc::ptr_eq(held, connection);
-        let (told, now, random) = (failure.clone(), self.0.now(), random());
+        let is_same = |current: &Arc<D::Connection>| Arc::ptr_eq(current, connection);
+        let (logged, now, random) = (failure.clone(), self.0.now(), random());
         let mut state = self.0.state.lock();
-        let left_alone = state.link.handle_lost(now, is_it, failure, random);
+        let pause = state.link.handle_lost(now, is_same, failure, random);
         drop(state);
-        tell(&told, left_alone);
+        log_failure(&logged, pause);
     }
 
-    /// Whether there is a connection.
+    /// Whether the link is connected.
     #[must_use]
     pub fn is_connected(&self) -> bool {
         self.0.state.lock().link.is_connected()
@@ -166,11 +167,11 @@ impl<D: Dial> Link<D> {
         self.0.dial.no_connection(why)
     }
 
-    /// Tells the caller what is known, or lets it wait for an attempt that has begun.
-    fn begin(&self) -> Begun<D> {
+    /// Returns the known result, or an attempt to wait for, which it starts if needed.
+    fn begin(&self) -> LinkLookup<D> {
         let now = self.0.now();
         let mut state = self.0.state.lock();
-        // The task that connects goes when its runtime goes.
+        // The task that connects ends with its runtime.
         if let Some(outcome) = &state.outcome
             && outcome.has_changed().is_err()
         {
@@ -185,30 +186,30 @@ impl<D: Dial> Link<D> {
             next = state.link.next(now);
         }
         match next {
-            Next::Use(connection) => Begun::Told(Ok(connection)),
-            Next::Fail(failure) => Begun::Told(Err(failure)),
-            Next::Closed => Begun::Told(Err(self.no_connection(NoConnection::Closed))),
+            Next::Use(connection) => LinkLookup::Ready(Ok(connection)),
+            Next::Fail(failure) => LinkLookup::Ready(Err(failure)),
+            Next::Closed => LinkLookup::Ready(Err(self.no_connection(NoConnection::Closed))),
             Next::Wait => match &state.outcome {
-                Some(outcome) => Begun::Waits(outcome.clone()),
-                None => Begun::Told(Err(self.no_connection(NoConnection::Abandoned))),
+                Some(outcome) => LinkLookup::Pending(outcome.clone()),
+                None => LinkLookup::Ready(Err(self.no_connection(NoConnection::Abandoned))),
             },
             Next::Connect => {
-                let (tell_all, outcome) = watch::channel(None);
+                let (sender, outcome) = watch::channel(None);
                 state.outcome = Some(outcome.clone());
-                // A task of its own: a caller who gives up early must not undo the attempt, or many
-                // such callers would make many attempts.
-                tokio::spawn(self.clone().connect(tell_all));
-                Begun::Waits(outcome)
+                // A task of its own: a caller that gives up early must not cancel the attempt, or
+                // many such callers would make many attempts.
+                tokio::spawn(self.clone().connect(sender));
+                LinkLookup::Pending(outcome)
             }
         }
     }
 
-    async fn connect(self, tell_all: watch::Sender<Option<Outcome<D>>>) {
+    async fn connect(self, sender: watch::Sender<Option<Outcome<D>>>) {
         let mut opened = self.0.dial.dial().await.map(Arc::new);
         let (now, random) = (self.0.now(), random());
-        let left_alone = {
+        let pause = {
             let mut state = self.0.state.lock();
-            // Kept there, it would keep the connection when the link has let go of it.
+            // A receiver kept here would keep the connection after the link has dropped it.
             state.outcome = None;
             if state.link.is_closed() {
                 opened = Err(self.no_connection(NoConnection::Closed));
@@ -216,10 +217,10 @@ impl<D: Dial> Link<D> {
             state.link.handle_attempt(now, opened.clone(), random)
         };
         if let Err(failure) = &opened {
-            tell(failure, left_alone);
+            log_failure(failure, pause);
         }
-        // Nobody may be waiting any more. Dropping a connection that nobody wants ends it.
-        let _ = tell_all.send(Some(opened));
+        // All callers may have given up. Then the connection is dropped, unless the link keeps it.
+        let _ = sender.send(Some(opened));
     }
 }
 
@@ -229,14 +230,15 @@ impl<D: Dial> Shared<D> {
     }
 }
 
-/// Without chance nodes come back together, which is not worth failing for.
+/// Returns a random number, or zero without a source: then nodes reconnect together, which is no
+/// reason to fail.
 fn random() -> u64 {
     getrandom::u64().unwrap_or(0)
 }
 
-fn tell(failure: &impl fmt::Display, left_alone: Option<DurationUs>) {
-    if let Some(DurationUs(micros)) = left_alone {
-        tracing::debug!(%failure, pause_ms = micros / 1_000, "store left alone");
+fn log_failure(failure: &impl fmt::Display, pause: Option<DurationUs>) {
+    if let Some(DurationUs(micros)) = pause {
+        tracing::debug!(%failure, pause_ms = micros / 1_000, "store unavailable, attempts paused");
     }
 }
 
@@ -251,16 +253,16 @@ mod tests {
 
     use super::*;
 
-    /// A server, and how often somebody has begun to connect to it.
+    /// Server that counts attempts to connect.
     struct Server {
         manner: Manner,
         attempts: AtomicU32,
     }
 
     enum Manner {
-        /// Clones of this are connections.
+        /// Connections are clones of this.
         Connects(Arc<()>),
-        /// After a second.
+        /// Connects after a second.
         ConnectsLate(Arc<()>),
         Refuses,
         Hangs,
@@ -304,7 +306,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_link_keeps_one_connection_and_lets_it_go_when_it_is_lost_or_closed() {
+    async fn a_link_drops_its_only_connection_when_it_is_lost_or_closed() {
         let connection = Arc::new(());
         let link = link(Manner::Connects(Arc::clone(&connection)));
         let alone = Arc::strong_count(&connection);
@@ -313,9 +315,9 @@ mod tests {
         }
         assert_eq!((attempts(&link), link.is_connected()), (1, true));
         assert_eq!(Arc::strong_count(&connection), alone + 1);
-        let held = link.connection().await.unwrap();
-        link.handle_lost(&held, "broken");
-        drop(held);
+        let current = link.connection().await.unwrap();
+        link.handle_lost(&current, "broken");
+        drop(current);
         assert_eq!(Arc::strong_count(&connection), alone);
         assert_eq!(link.connection().await.unwrap_err(), "broken");
         tokio::time::advance(Duration::from_millis(50)).await;
@@ -326,36 +328,42 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_link_closed_while_it_connects_gives_no_connection() {
+    async fn a_link_closed_while_connecting_returns_no_connection() {
         let connection = Arc::new(());
         let link = link(Manner::ConnectsLate(Arc::clone(&connection)));
         let alone = Arc::strong_count(&connection);
         let caller = async { link.connection().await.map(|_| ()) };
         let closes = async { link.close() };
-        let (told, ()) = tokio::join!(caller, closes);
-        assert_eq!((told, attempts(&link)), (Err("closed"), 1));
+        let (outcome, ()) = tokio::join!(caller, closes);
+        assert_eq!((outcome, attempts(&link)), (Err("closed"), 1));
         assert_eq!(Arc::strong_count(&connection), alone);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn callers_at_once_share_one_attempt_and_its_reason() {
+    async fn concurrent_callers_share_one_attempt_and_its_failure() {
         let link = link(Manner::Refuses);
-        let told = join_all((0..50).map(|_| link.connection())).await;
-        assert!(told.iter().all(|told| *told == Err("refused")), "{told:?}");
+        let outcomes = join_all((0..50).map(|_| link.connection())).await;
+        assert!(
+            outcomes.iter().all(|outcome| *outcome == Err("refused")),
+            "{outcomes:?}"
+        );
         assert_eq!(attempts(&link), 1);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn nobody_waits_for_a_server_that_hangs_for_longer_than_an_attempt_may_take() {
+    async fn callers_of_a_server_that_hangs_give_up_after_the_timeout() {
         let link = link(Manner::Hangs);
         let began = Instant::now();
-        let told = join_all((0..50).map(|_| link.connection())).await;
-        assert!(told.iter().all(|told| *told == Err("late")), "{told:?}");
-        assert_eq!((began.elapsed(), attempts(&link)), (PATIENCE, 1));
+        let outcomes = join_all((0..50).map(|_| link.connection())).await;
+        assert!(
+            outcomes.iter().all(|outcome| *outcome == Err("late")),
+            "{outcomes:?}"
+        );
+        assert_eq!((began.elapsed(), attempts(&link)), (WAIT_TIMEOUT, 1));
     }
 
     #[test]
-    fn an_attempt_that_ended_with_its_runtime_is_made_again_by_the_next_caller() {
+    fn an_attempt_that_ended_with_its_runtime_is_repeated() {
         let link = link(Manner::Hangs);
         for expected in [1, 2] {
             let runtime = Builder::new_current_thread().enable_time().build().unwrap();

@@ -1,7 +1,7 @@
-//! Counts in the memory of this process: exact here, and nowhere else.
+//! Counts in the memory of this process: exact here, and unknown to other nodes.
 //!
-//! The right store for one node, and behind a load balancer that brings each client to the same
-//! one. A second node has counts of its own: both together admit twice as much.
+//! The right store for one node, or behind a load balancer that sends each client to one node. A
+//! second node has counts of its own, so both together allow twice as much.
 
 mod several;
 
@@ -25,47 +25,47 @@ pub use several::charge_all;
 
 pub use crate::shards::Fill;
 
-/// What one limit remembers of its clients.
+/// States that one limit keeps of its clients.
 ///
 /// # Invariants
 ///
-/// - A client is remembered in one place: among those with settings of their own, or in its shard.
-/// - Whoever holds several locks took them in this order: counts by their address, of each the
-///   shards by their number, then `own`.
+/// - Each client has one entry: in `own` if it has a policy of its own, otherwise in its shard.
+/// - Several locks are taken in this order: counts by their address; within each, shards by their
+///   number, then `own`.
 pub struct LocalCounts {
     shards: Shards<State>,
-    /// Clients with settings of their own. Never forgotten: what is idle by the usual settings may
-    /// not be by theirs.
+    /// Clients with a policy of their own. They are never evicted: a state that is idle by the
+    /// common policy may not be idle by theirs.
     own: Mutex<HashMap<CallKey, Own>>,
-    /// Whether there are any: nearly no call has to look.
+    /// Whether `own` has entries; nearly always false, which spares its lock.
     has_own: AtomicBool,
 }
 
-/// A client with settings of its own.
+/// State of a client with a policy of its own.
 struct Own {
     policy: Policy,
     state: State,
 }
 
-/// One call against one limit.
+/// Acquisition from one limit.
 #[derive(Clone, Copy, Debug)]
 pub struct LocalAcquire<'c> {
-    /// Where it is counted.
+    /// Counts that it acquires from.
     pub counts: &'c LocalCounts,
-    /// The settings that hold for all clients of these counts that have none of their own.
+    /// Policy of all clients of these counts that have none of their own.
     pub policy: &'c Policy,
-    /// Who calls.
+    /// Client that sends the request.
     pub key: CallKey,
-    /// How much it counts.
+    /// Cost of the request.
     pub cost: Cost,
-    /// How long it would be held at most: one that had to be held for longer is rejected.
+    /// Longest delay; a request that would be delayed longer is rejected.
     pub patience: DurationUs,
 }
 
 impl LocalCounts {
-    /// For at most so many clients at once (about: they are spread over 64 parts, by chance), at
-    /// least 64. Those beyond share entries: whoever has no place is charged together with others,
-    /// and none goes through more often for it.
+    /// Counts with room for about `keys_max` clients, at least 64; they are spread over 64 shards
+    /// by chance. Clients beyond that share overflow entries, where they can only be rejected more
+    /// often.
     #[must_use]
     pub fn new(keys_max: usize) -> Self {
         Self {
@@ -75,23 +75,23 @@ impl LocalCounts {
         }
     }
 
-    /// From now on there is place for so many. Nobody is forgotten for it.
+    /// Changes the room to about `keys_max` clients. Clients that have an entry keep it.
     pub fn set_keys_max(&self, keys_max: usize) {
         self.shards.set_keys_max(keys_max);
     }
 
-    /// Decides about one call, and charges it if it goes through.
-    pub fn charge(&self, charge: &LocalAcquire<'_>, now: TimestampUs) -> Verdict {
-        let mut table = self.shards.lock(shard_of(charge.key));
+    /// Decides about one request, and takes its cost if it is admitted.
+    pub fn charge(&self, acquire: &LocalAcquire<'_>, now: TimestampUs) -> Verdict {
+        let mut table = self.shards.lock(shard_of(acquire.key));
         if self.has_own.load(Ordering::Acquire)
-            && let Some(own) = self.own.lock().get_mut(&charge.key)
+            && let Some(own) = self.own.lock().get_mut(&acquire.key)
         {
-            return own.step(charge, now);
+            return own.step(acquire, now);
         }
-        step_in(&mut table, charge, now)
+        step_in(&mut table, acquire, now)
     }
 
-    /// What holds for a client whose settings are not the usual ones.
+    /// Returns the policy of a client that has one of its own.
     #[must_use]
     pub fn own_policy(&self, key: CallKey) -> Option<Policy> {
         if !self.has_own.load(Ordering::Acquire) {
@@ -100,10 +100,10 @@ impl LocalCounts {
         self.own.lock().get(&key).map(|own| own.policy)
     }
 
-    /// From now on these clients have settings of their own, and no others. What each was charged
-    /// stays. Whoever has shared an entry, for want of place, begins with what was charged there.
+    /// Replaces the set of clients with a policy of their own. Costs that they took stay counted. A
+    /// client that shared an overflow entry starts with what was taken from that.
     pub fn set_own(&self, policies: &HashMap<CallKey, Policy>) {
-        // All at once: nobody is charged in between.
+        // Under all locks, so that no request sees a part of it.
         let mut tables = self.shards.lock_all();
         let mut own = self.own.lock();
         let gone = own.extract_if(|key, _| !policies.contains_key(key));
@@ -120,13 +120,13 @@ impl LocalCounts {
         self.has_own.store(!own.is_empty(), Ordering::Release);
     }
 
-    /// Forgets clients that are as if they had never called, and gives memory back; to be called
-    /// now and then, as most of it happens along the way.
+    /// Evicts idle clients and frees memory. Call it now and then; most evictions happen during
+    /// requests.
     pub fn sweep(&self, policy: &Policy, now: TimestampUs) {
         self.shards.sweep(&|state| policy.is_idle(state, now));
     }
 
-    /// How full it is.
+    /// Returns how full the counts are.
     #[must_use]
     pub fn fill(&self) -> Fill {
         let mut fill = self.shards.fill();
@@ -136,37 +136,37 @@ impl LocalCounts {
 }
 
 impl Own {
-    fn step(&mut self, charge: &LocalAcquire<'_>, now: TimestampUs) -> Verdict {
-        step(&self.policy, &mut self.state, charge, now)
+    fn step(&mut self, acquire: &LocalAcquire<'_>, now: TimestampUs) -> Verdict {
+        step(&self.policy, &mut self.state, acquire, now)
     }
 }
 
-fn step_in(table: &mut Table<State>, charge: &LocalAcquire<'_>, now: TimestampUs) -> Verdict {
-    let policy = charge.policy;
+fn step_in(table: &mut Table<State>, acquire: &LocalAcquire<'_>, now: TimestampUs) -> Verdict {
+    let policy = acquire.policy;
     table.update(
-        charge.key,
+        acquire.key,
         |state| policy.is_idle(state, now),
-        |state, _| step(policy, state, charge, now),
+        |state, _| step(policy, state, acquire, now),
     )
 }
 
-/// A step, and back if the call would have to be held for too long.
+/// Takes a step, and undoes it if the request would be delayed for longer than its limit.
 fn step(
     policy: &Policy,
     state: &mut State,
-    charge: &LocalAcquire<'_>,
+    acquire: &LocalAcquire<'_>,
     now: TimestampUs,
 ) -> Verdict {
-    let verdict = policy.step(state, now, charge.cost);
-    let (Outcome::Admit { delay }, Cost::Take(taken)) = (verdict.outcome, charge.cost) else {
+    let verdict = policy.step(state, now, acquire.cost);
+    let (Outcome::Admit { delay }, Cost::Take(taken)) = (verdict.outcome, acquire.cost) else {
         return verdict;
     };
-    if delay <= charge.patience {
+    if delay <= acquire.patience {
         return verdict;
     }
-    // Nobody has called in between, so this is as if it had not.
+    // Under the same lock, so the state is as if the request had never come.
     let undone = policy.step(state, now, Cost::Refund(taken));
-    let over = DurationUs(delay.0 - charge.patience.0);
+    let over = DurationUs(delay.0 - acquire.patience.0);
     Verdict {
         outcome: Outcome::Reject {
             retry_after: Some(over),

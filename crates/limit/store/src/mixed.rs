@@ -1,18 +1,18 @@
-//! Counts of many limits in one memory of this process.
+//! Counts of many limits in one table of this process.
 //!
-//! [`crate::local`] has a memory for each limit. Here are limits by the thousand, most of them with
-//! a handful of clients: they share one, and what is remembered of a client stands beside the
-//! settings by which it was charged, for only those can say when it may be forgotten.
+//! [`crate::local`] has a table per limit. Here thousands of limits, most of them with a handful of
+//! clients, share one. Each entry keeps the policy of its last acquisition, since only that can
+//! decide when the entry may be evicted.
 //!
-//! A key belongs to one limit: whoever calls puts into it what tells limits apart, and what tells
-//! their algorithms and windows apart. So a limit that changes goes on from where it was, and one
-//! that becomes another begins anew.
+//! A key belongs to one limit: callers include in it what distinguishes limits, their algorithms
+//! and their windows. So a limit whose ceiling changes keeps its counts, and one whose algorithm
+//! changes starts anew.
 //!
-//! # What a flood of keys does
+//! # Floods of keys
 //!
-//! The same as in [`crate::local`]: where there is no place left, newcomers share. Those who share
-//! an entry are charged together if their limits count the same way, and apart otherwise, so that
-//! none goes through more often for it.
+//! As in [`crate::local`], new clients share overflow entries once the table is full. Clients that
+//! share one are counted together if their limits count alike, and apart otherwise. So none is
+//! admitted more often because of it.
 
 use std::fmt;
 use std::hint;
@@ -32,41 +32,41 @@ use crate::local::all_or_none;
 use crate::shards::{Fill, Shards, shard_of};
 use crate::table::{EntryOwner, Table};
 
-/// What many limits remember of their clients.
+/// States that many limits keep of their clients.
 pub struct MixedCounts {
-    shards: Shards<Kept>,
+    shards: Shards<EntryState>,
 }
 
-/// Limits that a question usually meets at most: for so many, nothing is taken from the heap.
-const USUAL_CHARGES: usize = 16;
+/// Usual number of limits per request; up to this many need no heap allocation.
+const USUAL_LIMITS: usize = 16;
 
-/// Shards that are locked, by their numbers.
-type Held<'s> = SmallVec<[(usize, MutexGuard<'s, Table<Kept>>); USUAL_CHARGES]>;
+/// Locked shards, by number.
+type LockedShards<'s> = SmallVec<[(usize, MutexGuard<'s, Table<EntryState>>); USUAL_LIMITS]>;
 
-/// One call against one limit.
+/// Acquisition from one limit.
 #[derive(Clone, Copy, Debug)]
 pub struct MixedAcquire<'c> {
-    /// The settings that hold for this client.
+    /// Policy of this client.
     pub policy: &'c Policy,
-    /// Who calls, and which limit counts it.
+    /// Client and limit.
     pub key: CallKey,
-    /// How much it counts.
+    /// Cost of the request.
     pub cost: Cost,
 }
 
-/// What an entry remembers.
+/// Content of an entry.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-enum Kept {
+enum EntryState {
     #[default]
     Nothing,
     One(Policy, State),
-    /// In the crowd alone: clients whose limits do not count the same way.
+    /// States of limits that do not count alike; in overflow entries only.
     Several(Vec<(Policy, State)>),
 }
 
 impl MixedCounts {
-    /// For at most so many clients at once (about: they are spread over 64 parts, by chance), at
-    /// least 64. Those beyond share entries.
+    /// Counts with room for about `keys_max` clients, at least 64; they are spread over 64 shards
+    /// by chance. Clients beyond that share overflow entries.
     #[must_use]
     pub fn new(keys_max: usize) -> Self {
         Self {
@@ -74,42 +74,46 @@ impl MixedCounts {
         }
     }
 
-    /// Charges several limits, or none of them: whether all admitted. Nobody sees some of them
-    /// charged. `verdicts` is what each said, in their order. Where one rejects, those that would
-    /// have admitted say how they stand without this call.
+    /// Acquires from all limits or from none, and returns whether all admitted. Other requests
+    /// never see a partial acquisition. `verdicts` receives one verdict per limit, in order. When
+    /// one limit rejects, the verdicts of the others report their state without this request.
     pub fn charge_all(
         &self,
-        charges: &[MixedAcquire<'_>],
+        acquires: &[MixedAcquire<'_>],
         now: TimestampUs,
         verdicts: &mut Vec<Verdict>,
     ) -> bool {
-        if let [charge] = charges {
-            let mut table = self.shards.lock(shard_of(charge.key));
-            let verdict = step_in(&mut table, charge, now);
+        if let [acquire] = acquires {
+            let mut table = self.shards.lock(shard_of(acquire.key));
+            let verdict = step_in(&mut table, acquire, now);
             verdicts.clear();
             verdicts.push(verdict);
             return verdict.is_admitted();
         }
-        let mut held = self.lock_all(charges);
-        // Clients lie anywhere in memory that no cache holds. Whoever looks for all of them first
-        // waits for several at once; step by step it would be one after the other.
-        for charge in charges {
-            let (_, table) = &held[place_in(&held, charge.key)];
-            hint::black_box(table.is_known(charge.key));
+        let mut locked = self.lock_all(acquires);
+        // The entries are rarely in a CPU cache. Touching all of them first lets the misses
+        // overlap; step by step they would add up.
+        for acquire in acquires {
+            let (_, table) = &locked[index_of(&locked, acquire.key)];
+            hint::black_box(table.is_known(acquire.key));
         }
-        let costs = charges.iter().map(|charge| charge.cost);
+        let costs = acquires.iter().map(|acquire| acquire.cost);
         let step = |at: usize, cost| {
-            let charge: &MixedAcquire<'_> = &charges[at];
-            let place = place_in(&held, charge.key);
-            step_in(&mut held[place].1, &MixedAcquire { cost, ..*charge }, now)
+            let acquire: &MixedAcquire<'_> = &acquires[at];
+            let index = index_of(&locked, acquire.key);
+            step_in(
+                &mut locked[index].1,
+                &MixedAcquire { cost, ..*acquire },
+                now,
+            )
         };
         all_or_none(costs, step, verdicts)
     }
 
-    /// Locks the shards of these, in the order in which all do.
-    fn lock_all(&self, charges: &[MixedAcquire<'_>]) -> Held<'_> {
-        let shards = charges.iter().map(|charge| shard_of(charge.key));
-        let mut shards: SmallVec<[usize; USUAL_CHARGES]> = shards.collect();
+    /// Locks the shards of these, in the common lock order.
+    fn lock_all(&self, acquires: &[MixedAcquire<'_>]) -> LockedShards<'_> {
+        let shards = acquires.iter().map(|acquire| shard_of(acquire.key));
+        let mut shards: SmallVec<[usize; USUAL_LIMITS]> = shards.collect();
         shards.sort_unstable();
         shards.dedup();
         let locked = shards.into_iter();
@@ -118,44 +122,43 @@ impl MixedCounts {
             .collect()
     }
 
-    /// Forgets clients that are as if they had never called, and gives memory back; to be called
-    /// now and then.
+    /// Evicts idle clients and frees memory. Call it now and then.
     pub fn sweep(&self, now: TimestampUs) {
         self.shards.sweep(&|kept| kept.is_idle(now));
     }
 
-    /// How full it is.
+    /// Returns how full the table is.
     #[must_use]
     pub fn fill(&self) -> Fill {
         self.shards.fill()
     }
 }
 
-/// Where the shard of this key stands among those that are locked.
-fn place_in(held: &Held<'_>, key: CallKey) -> usize {
-    let found = held.binary_search_by_key(&shard_of(key), |(shard, _)| *shard);
+/// Returns the index of a key's shard among the locked ones.
+fn index_of(locked: &LockedShards<'_>, key: CallKey) -> usize {
+    let found = locked.binary_search_by_key(&shard_of(key), |(shard, _)| *shard);
     let Ok(found) = found else {
-        unreachable!("the shard of each charge was locked before");
+        unreachable!("the shard of each key was locked before");
     };
     found
 }
 
-fn step_in(table: &mut Table<Kept>, charge: &MixedAcquire<'_>, now: TimestampUs) -> Verdict {
+fn step_in(table: &mut Table<EntryState>, acquire: &MixedAcquire<'_>, now: TimestampUs) -> Verdict {
     table.update(
-        charge.key,
+        acquire.key,
         |kept| kept.is_idle(now),
         |kept, whose| {
             if whose == EntryOwner::Newcomer {
-                kept.keep_for(charge.policy);
+                kept.keep_for(acquire.policy);
             }
-            kept.step(charge, whose, now)
+            kept.step(acquire, whose, now)
         },
     )
 }
 
-/// Whether clients of both may be charged together. By a token bucket they may not if it fills at
-/// another rate: what it got by the faster one would go to the slower. All others count calls in a
-/// window, or time.
+/// Whether clients of both policies may share one state. Token buckets of different rates may not:
+/// what the faster one refilled would go to the slower one. All other algorithms count requests in
+/// a window, or time.
 fn counts_alike(one: &Policy, other: &Policy) -> bool {
     if one.kind() != other.kind() {
         return false;
@@ -172,7 +175,7 @@ fn counts_alike(one: &Policy, other: &Policy) -> bool {
     }
 }
 
-impl Kept {
+impl EntryState {
     fn is_idle(&self, now: TimestampUs) -> bool {
         match self {
             Self::Nothing => true,
@@ -184,7 +187,7 @@ impl Kept {
         }
     }
 
-    /// Of what the crowd remembers, leaves what a client of this limit shared.
+    /// Keeps the part of an overflow entry that belongs to a client of this limit.
     fn keep_for(&mut self, policy: &Policy) {
         *self = match mem::take(self) {
             Self::Several(all) => {
@@ -197,19 +200,19 @@ impl Kept {
         };
     }
 
-    fn step(&mut self, charge: &MixedAcquire<'_>, whose: EntryOwner, now: TimestampUs) -> Verdict {
-        let (policy, state) = self.place(charge.policy, whose, now);
-        // Settings may have changed, and the newest say when this may be forgotten.
-        *policy = *charge.policy;
-        let verdict = policy.step(state, now, charge.cost);
+    fn step(&mut self, acquire: &MixedAcquire<'_>, whose: EntryOwner, now: TimestampUs) -> Verdict {
+        let (policy, state) = self.state_for(acquire.policy, whose, now);
+        // Policies may change, and the newest decides when this may be evicted.
+        *policy = *acquire.policy;
+        let verdict = policy.step(state, now, acquire.cost);
         if matches!(self, Self::One(_, State::New)) {
             *self = Self::Nothing;
         }
         verdict
     }
 
-    /// Where a client of this limit is remembered.
-    fn place(
+    /// Returns the state of a client of this limit, which is created if needed.
+    fn state_for(
         &mut self,
         policy: &Policy,
         whose: EntryOwner,
@@ -217,13 +220,15 @@ impl Kept {
     ) -> (&mut Policy, &mut State) {
         match self {
             Self::Nothing => *self = Self::One(*policy, State::New),
-            Self::One(kept, state) if whose == EntryOwner::Crowd && !counts_alike(kept, policy) => {
+            Self::One(kept, state)
+                if whose == EntryOwner::Overflow && !counts_alike(kept, policy) =>
+            {
                 let known = (*kept, mem::take(state));
                 *self = Self::Several(vec![known, (*policy, State::New)]);
             }
             Self::One(..) => {}
             Self::Several(all) => {
-                // Here, as it happens in a flood alone: so many stand here at most as are not over.
+                // This happens in a flood only; it bounds the list to states that are not idle.
                 all.retain(|(kept, state)| counts_alike(kept, policy) || !kept.is_idle(state, now));
                 if !all.iter().any(|(kept, _)| counts_alike(kept, policy)) {
                     all.push((*policy, State::New));

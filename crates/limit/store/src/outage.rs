@@ -1,38 +1,39 @@
-//! Is a store away, as its calls see it? So that a log says when that begins, and when it is over,
-//! and nothing in between.
+//! Log state of a store's outage: one record when it begins, one when it ends, none in between.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-/// A store is back when it has not failed for so long. Where one of several servers is away, calls
-/// of its clients fail and others do not, as fast as they come: the log must not say so of each.
+/// Time without a failure after which a store counts as available again. When one of several
+/// servers is down, requests for its clients fail and others succeed; the log must not record each
+/// change.
 pub const QUIET: Duration = Duration::from_secs(10);
 
-/// Whether a store is away. Times are those since whoever asks has begun.
+/// Outage of a store. Times count from a moment that the owner chooses.
 #[derive(Debug, Default)]
 pub struct Outage {
     is_lost: AtomicBool,
-    /// Milliseconds.
+    /// Time of the latest failure, in milliseconds.
     failed_at: AtomicU64,
 }
 
 impl Outage {
-    /// A call has failed. Says whether the store is away since this one.
+    /// Takes note that a request failed. Returns whether the outage begins with this failure.
     pub fn handle_failure(&self, now: Duration) -> bool {
         self.failed_at.store(millis(now), Relaxed);
         !self.is_lost.swap(true, Relaxed)
     }
 
-    /// A call was answered, by a store of which `is_away` may know better. Says whether it is back
-    /// with this answer.
-    pub fn handle_answer(&self, now: Duration, is_away: impl FnOnce() -> bool) -> bool {
+    /// Takes note that a request succeeded. `is_unavailable` may know that the store is still
+    /// unavailable, as when a reply came from a lease. Returns whether the outage ends with this
+    /// reply.
+    pub fn handle_answer(&self, now: Duration, is_unavailable: impl FnOnce() -> bool) -> bool {
         let Some(quiet) = self.failed_ago(now) else {
             return false;
         };
-        quiet >= QUIET && !is_away() && self.is_lost.swap(false, Relaxed)
+        quiet >= QUIET && !is_unavailable() && self.is_lost.swap(false, Relaxed)
     }
 
-    /// How long ago a call failed last, if the store is not known to be back since.
+    /// Returns the time since the latest failure, or `None` outside of an outage.
     #[must_use]
     pub fn failed_ago(&self, now: Duration) -> Option<Duration> {
         let ago = || millis(now).saturating_sub(self.failed_at.load(Relaxed));
@@ -57,20 +58,20 @@ mod tests {
         let mut now = Duration::ZERO;
         assert!(!outage.handle_answer(now, || false));
         assert_eq!(outage.failed_ago(now), None);
-        let mut told = Vec::new();
-        for call in 0..2_000 {
+        let mut logged = Vec::new();
+        for request in 0..2_000 {
             if outage.handle_failure(now) {
-                told.push((call, "gone"));
+                logged.push((request, "gone"));
             }
             now += Duration::from_millis(20);
             if outage.handle_answer(now, || false) {
-                told.push((call, "back"));
+                logged.push((request, "back"));
             }
         }
-        assert_eq!(told, [(0, "gone")]);
+        assert_eq!(logged, [(0, "gone")]);
         assert_eq!(outage.failed_ago(now), Some(Duration::from_millis(20)));
         now += QUIET;
-        assert!(!outage.handle_answer(now, || true), "that was lent");
+        assert!(!outage.handle_answer(now, || true), "decided from a lease");
         assert!(outage.handle_answer(now, || false));
         assert!(!outage.handle_answer(now, || false));
         assert_eq!(outage.failed_ago(now), None);

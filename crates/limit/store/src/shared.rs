@@ -1,10 +1,10 @@
-//! What does a store of counts offer that several nodes share?
+//! Interface of a store of counts that several nodes share.
 //!
-//! One call decides and charges. Where and how a store keeps its states is its own affair; what it
-//! must do is written down as [`crate::conformance`].
+//! One operation decides and acquires. How a store keeps its state is its own affair;
+//! [`crate::conformance`] defines what it must do.
 //!
-//! Deliberately absent: what to do while a store is away. What a store offers from which calls are
-//! lent is [`crate::lent`].
+//! Deliberately absent: what to do while a store is unavailable. The interface of a store that
+//! grants leases is [`crate::lease_store`].
 
 use std::error::Error;
 use std::fmt;
@@ -14,35 +14,32 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use anteroom_limit::cost::Cost;
-use anteroom_limit::lending::widened::NotLeasableError;
+use anteroom_limit::leases::widened::NotLeasableError;
 use anteroom_limit::policy::{Needs, Policy};
 use anteroom_limit::time::{DurationUs, TimestampUs};
 use anteroom_limit::verdict::Verdict;
 
 use crate::key::CallKey;
 
-/// A future that a store returns. Boxed: it waits for a network, beside which one allocation is
-/// nothing, and callers need not know which store it is.
+/// Future that a store returns. It is boxed: beside a network round trip one allocation is nothing,
+/// and callers need not know the store's type.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Counts that several nodes share.
 ///
-/// # Invariants
-///
-/// - However many nodes charge a client at once, one limit never admits more than its algorithm
-///   does. Stores whose nodes only tell each other (gossip, Kafka) promise that of each node alone,
-///   and say how far off they are.
-/// - The time is the store's, the same for all nodes; a store that has none says how far their
-///   clocks may be apart.
-/// - What is charged to one client of one limit touches no other.
+/// - However many nodes acquire for a client at once, a limit never admits more than its algorithm
+///   does. Stores whose nodes only exchange their counts (gossip, Kafka) promise that of each node
+///   alone, and report how far off they are.
+/// - All nodes use the store's clock. A store without one reports the clock skew that it tolerates.
+/// - An acquisition for one client of one limit affects no other.
 pub trait SharedCounts: fmt::Debug + Send + Sync + 'static {
-    /// What kind of store it is, as whoever configures it calls it.
+    /// Returns the kind of the store, as the config names it.
     fn kind(&self) -> &'static str;
 
-    /// What it can do. What needs more cannot be kept in it.
+    /// Returns what the store can do. Limits that need more cannot be kept in it.
     fn offers(&self) -> Needs;
 
-    /// Says whether a limit can be kept here; to be asked of each at the start.
+    /// Checks whether a limit can be kept here. Call it for each limit at the start.
     ///
     /// # Errors
     ///
@@ -51,61 +48,62 @@ pub trait SharedCounts: fmt::Debug + Send + Sync + 'static {
         check_needs(self.kind(), self.offers(), limit, policy)
     }
 
-    /// A limit counts here from now on: what takes its time may begin before the first call comes.
+    /// Announces that a limit uses this store, so that slow preparations can begin before the first
+    /// request.
     fn expect_calls(&self) {}
 
-    /// Whether it is known to be away at present for a client of a limit. What it can decide all
-    /// the same, from what it has lent, it does.
+    /// Whether the store is known to be unavailable now for a client of a limit. It still decides
+    /// what it can decide from leases.
     fn is_away(&self, limit: &str, key: CallKey) -> bool {
         let _ = (limit, key);
         false
     }
 
-    /// What it has counted of itself since it began, each by a fixed word; for metrics.
+    /// Returns its event counters for metrics, each with a fixed name.
     fn events(&self) -> Vec<(&'static str, u64)> {
         Vec::new()
     }
 
-    /// Forgets what clients have spent, on an operator's word that they have spent nothing; for
-    /// stores that lend, which otherwise cannot know after they have lost their memory. `None` if
-    /// this is none: then nothing is done.
+    /// Forgets what clients have spent, when an operator confirms that they have spent nothing.
+    /// Stores that grant leases need this after they have lost their data. Returns `None`, and does
+    /// nothing, for a store that grants none.
     fn assume_empty(&self) -> Option<BoxFuture<'_, Result<(), CountsError>>> {
         None
     }
 
-    /// Lets go of what a successor on this machine waits for, such as an address or a file, and
-    /// tells other nodes what they do not know yet. Calls that still come are counted as far as
-    /// that can be done without it.
+    /// Releases what a successor process on this machine waits for, such as an address or a file,
+    /// and sends other nodes what they do not know yet. Later requests are counted as far as that
+    /// works without it.
     fn release(&self) -> BoxFuture<'_, ()> {
         Box::pin(async {})
     }
 
-    /// Nothing more is counted here: tells other nodes, and a successor on this machine if there is
-    /// one, the last of it. To be called after [`Self::release`].
+    /// Ends the counting: sends the last counts to other nodes, and to a successor process on this
+    /// machine if there is one. Call it after [`Self::release`].
     fn finish(&self, has_successor: bool) -> BoxFuture<'_, ()> {
         let _ = has_successor;
         Box::pin(async {})
     }
 
-    /// Charges several limits, or none of them: all if all admit. The verdicts come in the order of
-    /// the charges. Where one rejects, those that would have admitted say how they stand without
-    /// this call.
+    /// Acquires from several limits, or from none: from all if all admit. The verdicts come in the
+    /// order of the limits. When one rejects, the verdicts of the others report their state without
+    /// this request.
     ///
-    /// A store that cannot charge several keys in one piece charges one after the other, and
-    /// refunds those when a later one rejects. Until then they count, so others may be rejected
-    /// meanwhile, for a moment.
+    /// A store that cannot acquire several keys atomically acquires one after the other, and
+    /// refunds those when a later one rejects. Until then other requests may be rejected because of
+    /// them.
     ///
     /// # Errors
     ///
-    /// [`CountsError`] if it is not known what would become of the call. Whoever stops waiting, or
-    /// is told [`CountsError::Late`], does not know whether it was charged.
+    /// [`CountsError`] if no verdict is known. A caller that stops waiting, or gets
+    /// [`CountsError::Late`], does not know whether the costs were taken.
     fn charge<'a>(
         &'a self,
         charges: &'a [SharedAcquire<'a>],
     ) -> BoxFuture<'a, Result<Vec<Verdict>, CountsError>>;
 
-    /// Gives back what was charged a moment ago, not longer than `age`: the costs are refunds. A
-    /// store that lends may not tell without that whether what is given back is still its own.
+    /// Refunds what was taken at most `age` ago; the costs are [`Cost::Refund`]. A store that
+    /// grants leases needs the age to find out whether the lease is still its own.
     fn refund<'a>(
         &'a self,
         charges: &'a [SharedAcquire<'a>],
@@ -115,9 +113,9 @@ pub trait SharedCounts: fmt::Debug + Send + Sync + 'static {
         self.charge(charges)
     }
 
-    /// The same as [`Self::charge`] if it can be said without waiting: the verdicts are added to
-    /// `verdicts`. `None` if it cannot; then nothing was charged, and it is as if nobody had asked.
-    /// For stores that decide by themselves most of the time: it costs no future.
+    /// Does what [`Self::charge`] does if that needs no waiting, and appends to `verdicts`.
+    /// Otherwise returns `None` and takes nothing. It saves a future in stores that mostly decide
+    /// from memory.
     fn charge_now(
         &self,
         charges: &[SharedAcquire<'_>],
@@ -128,133 +126,133 @@ pub trait SharedCounts: fmt::Debug + Send + Sync + 'static {
     }
 }
 
-/// One call against one limit.
+/// Acquisition from one limit.
 #[derive(Clone, Copy, Debug)]
 pub struct SharedAcquire<'c> {
-    /// The limit's name. Two limits of one name are one.
+    /// Name of the limit. Limits of the same name are the same limit.
     pub limit: &'c str,
-    /// The settings that hold for this client. Nodes may differ in them for a while: each decides
-    /// by its own, and what was spent stays spent.
+    /// Policy of this client. Nodes may differ in it for a while: each decides by its own, and what
+    /// was spent stays spent.
     pub policy: &'c Policy,
-    /// Who calls.
+    /// Client that sends the request.
     pub key: CallKey,
-    /// How much it counts.
+    /// Cost of the request.
     pub cost: Cost,
 }
 
-/// Why a limit cannot be kept in a store.
+/// Reason for which a limit cannot be kept in a store.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum UnfitError {
-    /// Another algorithm, or another store.
+    /// The algorithm needs more than the store offers. Use another algorithm or another store.
     #[error(
         "the limit {limit:?} by {algorithm} needs {}; {store} offers {} only",
         words(*needs),
         words(*offers)
     )]
     NeedsMore {
-        /// The limit's name.
+        /// Name of the limit.
         limit: String,
-        /// Its algorithm.
+        /// Algorithm of the limit.
         algorithm: &'static str,
-        /// What that needs.
+        /// Abilities that the algorithm needs.
         needs: Needs,
-        /// The store.
+        /// Kind of the store.
         store: &'static str,
-        /// What it offers.
+        /// Abilities that the store offers.
         offers: Needs,
     },
-    /// A lower burst, a shorter queue, or a higher rate.
+    /// The limit allows requests too far ahead of its rate. Use a lower burst, a shorter queue, or
+    /// a higher rate.
     #[error(
-        "the limit {limit:?} by {algorithm} lets calls come {years} years ahead of its rate; \
+        "the limit {limit:?} by {algorithm} allows requests {years} years ahead of its rate; \
          {store} counts exactly up to {years_max} years"
     )]
     TooFarAhead {
-        /// The limit's name.
+        /// Name of the limit.
         limit: String,
-        /// Its algorithm.
+        /// Algorithm of the limit.
         algorithm: &'static str,
-        /// How long a full burst or queue takes, rounded up.
+        /// Time for a full burst or queue at the limit's rate, rounded up.
         years: u64,
-        /// The store.
+        /// Kind of the store.
         store: &'static str,
-        /// How far ahead it can count.
+        /// Largest number of years that the store can count ahead.
         years_max: u64,
     },
-    /// A lower limit, another algorithm, or another store.
+    /// The log would be too long. Use a lower limit, another algorithm, or another store.
     #[error(
-        "the limit {limit:?} by sliding-log remembers {calls} calls; {store} keeps logs of up to \
+        "the limit {limit:?} by sliding-log keeps {calls} requests; {store} keeps logs of up to \
          {calls_max}"
     )]
     LogTooLong {
-        /// The limit's name.
+        /// Name of the limit.
         limit: String,
-        /// How many calls it admits in a window.
+        /// Requests that the limit admits in a window.
         calls: u32,
-        /// The store.
+        /// Kind of the store.
         store: &'static str,
-        /// How many it can remember.
+        /// Largest number of requests that the store can remember.
         calls_max: u32,
     },
-    /// Another algorithm, a larger burst, or another store.
+    /// The store cannot lease the limit. Use another algorithm, a larger burst, or another store.
     #[error("the limit {limit:?} by {algorithm} cannot be kept by {store}")]
     CannotBeLent {
-        /// The limit's name.
+        /// Name of the limit.
         limit: String,
-        /// Its algorithm.
+        /// Algorithm of the limit.
         algorithm: &'static str,
-        /// The store.
+        /// Kind of the store.
         store: &'static str,
-        /// What is in the way.
+        /// Underlying error.
         source: NotLeasableError,
     },
 }
 
-/// Why nobody knows what would become of a call.
+/// Error of a request to a store of counts: no verdict is known.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CountsError {
-    /// There is no way to it at present. Nothing was charged.
-    #[error("cannot use {place} at present")]
+    /// The store is unavailable. Nothing was taken.
+    #[error("{place} is unavailable")]
     Unreachable {
-        /// Which store, without secrets.
+        /// Name of the store, without secrets.
         place: String,
-        /// Why not.
+        /// Underlying error.
         source: Box<dyn Error + Send + Sync>,
     },
-    /// The answer did not come. The call may have been charged or not.
-    #[error("no answer from {place}")]
+    /// The reply did not come. The cost may have been taken or not.
+    #[error("no reply from {place}")]
     Late {
-        /// Which store, without secrets.
+        /// Name of the store, without secrets.
         place: String,
-        /// What was there instead.
+        /// Underlying error.
         source: Box<dyn Error + Send + Sync>,
     },
-    /// It is there, and has no time for this call: too much is asked of it at once. Nothing was
-    /// charged.
-    #[error("{place} has no time for this call")]
+    /// The store is overloaded. Nothing was taken.
+    #[error("{place} is overloaded")]
     Busy {
-        /// Which store, without secrets.
+        /// Name of the store, without secrets.
         place: String,
-        /// What is too much.
+        /// Underlying error.
         source: Box<dyn Error + Send + Sync>,
     },
-    /// It answers, and will not do what is asked before somebody has changed something.
+    /// The store rejects the request until an operator has changed something.
     #[error("{place} {refusal}; {remedy}")]
     Refused {
-        /// Which store, without secrets.
+        /// Name of the store, without secrets.
         place: String,
-        /// What it said, in our words.
+        /// Reason, in our words.
         refusal: &'static str,
-        /// What to do.
+        /// Next step for the operator.
         remedy: &'static str,
-        /// What it said, in its words.
+        /// The store's own error.
         source: Box<dyn Error + Send + Sync>,
     },
 }
 
 impl CountsError {
-    /// Whether it may go away by itself.
+    /// Whether the error may pass without an operator.
     #[must_use]
     pub fn is_transient(&self) -> bool {
         match self {
@@ -264,7 +262,7 @@ impl CountsError {
     }
 }
 
-/// An error with its causes, on one line.
+/// Formats an error with its causes on one line.
 #[must_use]
 pub fn chain(error: &CountsError) -> String {
     let mut text = error.to_string();
@@ -277,7 +275,7 @@ pub fn chain(error: &CountsError) -> String {
     text
 }
 
-/// Says whether a store that offers so much can keep a limit.
+/// Checks whether a store that offers `offers` can keep a limit.
 ///
 /// # Errors
 ///
@@ -308,19 +306,19 @@ fn words(needs: Needs) -> &'static str {
     }
 }
 
-/// The time of a store in a test, which brings it along. Clones share it.
+/// Clock of a store in a test, which sets it. Clones share it.
 #[doc(hidden)]
 #[derive(Clone, Debug, Default)]
 pub struct TestTime(Arc<AtomicU64>);
 
 impl TestTime {
-    /// What time it is.
+    /// Returns the time.
     #[must_use]
     pub fn now(&self) -> TimestampUs {
         TimestampUs(self.0.load(Ordering::SeqCst))
     }
 
-    /// From now on it is this time, for all who share it.
+    /// Sets the time for all clones.
     pub fn set(&self, now: TimestampUs) {
         self.0.store(now.0, Ordering::SeqCst);
     }
@@ -339,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_beyond_its_stores_means_is_rejected_naming_both() {
+    fn a_limit_that_its_store_cannot_keep_is_rejected_with_both_named() {
         let rate = Rate::new(10, DurationUs::from_secs(60)).unwrap();
         let log = Policy::SlidingLog(SlidingLog::new(rate).unwrap());
         let fixed = Policy::FixedWindow(FixedWindow::new(rate));
@@ -347,13 +345,13 @@ mod tests {
             assert_eq!(check(Needs::Transaction, policy), Ok(()));
         }
         assert_eq!(check(Needs::AtomicAdd, &fixed), Ok(()));
-        let refused = "the limit \"api\" by sliding-log needs transactions; memcached offers \
+        let rejected = "the limit \"api\" by sliding-log needs transactions; memcached offers \
                        atomic adds only";
-        assert_eq!(check(Needs::AtomicAdd, &log), Err(refused.to_owned()));
+        assert_eq!(check(Needs::AtomicAdd, &log), Err(rejected.to_owned()));
     }
 
     #[test]
-    fn what_somebody_must_mend_does_not_go_away_by_itself() {
+    fn only_a_refusal_is_not_transient() {
         let (place, source) = (|| "valkey".to_owned(), || "no".into());
         let unreachable = CountsError::Unreachable {
             place: place(),

@@ -1,29 +1,27 @@
-//! What is remembered of clients, in bounded memory.
+//! States of clients in bounded memory.
 //!
-//! # What a flood of keys does
+//! # Floods of keys
 //!
-//! Whoever can choose what he is known by (a header, an address of IPv6) can be a million clients.
-//! Then
+//! A client that chooses its own identity (a header, an IPv6 address) can appear as a million
+//! clients. Then
 //!
-//! - entries that may be forgotten make place, a few are looked at for each that comes;
-//! - an entry that may not be forgotten stays: no flood makes a client that is over its limit a new
-//!   one;
-//! - where there is no place left, newcomers share: each belongs to one of a fixed number of
-//!   entries in the *crowd*, and is charged there with all others that do. So a client may be
-//!   rejected because of others, and never goes through more often than its limit says;
-//! - whoever gets an own entry later begins it as the crowd's stands, with all that it was charged.
+//! - idle entries make room: some are looked at for each new client;
+//! - an entry that is not idle stays, so no flood resets a client that is over its limit;
+//! - once the table is full, new clients share a fixed number of *overflow* entries. A client may
+//!   then be rejected because of others, and is never admitted more often than its limit says;
+//! - a client that gets an entry of its own later starts with a copy of its overflow entry.
 
 use hashbrown::HashTable;
 
 use crate::key::CallKey;
 
-/// Entries that are looked at for each newcomer. More than one, so that a table whose clients come
-/// and go does not grow with all who ever came.
+/// Entries to look at for each new client. More than one, so that a table whose clients come and go
+/// does not grow for ever.
 const LOOKS: usize = 2;
-/// The same where no place is left.
+/// Entries to look at when the table is full.
 const LOOKS_WHEN_FULL: usize = 16;
 
-/// A table that is full grows by such a part, and by at least so many entries.
+/// Divisor of the length by which a full table grows; it grows by at least `GROWTH_MIN` entries.
 const GROWTH: usize = 4;
 const GROWTH_MIN: usize = 4;
 
@@ -31,15 +29,15 @@ const GROWTH_MIN: usize = 4;
 #[derive(Debug)]
 pub(crate) struct Table<S> {
     entries: Vec<Entry<S>>,
-    /// Where in `entries` a key is.
-    places: HashTable<u32>,
-    /// The entry that is looked at next.
+    /// Index in `entries` of each key.
+    index: HashTable<u32>,
+    /// Entry to look at next.
     hand: usize,
     entries_max: usize,
-    /// Empty as long as nobody needs it.
-    crowd: Vec<S>,
-    crowd_size: usize,
-    crowded: u64,
+    /// Overflow entries; empty as long as none is needed.
+    overflow: Vec<S>,
+    overflow_size: usize,
+    overflowed: u64,
 }
 
 #[derive(Debug)]
@@ -48,55 +46,55 @@ struct Entry<S> {
     state: S,
 }
 
-/// Whose the state is that is changed.
+/// Owner of the state that is changed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum EntryOwner {
-    /// The client's, from an earlier call.
+    /// The client, which has been seen before.
     Own,
-    /// The client's from now on; as the crowd's stands.
+    /// The client, which gets an entry now; it starts as its overflow entry stands.
     Newcomer,
-    /// Of all who share it.
-    Crowd,
+    /// All clients that share the overflow entry.
+    Overflow,
 }
 
-/// Where a client is remembered.
+/// Entry of a client.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum EntryPosition {
+enum Location {
     Own(usize),
-    Crowd(usize),
-    /// Nowhere yet, and there is place.
-    Free,
+    Overflow(usize),
+    /// None yet, and there is room.
+    Vacant,
 }
 
 impl<S: Clone + Default + Eq> Table<S> {
-    /// A table of at most so many entries of their own, at least one, and at most 2^32; and so many
-    /// that are shared, a power of two.
-    pub(crate) fn new(entries_max: usize, crowd_size: usize) -> Self {
-        debug_assert!(crowd_size.is_power_of_two());
+    /// A table of at most `entries_max` entries, between one and 2^32, and of `overflow_size`
+    /// overflow entries, a power of two.
+    pub(crate) fn new(entries_max: usize, overflow_size: usize) -> Self {
+        debug_assert!(overflow_size.is_power_of_two());
         Self {
             entries: Vec::new(),
-            places: HashTable::new(),
+            index: HashTable::new(),
             hand: 0,
             entries_max: entries_max.clamp(1, u32::MAX as usize),
-            crowd: Vec::new(),
-            crowd_size,
-            crowded: 0,
+            overflow: Vec::new(),
+            overflow_size,
+            overflowed: 0,
         }
     }
 
-    /// From now on there is place for so many. Whoever has an entry keeps it.
+    /// Changes the largest number of entries. Clients that have one keep it.
     pub(crate) fn set_entries_max(&mut self, entries_max: usize) {
         self.entries_max = entries_max.clamp(1, u32::MAX as usize);
     }
 
-    /// How many clients have an entry of their own.
+    /// Returns how many clients have an entry of their own.
     pub(crate) fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// How often a client was charged together with others.
-    pub(crate) fn crowded(&self) -> u64 {
-        self.crowded
+    /// Returns how many updates went to an overflow entry.
+    pub(crate) fn overflowed(&self) -> u64 {
+        self.overflowed
     }
 
     /// Whether a client has an entry of its own.
@@ -104,9 +102,9 @@ impl<S: Clone + Default + Eq> Table<S> {
         self.own(key).is_some()
     }
 
-    /// Lets `step` change what is remembered of a client; `is_idle` says what may be forgotten.
+    /// Changes the state of a client by `step`; `is_idle` decides which entries may be evicted.
     ///
-    /// Whoever is as one who never called afterwards gets no entry for it.
+    /// A client whose state is the default afterwards gets no entry.
     pub(crate) fn update<T>(
         &mut self,
         key: CallKey,
@@ -114,12 +112,12 @@ impl<S: Clone + Default + Eq> Table<S> {
         step: impl FnOnce(&mut S, EntryOwner) -> T,
     ) -> T {
         match self.find(key, &is_idle) {
-            EntryPosition::Own(at) => step(&mut self.entries[at].state, EntryOwner::Own),
-            EntryPosition::Crowd(at) => {
-                self.crowded = self.crowded.saturating_add(1);
-                step(&mut self.crowd[at], EntryOwner::Crowd)
+            Location::Own(at) => step(&mut self.entries[at].state, EntryOwner::Own),
+            Location::Overflow(at) => {
+                self.overflowed = self.overflowed.saturating_add(1);
+                step(&mut self.overflow[at], EntryOwner::Overflow)
             }
-            EntryPosition::Free => {
+            Location::Vacant => {
                 let mut state = self.first_state(key, &is_idle);
                 let outcome = step(&mut state, EntryOwner::Newcomer);
                 if state != S::default() {
@@ -130,8 +128,7 @@ impl<S: Clone + Default + Eq> Table<S> {
         }
     }
 
-    /// What is remembered of a client: its own entry, which is taken out, or what it would begin
-    /// with.
+    /// Removes the entry of a client and returns its state, or the state that it would start with.
     pub(crate) fn take(&mut self, key: CallKey) -> S {
         if let Some(at) = self.own(key) {
             return self.forget(at);
@@ -139,8 +136,7 @@ impl<S: Clone + Default + Eq> Table<S> {
         self.first_state(key, &|_| false)
     }
 
-    /// Gives a client that has none an entry of its own, whether there is place or not: it comes
-    /// from where it had one.
+    /// Sets the state of a client, whether there is room or not: it had an entry elsewhere before.
     pub(crate) fn put(&mut self, key: CallKey, state: S) {
         match self.own(key) {
             Some(at) => self.entries[at].state = state,
@@ -148,41 +144,41 @@ impl<S: Clone + Default + Eq> Table<S> {
         }
     }
 
-    fn find(&mut self, key: CallKey, is_idle: &impl Fn(&S) -> bool) -> EntryPosition {
+    fn find(&mut self, key: CallKey, is_idle: &impl Fn(&S) -> bool) -> Location {
         if let Some(at) = self.own(key) {
-            return EntryPosition::Own(at);
+            return Location::Own(at);
         }
-        self.look(LOOKS, is_idle);
+        self.evict_idle(LOOKS, is_idle);
         if self.entries.len() < self.entries_max {
-            return EntryPosition::Free;
+            return Location::Vacant;
         }
-        self.look(LOOKS_WHEN_FULL, is_idle);
+        self.evict_idle(LOOKS_WHEN_FULL, is_idle);
         if self.entries.len() < self.entries_max {
-            return EntryPosition::Free;
+            return Location::Vacant;
         }
-        if self.crowd.is_empty() {
-            self.crowd.resize(self.crowd_size, S::default());
+        if self.overflow.is_empty() {
+            self.overflow.resize(self.overflow_size, S::default());
         }
-        EntryPosition::Crowd(self.of_crowd(key))
+        Location::Overflow(self.overflow_index(key))
     }
 
     fn own(&self, key: CallKey) -> Option<usize> {
         let entries = &self.entries;
         let found = self
-            .places
-            .find(key.place(), |at| entries[*at as usize].key == key);
+            .index
+            .find(key.table_hash(), |at| entries[*at as usize].key == key);
         found.map(|at| *at as usize)
     }
 
-    fn of_crowd(&self, key: CallKey) -> usize {
-        // Other bits than those that say where its place is.
+    fn overflow_index(&self, key: CallKey) -> usize {
+        // Other bits than those of its hash.
         let bits = usize::try_from(key.0 & 0xFFFF_FFFF).unwrap_or_default();
-        bits & (self.crowd_size - 1)
+        bits & (self.overflow_size - 1)
     }
 
-    /// How whoever has no entry begins one.
+    /// Returns the first state of a client without an entry.
     fn first_state(&self, key: CallKey, is_idle: &impl Fn(&S) -> bool) -> S {
-        match self.crowd.get(self.of_crowd(key)) {
+        match self.overflow.get(self.overflow_index(key)) {
             Some(state) if !is_idle(state) => state.clone(),
             _ => S::default(),
         }
@@ -200,12 +196,13 @@ impl<S: Clone + Default + Eq> Table<S> {
         }
         self.entries.push(Entry { key, state });
         let entries = &self.entries;
-        self.places
-            .insert_unique(key.place(), at, |at| entries[*at as usize].key.place());
+        self.index.insert_unique(key.table_hash(), at, |at| {
+            entries[*at as usize].key.table_hash()
+        });
     }
 
-    /// Looks at some entries, each in its turn, and forgets those that are idle.
-    pub(crate) fn look(&mut self, count: usize, is_idle: &impl Fn(&S) -> bool) {
+    /// Looks at the next `count` entries and evicts those that are idle.
+    pub(crate) fn evict_idle(&mut self, count: usize, is_idle: &impl Fn(&S) -> bool) {
         for _ in 0..count {
             if self.entries.is_empty() {
                 return;
@@ -221,43 +218,44 @@ impl<S: Clone + Default + Eq> Table<S> {
         }
     }
 
-    /// Takes an entry out; the last one takes its place.
+    /// Removes an entry; the last one moves into its index.
     fn forget(&mut self, at: usize) -> S {
         let gone = self.entries[at].key;
-        self.take_place(gone, at);
+        self.remove_from_index(gone, at);
         let last = self.entries.len() - 1;
         if at != last {
             let moved = self.entries[last].key;
-            if let Some(place) = self
-                .places
-                .find_mut(moved.place(), |place| *place as usize == last)
+            if let Some(index) = self
+                .index
+                .find_mut(moved.table_hash(), |index| *index as usize == last)
             {
-                *place = u32::try_from(at).unwrap_or(u32::MAX);
+                *index = u32::try_from(at).unwrap_or(u32::MAX);
             }
         }
         self.entries.swap_remove(at).state
     }
 
-    fn take_place(&mut self, key: CallKey, at: usize) {
+    fn remove_from_index(&mut self, key: CallKey, at: usize) {
         let found = self
-            .places
-            .find_entry(key.place(), |place| *place as usize == at);
+            .index
+            .find_entry(key.table_hash(), |index| *index as usize == at);
         if let Ok(entry) = found {
             entry.remove();
         }
     }
 
-    /// Gives memory back that a flood has taken, once it is over.
+    /// Frees memory that a flood has taken, once it is over.
     pub(crate) fn shrink(&mut self, is_idle: &impl Fn(&S) -> bool) {
-        if !self.crowd.is_empty() && self.crowd.iter().all(is_idle) {
-            self.crowd = Vec::new();
+        if !self.overflow.is_empty() && self.overflow.iter().all(is_idle) {
+            self.overflow = Vec::new();
         }
         if self.entries.capacity() / 4 > self.entries.len() {
             let entries = &mut self.entries;
             entries.shrink_to(entries.len() * 2);
             let entries = &self.entries;
-            self.places
-                .shrink_to(entries.len() * 2, |at| entries[*at as usize].key.place());
+            self.index.shrink_to(entries.len() * 2, |at| {
+                entries[*at as usize].key.table_hash()
+            });
         }
     }
 }

@@ -1,33 +1,33 @@
-//! Why does a body end early?
+//! Error of a body that ends early.
 
 use std::time::Duration;
 
-/// Why a body ended early.
+/// Error of a body that ended early.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BodyError {
-    /// Nothing came for this long.
-    #[error("nothing came for {} ms", .after.as_millis())]
+    /// The idle timeout passed without data.
+    #[error("no data for {} ms", .after.as_millis())]
     Idle {
-        /// How long it was waited.
+        /// Idle timeout.
         after: Duration,
     },
-    /// Far too little came in the time that was spent on waiting for it.
-    #[error("less than {bytes_per_second_min} bytes came in a second")]
+    /// The body was slower than the minimum rate while it was waited for.
+    #[error("the body is slower than {bytes_per_second_min} bytes per second")]
     Slow {
-        /// What should come.
+        /// Minimum rate, in bytes per second.
         bytes_per_second_min: u64,
     },
-    /// More came than the limit allows.
+    /// The body is larger than the limit.
     #[error("the body is larger than {limit_bytes} bytes")]
     TooLarge {
-        /// The limit.
+        /// Limit on the size of the body.
         limit_bytes: u64,
     },
-    /// Whoever was to get it had answered before.
-    #[error("the body is not wanted any more")]
+    /// The receiver had responded before the body ended.
+    #[error("the body is no longer needed")]
     Unwanted,
-    /// The connection broke, or what came is not HTTP.
-    #[error("could not read the body")]
+    /// The connection broke, or its data is not HTTP.
+    #[error("cannot read the body")]
     Broken(#[source] hyper::Error),
 }

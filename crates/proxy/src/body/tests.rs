@@ -1,4 +1,4 @@
-//! Bodies that are in memory, and some that take their time, in time that passes at once.
+//! Tests of bodies in memory and of slow streams, in paused time.
 
 use std::convert::Infallible;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -11,30 +11,30 @@ use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
 use tokio::sync::mpsc;
 
-use super::turn::TURN_BYTES;
+use super::yielding::TURN_BYTES;
 use super::*;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A request's body, and the client that has more of it to send.
+/// Starts an upload; returns the client's end of the connection and the body.
 async fn upload() -> (DuplexStream, Incoming) {
     let (mut client, server) = tokio::io::duplex(10_000);
-    let (give, mut given) = mpsc::channel(1);
+    let (given_tx, mut received) = mpsc::channel(1);
     let keep = service_fn(move |request: Request<Incoming>| {
-        let give = give.clone();
+        let given_tx = given_tx.clone();
         async move {
-            give.send(request.into_body()).await.unwrap();
+            given_tx.send(request.into_body()).await.unwrap();
             std::future::pending::<Result<Response<Body>, Infallible>>().await
         }
     });
     tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(server), keep));
     let head = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n";
     client.write_all(head).await.unwrap();
-    (client, given.recv().await.unwrap())
+    (client, received.recv().await.unwrap())
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_upload_that_trickles_fails_and_a_slow_one_does_not() {
+async fn an_upload_below_the_minimum_rate_fails() {
     for (bytes, is_slow) in [(150, false), (50, true)] {
         let (mut client, incoming) = upload().await;
         tokio::spawn(async move {
@@ -56,7 +56,7 @@ async fn an_upload_that_trickles_fails_and_a_slow_one_does_not() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_upload_that_nobody_takes_for_a_while_is_not_slow() {
+async fn an_upload_that_waits_for_its_reader_is_not_slow() {
     let (mut client, incoming) = upload().await;
     let mut body = Body::incoming(incoming, 60 * SECOND).paced(100);
     for _ in 0..10 {
@@ -67,7 +67,7 @@ async fn an_upload_that_nobody_takes_for_a_while_is_not_slow() {
 }
 
 #[tokio::test]
-async fn what_is_in_memory_comes_in_one_piece() {
+async fn a_body_in_memory_is_one_piece() {
     let body = Body::from("hello");
     assert_eq!(body.size_hint().exact(), Some(5));
     assert!(!body.is_end_stream());
@@ -75,7 +75,7 @@ async fn what_is_in_memory_comes_in_one_piece() {
 }
 
 #[tokio::test]
-async fn an_empty_body_says_so_before_it_is_read() {
+async fn an_empty_body_is_known_to_end_before_it_is_read() {
     for body in [Body::empty(), Body::from(""), Body::default()] {
         assert!(body.is_end_stream());
         assert_eq!(body.size_hint().exact(), Some(0));
@@ -83,7 +83,7 @@ async fn an_empty_body_says_so_before_it_is_read() {
     }
 }
 
-/// A body of so many bytes that are all there, as far as a connection takes them.
+/// Starts a download of `bytes` bytes, all of which are ready to be read.
 async fn download(bytes: usize) -> Incoming {
     let (server, client) = tokio::io::duplex(1 << 20);
     tokio::spawn(async move {
@@ -98,14 +98,14 @@ async fn download(bytes: usize) -> Incoming {
     let (mut sender, connection) = builder.handshake(TokioIo::new(client)).await.unwrap();
     tokio::spawn(connection);
     let request = Request::get("/").header("host", "a").body(Body::empty());
-    let answer = sender.send_request(request.unwrap()).await.unwrap();
-    answer.into_body()
+    let response = sender.send_request(request.unwrap()).await.unwrap();
+    response.into_body()
 }
 
-/// What comes by a connection at once, at most.
+/// Maximum bytes of one read from a connection.
 const PIECE_BYTES: usize = 64 * 1024;
 
-/// Two ends of a connection, of which the far one is used without the runtime.
+/// Returns two ends of a connection; the first one is used without the runtime.
 fn connected() -> (std::net::TcpStream, tokio::net::TcpStream) {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let far = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
@@ -115,14 +115,14 @@ fn connected() -> (std::net::TcpStream, tokio::net::TcpStream) {
 }
 
 #[tokio::test]
-async fn a_large_body_lets_others_have_their_turn_after_so_many_bytes() {
+async fn a_large_body_yields_to_small_requests() {
     let moved = Arc::new(AtomicUsize::new(0));
     let (far, mut near) = connected();
-    let so_far = Arc::clone(&moved);
-    // A small request: its bytes come while the body is on its way.
+    let moved_so_far = Arc::clone(&moved);
+    // The bytes of a small request arrive during the download.
     let small = tokio::spawn(async move {
         near.read_exact(&mut [0]).await.unwrap();
-        so_far.load(Relaxed)
+        moved_so_far.load(Relaxed)
     });
     let (server, mut client) = tokio::io::duplex(1 << 20);
     let sent_at = Arc::new(AtomicUsize::new(0));

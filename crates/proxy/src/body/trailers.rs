@@ -1,8 +1,8 @@
-//! Which fields may stand behind a body?
+//! Fields that may not be trailers.
 //!
-//! RFC 9110, section 6.5.1: not what frames or routes a message, asks for something, shows who one
-//! is, or says how the content is to be read; some readers merge trailers into the headers. What is
-//! ours and what a stranger says about itself does not pass either.
+//! RFC 9110, section 6.5.1, forbids fields of framing, routing, controls, authentication and
+//! content coding as trailers, because some readers merge trailers into the headers. The gateway's
+//! own headers and claims about the client do not pass either.
 
 use http::HeaderMap;
 use http::header::{self, HeaderName};
@@ -31,14 +31,14 @@ static FORBIDDEN: [HeaderName; 40] = [
     header::IF_MODIFIED_SINCE,
     header::IF_UNMODIFIED_SINCE,
     header::IF_RANGE,
-    // Who somebody is.
+    // Authentication.
     header::AUTHORIZATION,
     header::PROXY_AUTHENTICATE,
     header::PROXY_AUTHORIZATION,
     header::WWW_AUTHENTICATE,
     header::COOKIE,
     header::SET_COOKIE,
-    // What an answer is.
+    // Response metadata.
     header::AGE,
     header::DATE,
     header::EXPIRES,
@@ -47,7 +47,7 @@ static FORBIDDEN: [HeaderName; 40] = [
     header::VARY,
     header::WARNING,
     header::SERVER,
-    // How content is to be read.
+    // Content.
     header::CONTENT_ENCODING,
     header::CONTENT_TYPE,
     header::CONTENT_RANGE,
@@ -57,15 +57,15 @@ static FORBIDDEN: [HeaderName; 40] = [
     header::ACCESS_CONTROL_ALLOW_ORIGIN,
 ];
 
-/// Removes what may not stand there.
+/// Removes all forbidden trailers.
 pub(super) fn clean(trailers: &mut HeaderMap) {
     for name in &FORBIDDEN {
         trailers.remove(name);
     }
     forwarded::strip_own(trailers);
     forwarded::strip_hearsay(trailers);
-    // What commands the gateway is spelled in one more way, and who may name the client in trailers
-    // is nobody.
+    // The command header of the gateway has a second spelling. No client may name itself in
+    // trailers.
     trailers.remove("cf-waiting-room-command");
     for name in anteroom_config::TRUSTED_PROXY_HEADERS {
         trailers.remove(name);
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_may_stand_behind_a_body_is_left() {
+    fn only_permitted_trailers_remain() {
         let mut trailers = HeaderMap::new();
         let all = FORBIDDEN.iter().cloned();
         let more = [

@@ -1,4 +1,4 @@
-//! The headers of honest and other clients, by hand; `tests/it/fuzz_cookies.rs` makes up more.
+//! Tests with headers of honest and malicious clients; `tests/it/fuzz_cookies.rs` generates more.
 
 use super::*;
 
@@ -33,7 +33,7 @@ fn every_value_of_the_name_is_found_in_order() {
 }
 
 #[test]
-fn only_exactly_this_name_is_looked_at() {
+fn only_the_exact_name_matches() {
     check_values(
         &[b"__anteroom_shop2=a; __anteroom_sho=b; __Anteroom_shop=c; x__anteroom_shop=d"],
         &[],
@@ -51,7 +51,7 @@ fn spaces_and_one_pair_of_quotes_around_a_value_are_dropped() {
 }
 
 #[test]
-fn a_value_goes_on_after_another_equals_sign_and_may_be_empty() {
+fn a_value_may_contain_equals_signs_or_be_empty() {
     check_values(&[b"__anteroom_shop=a=b="], &["a=b="]);
     check_values(&[b"__anteroom_shop="], &[""]);
     check_values(&[b";;=;; __anteroom_shop==;"], &["="]);
@@ -66,7 +66,7 @@ fn bytes_that_are_not_utf8_hide_no_other_cookie() {
 }
 
 #[test]
-fn at_most_eight_values_are_looked_at() {
+fn at_most_eight_values_are_examined() {
     let many = "__anteroom_shop=a; ".repeat(20);
     check_values(&[many.as_bytes()], &["a"; VALUES_MAX]);
 }
@@ -92,7 +92,7 @@ fn the_cookies_of_all_rooms_are_removed_and_the_others_stay() {
 }
 
 #[test]
-fn a_header_without_a_cookie_of_ours_is_not_touched() {
+fn a_header_without_our_cookies_is_unchanged() {
     for line in [
         b"a=1;  b=2 ;".as_slice(),
         b"",
@@ -105,7 +105,7 @@ fn a_header_without_a_cookie_of_ours_is_not_touched() {
 }
 
 #[test]
-fn a_header_in_which_nothing_is_left_is_removed() {
+fn a_header_without_remaining_pairs_is_removed() {
     check_without(&[b"__anteroom_x=t"], &[]);
     check_without(&[b" __anteroom_x=t; ;__anteroom_y=u;"], &[]);
     check_without(
@@ -175,13 +175,13 @@ fn deleting_keeps_the_attributes_and_sets_the_age_to_nothing() {
 }
 
 #[test]
-fn what_is_handed_out_does_not_show_in_debug_output() {
+fn debug_output_does_not_show_the_value_of_a_cookie() {
     let header = set_cookie("__anteroom_x", "secret", &Attributes::of(&PLAIN, true, 300));
     assert_eq!(format!("{header:?}"), "Sensitive");
 }
 
 #[test]
-fn what_is_handed_out_is_what_comes_back() {
+fn a_set_cookie_is_parsed_back_to_its_value() {
     let header = set_cookie("__anteroom_shop", "t-_9", &Attributes::of(&PLAIN, true, 1));
     let sent_back = header.as_bytes().split(|byte| *byte == b';').next();
     check_values(&[sent_back.unwrap()], &["t-_9"]);
@@ -189,7 +189,7 @@ fn what_is_handed_out_is_what_comes_back() {
 
 #[test]
 #[should_panic(expected = "not the value of a cookie")]
-fn a_value_that_would_add_attributes_is_refused() {
+fn a_value_that_would_add_attributes_panics() {
     let _ = set_cookie(
         "__anteroom_x",
         "t; Domain=a",

@@ -1,8 +1,7 @@
-//! What goes on on one connection: how many requests are open, how many there were, and whether it
-//! has left HTTP.
+//! Activity of one connection: its open requests, their number, and whether it has left HTTP.
 //!
-//! Shared by the reader of the connection, by each of its requests and by the task that ends it. A
-//! request is open until the last of its answer is sent, not until its head is.
+//! Shared by the reader of the connection, by each of its requests and by the task that closes it.
+//! A request is open until its whole response is sent.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -23,23 +22,23 @@ use crate::downstream::connection_table::Entry;
 use crate::downstream::drain::DrainSignal;
 use crate::downstream::http2::stall::Watch;
 
-/// Nobody asked to leave HTTP.
+/// Upgrade state: HTTP, without a pending upgrade.
 const HTTP: u8 = 0;
-/// A request asks, and is not answered yet.
-const ASKED: u8 = 1;
-/// The connection is a tunnel.
+/// Upgrade state: requested, without a response yet.
+const REQUESTED: u8 = 1;
+/// Upgrade state: the connection is a tunnel.
 const TUNNEL: u8 = 2;
 
-/// How long a client may take before it asks.
+/// Timeouts between requests.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct IdleTimeouts {
-    /// For the head of a request, and for the first one of a connection.
+    /// Timeout for the head of a request, and for the first request of a connection.
     pub(crate) head: Duration,
-    /// For the next request.
+    /// Timeout for the next request.
     pub(crate) keep_alive: Duration,
 }
 
-/// See the top of this file.
+/// Requests of one connection and its upgrade state.
 pub(crate) struct Activity {
     open: AtomicUsize,
     requests: AtomicU64,
@@ -48,7 +47,7 @@ pub(crate) struct Activity {
     full: Notify,
     idle_since: Mutex<Instant>,
     upgrade: AtomicU8,
-    /// Which request asks; another one's answer says nothing about it.
+    /// Number of the request with the upgrade; responses to others do not change the state.
     upgrade_number: AtomicU64,
     upgrade_waker: Mutex<Option<Waker>>,
     signal: DrainSignal,
@@ -56,7 +55,7 @@ pub(crate) struct Activity {
 }
 
 impl Activity {
-    /// Of a connection that may carry so many requests; 0 = no limit.
+    /// Creates the activity of a connection with at most `requests_max` requests; 0 means no limit.
     pub(crate) fn new(requests_max: u64, signal: DrainSignal, entry: &Arc<Entry>) -> Arc<Self> {
         Arc::new(Self {
             entry: Arc::clone(entry),
@@ -97,16 +96,16 @@ impl Activity {
         self.open.load(Ordering::Relaxed) == 0
     }
 
-    /// Whether any request has come by this connection.
+    /// Whether no request has arrived on this connection.
     pub(crate) fn is_new(&self) -> bool {
         self.requests.load(Ordering::Relaxed) == 0
     }
 
-    /// Resolves when the connection should take no more requests: it has had its share, or nothing
-    /// was asked for too long.
+    /// Resolves when the connection should take no more requests: it has served its maximum, or was
+    /// idle for too long.
     pub(crate) async fn is_over(&self, timeouts: IdleTimeouts) {
         let is_unused = async {
-            // Whoever connects is about to ask.
+            // A new client is about to send its first request.
             while self.is_new() {
                 let since = *self.idle_since.lock();
                 if since + timeouts.head <= Instant::now() {
@@ -122,7 +121,7 @@ impl Activity {
         }
     }
 
-    /// Resolves when no request was open for so long.
+    /// Resolves when no request was open for `wait`.
     pub(crate) async fn is_idle_for(&self, wait: Duration) {
         loop {
             let now = Instant::now();
@@ -138,26 +137,26 @@ impl Activity {
         }
     }
 
-    /// The request of this number (from 1) asks to leave HTTP: until it is answered, what comes
-    /// next belongs to nobody. Said before the request is handed on.
-    pub(crate) fn ask_upgrade(&self, number: u64) {
+    /// Records that request `number` (from 1) asks for an upgrade. Until its response, the
+    /// following bytes belong to neither HTTP nor a tunnel. Call it before the request is handled.
+    pub(crate) fn request_upgrade(&self, number: u64) {
         self.upgrade_number.store(number, Ordering::Relaxed);
-        self.upgrade.store(ASKED, Ordering::Release);
+        self.upgrade.store(REQUESTED, Ordering::Release);
     }
 
-    /// Whether the connection became a tunnel, once that is known.
+    /// Returns whether the connection became a tunnel, once that is known.
     pub(crate) fn poll_upgrade(&self, cx: &Context<'_>) -> Poll<bool> {
         *self.upgrade_waker.lock() = Some(cx.waker().clone());
         match self.upgrade.load(Ordering::Acquire) {
-            ASKED => Poll::Pending,
+            REQUESTED => Poll::Pending,
             state => Poll::Ready(state == TUNNEL),
         }
     }
 
-    fn answered(&self, number: u64, status: StatusCode) {
-        let has_asked = self.upgrade.load(Ordering::Acquire) == ASKED
+    fn note_response(&self, number: u64, status: StatusCode) {
+        let is_requested = self.upgrade.load(Ordering::Acquire) == REQUESTED
             && self.upgrade_number.load(Ordering::Relaxed) == number;
-        if !has_asked {
+        if !is_requested {
             return;
         }
         let state = if status == StatusCode::SWITCHING_PROTOCOLS {
@@ -172,45 +171,45 @@ impl Activity {
     }
 }
 
-/// A request that is not over; counts as long as it lives.
+/// Open request; counts until it is dropped.
 pub(crate) struct OpenRequest {
     activity: Arc<Activity>,
     number: u64,
-    /// Whether it keeps its connection from being ended to make room.
+    /// Whether the request protects its connection from being closed to make room.
     is_busy: bool,
 }
 
 impl OpenRequest {
-    /// What is still to be sent of it may be lost.
-    fn give_way(&mut self, now: Instant) {
+    /// Allows the connection to close before the rest of the response is sent.
+    fn allow_close(&mut self, now: Instant) {
         if std::mem::take(&mut self.is_busy) {
             self.activity.entry.finish(now);
         }
     }
 
-    /// Notes the head of its answer; whether it is the last one of the connection.
-    fn answer(&mut self, status: StatusCode, is_own: bool) -> bool {
+    /// Records the head of the response. Returns whether it is the last one of the connection.
+    fn note_head(&mut self, status: StatusCode, is_own: bool) -> bool {
         let activity = &self.activity;
-        activity.answered(self.number, status);
+        activity.note_response(self.number, status);
         let is_last = activity.is_full.load(Ordering::Relaxed) || activity.signal.is_leaving();
         if status == StatusCode::SWITCHING_PROTOCOLS {
-            self.stay();
+            self.become_tunnel();
             return is_last;
         }
         if !is_own {
             return is_last;
         }
-        let is_crowded = activity.entry.closes_with_own_answer();
-        if is_crowded {
+        let is_short = activity.entry.closes_with_own_answer();
+        if is_short {
             activity.is_full.store(true, Ordering::Relaxed);
             activity.full.notify_one();
         }
-        self.give_way(Instant::now());
-        is_last || is_crowded
+        self.allow_close(Instant::now());
+        is_last || is_short
     }
 
-    /// Its connection becomes a tunnel, which is never idle.
-    fn stay(&mut self) {
+    /// Marks the connection as a tunnel, which is never idle.
+    fn become_tunnel(&mut self) {
         self.is_busy = false;
     }
 }
@@ -218,17 +217,18 @@ impl OpenRequest {
 impl Drop for OpenRequest {
     fn drop(&mut self) {
         let now = Instant::now();
-        self.give_way(now);
+        self.allow_close(now);
         let activity = &self.activity;
-        // The last one leaves the time; whoever sees that nothing is open sees it, too.
+        // Store the time before the count drops to zero, so that a reader who sees no open request
+        // also sees the time.
         *activity.idle_since.lock() = now;
         activity.open.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
 pin_project! {
-    /// An answer in the making, on a connection.
-    pub(crate) struct Answering<F, B> {
+    /// Future of a response, on a connection.
+    pub(crate) struct PendingResponse<F, B> {
         #[pin]
         inner: F,
         open: Option<OpenRequest>,
@@ -237,7 +237,7 @@ pin_project! {
     }
 }
 
-impl<F, B> Answering<F, B> {
+impl<F, B> PendingResponse<F, B> {
     pub(crate) const fn new(
         inner: F,
         open: OpenRequest,
@@ -253,7 +253,7 @@ impl<F, B> Answering<F, B> {
     }
 }
 
-impl<F, B, E> Future for Answering<F, B>
+impl<F, B, E> Future for PendingResponse<F, B>
 where
     F: Future<Output = Result<Response<B>, E>>,
 {
@@ -265,8 +265,8 @@ where
         let mut open = this.open.take();
         if let Some(open) = &mut open {
             let is_own = (this.is_own)(&response);
-            let is_last = open.answer(response.status(), is_own);
-            // HTTP/2 says the same with a frame of its own, and has no such header.
+            let is_last = open.note_head(response.status(), is_own);
+            // HTTP/2 uses a frame instead, and has no such header.
             let has_header = matches!(*this.version, Version::HTTP_10 | Version::HTTP_11);
             if is_last && has_header && response.status() != StatusCode::SWITCHING_PROTOCOLS {
                 let close = HeaderValue::from_static("close");
@@ -275,14 +275,14 @@ where
         }
         Poll::Ready(Ok(response.map(|body| Tracked {
             body,
-            watch: Watch::of_this_stream(),
+            watch: Watch::of_current_stream(),
             _open: open,
         })))
     }
 }
 
 pin_project! {
-    /// The body of an answer; the request is open as long as it lives.
+    /// Body of a response; the request is open until it is dropped.
     pub(crate) struct Tracked<B> {
         #[pin]
         body: B,
@@ -311,14 +311,14 @@ impl<B: Body<Data = Bytes>> Body for Tracked<B> {
                 let frame = match frame.into_data() {
                     Ok(data) => Frame::data(watch.cut(data)),
                     Err(other) => {
-                        watch.has_given();
+                        watch.note_piece();
                         other
                     }
                 };
                 Poll::Ready(Some(Ok(frame)))
             }
             nothing => {
-                watch.is_asked();
+                watch.note_poll();
                 nothing
             }
         }
@@ -339,7 +339,7 @@ impl<B: Body<Data = Bytes>> Body for Tracked<B> {
 }
 
 impl<B> Tracked<B> {
-    /// Bytes that came and were not given yet.
+    /// Returns the bytes that were received and not yielded yet.
     fn left(&self) -> u64 {
         self.watch.as_ref().map_or(0, |watch| watch.left() as u64)
     }
@@ -347,10 +347,10 @@ impl<B> Tracked<B> {
 
 #[cfg(test)]
 impl Activity {
-    /// One request, answered with this status.
-    pub(crate) fn begin_and_answer(self: &Arc<Self>, status: u16) {
+    /// Begins a request and responds to it with a status.
+    pub(crate) fn begin_and_respond(self: &Arc<Self>, status: u16) {
         let open = self.begin();
-        self.answered(open.number, StatusCode::from_u16(status).unwrap());
+        self.note_response(open.number, StatusCode::from_u16(status).unwrap());
     }
 }
 
@@ -364,7 +364,7 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     #[tokio::test(start_paused = true)]
-    async fn the_first_request_has_a_heads_time_and_the_next_longer() {
+    async fn later_requests_have_the_keep_alive_timeout() {
         let (_trigger, signal) = drain();
         let observer: Arc<dyn ConnectionObserver> = Arc::new(Unobserved);
         let hold = ConnectionHold::alone(&observer, signal.clone());
@@ -378,7 +378,7 @@ mod tests {
             for _ in 0..requests {
                 let open = activity.begin();
                 let over = tokio::time::timeout(100 * SECOND, activity.is_over(timeouts));
-                assert!(over.await.is_err(), "an answer may take its time");
+                assert!(over.await.is_err(), "a response may take its time");
                 drop(open);
             }
             activity.is_over(timeouts).await;

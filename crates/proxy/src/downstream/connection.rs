@@ -1,4 +1,4 @@
-//! One connection, from its first byte to its last.
+//! Service of one connection, from its first byte to its last.
 
 use std::error::Error;
 use std::pin::{Pin, pin};
@@ -15,7 +15,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tracing::debug;
 
-use crate::downstream::activity::{Activity, Answering, IdleTimeouts, Tracked};
+use crate::downstream::activity::{Activity, IdleTimeouts, PendingResponse, Tracked};
 use crate::downstream::connection_table::Entry;
 use crate::downstream::drain::{DrainSignal, Quietly};
 use crate::downstream::hold::ConnectionHold;
@@ -29,7 +29,7 @@ use crate::downstream::tls::{self, Tls};
 use crate::downstream::{Arrival, Handler};
 use crate::timeouts::wait_of;
 
-/// What holds for every connection of a listener.
+/// Settings of every connection of a listener.
 pub(crate) struct Protocols {
     pub(crate) http1: hyper::server::conn::http1::Builder,
     pub(crate) http2: Http2Limits,
@@ -63,18 +63,18 @@ pub(crate) async fn serve<H: Handler>(
     handler: H,
     mut arrival: Arrival,
 ) {
-    // Below TLS: only there it is seen what is on its way, and what is still to come at the end.
+    // Below TLS: only there are the bytes in flight visible, and the last bytes of the client.
     let stream = timed(stream, &protocols, &arrival);
     let Some(tls) = tls else {
         return serve_http1(stream, &protocols, handler, arrival).await;
     };
-    // Without a word of HTTP there is nothing to let finish.
-    let stopped = Quietly::new(told_to_end(&arrival.hold, Until::Draining));
-    let shaken = tokio::select! {
-        shaken = tls.accept(stream, protocols.timeouts.head) => shaken,
+    // Before the first byte of HTTP there is nothing to finish.
+    let stopped = Quietly::new(close_requested(&arrival.hold, Until::Draining));
+    let handshake = tokio::select! {
+        handshake = tls.accept(stream, protocols.timeouts.head) => handshake,
         _ = stopped => return,
     };
-    let stream = match shaken {
+    let stream = match handshake {
         Ok(stream) => stream,
         Err(error) => {
             arrival.hold.observer().handshake_failed();
@@ -98,7 +98,7 @@ where
     let signal = arrival.hold.signal.clone();
     let entry = Arc::clone(arrival.hold.entry());
     let activity = Activity::new(protocols.requests_max, signal.clone(), &entry);
-    let told = Quietly::new(told_to_end(&arrival.hold, Until::Draining));
+    let reason = Quietly::new(close_requested(&arrival.hold, Until::Draining));
     let stream = Screened::new(
         stream,
         protocols.timeouts,
@@ -114,41 +114,44 @@ where
     };
     let connection = protocols.http1.serve_connection(stream, service);
     let mut connection = pin!(connection.with_upgrades());
-    let told = tokio::select! {
+    let reason = tokio::select! {
         biased;
-        ended = connection.as_mut() => return tell(ended),
-        told = told => told,
+        ended = connection.as_mut() => return log_end(ended),
+        reason = reason => reason,
     };
     connection.as_mut().graceful_shutdown();
-    if told == CloseReason::MakeRoom {
+    if reason == CloseReason::MakeRoom {
         return make_room(connection, &entry, &signal).await;
     }
     tokio::select! {
         biased;
-        ended = connection.as_mut() => tell(ended),
+        ended = connection.as_mut() => log_end(ended),
         () = signal.clone().cut() => {}
         () = entry.ended() => make_room(connection, &entry, &signal).await,
     }
 }
 
-/// Until when a connection waits for a word that it ends.
+/// Drain phase in which a connection closes.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Until {
     Leaving,
     Draining,
 }
 
-/// Why a connection ends that could go on.
+/// Reason to close a connection that could continue.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum CloseReason {
     /// The process ends.
     Drain,
-    /// There are too many connections.
+    /// Another connection needs the room.
     MakeRoom,
 }
 
-/// Resolves when a connection is told to end.
-fn told_to_end(hold: &ConnectionHold, until: Until) -> impl Future<Output = CloseReason> + use<> {
+/// Resolves when a connection must close.
+fn close_requested(
+    hold: &ConnectionHold,
+    until: Until,
+) -> impl Future<Output = CloseReason> + use<> {
     let (signal, entry) = (hold.signal.clone(), Arc::clone(hold.entry()));
     async move {
         let ends = async {
@@ -164,8 +167,8 @@ fn told_to_end(hold: &ConnectionHold, until: Until) -> impl Future<Output = Clos
     }
 }
 
-/// Ends a connection that has been told so. What can be said at once is said (GOAWAY, the end of
-/// TLS); only a request that came in between is waited for.
+/// Closes a connection to make room. Final frames that can be sent at once are sent (GOAWAY, the
+/// end of TLS); only a request that arrived in between is waited for.
 async fn make_room<F>(mut connection: Pin<&mut F>, entry: &Entry, signal: &DrainSignal)
 where
     F: Future<Output = hyper::Result<()>>,
@@ -174,13 +177,13 @@ where
     if ended.is_pending() && entry.is_busy() {
         tokio::select! {
             biased;
-            ended = connection => tell(ended),
+            ended = connection => log_end(ended),
             () = signal.clone().cut() => {}
         }
     }
 }
 
-/// Serves HTTP/2 on what is encrypted already, until it ends.
+/// Serves HTTP/2 on an encrypted stream until it ends.
 pub(crate) async fn serve_http2<I, H>(
     stream: I,
     protocols: &Protocols,
@@ -195,11 +198,11 @@ pub(crate) async fn serve_http2<I, H>(
     let activity = Activity::new(protocols.requests_max, signal.clone(), &entry);
     let ending = Arc::clone(&activity);
     let timeouts = protocols.timeouts;
-    let told = told_to_end(&arrival.hold, Until::Leaving);
+    let reason = close_requested(&arrival.hold, Until::Leaving);
     let over = Quietly::new(async move {
         tokio::select! {
             () = ending.is_over(timeouts) => CloseReason::Drain,
-            told = told => told,
+            reason = reason => reason,
         }
     });
     let progress = Progress::new(
@@ -207,7 +210,7 @@ pub(crate) async fn serve_http2<I, H>(
         protocols.write_idle,
         protocols.pace.bytes_per_second_min(),
     );
-    let forgotten = Forgotten {
+    let stalled = StalledClient {
         activity: Arc::clone(&activity),
         head: timeouts.head,
         progress: progress.clone(),
@@ -222,36 +225,36 @@ pub(crate) async fn serve_http2<I, H>(
         connection: progress,
     });
     let mut connection = pin!(http2.serve_connection(stream, service));
-    let told = tokio::select! {
+    let reason = tokio::select! {
         biased;
-        ended = connection.as_mut() => return tell(ended),
-        told = over => told,
+        ended = connection.as_mut() => return log_end(ended),
+        reason = over => reason,
     };
     connection.as_mut().graceful_shutdown();
-    if told == CloseReason::MakeRoom {
+    if reason == CloseReason::MakeRoom {
         return make_room(connection, &entry, &signal).await;
     }
     tokio::select! {
         biased;
-        ended = connection.as_mut() => tell(ended),
+        ended = connection.as_mut() => log_end(ended),
         () = signal.clone().cut() => {}
-        () = forgotten.is_so() => {}
+        () = stalled.detected() => {}
         () = entry.ended() => make_room(connection, &entry, &signal).await,
     }
 }
 
-/// A connection that is to end, and whose client does not care.
-struct Forgotten {
+/// Connection that must close, and whose client does not react.
+struct StalledClient {
     activity: Arc<Activity>,
     head: Duration,
     progress: Progress,
 }
 
-impl Forgotten {
-    /// Resolves when all was answered, and the client does not take the last bytes of it; or when
-    /// nothing was ever asked: it may not even have begun to speak HTTP/2, for which hyper 1.12
+impl StalledClient {
+    /// Resolves when all responses are sent and the client does not read the last bytes. It also
+    /// resolves if there was no request: the client may not have begun HTTP/2, for which hyper 1.12
     /// waits without end (`State::Handshaking`).
-    async fn is_so(&self) {
+    async fn detected(&self) {
         let activity = &self.activity;
         if activity.is_new() {
             tokio::time::sleep(self.head).await;
@@ -259,31 +262,31 @@ impl Forgotten {
                 return;
             }
         }
-        let idle = self.progress.patience;
+        let idle = self.progress.timeout;
         loop {
             let before = self.progress.written();
             tokio::time::sleep(idle).await;
             activity.is_idle_for(idle).await;
-            if !self.progress.went_on_since(before) {
+            if !self.progress.has_moved_since(before) {
                 return;
             }
         }
     }
 }
 
-/// With time-outs and a least pace for what is written.
+/// Adds timeouts and a minimum rate to writes.
 fn timed(stream: TcpStream, protocols: &Protocols, arrival: &Arrival) -> TimedIo<TcpStream> {
     let hold = Some(arrival.hold.clone());
     TimedIo::new(stream, protocols.write_idle, protocols.pace.clone(), hold)
 }
 
-fn tell(ended: hyper::Result<()>) {
+fn log_end(ended: hyper::Result<()>) {
     if let Err(error) = ended {
         debug!(error = &error as &dyn Error, "connection broke");
     }
 }
 
-/// The handler, as one connection sees it.
+/// Handler with the state of one connection.
 struct Served<H> {
     handler: H,
     arrival: Arrival,
@@ -293,13 +296,13 @@ struct Served<H> {
 impl<H: Handler> Service<Request<Incoming>> for Served<H> {
     type Response = http::Response<Tracked<H::Body>>;
     type Error = std::convert::Infallible;
-    type Future = Answering<H::Future, H::Body>;
+    type Future = PendingResponse<H::Future, H::Body>;
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
         let open = self.activity.begin();
         let version = request.version();
-        let answer = self.handler.handle(&self.arrival, request);
-        Answering::new(answer, open, version, H::is_own)
+        let response = self.handler.handle(&self.arrival, request);
+        PendingResponse::new(response, open, version, H::is_own)
     }
 }
 
@@ -312,13 +315,13 @@ mod tests {
     use crate::downstream::observer::{ConnectionObserver, Unobserved};
 
     #[tokio::test(start_paused = true)]
-    async fn whoever_takes_the_last_answers_slowly_is_waited_for() {
+    async fn a_slow_reader_of_the_last_responses_is_waited_for() {
         let observer: Arc<dyn ConnectionObserver> = Arc::new(Unobserved);
         let (_trigger, signal) = drain();
         let hold = ConnectionHold::alone(&observer, signal.clone());
         let activity = Activity::new(0, signal, hold.entry());
-        activity.begin_and_answer(200);
-        let forgotten = Forgotten {
+        activity.begin_and_respond(200);
+        let stalled = StalledClient {
             activity,
             head: Duration::from_secs(10),
             progress: Progress::new(hold.written(), Duration::from_secs(60), 250),
@@ -335,7 +338,7 @@ mod tests {
                 tokio::time::sleep(Duration::from_secs(20)).await; // tidy: time passes
             }
         });
-        forgotten.is_so().await;
+        stalled.detected().await;
         client.abort();
         assert_eq!(began.elapsed().as_secs() / 60, 4);
     }

@@ -1,26 +1,27 @@
-//! Which connections are open, and which of them ends when there is no room for one more?
+//! Table of open connections; it closes one when there is no room for another.
 //!
-//! Visitors who wait keep their connections open, and so do sockets that never send anything. So a
-//! full table must not mean that nobody is answered. A connection is *idle* while no request of it
-//! is on its way to an origin: slow handshakes, slow heads, kept connections and our own answers
-//! all count as idle. Idle connections can be ended; the longest idle one ends first.
+//! Waiting visitors keep their connections open, and so do sockets that never send anything. A full
+//! table must not mean that clients get no response. A connection is *idle* while no request of it
+//! is on its way to an origin: slow handshakes, slow heads, keep-alive connections and the
+//! gateway's own responses all count as idle. Idle connections can be closed, the longest idle one
+//! first.
 //!
-//! | connections open | a new connection | an answer of our own, to a client without a ticket |
+//! | connections open | a new connection | our own response to a client without a ticket |
 //! | --- | --- | --- |
-//! | below 70 % | is taken | keeps its connection |
-//! | from 70 % | ends the longest idle one that is idle for a second | closes its connection |
-//! | from 90 % without a ticket | ends the longest idle one; without one, it takes the reserve | the same |
+//! | below 70 % | is accepted | keeps its connection |
+//! | from 70 % | closes the longest idle one that is idle for a second | closes its connection |
+//! | from 90 % without a ticket | closes the longest idle one; without one, it uses the reserve | the same |
 //! | all | the same; then the longest idle one with a ticket; then it is turned away | the same |
 //!
-//! A connection *has a ticket* if its newest request was let pass by one. These are not counted in
-//! the 90 %, and end last. A connection of the reserve stays only if it shows a ticket. While
-//! requests without a ticket keep 90 % busy, no further one goes to an origin. One that is turned
-//! away is answered all the same, with a short refusal: it lives in a few spare places.
+//! A connection *has a ticket* if its newest request passed by one. Such connections do not count
+//! towards the 90 %, and close last. A connection of the reserve stays only if it has a ticket.
+//! While requests without a ticket keep 90 % busy, no further one goes to an origin. A connection
+//! that is turned away still gets a short error response, in one of a few spare slots.
 //!
-//! Each client address has a limit of its own, and ends its own longest idle connection first.
-//! Trusted proxies speak for many clients: they have no such limit, and count as having a ticket.
+//! Each client address has its own limit, and its longest idle connection closes first. Trusted
+//! proxies carry many clients: they have no such limit, and count as having a ticket.
 //!
-//! Envoy's overload manager and nginx's reuse of idle connections were the models.
+//! Modelled on Envoy's overload manager and nginx's reuse of idle connections.
 
 mod address;
 mod counts;
@@ -47,24 +48,24 @@ pub use entry::Claim;
 pub(crate) use entry::{Entry, Standing};
 use idle::{Class, Idle};
 
-/// How long a connection is left alone while there is room: about as long as a handshake on a slow
-/// mobile network and the request behind it. Longer, and a crowd fills the reserve.
+/// Time for which a new connection stays open while there is room: about a handshake on a slow
+/// mobile network and the first request. If it is longer, a burst of clients fills the reserve.
 const SETTLED: Duration = Duration::from_secs(1);
-/// The same warning is written no more often.
-const WARN_EVERY: Duration = Duration::from_secs(60);
+/// Minimum interval between two equal warnings.
+const WARN_INTERVAL: Duration = Duration::from_secs(60);
 
-/// How many connections there may be.
+/// Limits on connections.
 #[derive(Clone, Debug)]
 pub struct ConnectionLimits {
-    /// At once; at least 1.
+    /// Maximum number of open connections; at least 1.
     pub connections: usize,
-    /// From one client address (IPv6: one /64 network); 0 = no limit.
+    /// Maximum number from one client address (IPv6: one /64 network); 0 means no limit.
     pub per_address: usize,
-    /// Networks whose connections speak for many clients.
+    /// Networks of proxies whose connections carry many clients.
     pub trusted_proxies: Vec<IpNet>,
 }
 
-/// All open connections, over all listeners that share it.
+/// Open connections of all listeners that share the table.
 #[derive(Clone)]
 pub struct ConnectionTable {
     shared: Arc<Shared>,
@@ -77,16 +78,16 @@ impl std::fmt::Debug for ConnectionTable {
     }
 }
 
-/// How full the table is.
+/// Occupancy of the table.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Occupancy {
     /// Connections that are open and not about to end.
     pub open: usize,
-    /// Those of them that have a ticket.
+    /// Open connections with a ticket.
     pub with_ticket: usize,
-    /// How many there may be.
+    /// Limit on open connections.
     pub limit: usize,
-    /// From how many on connections of those who wait are closed.
+    /// Number of open connections from which those of waiting visitors are closed.
     pub near: usize,
 }
 
@@ -94,14 +95,14 @@ struct Shared {
     counts: Arc<Counts>,
     per_address: usize,
     trusted_proxies: Vec<IpNet>,
-    /// Sockets, those included that are about to end or are turned away.
+    /// Sockets, including those that are closing or are turned away.
     sockets: AtomicUsize,
     freed: Notify,
-    places: Mutex<Places>,
+    state: Mutex<TableState>,
 }
 
 #[derive(Default)]
-struct Places {
+struct TableState {
     idle: Idle,
     turned_away: Idle,
     turned_away_count: usize,
@@ -118,10 +119,10 @@ struct Address {
 }
 
 impl ConnectionTable {
-    /// An empty table.
+    /// Creates an empty table.
     #[must_use]
     pub fn new(limits: ConnectionLimits) -> Self {
-        // Above this no counter overflows, and no machine has as many sockets.
+        // Below this no counter overflows, and no machine has as many sockets.
         let limit = limits.connections.clamp(1, usize::MAX / 1_000);
         let per_address = match limits.per_address {
             0 => usize::MAX,
@@ -134,12 +135,12 @@ impl ConnectionTable {
                 trusted_proxies: limits.trusted_proxies,
                 sockets: AtomicUsize::new(0),
                 freed: Notify::new(),
-                places: Mutex::default(),
+                state: Mutex::default(),
             }),
         }
     }
 
-    /// A table for so many connections, from any address.
+    /// Creates a table for so many connections, from any address.
     #[must_use]
     pub fn with_limit(connections: usize) -> Self {
         Self::new(ConnectionLimits {
@@ -149,7 +150,7 @@ impl ConnectionTable {
         })
     }
 
-    /// How full it is now.
+    /// Returns the present occupancy.
     #[must_use]
     pub fn occupancy(&self) -> Occupancy {
         let counts = &self.shared.counts;
@@ -166,7 +167,7 @@ impl ConnectionTable {
         self.until(|sockets| sockets == 0).await;
     }
 
-    /// Waits until one more socket may be accepted: only for connections that were told to end.
+    /// Waits until one more socket may be accepted: only for connections that are closing.
     pub(crate) async fn accept_ready(&self, observer: &dyn ConnectionObserver) {
         let counts = &self.shared.counts;
         let most = counts.limit + counts.spare();
@@ -177,18 +178,18 @@ impl ConnectionTable {
         self.until(|sockets| sockets < most).await;
     }
 
-    async fn until(&self, is_so: impl Fn(usize) -> bool) {
+    async fn until(&self, condition: impl Fn(usize) -> bool) {
         loop {
             let mut freed = pin!(self.shared.freed.notified());
             freed.as_mut().enable();
-            if is_so(self.shared.sockets.load(Relaxed)) {
+            if condition(self.shared.sockets.load(Relaxed)) {
                 return;
             }
             freed.await;
         }
     }
 
-    /// Takes in a connection from `peer`, and ends another one where there is no room for both.
+    /// Adds a connection from `peer`, and closes another one if there is no room for both.
     pub(crate) fn admit(
         &self,
         peer: SocketAddr,
@@ -200,19 +201,19 @@ impl ConnectionTable {
         let is_proxy = shared.is_proxy(ip);
         let network = (!is_proxy).then(|| Network::of(ip));
         let now = shared.counts.began.elapsed();
-        let mut places = shared.places.lock();
-        let mut makes_room = Making {
+        let mut state = shared.state.lock();
+        let mut search = RoomSearch {
             shared,
             observer,
             now,
             network,
         };
-        let standing = makes_room.standing(&mut places);
+        let standing = search.standing(&mut state);
         let entry = Arc::new(Entry::new(&shared.counts, standing, is_proxy, network));
-        places.add(&entry, now, shared.counts.open());
-        drop(places);
-        if let Standing::TurnedAway(why) = standing {
-            observer.turned_away(why);
+        state.add(&entry, now, shared.counts.open());
+        drop(state);
+        if let Standing::TurnedAway(reason) = standing {
+            observer.turned_away(reason);
         }
         ConnectionSlot {
             entry,
@@ -228,18 +229,18 @@ impl Shared {
     }
 }
 
-/// Makes room for one connection.
-struct Making<'a> {
+/// Search for room for one connection.
+struct RoomSearch<'a> {
     shared: &'a Shared,
     observer: &'a dyn ConnectionObserver,
     now: Duration,
     network: Option<Network>,
 }
 
-impl Making<'_> {
-    fn standing(&mut self, places: &mut Places) -> Standing {
-        if !self.room_in_address(places) {
-            self.room_to_turn_away(places);
+impl RoomSearch<'_> {
+    fn standing(&mut self, state: &mut TableState) -> Standing {
+        if !self.room_in_address(state) {
+            self.room_to_turn_away(state);
             return Standing::TurnedAway(TurnedAway::Address);
         }
         let counts = &self.shared.counts;
@@ -249,25 +250,25 @@ impl Making<'_> {
         }
         let is_full = open >= counts.limit;
         let is_reserve = counts.without_ticket() >= counts.without_ticket_max();
-        self.warn(places, is_full || is_reserve);
+        self.warn(state, is_full || is_reserve);
         let settled = if is_full || is_reserve {
             Duration::ZERO
         } else {
             SETTLED
         };
-        if let Some(found) = places.idle.longest(Class::Ordinary, self.now, settled) {
-            self.reclaim(places, &found, Reclaimed::Crowded);
+        if let Some(found) = state.idle.longest(Class::Ordinary, self.now, settled) {
+            self.reclaim(state, &found, Reclaimed::Crowded);
             return Standing::Ordinary;
         }
         if is_full {
-            let found = places
+            let found = state
                 .idle
                 .longest(Class::WithTicket, self.now, Duration::ZERO);
             let Some(found) = found else {
-                self.room_to_turn_away(places);
+                self.room_to_turn_away(state);
                 return Standing::TurnedAway(TurnedAway::Full);
             };
-            self.reclaim(places, &found, Reclaimed::Crowded);
+            self.reclaim(state, &found, Reclaimed::Crowded);
         }
         if is_reserve {
             Standing::Reserve
@@ -276,12 +277,13 @@ impl Making<'_> {
         }
     }
 
-    /// Whether the client's address may have one more, perhaps in place of an older one.
-    fn room_in_address(&self, places: &mut Places) -> bool {
+    /// Whether the client's address may have one more connection, perhaps after an older one is
+    /// closed.
+    fn room_in_address(&self, state: &mut TableState) -> bool {
         let Some(network) = self.network else {
             return true;
         };
-        let Some(address) = places.addresses.get_mut(&network) else {
+        let Some(address) = state.addresses.get_mut(&network) else {
             return true;
         };
         if address.count < self.shared.per_address {
@@ -291,11 +293,11 @@ impl Making<'_> {
         for class in [Class::Ordinary, Class::WithTicket] {
             found = found.or_else(|| address.idle.longest(class, self.now, Duration::ZERO));
         }
-        if is_due(&mut places.address_warned_at) {
+        if is_due(&mut state.address_warned_at) {
             warn!(
                 address = %network,
                 connections_per_address = self.shared.per_address,
-                "one address has as many connections as it may have; its longest idle ones end \
+                "one address has reached its limit of connections; its longest idle ones close \
                  first. If it is a proxy or a load balancer, name it in trusted_proxies, or set \
                  size_limits.connections_per_address to 0"
             );
@@ -303,65 +305,65 @@ impl Making<'_> {
         let Some(found) = found else {
             return false;
         };
-        self.reclaim(places, &found, Reclaimed::Address);
+        self.reclaim(state, &found, Reclaimed::Address);
         true
     }
 
-    /// There are few places to be turned away in: the oldest makes room.
-    fn room_to_turn_away(&self, places: &mut Places) {
+    /// Makes room among the connections that are turned away: the oldest closes.
+    fn room_to_turn_away(&self, state: &mut TableState) {
         let counts = &self.shared.counts;
-        if places.turned_away_count < counts.spare() / 2 {
+        if state.turned_away_count < counts.spare() / 2 {
             return;
         }
-        let oldest = places
+        let oldest = state
             .turned_away
             .longest(Class::Ordinary, self.now, Duration::ZERO);
         if let Some(oldest) = oldest {
-            self.reclaim(places, &oldest, Reclaimed::Crowded);
+            self.reclaim(state, &oldest, Reclaimed::Crowded);
         }
     }
 
-    fn reclaim(&self, places: &mut Places, entry: &Entry, why: Reclaimed) {
-        places.remove(entry);
+    fn reclaim(&self, state: &mut TableState, entry: &Entry, reason: Reclaimed) {
+        state.remove(entry);
         entry.end();
-        self.observer.reclaimed(why);
+        self.observer.reclaimed(reason);
     }
 
-    fn warn(&self, places: &mut Places, is_full: bool) {
+    fn warn(&self, state: &mut TableState, is_full: bool) {
         let counts = &self.shared.counts;
         let (open, limit) = (counts.open(), counts.limit);
         let with_ticket = counts.with_ticket.load(Relaxed);
-        if is_full && is_due(&mut places.full_warned_at) {
+        if is_full && is_due(&mut state.full_warned_at) {
             warn!(
                 open,
                 with_ticket,
                 connections = limit,
-                "as many connections are open as there may be: for each new one the longest idle \
-                 one ends. Raise size_limits.connections and the descriptors, or add a node"
+                "the limit of connections is reached: for each new one the longest idle \
+                 one closes. Raise size_limits.connections and the descriptors, or add a node"
             );
-        } else if is_due(&mut places.near_warned_at) {
+        } else if is_due(&mut state.near_warned_at) {
             warn!(
                 open,
                 with_ticket,
                 connections = limit,
-                "connections run short: those of waiting visitors are closed with each answer, \
-                 and the longest idle ones end first"
+                "connections run short: those of waiting visitors are closed with each response, \
+                 and the longest idle ones close first"
             );
         }
     }
 }
 
-/// Whether a warning may be written again; notes that it was.
+/// Whether a warning is due again; records that it was written.
 fn is_due(warned_at: &mut Option<Instant>) -> bool {
     let now = Instant::now();
-    let is_due = warned_at.is_none_or(|at| now.duration_since(at) >= WARN_EVERY);
+    let is_due = warned_at.is_none_or(|at| now.duration_since(at) >= WARN_INTERVAL);
     if is_due {
         *warned_at = Some(now);
     }
     is_due
 }
 
-impl Places {
+impl TableState {
     fn add(&mut self, entry: &Arc<Entry>, now: Duration, open: usize) {
         if matches!(entry.standing(), Standing::TurnedAway(_)) {
             self.turned_away_count += 1;
@@ -378,7 +380,7 @@ impl Places {
         }
     }
 
-    /// Forgets a connection that ends; the second time it changes nothing.
+    /// Removes a connection. Removing it again has no effect.
     fn remove(&mut self, entry: &Entry) {
         if !entry.leave() {
             return;
@@ -399,7 +401,7 @@ impl Places {
     }
 }
 
-/// The place of one connection in the table, until it is dropped.
+/// Slot of one connection in the table; dropping it frees the slot.
 pub(crate) struct ConnectionSlot {
     entry: Arc<Entry>,
     shared: Arc<Shared>,
@@ -413,7 +415,7 @@ impl ConnectionSlot {
 
 impl Drop for ConnectionSlot {
     fn drop(&mut self) {
-        self.shared.places.lock().remove(&self.entry);
+        self.shared.state.lock().remove(&self.entry);
         self.shared.sockets.fetch_sub(1, Relaxed);
         self.shared.freed.notify_waiters();
     }

@@ -1,11 +1,10 @@
-//! When does the process stop taking requests, and when does it give up on open ones?
+//! Drain of a process: when it stops taking requests, and when it gives up on open ones.
 //!
-//! A process that has a successor **leaves** first: it accepts no more, answers what still comes by
-//! connections that are open, and says with each answer that it was the last. So no client sends a
-//! request by a connection that is just being closed. A process that ends **drains** at once.
+//! A process with a successor **leaves** first: it accepts no more connections, serves requests on
+//! the open ones, and closes each with its next response. So no client sends a request on a
+//! connection that is just closing. A process that ends **drains** at once.
 //!
-//! One trigger, many signals. Who pulls the trigger, and on which Unix signal, is the binary's
-//! business.
+//! One trigger, many signals. The binary decides which Unix signal triggers the drain.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -26,24 +25,24 @@ enum Phase {
 #[derive(Debug)]
 struct State {
     phase: watch::Sender<Phase>,
-    /// The same for those who ask with each answer: looking into `phase` takes a lock.
+    /// Copy of `phase` for readers at each response: reading `phase` takes a lock.
     is_leaving: AtomicBool,
 }
 
-/// Starts draining. Dropping it drains, too: nobody is left who could.
+/// Trigger of the drain. Dropping it drains as well, because no other trigger exists.
 #[derive(Debug)]
 pub struct DrainTrigger {
     state: Arc<State>,
 }
 
-/// Tells connections and accept loops when to end.
+/// Signal to connections and accept loops.
 #[derive(Clone, Debug)]
 pub struct DrainSignal {
     state: Arc<State>,
     receiver: watch::Receiver<Phase>,
 }
 
-/// A trigger and the signal that it gives.
+/// Creates a trigger and its signal.
 #[must_use]
 pub fn drain() -> (DrainTrigger, DrainSignal) {
     let (phase, receiver) = watch::channel(Phase::Serving);
@@ -58,13 +57,13 @@ pub fn drain() -> (DrainTrigger, DrainSignal) {
 }
 
 impl DrainTrigger {
-    /// Stops accepting, and lets each connection end with its next answer.
+    /// Stops accepting, and closes each connection with its next response.
     pub fn leave(&self) {
         self.state.advance(Phase::Leaving);
     }
 
-    /// Stops accepting and lets open requests finish; connections without one are closed. The
-    /// second time it changes nothing.
+    /// Stops accepting and lets open requests finish; connections without one are closed. Repeated
+    /// calls have no effect.
     pub fn start(&self) {
         self.state.advance(Phase::Draining);
     }
@@ -77,12 +76,12 @@ impl Drop for DrainTrigger {
 }
 
 impl DrainSignal {
-    /// Whether connections should end when they can.
+    /// Whether connections should close with the next response.
     pub(crate) fn is_leaving(&self) -> bool {
         self.state.is_leaving.load(Ordering::Relaxed)
     }
 
-    /// Resolves when no more connections are taken.
+    /// Resolves when accepting stops.
     pub async fn leaving(self) {
         self.reached(Phase::Leaving).await;
     }
@@ -92,18 +91,18 @@ impl DrainSignal {
         self.reached(Phase::Draining).await;
     }
 
-    /// Resolves when open requests are given up.
+    /// Resolves when open requests are aborted.
     pub async fn cut(self) {
         self.reached(Phase::Cut).await;
     }
 
-    /// Gives up on everything that is open.
+    /// Aborts everything that is open.
     pub(crate) fn cut_now(&self) {
         self.state.advance(Phase::Cut);
     }
 
     async fn reached(mut self, phase: Phase) {
-        // An error would mean that the sender is gone; we hold it ourselves.
+        // An error would mean that the sender is dropped; this signal owns it.
         let _ = self.receiver.wait_for(|now| *now >= phase).await;
     }
 }
@@ -121,13 +120,12 @@ impl State {
     }
 }
 
-/// Polls a future only if it was that future that woke the task.
+/// Future that is polled only when it has woken the task itself.
 ///
 /// # Why
 ///
-/// A connection waits for its bytes and for the drain signal. The bytes wake it thousands of
-/// times, and each time the signal would be asked again, which takes a lock that all connections
-/// share.
+/// A connection waits for its bytes and for the drain signal. The bytes wake it thousands of times.
+/// Each time the signal would be polled, which takes a lock that all connections share.
 pub(crate) struct Quietly<F> {
     inner: Pin<Box<F>>,
     alarm: Option<(Arc<Alarm>, Waker)>,
@@ -225,7 +223,7 @@ mod tests {
             counter.fetch_add(1, Ordering::Relaxed);
             inner.as_mut().poll(cx)
         })));
-        // In a task of its own, because only tasks have wakers that can be told apart.
+        // In its own task, because only tasks have distinct wakers.
         let task = tokio::spawn(async move {
             for _ in 0..5 {
                 let look = |cx: &mut Context<'_>| Poll::Ready(quiet.as_mut().poll(cx));
@@ -238,7 +236,7 @@ mod tests {
         assert_eq!(polls.load(Ordering::Relaxed), 2);
     }
 
-    /// Polls a future by hand, with a waker that does nothing.
+    /// Polls a future with a waker that does nothing.
     fn polled_by_hand<F: Future>(future: F) -> impl FnMut() -> bool {
         let mut future = Box::pin(future);
         move || {

@@ -1,16 +1,16 @@
-//! A process hands its listening sockets to its successor, and goes on until that one is ready.
+//! Handover of listening sockets to a successor, while the predecessor serves until it is ready.
 //!
-//! The sockets themselves are handed on, not their addresses: who waits in a socket's queue while
-//! one process ends and another begins is accepted by whichever comes to it. Two ways to get them:
+//! The sockets themselves are passed, not their addresses, so connections in a socket's queue are
+//! accepted by either process. A process gets them in one of two ways:
 //!
 //! - from a supervisor that opened them (`LISTEN_FDS`, as systemd does), told apart by
 //!   `LISTEN_FDNAMES`;
 //! - from a **predecessor**: a process that started this one, with one end of a socket pair as its
-//!   standard input. The sockets come over it; when this one is ready it says so over it, and the
-//!   predecessor leaves. If it ends without a word, the predecessor goes on as if nothing had
-//!   happened.
+//!   standard input. The sockets arrive over it. When this process is ready it reports so over it,
+//!   and the predecessor leaves. If this process ends before that, the predecessor continues as if
+//!   nothing had happened.
 
-mod passing;
+mod descriptors;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -26,64 +26,64 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, UnixStream};
 use tokio::process::{Child, Command};
 
-/// Says that standard input is a predecessor.
+/// Environment variable that marks standard input as a socket to the predecessor.
 const VARIABLE: &str = "ANTEROOM_PREDECESSOR";
 
-/// What a successor says when it is ready.
+/// Message of a successor that is ready.
 const READY: u8 = b'R';
 
-/// How long a successor may take to start. A store that is slow to answer takes half of it.
+/// Longest time for the start of a successor. An unavailable store takes half of it.
 const START_WAIT: Duration = Duration::from_secs(60);
 
-/// Why sockets could not be taken over, or a successor not be started.
+/// Error of taking over sockets or of starting a successor.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum HandoverError {
-    /// What was handed on is no listening socket.
+    /// An inherited descriptor is not a listening socket.
     #[error("cannot take over the listening socket {name}")]
     Socket {
-        /// Which.
+        /// Name of the socket.
         name: String,
-        /// Why not.
+        /// Underlying error.
         #[source]
         source: IoError,
     },
-    /// Two sockets have one name, and only one would be served.
+    /// Two inherited sockets have the same name, and only one would be served.
     #[error(
         "two sockets are called {name}; with [::] one serves IPv4 and IPv6, and each unit has one \
          ListenStream"
     )]
     Twice {
-        /// Which.
+        /// Name of the sockets.
         name: String,
     },
-    /// There is no predecessor where there should be one.
-    #[error("cannot hear the predecessor")]
+    /// The socket to the predecessor does not work.
+    #[error("cannot read from the predecessor")]
     Predecessor(#[source] IoError),
-    /// The successor could not even be started.
+    /// The program of the successor could not be started.
     #[error("cannot start the successor {}", .program.display())]
     Start {
-        /// What was to be run.
+        /// Program of the successor.
         program: PathBuf,
-        /// Why not.
+        /// Underlying error.
         #[source]
         source: IoError,
     },
     /// The successor ended before it was ready.
     #[error("the successor ended before it was ready: {status}")]
     Ended {
-        /// How.
+        /// Exit status of the successor.
         status: String,
     },
-    /// The successor did not get ready.
+    /// The successor was not ready in time.
     #[error("the successor was not ready after {} s", .after.as_secs())]
     TooSlow {
-        /// How long was waited.
+        /// Time that the process waited.
         after: Duration,
     },
 }
 
-/// What was handed on to this process.
+/// Sockets that this process has inherited.
 #[derive(Debug, Default)]
 pub struct Inherited {
     sockets: BTreeMap<String, StdListener>,
@@ -91,12 +91,12 @@ pub struct Inherited {
 }
 
 impl Inherited {
-    /// Takes what there is: nothing, most of the time. To be called once, before anything else
+    /// Takes the inherited sockets; usually there are none. Call it once, before anything else
     /// reads standard input.
     ///
     /// # Errors
     ///
-    /// [`HandoverError`] if something was handed on that cannot be used.
+    /// [`HandoverError`] if an inherited socket cannot be used.
     pub fn take() -> Result<Self, HandoverError> {
         if std::env::var_os(VARIABLE).is_some() {
             return Self::from_predecessor().map_err(HandoverError::Predecessor);
@@ -106,11 +106,11 @@ impl Inherited {
 
     fn from_predecessor() -> Result<Self, IoError> {
         let input = rustix::stdio::stdin().try_clone_to_owned()?;
-        // Nobody else should talk to the predecessor by accident.
+        // No other code may use the socket by accident.
         rustix::stdio::dup2_stdin(std::fs::File::open("/dev/null")?)?;
         let predecessor = StdStream::from(input);
         let mut sockets = BTreeMap::new();
-        for (name, socket) in passing::receive(&predecessor)? {
+        for (name, socket) in descriptors::receive(&predecessor)? {
             sockets.insert(name, StdListener::from(socket));
         }
         Ok(Self {
@@ -141,11 +141,11 @@ impl Inherited {
         })
     }
 
-    /// The socket of this name, if there is one.
+    /// Returns the socket of this name, if there is one.
     ///
     /// # Errors
     ///
-    /// [`HandoverError::Socket`] if it does not listen.
+    /// [`HandoverError::Socket`] if it is not a listening socket.
     pub fn socket(&mut self, name: &str) -> Result<Option<TcpListener>, HandoverError> {
         let Some(socket) = self.sockets.remove(name) else {
             return Ok(None);
@@ -163,20 +163,20 @@ impl Inherited {
         })
     }
 
-    /// Names of sockets that nobody has asked for.
+    /// Returns the names of sockets that were not taken.
     pub(crate) fn unused(&self) -> impl Iterator<Item = &str> {
         self.sockets.keys().map(String::as_str)
     }
 
-    /// Who waits for this process to be ready, if anybody does.
+    /// Returns the process that waits for this one to be ready, if there is one.
     #[must_use]
     pub fn predecessor(&mut self) -> Option<Predecessor> {
         self.predecessor.take().map(|stream| Predecessor { stream })
     }
 }
 
-/// Names of so many sockets, each in its place; where none has one, the first is the first of those
-/// that we have.
+/// Assigns names to `count` sockets by position. A single socket without a known name gets the
+/// first of our names.
 fn names_of(names: &str, count: usize) -> Vec<String> {
     let mut names: Vec<String> = names.split(':').map(str::to_owned).collect();
     names.resize_with(count, String::new);
@@ -187,11 +187,11 @@ fn names_of(names: &str, count: usize) -> Vec<String> {
     }
     for (at, name) in names.iter_mut().enumerate() {
         if name.is_empty() {
-            // Two without a name are not two of one name.
+            // Two sockets without a name are not duplicates.
             *name = format!("number {}", at + 1);
         }
     }
-    // What systemd calls sockets that have no `FileDescriptorName`: the unit's name.
+    // systemd names sockets without a `FileDescriptorName` after their unit.
     if let [only] = &mut names[..]
         && !NAMES.contains(&only.as_str())
     {
@@ -200,16 +200,16 @@ fn names_of(names: &str, count: usize) -> Vec<String> {
     names
 }
 
-/// The socket to which visitors connect.
+/// Name of the socket for visitors.
 pub const VISITORS: &str = "visitors";
-/// The socket to which operators connect.
+/// Name of the socket for operators.
 pub const OPERATORS: &str = "operators";
-/// The socket to which visitors of http connect who are sent to https.
+/// Name of the socket that redirects http to https.
 pub(crate) const REDIRECT: &str = "redirect";
 
-/// The sockets to which Envoy connects, by gRPC and with JSON.
+/// Name of the socket for Envoy's rate limit requests over gRPC.
 pub(crate) const RATE_LIMITS_GRPC: &str = "rate_limits_grpc";
-/// See [`RATE_LIMITS_GRPC`].
+/// Name of the socket for rate limit requests in JSON.
 pub(crate) const RATE_LIMITS_HTTP: &str = "rate_limits_http";
 
 const NAMES: [&str; 5] = [
@@ -220,29 +220,29 @@ const NAMES: [&str; 5] = [
     RATE_LIMITS_HTTP,
 ];
 
-/// A process that goes on until this one is ready.
+/// Process that serves until this one is ready.
 #[derive(Debug)]
 pub struct Predecessor {
     stream: StdStream,
 }
 
 impl Predecessor {
-    /// Says that this process serves from now on.
+    /// Notifies the predecessor that this process is ready.
     ///
     /// # Errors
     ///
-    /// [`HandoverError::Predecessor`] if it cannot be told: it is gone already.
+    /// [`HandoverError::Predecessor`] if the predecessor has ended.
     pub async fn say_ready(self) -> Result<(), HandoverError> {
-        let say = async {
+        let report = async {
             self.stream.set_nonblocking(true)?;
             let mut stream = UnixStream::from_std(self.stream)?;
             stream.write_all(&[READY]).await
         };
-        say.await.map_err(HandoverError::Predecessor)
+        report.await.map_err(HandoverError::Predecessor)
     }
 }
 
-/// The sockets of this process, to be handed on.
+/// Sockets of this process, for a successor.
 #[derive(Debug, Default)]
 pub struct Legacy {
     sockets: Vec<(&'static str, OwnedFd)>,
@@ -260,12 +260,13 @@ impl Legacy {
         Ok(())
     }
 
-    /// Starts a successor, the same program with the same arguments, and waits until it is ready.
-    /// Returns its process id.
+    /// Starts a successor with the same program and arguments, and waits until it is ready. Returns
+    /// its process id.
     ///
     /// # Errors
     ///
-    /// [`HandoverError`] if it does not get ready; it is gone then, and nothing has changed.
+    /// [`HandoverError`] if the successor does not get ready; it is killed then, and nothing has
+    /// changed.
     pub async fn start_successor(&self) -> Result<u32, HandoverError> {
         let program = program().map_err(|source| HandoverError::Start {
             program: PathBuf::new(),
@@ -294,7 +295,7 @@ impl Legacy {
                 let ready = child.0.take();
                 Ok(ready.and_then(|child| child.id()).unwrap_or_default())
             }
-            // Whatever it still does, it must not serve beside us.
+            // A successor that is not ready must not serve beside this process.
             Ok(false) => Err(HandoverError::Ended {
                 status: child.end().await,
             }),
@@ -311,7 +312,7 @@ impl Legacy {
         arguments: Vec<OsString>,
     ) -> Result<(Child, UnixStream), IoError> {
         let (near, far) = StdStream::pair()?;
-        passing::send(&near, &self.sockets)?;
+        descriptors::send(&near, &self.sockets)?;
         let child = Command::new(program)
             .args(arguments)
             .env(VARIABLE, "1")
@@ -325,11 +326,11 @@ impl Legacy {
     }
 }
 
-/// A successor that is not ready yet: it ends with whoever waits for it.
+/// Successor that is not ready yet; dropping it kills the process.
 struct Unready(Option<Child>);
 
 impl Unready {
-    /// Ends it; returns how it ended.
+    /// Kills the successor and returns its exit status.
     async fn end(&mut self) -> String {
         let Some(child) = &mut self.0 else {
             return String::new();
@@ -343,13 +344,13 @@ impl Unready {
 impl Drop for Unready {
     fn drop(&mut self) {
         if let Some(child) = &mut self.0 {
-            // It may have ended by itself.
+            // The process may have ended already.
             let _ = child.start_kill();
         }
     }
 }
 
-/// The program of this process, as it lies on the disk now: an update puts another file there.
+/// Returns the program of this process, as it is on disk now: an update puts another file there.
 fn program() -> Result<PathBuf, IoError> {
     let program = std::env::current_exe()?;
     let replaced = program

@@ -1,4 +1,4 @@
-//! What keeps a connection counted, also after it has left HTTP.
+//! Hold that keeps a connection counted, even after it has left HTTP.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -8,7 +8,8 @@ use crate::downstream::drain::DrainSignal;
 use crate::downstream::observer::ConnectionObserver;
 use crate::downstream::workers::Open;
 
-/// Keeps a connection counted, and tells when it must end; for what outlives the HTTP on it.
+/// Hold on a connection: keeps it counted and signals when it must end, for tunnels that outlive
+/// HTTP.
 #[derive(Clone)]
 pub struct ConnectionHold {
     pub(crate) signal: DrainSignal,
@@ -17,14 +18,14 @@ pub struct ConnectionHold {
 
 impl ConnectionHold {
     pub(crate) fn new(
-        place: ConnectionSlot,
+        slot: ConnectionSlot,
         observer: &Arc<dyn ConnectionObserver>,
         signal: DrainSignal,
         open: Open,
     ) -> Self {
         observer.opened();
         let counted = Arc::new(Counted {
-            place,
+            slot,
             _open: open,
             written: Arc::default(),
             observer: Arc::clone(observer),
@@ -32,31 +33,30 @@ impl ConnectionHold {
         Self { signal, counted }
     }
 
-    /// Resolves when draining has taken too long.
+    /// Resolves when the drain timeout has passed.
     pub async fn cut(&self) {
         self.signal.clone().cut().await;
     }
 
-    /// So many bytes are on their way to the client.
+    /// Counts bytes that were written to the client.
     pub(crate) fn note_written(&self, bytes: usize) {
         let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
         self.counted.written.fetch_add(bytes, Relaxed);
     }
 
-    /// All bytes that have gone to the client; whoever has this count does not keep the connection
-    /// counted.
+    /// Returns the counter of bytes written to the client; it does not keep the connection counted.
     pub(crate) fn written(&self) -> Arc<AtomicU64> {
         Arc::clone(&self.counted.written)
     }
 
-    /// What requests by this connection may say about it.
+    /// Returns a handle with which requests report on this connection.
     #[must_use]
     pub fn claim(&self) -> Claim {
         Claim(Arc::clone(self.entry()))
     }
 
     pub(crate) fn entry(&self) -> &Arc<Entry> {
-        self.counted.place.entry()
+        self.counted.slot.entry()
     }
 
     pub(crate) fn observer(&self) -> &dyn ConnectionObserver {
@@ -65,9 +65,9 @@ impl ConnectionHold {
 }
 
 struct Counted {
-    place: ConnectionSlot,
+    slot: ConnectionSlot,
     _open: Open,
-    /// Bytes that have gone to the client.
+    /// Bytes written to the client.
     written: Arc<AtomicU64>,
     observer: Arc<dyn ConnectionObserver>,
 }
@@ -80,11 +80,11 @@ impl Drop for Counted {
 
 #[cfg(test)]
 impl ConnectionHold {
-    /// Of the only connection there is.
+    /// Creates the hold of the only connection of a table.
     pub(crate) fn alone(observer: &Arc<dyn ConnectionObserver>, signal: DrainSignal) -> Self {
         let table = crate::downstream::connection_table::ConnectionTable::with_limit(10);
-        let place = table.admit(([127, 0, 0, 1], 1).into(), &**observer);
-        Self::new(place, observer, signal, Open::default())
+        let slot = table.admit(([127, 0, 0, 1], 1).into(), &**observer);
+        Self::new(slot, observer, signal, Open::default())
     }
 }
 
@@ -95,12 +95,12 @@ mod tests {
     use crate::downstream::observer::Unobserved;
 
     #[tokio::test]
-    async fn what_outlives_http_counts_on_its_worker() {
+    async fn a_tunnel_counts_on_its_worker() {
         let workers = crate::downstream::workers::Workers::start(1).unwrap();
         let observer: Arc<dyn ConnectionObserver> = Arc::new(Unobserved);
-        let place = ConnectionTable::with_limit(2).admit(([127, 0, 0, 1], 1).into(), &*observer);
+        let slot = ConnectionTable::with_limit(2).admit(([127, 0, 0, 1], 1).into(), &*observer);
         let (_trigger, signal) = crate::downstream::drain::drain();
-        let hold = ConnectionHold::new(place, &observer, signal, workers.choose().open);
+        let hold = ConnectionHold::new(slot, &observer, signal, workers.choose().open);
         let tunnel = hold.clone();
         drop(hold);
         assert_eq!(workers.open(), [1]);

@@ -1,6 +1,6 @@
-//! Which limits HTTP/2 connections have: streams, windows, resets, pings.
+//! Settings of HTTP/2 connections: streams, windows, resets, pings.
 //!
-//! A stream whose client does not take its response is watched in `stall`.
+//! `stall` watches streams whose clients do not read their response.
 
 pub(crate) mod stall;
 
@@ -12,24 +12,24 @@ use hyper_util::rt::TokioTimer;
 
 use stall::StreamExecutor;
 
-/// What one request's body may bring before somebody reads it. Enough for 2 MB/s at 100 ms; each
-/// stream of each connection may take so much memory.
+/// Bytes of one request's body that may arrive before they are read. Enough for 2 MB/s at 100 ms;
+/// each stream of each connection may take so much memory.
 const STREAM_WINDOW: u32 = 256 * 1024;
-/// The same for all streams of a connection together.
+/// Bytes of all bodies of a connection that may arrive before they are read.
 const CONNECTION_WINDOW: u32 = 1024 * 1024;
-/// What waits to be sent, of one response. hyper's own figure (1.12: 400 KiB) times the streams of
-/// a connection is what one client that does not read could cost.
+/// Bytes of one response that wait to be sent. A client that does not read could cost hyper's
+/// default (1.12: 400 KiB) times the streams of a connection.
 const SEND_BUFFER: usize = 64 * 1024;
-/// Streams that a client opened and took back before anybody looked at them; more than so many end
-/// the connection ("rapid reset").
+/// Maximum streams that a client resets before they are handled; more close the connection ("rapid
+/// reset").
 const RESETS_MAX: usize = 20;
-/// Streams that we reset because of the client's mistakes; more than so many end the connection.
-/// hyper's own figure (1.12) is 1,024.
+/// Maximum streams that we reset because of the client's protocol errors; more close the
+/// connection. hyper's default (1.12) is 1,024.
 const MISTAKES_MAX: usize = 100;
-/// How long a client may take to answer a ping before its connection counts as dead.
+/// Longest time for a ping reply; without one the connection is closed.
 const PING_WAIT: Duration = Duration::from_secs(20);
 
-/// Limits of HTTP/2 that an operator sets.
+/// Limits of HTTP/2 from the config.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Http2Limits {
     head_bytes: u32,
@@ -44,10 +44,10 @@ impl Http2Limits {
         }
     }
 
-    /// Settings of a connection whose streams this executor runs.
+    /// Returns the settings of a connection whose streams run on `streams`.
     pub(crate) fn builder(&self, streams: StreamExecutor) -> Builder<StreamExecutor> {
         let mut http2 = Builder::new(streams);
-        // Extended CONNECT stays off: upgrades are a matter of HTTP/1.1.
+        // Extended CONNECT is off: upgrades are supported over HTTP/1.1 only.
         http2
             .timer(TokioTimer::new())
             .max_concurrent_streams(self.streams)

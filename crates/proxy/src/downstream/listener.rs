@@ -1,11 +1,11 @@
-//! Where do listening sockets come from?
+//! Opening of listening sockets.
 
 use std::io::Error as IoError;
 use std::net::SocketAddr;
 
 use tokio::net::{TcpListener, TcpSocket};
 
-/// Connections that wait in the kernel to be accepted. The kernel lowers it to `somaxconn`.
+/// Maximum connections that wait in the kernel to be accepted. The kernel caps it at `somaxconn`.
 const BACKLOG: u32 = 4096;
 
 /// Opens a listener. With `is_shared`, several may listen on one address (`SO_REUSEPORT`), and the
@@ -13,7 +13,7 @@ const BACKLOG: u32 = 4096;
 ///
 /// # Errors
 ///
-/// What the operating system says: the address is taken, or not ours.
+/// The error of the operating system: the address is in use, or not ours.
 pub fn listen(address: SocketAddr, is_shared: bool) -> Result<TcpListener, IoError> {
     let socket = if address.is_ipv6() {
         TcpSocket::new_v6()?

@@ -1,43 +1,43 @@
-//! What happens to connections, told to whoever counts it.
+//! Events of connections, for counters.
 
 use std::io::Error as IoError;
 
-/// Is told what happens to connections, to count it.
+/// Observer of connection events.
 pub trait ConnectionObserver: Send + Sync {
-    /// A connection was accepted.
+    /// Called when a connection was accepted.
     fn opened(&self) {}
-    /// A connection, or the tunnel that it became, ended.
+    /// Called when a connection, or the tunnel that it became, ended.
     fn closed(&self) {}
-    /// Nothing is accepted until a connection ends that was told to.
+    /// Called when accepting pauses until a closing connection has ended.
     fn accept_paused(&self) {}
-    /// An idle connection was told to end, to make room.
-    fn reclaimed(&self, _why: Reclaimed) {}
-    /// A connection was accepted, and gets nothing but a refusal.
-    fn turned_away(&self, _why: TurnedAway) {}
-    /// Accepting failed, with most likely too many files open.
+    /// Called when an idle connection is closed to make room.
+    fn reclaimed(&self, _reason: Reclaimed) {}
+    /// Called when a connection was accepted only for an error response.
+    fn turned_away(&self, _reason: TurnedAway) {}
+    /// Called when accepting failed, most likely with too many files open.
     fn accept_failed(&self, _error: &IoError) {}
-    /// A TLS handshake failed or took too long, or what came was not TLS.
+    /// Called when a TLS handshake failed or timed out, or the bytes were not TLS.
     fn handshake_failed(&self) {}
-    /// A connection was broken off because what came by it was no sane HTTP, or came too slowly.
-    fn broken_off(&self, _why: BrokenOff) {}
+    /// Called when a connection was aborted because its bytes were not valid HTTP, or too slow.
+    fn broken_off(&self, _reason: BrokenOff) {}
 }
 
-/// Why a connection was broken off.
+/// Reason to abort a connection.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 #[non_exhaustive]
 pub enum BrokenOff {
     /// A request's framing means different things to different readers.
     Framing,
-    /// A request head did not come in time.
+    /// A request head did not arrive in time.
     SlowHead,
-    /// A request's body came too slowly.
+    /// A request's body was too slow.
     SlowBody,
-    /// The client did not take what was sent to it.
+    /// The client did not read its response.
     SlowReader,
 }
 
 impl BrokenOff {
-    /// All of them.
+    /// All variants.
     pub const ALL: [Self; 4] = [
         Self::Framing,
         Self::SlowHead,
@@ -45,7 +45,7 @@ impl BrokenOff {
         Self::SlowReader,
     ];
 
-    /// Stable name for metrics.
+    /// Returns the stable name for metrics.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -57,27 +57,27 @@ impl BrokenOff {
     }
 }
 
-/// An observer that looks away.
+/// Observer that ignores all events.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Unobserved;
 
 impl ConnectionObserver for Unobserved {}
 
-/// Why an idle connection was ended.
+/// Reason to close an idle connection.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 #[non_exhaustive]
 pub enum Reclaimed {
-    /// There were too many connections.
+    /// The table was full.
     Crowded,
-    /// There were too many from its address.
+    /// The client's address had reached its limit.
     Address,
 }
 
 impl Reclaimed {
-    /// All of them.
+    /// All variants.
     pub const ALL: [Self; 2] = [Self::Crowded, Self::Address];
 
-    /// Stable name for metrics.
+    /// Returns the stable name for metrics.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -87,21 +87,21 @@ impl Reclaimed {
     }
 }
 
-/// Why a connection is answered with a refusal, whatever it asks for.
+/// Reason to reject every request of a connection.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 #[non_exhaustive]
 pub enum TurnedAway {
-    /// Each of the connections that there may be has a request on its way to an origin.
+    /// The table is full, and every connection has a request on its way to an origin.
     Full,
-    /// So has each of those that its address may have.
+    /// The client's address has reached its limit, and every connection of it has such a request.
     Address,
 }
 
 impl TurnedAway {
-    /// All of them.
+    /// All variants.
     pub const ALL: [Self; 2] = [Self::Full, Self::Address];
 
-    /// Stable name for metrics.
+    /// Returns the stable name for metrics.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {

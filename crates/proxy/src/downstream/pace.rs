@@ -1,17 +1,17 @@
-//! Does it go on fast enough, where it is the other side that is waited for?
+//! Minimum rate of a transfer, counted only while the gateway waits for the other side.
 //!
-//! Time counts only while we wait; a side that is held up by us is not slow. Looked at whenever
-//! enough time was waited for, and then counted anew, so that a fast start is no credit for ever.
-//! Whoever sends nothing at all is not noticed here, but by idle time-outs.
+//! A side that the gateway holds up is not slow. The rate is checked after enough waiting time, and
+//! then counted anew, so that a fast start is not a lasting credit. A side that sends nothing at
+//! all is caught by idle timeouts, not here.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Time waited for before it is judged: lost packets on a bad line take some seconds.
+/// Waiting time before the rate is checked: lost packets on a bad link take some seconds.
 const LOOK_AFTER: Duration = Duration::from_secs(10);
 
-/// Bytes, and the time that was waited for them.
+/// Transferred bytes and the waiting time for them.
 #[derive(Clone, Debug)]
 pub(crate) struct Pace {
     bytes_per_second_min: u64,
@@ -21,7 +21,7 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    /// Asks for so many bytes a second; 0 = none.
+    /// Creates a check of a minimum rate; 0 means none.
     #[must_use]
     pub(crate) const fn new(bytes_per_second_min: u64) -> Self {
         Self {
@@ -32,24 +32,24 @@ impl Pace {
         }
     }
 
-    /// What it asks for.
+    /// Returns the minimum rate, in bytes per second.
     #[must_use]
     pub(crate) const fn bytes_per_second_min(&self) -> u64 {
         self.bytes_per_second_min
     }
 
-    /// From now on we wait, if we did not before.
+    /// Begins to wait, if the gateway does not wait already.
     pub(crate) fn wait(&mut self, now: Instant) {
         self.waiting_since.get_or_insert(now);
     }
 
-    /// So many bytes went on without a wait.
+    /// Counts bytes that were transferred without waiting.
     pub(crate) fn note(&mut self, bytes: usize) {
         self.bytes = self.bytes.saturating_add(bytes as u64);
     }
 
-    /// So many bytes went on; whether that is too slow.
-    pub(crate) fn went_on(&mut self, bytes: usize, now: Instant) -> bool {
+    /// Counts bytes that were transferred. Returns whether the rate is too low.
+    pub(crate) fn is_too_slow(&mut self, bytes: usize, now: Instant) -> bool {
         if let Some(since) = self.waiting_since.take() {
             self.waited += now.duration_since(since);
         }
@@ -72,26 +72,26 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn only_waiting_time_counts_and_a_fast_start_is_soon_forgotten() {
+    async fn only_waiting_time_counts_and_a_fast_start_is_no_credit() {
         let start = Instant::now();
         let at = |ms| start + Duration::from_millis(ms);
         let mut pace = Pace::new(100);
-        // Held up by us for a minute.
-        assert!(!pace.went_on(1, at(0)));
-        assert!(!pace.went_on(1, at(60_000)));
-        // Waited for ten seconds, with enough.
+        // The gateway holds up the transfer for a minute.
+        assert!(!pace.is_too_slow(1, at(0)));
+        assert!(!pace.is_too_slow(1, at(60_000)));
+        // Ten seconds of waiting, with enough bytes.
         pace.wait(at(60_000));
         pace.wait(at(65_000));
-        assert!(!pace.went_on(1_000, at(70_000)));
-        // Two bytes a second.
+        assert!(!pace.is_too_slow(1_000, at(70_000)));
+        // Two bytes per second.
         for second in 70..79 {
             pace.wait(at(second * 1_000));
-            assert!(!pace.went_on(2, at(second * 1_000 + 1_000)));
+            assert!(!pace.is_too_slow(2, at(second * 1_000 + 1_000)));
         }
         pace.wait(at(79_000));
-        assert!(pace.went_on(2, at(80_000)));
+        assert!(pace.is_too_slow(2, at(80_000)));
         let mut any = Pace::new(0);
         any.wait(at(0));
-        assert!(!any.went_on(0, at(100_000)));
+        assert!(!any.is_too_slow(0, at(100_000)));
     }
 }

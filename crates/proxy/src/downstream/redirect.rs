@@ -1,4 +1,4 @@
-//! Visitors of http, where there is https: they are told the other address, and nothing else.
+//! Redirect of http requests to https.
 
 use std::convert::Infallible;
 use std::future::{Ready, ready};
@@ -10,13 +10,13 @@ use hyper::body::Incoming;
 
 use crate::downstream::{Arrival, Handler};
 
-/// The port that `https://` means without a word.
+/// Default port of `https://`.
 const HTTPS: u16 = 443;
 
-/// Sends everybody to https.
+/// Handler that redirects every request to https.
 #[derive(Clone, Copy, Debug)]
 pub struct ToHttps {
-    /// Where https is spoken, on the same host.
+    /// Port of https on the same host.
     pub port: u16,
 }
 
@@ -35,7 +35,7 @@ impl Handler for ToHttps {
         let status = match location {
             Some(location) => {
                 headers.insert(LOCATION, location);
-                // Not 301: a form that was sent here is sent there, and not turned into a question.
+                // Not 301, so that a POST remains a POST and does not become a GET.
                 StatusCode::PERMANENT_REDIRECT
             }
             None => StatusCode::BAD_REQUEST,
@@ -46,7 +46,7 @@ impl Handler for ToHttps {
     }
 }
 
-/// The same by https; `None` if the request does not say which host it is for.
+/// Returns the https URL of a request; `None` if its host is unknown.
 fn location(uri: &Uri, headers: &HeaderMap, port: u16) -> Option<HeaderValue> {
     let mut hosts = headers.get_all(HOST).iter();
     let (Some(host), None) = (hosts.next(), hosts.next()) else {
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_same_address_is_told_by_https_if_there_is_one() {
+    fn the_location_is_the_same_address_by_https() {
         let check = |hosts: &[&'static str], target: &'static str, port, expected: Option<&str>| {
             let hosts = hosts
                 .iter()

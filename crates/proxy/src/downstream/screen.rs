@@ -1,17 +1,15 @@
-//! Where does an HTTP/1 request end? A strict reader that looks at the bytes before the parser
-//! does.
+//! Strict reader of HTTP/1 request boundaries, which sees the bytes before the parser does.
 //!
-//! Parsers are kind: they take line feeds for line ends, a length beside chunks, lengths that are
-//! said twice. Kind readers in a row disagree, and what one takes for a body the next takes for a
-//! request. So nothing gets by here that two readers could read in two ways. Only framing is
-//! judged: which lines there are, which characters are in them, and where the body ends (RFC 9112,
-//! sections 2 to 7). Which host a request is for, and how much of it there may be, is judged by
-//! those behind.
+//! Parsers are lenient: they accept bare line feeds, a length beside chunks, repeated lengths.
+//! Lenient readers in a row disagree, and what one takes for a body the next takes for a request.
+//! So nothing passes here that two readers could read in two ways. Only framing is checked: lines,
+//! their characters, and the end of the body (RFC 9112, sections 2 to 7). Hosts and size limits are
+//! checked later.
 //!
-//! A violation is told by its position: at a line feed or behind the data of a chunk, where a NUL
-//! in its place is an error to every parser; or where the line of a chunk's size is too long, where
-//! a parser may still take it for a part of that line. There it is the end of what comes that is
-//! the error: the line, and so the body, never ends.
+//! A violation is reported by its position: at a line feed or after the data of a chunk, where a
+//! NUL in its place is an error to every parser. If the line of a chunk's size is too long, a
+//! parser may accept the NUL as part of that line. There the end of the stream is the error: the
+//! line, and so the body, never ends.
 
 mod head;
 
@@ -19,27 +17,28 @@ use std::ops::ControlFlow;
 
 use head::{Body, Head, field};
 
-/// Empty lines that may come before a request: old clients send one after a body.
+/// Maximum empty lines before a request: old clients send one after a body.
 const EMPTY_LINES_MAX: u8 = 2;
-/// The longest line of a chunk's size, with its extensions, which nobody uses.
+/// Maximum length of the line of a chunk's size, with its extensions, which are not used in
+/// practice.
 const CHUNK_LINE_MAX: usize = 256;
 
-/// What stands where the screen is.
+/// Position of the reader within the stream.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum State {
-    /// In a line of this kind.
+    /// Within a line of this kind.
     Line(Line),
-    /// So many bytes of a body with a length are to come.
+    /// Within a body with a length: bytes that remain.
     Fixed(u64),
-    /// So many bytes of a chunk are to come.
+    /// Within a chunk: bytes that remain.
     Data(u64),
-    /// The line end behind a chunk, and whether its first half was there.
+    /// Line end after a chunk; `has_cr` if its first half was there.
     DataEnd { has_cr: bool },
-    /// Nobody can tell what comes.
+    /// After a head whose body has no known end.
     Blind,
-    /// A request that asks to leave HTTP has come.
+    /// After a request for an upgrade.
     Upgrade,
-    /// What came is over: something was wrong.
+    /// After a violation.
     Ended,
 }
 
@@ -51,37 +50,37 @@ enum Line {
     Trailer,
 }
 
-/// Where in a request a connection is, as far as time-outs go.
+/// Phase of a request, for timeouts.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum RequestPhase {
     /// Between two requests.
     Between,
-    /// In a head.
+    /// Within a head.
     Head,
-    /// In a body.
+    /// Within a body.
     Body,
-    /// In a tunnel, or at an end.
+    /// Within a tunnel, or after the end.
     Beyond,
 }
 
-/// Something that is not to be passed on.
+/// Violation of the framing, which must not be passed on.
 #[derive(Debug, Eq, PartialEq)]
 pub(crate) struct Violation {
-    /// The first byte that must not be passed on as it is.
+    /// Position of the first byte that must not be passed on.
     pub(crate) at: usize,
-    /// Whether it is in a head.
+    /// Whether the violation is in a head.
     pub(crate) is_in_head: bool,
 }
 
-/// The strict reader of one connection.
+/// Strict reader of one connection.
 #[derive(Debug)]
 pub(crate) struct Screen {
     state: State,
-    /// What has come of a line that has not ended.
+    /// Beginning of a line that has not ended.
     line: Vec<u8>,
     head: Head,
     heads: u64,
-    /// Where raw characters stand in queries of what was looked at last, see [`Screen::raw`].
+    /// Positions of raw characters in queries, see [`Screen::raw`].
     raw: Vec<usize>,
 }
 
@@ -96,13 +95,13 @@ impl Screen {
         }
     }
 
-    /// Looks at what came next, up to the end of a head behind which it is not known what comes;
-    /// returns how many bytes that were. Behind a wish to leave HTTP that is known when it is
-    /// answered, otherwise never.
+    /// Checks the next bytes, up to the end of a head after which the framing is unknown; returns
+    /// their number. After a request for an upgrade the framing is known with the response,
+    /// otherwise never.
     ///
     /// # Errors
     ///
-    /// [`Violation`]; nothing that comes after it is looked at any more.
+    /// [`Violation`]; no bytes after it are checked.
     pub(crate) fn look(&mut self, bytes: &[u8]) -> Result<usize, Violation> {
         let mut at = 0;
         self.raw.clear();
@@ -126,14 +125,14 @@ impl Screen {
         Ok(at)
     }
 
-    /// Where `"`, `<` and `>` stand in queries of what was looked at last. They do not change where
-    /// a request ends, but the parser refuses them (http 1.5, `PathAndQuery`). Browsers write them
-    /// encoded, so they are passed on so.
+    /// Returns the positions of `"`, `<` and `>` in queries of the bytes of the last call. They do
+    /// not change request boundaries, but the parser rejects them (http 1.5, `PathAndQuery`).
+    /// Browsers encode them, so the connection passes them on encoded.
     pub(crate) fn raw(&self) -> &[usize] {
         &self.raw
     }
 
-    pub(crate) fn place(&self) -> RequestPhase {
+    pub(crate) fn phase(&self) -> RequestPhase {
         match self.state {
             State::Line(Line::Request) if self.line.is_empty() => RequestPhase::Between,
             State::Line(Line::Request | Line::Header) => RequestPhase::Head,
@@ -144,27 +143,27 @@ impl Screen {
         }
     }
 
-    /// How many heads have come.
+    /// Returns the number of complete heads.
     pub(crate) const fn heads(&self) -> u64 {
         self.heads
     }
 
-    /// Whether the last head asks to leave HTTP. Until it is answered, nothing is looked at.
-    pub(crate) fn awaits_answer(&self) -> bool {
+    /// Whether the last head asks for an upgrade. Until its response, no bytes are checked.
+    pub(crate) fn awaits_response(&self) -> bool {
         self.state == State::Upgrade
     }
 
-    /// The connection goes on as HTTP.
+    /// Resumes HTTP after a rejected upgrade.
     pub(crate) fn resume(&mut self) {
         self.state = State::Line(Line::Request);
     }
 
-    /// Whether nothing more is to be read.
+    /// Whether the stream has ended.
     pub(crate) fn has_ended(&self) -> bool {
         matches!(self.state, State::Ended | State::Blind)
     }
 
-    /// Takes some bytes, at least one; or says which is wrong.
+    /// Consumes at least one byte, or returns the position of the violation.
     fn step(&mut self, bytes: &[u8]) -> ControlFlow<usize, usize> {
         match self.state {
             State::Line(line) => self.line(line, bytes),
@@ -219,7 +218,7 @@ impl Screen {
         } else {
             line.extend_from_slice(&bytes[..end]);
             let next = self.ended_line(kind, &line);
-            // The memory is kept for the next one.
+            // The buffer is reused for the next line.
             line.clear();
             self.line = line;
             next
@@ -233,7 +232,7 @@ impl Screen {
         }
     }
 
-    /// Takes note of raw characters in the query of a request line, or of the next part of one.
+    /// Records raw characters in the query of a request line, or of its next part.
     fn note_raw(&mut self, bytes: &[u8]) {
         let found = memchr::memchr3_iter(b'"', b'<', b'>', bytes);
         let Some(last) = found.clone().next_back() else {
@@ -247,7 +246,7 @@ impl Screen {
             .extend(found.filter(|at| *at > query_at || query_at == 0));
     }
 
-    /// What comes after a line, which is given up to its line feed; `None` if it is wrong.
+    /// Returns the state after a line, which includes its line feed; `None` if it is invalid.
     fn ended_line(&mut self, kind: Line, line: &[u8]) -> Option<State> {
         let line = line.strip_suffix(b"\r")?;
         match kind {
@@ -286,7 +285,7 @@ impl Screen {
     }
 }
 
-/// What comes after the line of a chunk's size.
+/// Returns the state after the line of a chunk's size.
 fn chunk_size(line: &[u8]) -> Option<State> {
     let end = memchr::memchr(b';', line).unwrap_or(line.len());
     let (digits, extension) = line.split_at(end);
@@ -303,8 +302,8 @@ fn chunk_size(line: &[u8]) -> Option<State> {
     }
 }
 
-/// Whether a field may come after a body. What frames, routes or authenticates a request would mean
-/// something else to a reader that puts trailers among the headers (RFC 9110, section 6.5.1).
+/// Whether a field may be a trailer. Fields of framing, routing or authentication would mean
+/// something else to a reader that merges trailers into the headers (RFC 9110, section 6.5.1).
 fn may_trail(name: &[u8]) -> bool {
     const NEVER: [&[u8]; 12] = [
         b"authorization",
@@ -323,7 +322,8 @@ fn may_trail(name: &[u8]) -> bool {
     !NEVER.iter().any(|never| name.eq_ignore_ascii_case(never))
 }
 
-/// How many bytes belong to what has `left` to come, and what is left then.
+/// Returns how many bytes belong to a part with `left` bytes remaining, and what remains after
+/// them.
 fn take(bytes: &[u8], left: u64) -> (usize, u64) {
     let taken = usize::try_from(left).map_or(bytes.len(), |left| left.min(bytes.len()));
     (taken, left - taken as u64)

@@ -1,7 +1,7 @@
-//! An HTTP/1 connection as the parser sees it: what the [`Screen`] lets by, in time.
+//! HTTP/1 connection as the parser sees it: checked by the [`Screen`] and with timeouts.
 //!
-//! Time-outs are kept here, because only here it is known whether a request has begun: for a head,
-//! for the next request on a connection without one, and for how slowly a body may come.
+//! Timeouts are enforced here, because only here is it known whether a request has begun: for a
+//! head, for the next request on an idle connection, and for the rate of a body.
 
 use std::io::{Error as IoError, ErrorKind, IoSlice};
 use std::pin::Pin;
@@ -18,28 +18,29 @@ use crate::downstream::observer::BrokenOff;
 use crate::downstream::pace::Pace;
 use crate::downstream::screen::{RequestPhase, Screen};
 
-/// A stream behind a screen.
+/// Stream behind a screen.
 pub(crate) struct Screened<T> {
     io: T,
     screen: Screen,
     is_tunnel: bool,
-    /// What is still to be read behind a violation.
+    /// Bytes to yield after a violation.
     end: &'static [u8],
-    /// What is to be read next, if something was encoded.
+    /// Bytes to yield next, if characters were encoded.
     encoded: Vec<u8>,
-    /// What came together with a wish to leave HTTP; whose it is, its answer says.
+    /// Bytes that arrived together with a request for an upgrade; its response decides whether they
+    /// are HTTP.
     early: Vec<u8>,
     timeouts: IdleTimeouts,
     activity: Arc<Activity>,
     hold: ConnectionHold,
     pace: Pace,
-    /// What is waited for now, and until when.
+    /// Present wait and its deadline.
     wait: Option<(Wait, Instant)>,
-    /// May ring too early, and is set again then: setting it with each request costs more.
+    /// Timer that may fire early and is reset then: a reset for each request costs more.
     sleep: Option<Pin<Box<Sleep>>>,
 }
 
-/// A wait that a time-out belongs to, and the request that it is for.
+/// Wait with a timeout, and the number of its request.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Wait {
     Head(u64),
@@ -70,12 +71,12 @@ impl<T> Screened<T> {
         }
     }
 
-    /// What is waited for while nothing comes, if there is a limit to it.
+    /// Returns the present wait and its timeout, if it has one.
     fn awaited(&self) -> Option<(Wait, Duration)> {
         let request = self.screen.heads();
-        match self.screen.place() {
+        match self.screen.phase() {
             RequestPhase::Head => Some((Wait::Head(request), self.timeouts.head)),
-            // Whoever connects is about to ask.
+            // A new client is about to send its first request.
             RequestPhase::Between if self.activity.is_new() => {
                 Some((Wait::Head(request), self.timeouts.head))
             }
@@ -86,18 +87,18 @@ impl<T> Screened<T> {
         }
     }
 
-    /// Nothing has come: resolves when that has lasted too long.
-    fn poll_patience(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), IoError>> {
-        let Some((wait, patience)) = self.awaited() else {
+    /// Resolves when no bytes have arrived within the timeout.
+    fn poll_timeout(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), IoError>> {
+        let Some((wait, limit)) = self.awaited() else {
             self.wait = None;
-            if self.screen.place() == RequestPhase::Body {
+            if self.screen.phase() == RequestPhase::Body {
                 self.pace.wait(Instant::now());
             }
             return Poll::Pending;
         };
         let until = match self.wait {
             Some((known, until)) if known == wait => until,
-            _ => Instant::now() + patience,
+            _ => Instant::now() + limit,
         };
         self.wait = Some((wait, until));
         let sleep = self
@@ -114,14 +115,15 @@ impl<T> Screened<T> {
             sleep.as_mut().reset(until);
         }
         match wait {
-            // An end, as if the client had closed it.
+            // End of the stream, as if the client had closed it.
             Wait::Next(_) => Poll::Ready(Ok(())),
-            Wait::Head(_) if self.screen.place() == RequestPhase::Between => Poll::Ready(Ok(())),
-            Wait::Head(_) => Poll::Ready(Err(self.break_off(BrokenOff::SlowHead))),
+            Wait::Head(_) if self.screen.phase() == RequestPhase::Between => Poll::Ready(Ok(())),
+            Wait::Head(_) => Poll::Ready(Err(self.abort(BrokenOff::SlowHead))),
         }
     }
 
-    /// Has raw characters of queries, in what was read behind `start`, read as browsers write them.
+    /// Replaces raw characters of queries after `start` by their encoded form, as browsers send
+    /// them.
     fn encode_raw(&mut self, buffer: &mut ReadBuf<'_>, start: usize) {
         let came = &buffer.filled()[start..];
         let raw = self.screen.raw().iter().copied();
@@ -150,13 +152,13 @@ impl<T> Screened<T> {
         self.encoded.drain(..count);
     }
 
-    fn break_off(&self, why: BrokenOff) -> IoError {
-        self.hold.observer().broken_off(why);
+    fn abort(&self, reason: BrokenOff) -> IoError {
+        self.hold.observer().broken_off(reason);
         IoError::new(ErrorKind::TimedOut, "the client is too slow")
     }
 
-    /// Whether the connection is a tunnel, once a request that asks for one is answered.
-    fn poll_answer(&mut self, cx: &Context<'_>) -> Poll<()> {
+    /// Resolves after the response to an upgrade, with the connection as a tunnel or as HTTP.
+    fn poll_upgrade_response(&mut self, cx: &Context<'_>) -> Poll<()> {
         self.is_tunnel = ready!(self.activity.poll_upgrade(cx));
         if !self.is_tunnel {
             self.screen.resume();
@@ -182,8 +184,8 @@ impl<T: AsyncRead + Unpin> AsyncRead for Screened<T> {
             this.end = later;
             return Poll::Ready(Ok(()));
         }
-        if this.screen.awaits_answer() && !this.is_tunnel {
-            ready!(this.poll_answer(cx));
+        if this.screen.awaits_response() && !this.is_tunnel {
+            ready!(this.poll_upgrade_response(cx));
         }
         let start = buffer.filled().len();
         if !this.early.is_empty() {
@@ -194,7 +196,7 @@ impl<T: AsyncRead + Unpin> AsyncRead for Screened<T> {
             return if this.is_tunnel {
                 Poll::Pending
             } else {
-                this.poll_patience(cx)
+                this.poll_timeout(cx)
             };
         }
         if this.is_tunnel {
@@ -202,13 +204,14 @@ impl<T: AsyncRead + Unpin> AsyncRead for Screened<T> {
         }
         let came = &mut buffer.filled_mut()[start..];
         let count = came.len();
-        if this.screen.place() == RequestPhase::Body && this.pace.went_on(count, Instant::now()) {
-            return Poll::Ready(Err(this.break_off(BrokenOff::SlowBody)));
+        if this.screen.phase() == RequestPhase::Body && this.pace.is_too_slow(count, Instant::now())
+        {
+            return Poll::Ready(Err(this.abort(BrokenOff::SlowBody)));
         }
         match this.screen.look(came) {
             Ok(looked) => {
-                if looked < count && this.screen.awaits_answer() {
-                    // In front of what is left of it, if that was early, too.
+                if looked < count && this.screen.awaits_response() {
+                    // Before the rest, which may have been early as well.
                     this.early.splice(..0, came[looked..].iter().copied());
                 }
                 buffer.set_filled(start + looked);
@@ -217,15 +220,15 @@ impl<T: AsyncRead + Unpin> AsyncRead for Screened<T> {
                 came[violation.at] = 0;
                 buffer.set_filled(start + violation.at + 1);
                 if violation.is_in_head {
-                    // A parser that has seen the beginning of a head looks at it again when it has
+                    // A parser that has seen the beginning of a head parses it again when it has
                     // ended.
                     this.end = b"\r\n\r\n";
                 }
                 this.hold.observer().broken_off(BrokenOff::Framing);
             }
         }
-        if this.screen.awaits_answer() {
-            this.activity.ask_upgrade(this.screen.heads());
+        if this.screen.awaits_response() {
+            this.activity.request_upgrade(this.screen.heads());
         }
         if !this.screen.raw().is_empty() {
             this.encode_raw(buffer, start);

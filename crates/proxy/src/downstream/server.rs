@@ -1,6 +1,6 @@
-//! How do connections come in, and what holds for each of them?
+//! Accepting of connections, and the settings that they share.
 //!
-//! An accept loop per listener. Several loops, on one runtime or on many, may share one
+//! One accept loop per listener. Several loops, on one runtime or on many, may share one
 //! [`ConnectionTable`] and one drain signal.
 
 use std::io::Error as IoError;
@@ -23,13 +23,13 @@ use crate::downstream::workers::{self, Choice, Workers};
 use crate::downstream::{Arrival, Handler};
 use crate::timeouts::wait_of;
 
-/// Pause after a failed accept, doubled up to [`PAUSE_MAX`]. Without one, a process out of file
-/// descriptors spins: the connection stays in the queue and accept fails again at once.
+/// Pause after a failed accept, doubled up to [`PAUSE_MAX`]. Without one, a process without free
+/// file descriptors spins: the connection stays in the queue and accept fails again at once.
 const PAUSE_MIN: Duration = Duration::from_millis(5);
-/// The longest pause; longer, and service comes back late once descriptors are free.
+/// Longest pause. With a longer one, service resumes late once descriptors are free.
 const PAUSE_MAX: Duration = Duration::from_millis(500);
 
-/// What all connections of a listener have in common.
+/// Server of a listener: settings that its connections share.
 #[derive(Clone)]
 pub struct Server {
     protocols: Arc<Protocols>,
@@ -41,7 +41,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Sets up connections after the config; in the clear.
+    /// Creates a server of unencrypted connections by the config.
     #[must_use]
     pub fn new(
         timeouts: &Timeouts,
@@ -59,20 +59,20 @@ impl Server {
         }
     }
 
-    /// The same, with connections on these threads and not where they are accepted.
+    /// Serves connections on these threads instead of where they are accepted.
     #[must_use]
     pub fn on(self, workers: Workers) -> Self {
         Self { workers, ..self }
     }
 
-    /// The same, encrypted.
+    /// Serves connections over TLS, if it is configured.
     #[must_use]
     pub fn with_tls(self, tls: Option<Tls>) -> Self {
         Self { tls, ..self }
     }
 
-    /// Accepts connections until `signal` says to drain, then waits until all have ended, at most
-    /// for the drain time-out; what is open then is cut.
+    /// Accepts connections until `signal` starts the drain, then waits until all have ended, at
+    /// most for the drain timeout. Connections that are open then are aborted.
     ///
     /// Connections of loops that share the [`ConnectionTable`] are waited for together.
     pub async fn serve<H: Handler>(self, listener: TcpListener, handler: H, signal: DrainSignal) {
@@ -80,8 +80,8 @@ impl Server {
             () = self.accept_all(&listener, handler, &signal) => {}
             () = signal.clone().leaving() => {}
         }
-        // Whoever waits in the queue of the kernel is refused, instead of left hanging; or is taken
-        // by whoever else has this socket.
+        // Connections in the kernel's queue are refused, instead of left hanging, or accepted by
+        // another process with this socket.
         drop(listener);
         tokio::select! {
             () = self.table.all_free() => return,
@@ -110,7 +110,7 @@ impl Server {
                 Err(error) => {
                     self.observer.accept_failed(&error);
                     if !concerns_one_connection(&error) {
-                        warn!(%error, "could not accept a connection");
+                        warn!(%error, "cannot accept a connection");
                         tokio::time::sleep(pause).await;
                         pause = (pause * 2).min(PAUSE_MAX);
                     }
@@ -119,8 +119,8 @@ impl Server {
             };
             pause = PAUSE_MIN;
             let Choice { runtime, open } = self.workers.choose();
-            let place = self.table.admit(peer, &*self.observer);
-            let hold = ConnectionHold::new(place, &self.observer, signal.clone(), open);
+            let slot = self.table.admit(peer, &*self.observer);
+            let hold = ConnectionHold::new(slot, &self.observer, signal.clone(), open);
             self.spawn(runtime, stream, (peer, hold), handler.clone());
         }
     }
@@ -133,7 +133,7 @@ impl Server {
         handler: H,
     ) {
         if let Err(error) = stream.set_nodelay(true) {
-            debug!(%error, "could not set TCP_NODELAY");
+            debug!(%error, "cannot set TCP_NODELAY");
         }
         let arrival = Arrival {
             peer,
@@ -148,7 +148,7 @@ impl Server {
     }
 }
 
-/// Whether an accept error says nothing about the next connection.
+/// Whether an accept error concerns one connection only, and not the next one.
 fn concerns_one_connection(error: &IoError) -> bool {
     use std::io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
     matches!(
@@ -162,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_errors_of_the_next_connection_too_make_accepting_pause() {
+    fn only_errors_that_repeat_pause_accepting() {
         let check = |code, expected| {
             let error = IoError::from_raw_os_error(code);
             assert_eq!(concerns_one_connection(&error), expected, "{error}");

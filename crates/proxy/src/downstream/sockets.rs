@@ -1,4 +1,4 @@
-//! The listening sockets of a process, its own or handed on.
+//! Listening sockets of a process, opened or inherited.
 
 use std::io::{Error as IoError, ErrorKind};
 use std::net::SocketAddr;
@@ -14,51 +14,51 @@ use crate::downstream::handover::{
 };
 use crate::downstream::listener::listen;
 
-/// How often an address that is taken is tried again, with a pause before each: one second in all.
+/// Retries for an address in use, with a pause before each: one second in all.
 const RETRIES: u32 = 20;
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Why a process cannot listen.
+/// Error of opening the listening sockets.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SocketsError {
-    /// The address is taken, or not ours.
+    /// The address is in use, or not ours.
     #[error("cannot listen on {address} ({key})")]
     Listen {
-        /// Where.
+        /// Address of the listener.
         address: SocketAddr,
-        /// Which key says so.
+        /// Key of the config with the address.
         key: &'static str,
-        /// Why not.
+        /// Underlying error.
         #[source]
         source: IoError,
     },
-    /// What was handed on cannot be used.
+    /// An inherited socket cannot be used.
     #[error("cannot take over a socket")]
     Inherited(#[from] HandoverError),
 }
 
-/// See the top of this file.
+/// Listening sockets of a process.
 #[derive(Debug)]
 pub struct Sockets {
-    /// Where visitors connect.
+    /// Socket for visitors.
     pub visitors: TcpListener,
-    /// Where operators connect.
+    /// Socket for operators.
     pub operators: TcpListener,
-    /// Where those connect who are sent to https.
+    /// Socket that redirects http to https.
     pub redirect: Option<TcpListener>,
-    /// Where Envoy asks by gRPC.
+    /// Socket for Envoy's rate limit requests over gRPC.
     pub rate_limits_grpc: Option<TcpListener>,
-    /// Where it is asked with JSON.
+    /// Socket for rate limit requests in JSON.
     pub rate_limits_http: Option<TcpListener>,
 }
 
 impl Sockets {
-    /// Takes what was handed on, and opens the rest as the config says.
+    /// Takes inherited sockets, and opens the others by the config.
     ///
     /// # Errors
     ///
-    /// [`SocketsError`] if one of them cannot be had.
+    /// [`SocketsError`] if a socket cannot be opened or taken over.
     pub async fn open(
         server: &ServerConfig,
         rate_limits: Option<&RateLimitServiceConfig>,
@@ -77,7 +77,7 @@ impl Sockets {
         for name in inherited.unused() {
             warn!(
                 name,
-                "a socket was handed on that is of no use here, and is closed"
+                "inherited socket has no listener in the configuration and is closed"
             );
         }
         Ok(Self {
@@ -89,7 +89,7 @@ impl Sockets {
         })
     }
 
-    /// The same sockets, for a successor.
+    /// Duplicates the sockets for a successor.
     ///
     /// # Errors
     ///
@@ -134,12 +134,12 @@ async fn one(
             .local_addr()
             .is_ok_and(|own| own != address && address.port() != 0);
         if is_other {
-            // It may be that a supervisor opened it elsewhere: then that is what was meant.
+            // A supervisor may have opened the socket at another address on purpose.
             let socket = socket.local_addr().map(|own| own.to_string());
             let socket = socket.unwrap_or_default();
             warn!(
                 name,
-                socket, "{key} is {address}, but a socket was handed on"
+                socket, "{key} is {address}, but the inherited socket has another address"
             );
         }
         return Ok(socket);
@@ -152,8 +152,8 @@ async fn one(
     })
 }
 
-/// Tries again for a second while an address is taken: a process that was just stopped may still be
-/// letting go of it.
+/// Retries for a second while an address is in use: a process that was just stopped may not have
+/// released it yet.
 async fn while_taken<T>(
     mut listen: impl FnMut() -> Result<T, IoError>,
     pause: Duration,
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn only_an_address_in_use_is_tried_again_for_a_while() {
+    async fn only_an_address_in_use_is_retried() {
         check(ErrorKind::AddrInUse, 3, Ok(()), 4).await;
         let taken = Err(ErrorKind::AddrInUse);
         check(ErrorKind::AddrInUse, u32::MAX, taken, RETRIES + 1).await;

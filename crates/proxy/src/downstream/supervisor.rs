@@ -1,32 +1,32 @@
-//! What a supervisor is told that wants to know (`sd_notify`): where nobody asked, nothing happens.
+//! Notifications to a supervisor (`sd_notify`). Without a supervisor they do nothing.
 
 use sd_notify::NotifyState;
 
-/// This process serves.
+/// Reports that this process serves.
 pub fn say_ready() {
-    tell(&[NotifyState::Ready]);
+    notify(&[NotifyState::Ready]);
 }
 
-/// The configuration is read again. [`say_ready`] ends it.
+/// Reports that the configuration is reloaded. [`say_ready`] ends it.
 pub fn say_reloading() {
-    // systemd takes it only with the time, so that an older message cannot overtake a newer one.
+    // systemd requires the time, so that an older message cannot overtake a newer one.
     if let Ok(now) = NotifyState::monotonic_usec_now() {
-        tell(&[NotifyState::Reloading, now]);
+        notify(&[NotifyState::Reloading, now]);
     }
 }
 
-/// This process ends.
+/// Reports that this process stops.
 pub fn say_stopping() {
-    tell(&[NotifyState::Stopping]);
+    notify(&[NotifyState::Stopping]);
 }
 
-/// Another process goes on in place of this one.
+/// Reports that another process replaces this one.
 pub fn say_successor(id: u32) {
-    tell(&[NotifyState::MainPid(id)]);
+    notify(&[NotifyState::MainPid(id)]);
 }
 
-fn tell(states: &[NotifyState<'_>]) {
+fn notify(states: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(states) {
-        tracing::warn!(%error, "could not tell the supervisor");
+        tracing::warn!(%error, "cannot notify the supervisor");
     }
 }

@@ -1,16 +1,16 @@
-//! What if a client does not take what is sent to it?
+//! Timeouts of writes to a client, and the lingering close.
 //!
-//! A connection on which writing makes no progress for a while is broken off; otherwise somebody
-//! who asks for a large file and reads nothing holds a connection here and one to the origin for
-//! ever. So is one on which it goes on, but far too slowly. Reading is watched elsewhere.
+//! A connection whose writes make no progress for a while is aborted. Otherwise a client that
+//! requests a large file and reads nothing would hold a connection here and one to the origin
+//! forever. A connection that moves far too slowly is aborted as well. Other modules watch reads.
 //!
-//! And what if a client still sends when the connection is closed? Then closing would be a reset,
-//! and a reset destroys the answer on its way. So a connection lingers: it says that it is done,
-//! and reads what comes for a moment.
+//! If a client still sends when the connection closes, the close would be a reset, and a reset
+//! destroys the response in flight. So a connection lingers: it shuts down its writes, and reads
+//! for a moment.
 //!
-//! This belongs directly on the socket, below TLS. TLS takes bytes before they are on their way,
-//! and sends some of its own, also at the end; above it neither could be told from a client that
-//! takes nothing.
+//! This belongs directly on the socket, below TLS. TLS accepts bytes before they are in flight, and
+//! sends some of its own, even at the end. Above it neither could be told from a client that does
+//! not read.
 
 use std::io::{Error as IoError, ErrorKind, IoSlice};
 use std::pin::Pin;
@@ -24,20 +24,20 @@ use crate::downstream::hold::ConnectionHold;
 use crate::downstream::observer::BrokenOff;
 use crate::downstream::pace::Pace;
 
-/// How long a connection lingers after its last byte was sent.
+/// Time that a connection lingers after its last byte was sent.
 ///
-/// A client that takes longer to see the answer to what it still sends will see a reset.
+/// A client that takes longer to read the response to what it still sends gets a reset.
 const LINGER: Duration = Duration::from_secs(1);
 
-/// A stream whose writes fail when they are stuck for `idle`.
+/// Stream whose writes fail when they are stuck for `idle`.
 pub(crate) struct TimedIo<T> {
     io: T,
     idle: Duration,
-    /// Made at the first write that has to wait; most never do.
+    /// Created at the first write that has to wait; most never do.
     sleep: Option<Pin<Box<Sleep>>>,
     is_stuck: bool,
     pace: Pace,
-    /// Told when a client is given up.
+    /// Hold on the connection, which counts the aborted client.
     hold: Option<ConnectionHold>,
     linger: Option<Pin<Box<Sleep>>>,
 }
@@ -60,7 +60,7 @@ impl<T> TimedIo<T> {
         }
     }
 
-    /// The stream itself.
+    /// Returns the inner stream.
     pub(crate) const fn inner(&self) -> &T {
         &self.io
     }
@@ -80,8 +80,8 @@ impl<T> TimedIo<T> {
                 self.pace.note(bytes);
                 return Poll::Ready(result);
             }
-            if self.pace.went_on(bytes, Instant::now()) {
-                return Poll::Ready(Err(self.give_up()));
+            if self.pace.is_too_slow(bytes, Instant::now()) {
+                return Poll::Ready(Err(self.abort()));
             }
             return Poll::Ready(result);
         }
@@ -96,10 +96,10 @@ impl<T> TimedIo<T> {
             sleep.as_mut().reset(now + idle);
         }
         ready!(sleep.as_mut().poll(cx));
-        Poll::Ready(Err(self.give_up()))
+        Poll::Ready(Err(self.abort()))
     }
 
-    fn give_up(&self) -> IoError {
+    fn abort(&self) -> IoError {
         if let Some(hold) = &self.hold {
             hold.observer().broken_off(BrokenOff::SlowReader);
         }
@@ -117,7 +117,7 @@ impl<T: AsyncRead + Unpin> AsyncRead for TimedIo<T> {
     }
 }
 
-/// Reads to the end, or to an error, which is an end, too.
+/// Reads and discards until the end or an error.
 fn poll_discard<T: AsyncRead + Unpin>(io: &mut T, cx: &mut Context<'_>) -> Poll<()> {
     loop {
         let mut scratch = [0; 4096];
@@ -153,7 +153,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for TimedIo<T> {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), IoError>> {
-        // A socket is always flushed; whatever else it is, it is not waited for without end.
+        // A socket is always flushed; any other stream must not be waited for without end.
         let flushed = Pin::new(&mut self.io).poll_flush(cx);
         self.watch(cx, flushed, |()| 0)
     }
@@ -180,7 +180,7 @@ mod tests {
 
     use super::*;
 
-    /// Takes everything at once, and has it on its way a moment later; as TLS does.
+    /// Stream that accepts all bytes at once and sends them a moment later, as TLS does.
     #[derive(Default)]
     struct Late {
         is_flushing: bool,
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_pause_after_a_late_flush_is_no_slow_reader() {
+    async fn a_pause_after_a_late_flush_is_not_a_slow_reader() {
         let idle = Duration::from_secs(15);
         let mut io = TimedIo::new(Late::default(), idle, Pace::new(250), None);
         io.write_all(&[0; 100]).await.unwrap();
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_slow_reader_that_reads_at_all_is_served() {
+    async fn a_slow_reader_is_served() {
         let (near, mut far) = tokio::io::duplex(8);
         let mut near = TimedIo::new(near, Duration::from_secs(60), Pace::new(0), None);
         let writer = async {
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_reader_that_takes_a_byte_now_and_then_is_given_up() {
+    async fn a_reader_below_the_minimum_rate_is_aborted() {
         let (near, mut far) = tokio::io::duplex(8);
         let mut near = TimedIo::new(near, Duration::from_secs(60), Pace::new(10), None);
         let reader = tokio::spawn(async move {

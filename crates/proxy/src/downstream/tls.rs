@@ -1,8 +1,8 @@
-//! TLS towards visitors: which certificate, until when it is good, and how it is changed.
+//! TLS towards clients: certificates, their expiry, and their reload.
 //!
-//! Certificates and keys are read from PEM files; [`Tls::reload`] reads them again, and what cannot
-//! be used leaves the old ones in force. Of several, the one is shown in which the name stands that
-//! is asked for (`names`). Which protocol is spoken inside is settled by ALPN: `h2` or `http/1.1`.
+//! Certificates and keys come from PEM files. [`Tls::reload`] reads them again; if one cannot be
+//! used, the old ones stay in force. Of several certificates, the one with the requested name is
+//! used (`names`). ALPN selects the protocol: `h2` or `http/1.1`.
 
 mod names;
 
@@ -29,67 +29,67 @@ use tracing::{error, warn};
 use crate::downstream::timed_io::TimedIo;
 use names::{ByName, names_of};
 
-/// PEM has this word above a key with a password.
+/// Word in the PEM header of a key with a password.
 const ENCRYPTED: &[u8] = b"ENCRYPTED";
 
-/// What a TLS connection is.
+/// TLS connection of a client.
 pub(crate) type Stream = TlsStream<TimedIo<TcpStream>>;
 
 const DAY: i64 = 86_400;
-/// How long before its end a certificate is warned of. Those who renew by a program do it a month
-/// before; this is when nothing but a hand helps.
+/// Time before its expiry from which a certificate is warned of, in seconds. Automatic renewal
+/// happens a month before; now a person must act.
 const WARN_BEFORE: i64 = 14 * DAY;
-/// How often that is looked at.
-const LOOK_EVERY: Duration = Duration::from_secs(43_200);
+/// Interval of the expiry check.
+const CHECK_INTERVAL: Duration = Duration::from_secs(43_200);
 
 /// First byte of every TLS connection: a handshake record.
 const HANDSHAKE: u8 = 22;
 
-/// What somebody is told who speaks HTTP without TLS here.
-const SPEAK_TLS: &[u8] = b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\
+/// Response to a client that sends HTTP without TLS.
+const TLS_REQUIRED: &[u8] = b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\
     Content-Type: text/plain; charset=utf-8\r\nContent-Length: 49\r\n\r\n\
     This port speaks https. Use https:// to reach it.";
 
-/// Why a certificate cannot be used.
+/// Error of loading certificates and keys.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TlsError {
-    /// No such file, or no PEM in it.
+    /// The file does not exist or is not PEM.
     #[error("cannot read the certificate {}", .path.display())]
     Certificate {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Underlying error.
         #[source]
         source: PemError,
     },
-    /// A file without any certificate.
+    /// The file has no certificate.
     #[error(
         "there is no certificate in {}. It must be plain text, not UTF-16, with a line \
          -----BEGIN CERTIFICATE-----. `openssl x509 -inform der` converts DER",
         .path.display()
     )]
     NoCertificate {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
     },
-    /// No such file, or no key in it.
+    /// The file does not exist or has no key.
     #[error("cannot read the key {}", .path.display())]
     Key {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Underlying error.
         #[source]
         source: PemError,
     },
-    /// A key that needs a password.
+    /// The key needs a password.
     #[error(
         "the key {} is encrypted. Decrypt it with `openssl pkey -in FILE -out NEW`, and let only \
          its owner read the result",
         .path.display()
     )]
     Encrypted {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
     },
     /// The certificate belongs to another key.
@@ -99,29 +99,29 @@ pub enum TlsError {
         .files.key.display()
     )]
     Unfit {
-        /// The files.
+        /// Files of the certificate and the key.
         files: Box<TlsConfig>,
     },
-    /// A key of a kind that cannot be used.
+    /// The key has an unsupported type.
     #[error(
         "the key {} cannot be used. Allowed: RSA of 2,048 to 8,192 bits, ECDSA (P-256, P-384, \
          P-521), Ed25519",
         .path.display()
     )]
     Unusable {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
     },
-    /// A certificate that does not say until when it is good.
+    /// The certificate has no readable expiry.
     #[error("the certificate {} is malformed", .path.display())]
     Malformed {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
     },
-    /// A certificate beside others that nobody can ask for.
-    #[error("the certificate {} names no host, so it would never be shown", .path.display())]
+    /// An additional certificate has no host name, so no client can request it.
+    #[error("the certificate {} names no host, so it would never be used", .path.display())]
     Nameless {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
     },
     /// The machine has no randomness.
@@ -129,7 +129,7 @@ pub enum TlsError {
     Setup(#[source] rustls::Error),
 }
 
-/// Why a connection did not become a TLS connection.
+/// Error of a TLS handshake.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum HandshakeError {
     #[error("the handshake took longer than {} ms", .after.as_millis())]
@@ -140,25 +140,25 @@ pub(crate) enum HandshakeError {
     Failed(#[source] IoError),
 }
 
-/// The certificates in force.
+/// Certificates in force.
 struct Loaded {
     acceptor: TlsAcceptor,
-    /// Until when each is good, in seconds since 1970.
+    /// Expiry of each certificate, in seconds since the Unix epoch.
     ends: Vec<(PathBuf, i64)>,
 }
 
-/// One of them, and what stands in it.
+/// Certificate with its key, names and expiry.
 struct Certificate {
     key: CertifiedKey,
     names: Vec<String>,
     expires_at: i64,
 }
 
-/// Ends TLS with the certificates in force. Clones share it.
+/// TLS termination with the certificates in force. Clones share it.
 #[derive(Clone)]
 pub struct Tls {
     loaded: Arc<ArcSwap<Loaded>>,
-    // Kept over reloads, so that sessions can be resumed.
+    // Kept across reloads, so that sessions can be resumed.
     tickets: Arc<dyn ProducesTickets>,
 }
 
@@ -171,8 +171,8 @@ impl fmt::Debug for Tls {
 }
 
 impl Tls {
-    /// Reads certificates and keys; the first certificate is for those, too, who ask for a name in
-    /// none.
+    /// Reads certificates and keys. The first certificate also serves clients that request an
+    /// unknown name.
     ///
     /// # Errors
     ///
@@ -186,7 +186,7 @@ impl Tls {
         })
     }
 
-    /// Reads them again, for connections from now on.
+    /// Reads the files again, for connections from now on.
     ///
     /// # Errors
     ///
@@ -197,24 +197,24 @@ impl Tls {
         Ok(())
     }
 
-    /// Warns as long as a certificate in force ends soon, now and twice a day. `now` is the time in
-    /// seconds since 1970.
+    /// Warns while a certificate in force expires soon, now and twice a day. `now` is the time in
+    /// seconds since the Unix epoch.
     pub async fn watch_end(self, now: impl Fn() -> i64) {
         loop {
             for (path, end) in &self.loaded.load().ends {
                 let left = end.saturating_sub(now());
                 let certificate = path.display();
                 if left <= 0 {
-                    error!(%certificate, "the TLS certificate has expired: browsers refuse it");
+                    error!(%certificate, "the TLS certificate has expired: browsers reject it");
                 } else if left < WARN_BEFORE {
-                    warn!(%certificate, days = left / DAY, "the TLS certificate ends soon");
+                    warn!(%certificate, days = left / DAY, "the TLS certificate expires soon");
                 }
             }
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(CHECK_INTERVAL).await;
         }
     }
 
-    /// Says which certificates and keys could not be used.
+    /// Returns the certificates and keys that cannot be used, with their errors.
     #[must_use]
     pub fn check(files: &[TlsConfig]) -> Vec<(&TlsConfig, TlsError)> {
         let provider = aws_lc_rs::default_provider();
@@ -225,7 +225,7 @@ impl Tls {
         read.flatten().collect()
     }
 
-    /// Until when all certificates are good, in seconds since 1970.
+    /// Returns the earliest expiry of all certificates, in seconds since the Unix epoch.
     #[must_use]
     pub fn expires_at(&self) -> i64 {
         let loaded = self.loaded.load();
@@ -233,28 +233,28 @@ impl Tls {
         ends.min().unwrap_or(i64::MAX)
     }
 
-    /// Shakes hands within `wait`.
+    /// Performs the handshake within `wait`.
     pub(crate) async fn accept(
         &self,
         stream: TimedIo<TcpStream>,
         wait: Duration,
     ) -> Result<Stream, HandshakeError> {
-        let shaken = tokio::time::timeout(wait, self.shake(stream)).await;
+        let shaken = tokio::time::timeout(wait, self.handshake(stream)).await;
         shaken.unwrap_or(Err(HandshakeError::TimedOut { after: wait }))
     }
 
-    async fn shake(&self, mut stream: TimedIo<TcpStream>) -> Result<Stream, HandshakeError> {
+    async fn handshake(&self, mut stream: TimedIo<TcpStream>) -> Result<Stream, HandshakeError> {
         let mut first = [0];
         let peeked = stream.inner().peek(&mut first).await;
         if peeked.map_err(HandshakeError::Failed)? == 1 && first != [HANDSHAKE] {
-            turn_away(&mut stream).await;
+            reject_plain(&mut stream).await;
             return Err(HandshakeError::NotTls);
         }
-        self.shake_on(stream).await
+        self.handshake_on(stream).await
     }
 
-    /// Shakes hands with somebody who is about to.
-    async fn shake_on<T: AsyncRead + AsyncWrite + Unpin>(
+    /// Performs the handshake with a client that speaks TLS.
+    async fn handshake_on<T: AsyncRead + AsyncWrite + Unpin>(
         &self,
         stream: T,
     ) -> Result<TlsStream<T>, HandshakeError> {
@@ -266,20 +266,20 @@ impl Tls {
     }
 }
 
-/// Tells somebody who does not speak TLS. All letters: a browser that was told http:// by mistake.
-/// Others get the same.
-async fn turn_away(stream: &mut TimedIo<TcpStream>) {
-    let _ = stream.write_all(SPEAK_TLS).await;
-    // Reads what comes, so that the answer is not destroyed by a reset.
+/// Responds to a client that does not speak TLS. It begins with letters: most likely a browser with
+/// an http:// link. Other clients get the same.
+async fn reject_plain(stream: &mut TimedIo<TcpStream>) {
+    let _ = stream.write_all(TLS_REQUIRED).await;
+    // Reads the rest, so that a reset does not destroy the response.
     let _ = stream.shutdown().await;
 }
 
-/// Whether HTTP/2 was settled on.
+/// Whether ALPN selected HTTP/2.
 pub(crate) fn is_http2(stream: &Stream) -> bool {
     stream.get_ref().1.alpn_protocol() == Some(b"h2")
 }
 
-/// Whether others than the owner and its group may read a private key, or write it.
+/// Whether users other than the owner and its group may read or write a private key.
 #[must_use]
 pub fn is_open_to_all(key: &Path) -> bool {
     #[cfg(unix)]
@@ -317,7 +317,7 @@ fn read(files: &[TlsConfig], tickets: &Arc<dyn ProducesTickets>) -> Result<Loade
     })
 }
 
-/// Reads one of several certificates, and its key.
+/// Reads one certificate and its key.
 fn read_one(files: &TlsConfig, provider: &CryptoProvider) -> Result<Certificate, TlsError> {
     let path = || files.certificate.clone();
     let unreadable = |error: pem::Error| TlsError::Certificate {

@@ -1,12 +1,11 @@
-//! On which thread does a connection live?
+//! Threads that serve connections.
 //!
-//! One thread for each processor, each with a runtime of its own. A connection stays on its thread,
-//! and with it its requests and the connections to origins that they make: nothing of it is handed
-//! from thread to thread, and nobody is woken on another one. What a request costs that way is
-//! written in `docs/explanation/speed.md`.
+//! One thread per processor, each with its own runtime. A connection stays on its thread, with its
+//! requests and their connections to origins: nothing moves between threads, and no wake-up crosses
+//! them. `docs/explanation/speed.md` has the costs.
 //!
-//! Connections go where the fewest are open. A worker that is busy is not helped by the others:
-//! what takes long does not belong into a request.
+//! A new connection goes to the worker with the fewest. Workers do not help each other: long
+//! computations do not belong into a request.
 
 use std::future::Future;
 use std::io::Error as IoError;
@@ -20,10 +19,10 @@ use tokio::runtime::{Builder, Handle};
 use tokio::sync::watch;
 use tracing::error;
 
-/// How long a thread that ends waits for one that hangs in a disk or in a look-up.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// Time that a worker waits at its end for a blocked disk access or look-up.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Threads for connections; or none, and then each lives where it was accepted.
+/// Threads for connections. Without any, each connection runs where it was accepted.
 #[derive(Clone, Debug, Default)]
 pub struct Workers {
     workers: Arc<[Worker]>,
@@ -33,30 +32,31 @@ pub struct Workers {
 struct Worker {
     runtime: Handle,
     open: Arc<AtomicUsize>,
-    /// The thread ends when this is dropped.
+    /// Dropping it ends the thread.
     _alive: watch::Sender<()>,
 }
 
-/// A worker that was chosen for a connection.
+/// Worker that was chosen for a connection.
 pub(crate) struct Choice {
     pub(crate) runtime: Option<Handle>,
     pub(crate) open: Open,
 }
 
-/// Counts a connection on its worker, also after it became a tunnel.
+/// Count of a connection on its worker, even after it became a tunnel.
 #[derive(Debug, Default)]
 pub(crate) struct Open(Option<Arc<AtomicUsize>>);
 
-/// Has nobody choose a worker whose thread has ended, which only a mistake of the runtime's can do.
+/// Excludes a worker from the choice whose thread has ended, which only a defect of the runtime can
+/// cause.
 struct Closed(Arc<AtomicUsize>);
 
 impl Workers {
-    /// Starts so many threads. They end when the last clone of this is dropped, with what is still
-    /// open on them.
+    /// Starts `count` threads. They end when the last clone is dropped, with all that is still open
+    /// on them.
     ///
     /// # Errors
     ///
-    /// If the system gives no more threads or file descriptors.
+    /// If the system has no more threads or file descriptors.
     pub fn start(count: usize) -> Result<Self, IoError> {
         let workers: Result<Vec<Worker>, IoError> = (0..count).map(Worker::start).collect();
         Ok(Self {
@@ -64,7 +64,7 @@ impl Workers {
         })
     }
 
-    /// The worker for the next connection.
+    /// Chooses the worker for the next connection.
     pub(crate) fn choose(&self) -> Choice {
         let worker = self
             .workers
@@ -77,7 +77,7 @@ impl Workers {
     }
 }
 
-/// Lets a connection live on a worker; without one, here.
+/// Runs a connection on a worker; without one, on the present runtime.
 pub(crate) fn spawn<F>(
     worker: Option<Handle>,
     stream: TcpStream,
@@ -89,15 +89,15 @@ pub(crate) fn spawn<F>(
         tokio::spawn(serve(stream));
         return;
     };
-    // Out of the runtime that accepted it, and into the one that serves it.
+    // Moves the socket from the runtime that accepted it to the one that serves it.
     let stream = match stream.into_std() {
         Ok(stream) => stream,
-        Err(error) => return error!(%error, "could not hand on a connection"),
+        Err(error) => return error!(%error, "cannot pass a connection to its worker"),
     };
     worker.spawn(async move {
         match TcpStream::from_std(stream) {
             Ok(stream) => serve(stream).await,
-            Err(error) => error!(%error, "could not take over a connection"),
+            Err(error) => error!(%error, "cannot register a connection at its worker"),
         }
     });
 }
@@ -113,9 +113,9 @@ impl Worker {
             .name(format!("visitors-{number}"))
             .spawn(move || {
                 let _closed = closed;
-                // An error: whoever could say something is gone.
+                // `changed` fails once the sender is dropped.
                 runtime.block_on(async move { while ended.changed().await.is_ok() {} });
-                runtime.shutdown_timeout(PATIENCE);
+                runtime.shutdown_timeout(SHUTDOWN_TIMEOUT);
             })?;
         Ok(Self {
             runtime: handle,
@@ -148,7 +148,7 @@ impl Drop for Closed {
 
 #[cfg(test)]
 impl Workers {
-    /// How many connections live on each.
+    /// Returns the number of connections per worker.
     pub(crate) fn open(&self) -> Vec<usize> {
         let open = self.workers.iter().map(|worker| worker.open.load(Relaxed));
         open.collect()
@@ -164,30 +164,29 @@ mod tests {
 
     use super::*;
 
-    /// A connection on one of the workers until the sender is dropped, and the thread that it lives
-    /// on.
+    /// Runs a connection on one of the workers until the sender is dropped; returns its thread.
     async fn connect(workers: &Workers) -> (oneshot::Sender<()>, ThreadId) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (near, far) = tokio::join!(TcpStream::connect(address), listener.accept());
         let ((_, near), (stream, _)) = ((address, near.unwrap()), far.unwrap());
-        let (hold, held) = oneshot::channel::<()>();
-        let (say, said) = oneshot::channel();
+        let (hold, dropped) = oneshot::channel::<()>();
+        let (sender, receiver) = oneshot::channel();
         let Choice { runtime, open } = workers.choose();
         spawn(runtime, stream, async move |stream: TcpStream| {
             let _open = open;
-            // It is registered here: an address could be had anywhere.
+            // Proves that the socket is registered here: its address is known anywhere.
             stream.writable().await.unwrap();
-            say.send(thread::current().id()).unwrap();
-            let _ = held.await;
+            sender.send(thread::current().id()).unwrap();
+            let _ = dropped.await;
         });
-        let lives_on = said.await.unwrap();
+        let thread = receiver.await.unwrap();
         drop(near);
-        (hold, lives_on)
+        (hold, thread)
     }
 
     #[tokio::test]
-    async fn connections_go_where_the_fewest_are() {
+    async fn a_connection_goes_to_the_worker_with_the_fewest() {
         let workers = Workers::start(2).unwrap();
         let (first, one) = connect(&workers).await;
         let (second, other) = connect(&workers).await;
@@ -204,7 +203,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_worker_whose_thread_has_ended_gets_nobody() {
+    async fn an_ended_worker_gets_no_connections() {
         let workers = Workers::start(2).unwrap();
         drop(Closed(Arc::clone(&workers.workers[0].open)));
         let ids = [connect(&workers).await, connect(&workers).await];
@@ -213,12 +212,12 @@ mod tests {
 
     #[tokio::test]
     async fn without_workers_a_connection_stays_where_it_was_accepted() {
-        let (_hold, lives_on) = connect(&Workers::default()).await;
-        assert_eq!(lives_on, thread::current().id());
+        let (_hold, thread) = connect(&Workers::default()).await;
+        assert_eq!(thread, thread::current().id());
     }
 
     #[tokio::test]
-    async fn what_is_open_ends_with_the_workers() {
+    async fn open_connections_end_with_the_workers() {
         let workers = Workers::start(1).unwrap();
         let (mut hold, _) = connect(&workers).await;
         drop(workers);

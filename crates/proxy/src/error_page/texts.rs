@@ -1,23 +1,22 @@
-//! Which sentences does a visitor read when the site behind does not answer? The table of
-//! languages.
+//! Texts of the error pages for an origin without a response, by language.
 //!
-//! For translators: short, plain sentences, polite address. None of them holds markup.
+//! For translators: short, plain sentences, polite address. None of them has markup.
 
 use anteroom_config::language::Language;
 
-/// The sentences in one language.
+/// Texts in one language.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct Texts {
     /// Title: the site cannot be reached.
     pub(super) unreachable: &'static str,
     /// Title: the response took too long.
     pub(super) slow: &'static str,
-    /// What to do about it.
+    /// Message: next step of the visitor.
     pub(super) again: &'static str,
 }
 
 impl Texts {
-    /// The sentences of a language.
+    /// Returns the texts of a language.
     #[expect(clippy::too_many_lines, reason = "a table: a row for each language")]
     pub(super) const fn of(language: Language) -> Self {
         match language {

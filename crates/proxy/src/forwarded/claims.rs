@@ -1,16 +1,16 @@
-//! Which headers may only a trusted proxy send?
+//! Headers that only a trusted proxy may send.
 //!
-//! Proxies name the client by many headers besides `X-Forwarded-*`. An origin that reads one
-//! believes whoever sends it. So they pass if a trusted proxy sends them, and are dropped
-//! otherwise. Which headers these are is a setting (`server.trusted_proxy_headers`).
+//! Proxies name the client by many headers besides `X-Forwarded-*`, and an origin that reads one
+//! believes its sender. So they pass only from a trusted proxy. The setting
+//! `server.trusted_proxy_headers` lists them.
 
 use super::names::is_same;
 
-/// Names that only a trusted proxy may send, in lower case.
+/// Names of these headers, in lower case.
 #[derive(Clone, Debug)]
 pub(super) struct ProxyHeaders {
     names: Vec<Box<str>>,
-    /// One bit for each first letter of a name: most headers of a request are done with here.
+    /// One bit for each first letter of a name, which excludes most headers of a request.
     initials: u32,
 }
 

@@ -1,4 +1,4 @@
-//! Who is the client? What a connection tells, or a proxy that is trusted.
+//! Client of a request, by its connection or by a trusted proxy.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -7,18 +7,18 @@ use http::{HeaderMap, HeaderValue};
 use super::names::X_FORWARDED_PROTO;
 use super::trust::TrustedProxies;
 
-/// How the visitor speaks to the site.
+/// Scheme by which the visitor reaches the site.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 pub enum Scheme {
-    /// In the clear.
+    /// Unencrypted.
     #[default]
     Http,
-    /// Encrypted: towards this process, or as told by a trusted proxy.
+    /// Encrypted: by TLS in this process, or as a trusted proxy states.
     Https,
 }
 
 impl Scheme {
-    /// As it is written in headers.
+    /// Returns the scheme as it is written in headers.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -28,24 +28,24 @@ impl Scheme {
     }
 }
 
-/// Who sent a request.
+/// Client of a request.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Client {
-    /// The visitor's address, as far as it can be known; never an IPv4 address in IPv6 clothes.
+    /// Visitor's address, as far as it is known; never an IPv4-mapped IPv6 address.
     pub address: IpAddr,
-    /// How the visitor speaks to the site.
+    /// Scheme by which the visitor reaches the site.
     pub scheme: Scheme,
     /// `Host` as the client sent it: visible ASCII, not empty.
     pub host: HeaderValue,
-    /// The other end of the connection.
+    /// Address of the connection's other end.
     pub peer: IpAddr,
-    /// Whether that is a proxy whose `X-Forwarded-*` headers are believed.
+    /// Whether the peer is a proxy whose `X-Forwarded-*` headers are trusted.
     pub has_trusted_peer: bool,
 }
 
 impl Client {
-    /// Works out who sent a request with these headers over a connection to `peer`, which is what
-    /// `connection` says.
+    /// Returns the client of a request with these headers over a connection from `peer` with the
+    /// scheme `connection`.
     #[must_use]
     pub fn of(
         peer: SocketAddr,
@@ -57,7 +57,7 @@ impl Client {
         let peer = peer.ip().to_canonical();
         let has_trusted_peer = trusted.contains(peer);
         let (address, scheme) = if has_trusted_peer {
-            let scheme = told_scheme(headers).unwrap_or(connection);
+            let scheme = forwarded_scheme(headers).unwrap_or(connection);
             (trusted.client_behind(peer, headers), scheme)
         } else {
             (peer, connection)
@@ -71,19 +71,19 @@ impl Client {
         }
     }
 
-    /// The host as text.
+    /// Returns the host as text.
     #[must_use]
     pub fn host(&self) -> &str {
-        // The intake lets nothing else in; a hand-made value that is not ASCII covers no room.
+        // The intake rejects other values; one from another source covers no room.
         self.host.to_str().unwrap_or_default()
     }
 }
 
-/// What a trusted proxy says about the visitor's end; the first entry is the outermost.
-fn told_scheme(headers: &HeaderMap) -> Option<Scheme> {
-    let told = headers.get(X_FORWARDED_PROTO)?;
-    let told = told.to_str().unwrap_or_default();
-    let first = told.split(',').next().unwrap_or_default();
+/// Returns the scheme that a trusted proxy states; the first entry is the outermost.
+fn forwarded_scheme(headers: &HeaderMap) -> Option<Scheme> {
+    let value = headers.get(X_FORWARDED_PROTO)?;
+    let value = value.to_str().unwrap_or_default();
+    let first = value.split(',').next().unwrap_or_default();
     Some(if first.trim().eq_ignore_ascii_case("https") {
         Scheme::Https
     } else {

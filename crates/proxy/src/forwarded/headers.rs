@@ -1,8 +1,8 @@
-//! What stands in the headers that the origin gets?
+//! Forwarding headers that the origin gets.
 //!
 //! `X-Forwarded-For`, `-Proto`, `-Host` and `Forwarded` (RFC 7239). From a trusted proxy they are
-//! continued, from anybody else they are hearsay and replaced. This module writes and removes; who
-//! the client is was worked out before.
+//! continued; from any other peer they are untrusted claims and replaced. This module only removes
+//! and writes; `client` finds out the client.
 
 use std::fmt::Write as _;
 
@@ -16,20 +16,20 @@ use super::names::{
     is_own, remove_where,
 };
 
-/// Removes every header that begins with `anteroom-`: a client that sends one wants to be taken
-/// for this gateway. In every spelling that an origin may take for it, see `begins`; and doubles of
-/// headers that mean something.
+/// Removes every header that begins with `anteroom-`, so that no client can pass itself off as the
+/// gateway. It also removes all spellings that an origin may read as such a header, see `begins`,
+/// and doubles of headers that mean something.
 pub(crate) fn strip_own(headers: &mut HeaderMap) {
     remove_where(headers, |name| is_own(name) || is_double(name));
 }
 
-/// Removes what somebody who is not trusted says about who they are: `Forwarded`, `X-Forwarded-*`,
-/// in every spelling. Further headers of that kind are a setting, see `claims`.
+/// Removes the claims of an untrusted peer about the client, in every spelling: `Forwarded` and
+/// `X-Forwarded-*`. Further headers of that kind are a setting, see `claims`.
 pub(crate) fn strip_hearsay(headers: &mut HeaderMap) {
     remove_where(headers, is_hearsay);
 }
 
-/// Tells the origin who the client is.
+/// Writes the forwarding headers for the origin.
 pub(crate) fn write(headers: &mut HeaderMap, client: &Client) {
     if client.has_trusted_peer {
         remove_where(headers, is_disguised);
@@ -40,7 +40,8 @@ pub(crate) fn write(headers: &mut HeaderMap, client: &Client) {
     }
 }
 
-/// The common path: one buffer holds `Forwarded`, and `X-Forwarded-For` is a part of it.
+/// Writes the headers of an untrusted peer, the common case: `X-Forwarded-For` is a slice of the
+/// buffer of `Forwarded`.
 fn begin_chain(headers: &mut HeaderMap, client: &Client) {
     let (element, address) = forwarded_element(client);
     let address = element.slice(address);
@@ -63,10 +64,10 @@ fn continue_chain(headers: &mut HeaderMap, client: &Client) {
     }
 }
 
-/// This hop as an element of `Forwarded`, and where in it the bare address stands.
+/// Returns this hop as an element of `Forwarded`, and the range of the bare address in it.
 fn forwarded_element(client: &Client) -> (Bytes, std::ops::Range<usize>) {
     let mut element = String::with_capacity(96);
-    // RFC 7239, section 6: an IPv6 address stands in brackets, and so in quotes.
+    // RFC 7239, section 6: an IPv6 address has brackets, and so needs quotes.
     let (before, after) = if client.peer.is_ipv6() {
         ("for=\"[", "]\"")
     } else {
@@ -77,7 +78,7 @@ fn forwarded_element(client: &Client) -> (Bytes, std::ops::Range<usize>) {
     let address = before.len()..element.len();
     element.push_str(after);
     element.push_str(";host=\"");
-    // The intake lets no quote or backslash through; a value made elsewhere may hold them.
+    // The intake rejects quotes and backslashes; a value from another source may have them.
     let is_plain = |host: &&str| !host.contains(['"', '\\']);
     element.push_str(Some(client.host()).filter(is_plain).unwrap_or_default());
     element.push_str("\";proto=");
@@ -91,7 +92,7 @@ fn insert(headers: &mut HeaderMap, name: HeaderName, value: Bytes) {
     }
 }
 
-/// Makes one line of all lines of `name`, and appends an element.
+/// Joins all lines of `name` into one, and appends an element.
 fn append_to_list(headers: &mut HeaderMap, name: HeaderName, element: &[u8]) {
     let mut list = Vec::new();
     for line in headers.get_all(&name) {
@@ -109,7 +110,7 @@ mod tests {
     use super::super::client::Scheme;
     use super::*;
 
-    /// What is left of these names, in the order of the alphabet.
+    /// Returns the names that remain, in alphabetical order.
     fn left(names: &[&'static str], strip: impl Fn(&mut HeaderMap)) -> Vec<String> {
         let mut headers = HeaderMap::new();
         for name in names {
@@ -131,9 +132,9 @@ mod tests {
     ];
 
     #[test]
-    fn names_that_an_origin_may_take_for_ours_are_removed_too() {
-        let hearsay = ["x-forwarded_proto", "x_anteroom", "x_forwarded_for"];
-        assert_eq!(left(&DISGUISED, strip_own), hearsay);
+    fn disguised_spellings_of_our_names_are_removed() {
+        let claims = ["x-forwarded_proto", "x_anteroom", "x_forwarded_for"];
+        assert_eq!(left(&DISGUISED, strip_own), claims);
         let own = [
             "anteroom-seat_ends",
             "anteroom.room",
@@ -144,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trusted_proxy_that_overlooks_a_disguise_is_not_believed_in_it() {
+    fn a_disguised_header_is_removed_even_from_a_trusted_proxy() {
         let address = IpAddr::V4(Ipv4Addr::LOCALHOST);
         let client = Client {
             address,
@@ -153,7 +154,7 @@ mod tests {
             peer: address,
             has_trusted_peer: true,
         };
-        let told = ["x_forwarded_for", "x-forwarded-port"];
+        let sent = ["x_forwarded_for", "x-forwarded-port"];
         let expected = [
             "forwarded",
             "x-forwarded-for",
@@ -161,6 +162,6 @@ mod tests {
             "x-forwarded-port",
             "x-forwarded-proto",
         ];
-        assert_eq!(left(&told, |headers| write(headers, &client)), expected);
+        assert_eq!(left(&sent, |headers| write(headers, &client)), expected);
     }
 }

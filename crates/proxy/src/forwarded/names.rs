@@ -1,6 +1,6 @@
-//! Which names do origins take for which header?
+//! Header names that origins treat as equal.
 //!
-//! Nobody may send a name that an origin takes for a header that means something, see [`is_same`]:
+//! A client must not send a name that an origin reads as a meaningful header, see [`is_same`]:
 //! `content_length` beside `Content-Length` is a message that two readers end in two places.
 
 use http::HeaderMap;
@@ -8,17 +8,17 @@ use http::header::HeaderName;
 
 use crate::loops;
 
-/// `X-Forwarded-For`.
+/// Name of `X-Forwarded-For`.
 pub(crate) const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
-/// `X-Forwarded-Host`.
+/// Name of `X-Forwarded-Host`.
 pub(crate) const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
-/// `X-Forwarded-Proto`.
+/// Name of `X-Forwarded-Proto`.
 pub(crate) const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
-/// What headers begin with that only this gateway and the origin may send.
+/// Prefix of headers that only this gateway and the origin may send.
 const OWN_PREFIX: &str = "anteroom-";
 
-/// Names of more than one word that mean something to servers, proxies or frameworks. In their own
+/// Names of several words that mean something to servers, proxies or frameworks. In their own
 /// spelling they pass.
 pub(super) const MEANINGFUL: [&str; 29] = [
     "accept-encoding",
@@ -52,42 +52,44 @@ pub(super) const MEANINGFUL: [&str; 29] = [
     "x-method-override",
 ];
 
-/// Whether only this gateway and the origin may send it. The marks of gateways in front are kept.
+/// Whether only this gateway and the origin may send the header. The marks of gateways in front
+/// pass.
 pub(super) fn is_own(name: &str) -> bool {
     begins(name, OWN_PREFIX) && name != loops::NAME
 }
 
-/// Whether an origin may take a name for another one that means something.
+/// Whether an origin may read a name as another, meaningful one.
 pub(super) fn is_double(name: &str) -> bool {
     is_odd(name) && MEANINGFUL.iter().any(|meant| is_same(name, meant))
 }
 
-/// Whether it says who somebody is: `Forwarded`, `X-Forwarded-*`.
+/// Whether the header is a claim about the client: `Forwarded`, `X-Forwarded-*`.
 pub(super) fn is_hearsay(name: &str) -> bool {
     match name.as_bytes() {
         [b'x', ..] => begins(name, "x-forwarded-"),
-        // Most names are done with here.
+        // Most names are excluded here.
         [b'f', ..] => name == "forwarded",
         _ => false,
     }
 }
 
-/// Hearsay in a spelling that no proxy writes: a client's, that a trusted proxy has overlooked.
+/// Whether the header is a claim in a spelling that no proxy writes: a client sent it, and a
+/// trusted proxy overlooked it.
 pub(super) fn is_disguised(name: &str) -> bool {
     is_hearsay(name) && is_odd(name)
 }
 
-/// Whether a name holds anything but letters, digits and `-`.
+/// Whether a name has anything but letters, digits and `-`.
 pub(super) fn is_odd(name: &str) -> bool {
-    // Looks at all of it, and so at many bytes at once.
+    // No early exit, so that the compiler vectorizes it.
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
     name.bytes().fold(false, |odd, byte| odd | !is_plain(byte))
 }
 
-/// Whether a name begins like this for an origin that gets its headers by CGI, WSGI or the like.
+/// Whether a name has this prefix for an origin that gets its headers by CGI, WSGI or the like.
 ///
 /// There `anteroom-visitor`, `anteroom_visitor` and, with some, `anteroom.visitor` are all
-/// `HTTP_ANTEROOM_VISITOR`, and which of them the origin sees is a matter of luck.
+/// `HTTP_ANTEROOM_VISITOR`, and it is undefined which of them the origin sees.
 fn begins(name: &str, prefix: &str) -> bool {
     let dashed = |byte: u8| {
         if byte.is_ascii_alphanumeric() {
@@ -102,14 +104,14 @@ fn begins(name: &str, prefix: &str) -> bool {
             .eq(name.bytes().take(prefix.len()).map(dashed))
 }
 
-/// Whether an origin may take a name for the other one, see `begins`.
+/// Whether an origin may read a name as the other one, see `begins`.
 #[must_use]
 pub fn is_same(name: &str, other: &str) -> bool {
     name.len() == other.len() && begins(name, other)
 }
 
 pub(super) fn remove_where(headers: &mut HeaderMap, is_unwanted: impl Fn(&str) -> bool) {
-    // Nearly always there is none, and then nothing is allocated.
+    // Nearly always there is none, and nothing is allocated.
     while let Some(name) = headers.keys().find(|name| is_unwanted(name.as_str())) {
         let name = name.clone();
         headers.remove(name);

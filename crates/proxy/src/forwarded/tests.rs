@@ -1,4 +1,4 @@
-//! Who is believed about the client, and what the origin is told.
+//! Tests of trusted proxies and of forwarding headers.
 
 use http::{HeaderMap, HeaderValue};
 
@@ -30,7 +30,7 @@ fn check_address(peer: &str, lines: &[&'static str], expected: &str) {
 }
 
 #[test]
-fn an_untrusted_peer_is_the_client_whatever_it_says() {
+fn an_untrusted_peer_is_the_client_despite_its_headers() {
     check_address("192.0.2.1:1", &[], "192.0.2.1");
     check_address("192.0.2.1:1", &["10.0.0.1", "198.51.100.7"], "192.0.2.1");
     check_address("[::ffff:192.0.2.1]:1", &["1.2.3.4"], "192.0.2.1");
@@ -59,7 +59,7 @@ fn behind_a_trusted_peer_the_right_most_untrusted_address_is_the_client() {
 }
 
 #[test]
-fn what_cannot_be_read_ends_the_chain() {
+fn a_malformed_entry_ends_the_chain() {
     check_address("10.0.0.1:1", &["192.0.2.1, unknown"], "10.0.0.1");
     check_address("10.0.0.1:1", &["192.0.2.1, unknown, 10.2.2.2"], "10.2.2.2");
     check_address("10.0.0.1:1", &["192.0.2.1,"], "10.0.0.1");
@@ -67,23 +67,23 @@ fn what_cannot_be_read_ends_the_chain() {
 }
 
 #[test]
-fn an_endless_chain_is_not_read_to_its_end() {
+fn a_long_chain_is_not_read_to_its_end() {
     let chain: &'static str = Box::leak("10.0.0.2, ".repeat(5_000).into_boxed_str());
     let chain: &'static str = Box::leak(format!("192.0.2.1, {chain}10.0.0.3").into_boxed_str());
     check_address("10.0.0.1:1", &[chain], "10.0.0.2");
 }
 
 #[test]
-fn only_a_trusted_proxy_can_say_https() {
-    let told = headers(&[("x-forwarded-proto", "HTTPS, http")]);
-    assert_eq!(client("10.0.0.1:1", &told).scheme, Scheme::Https);
-    assert_eq!(client("192.0.2.1:1", &told).scheme, Scheme::Http);
+fn only_a_trusted_proxy_sets_the_scheme() {
+    let sent = headers(&[("x-forwarded-proto", "HTTPS, http")]);
+    assert_eq!(client("10.0.0.1:1", &sent).scheme, Scheme::Https);
+    assert_eq!(client("192.0.2.1:1", &sent).scheme, Scheme::Http);
     assert_eq!(client("10.0.0.1:1", &headers(&[])).scheme, Scheme::Http);
 }
 
 #[track_caller]
-fn check_written(peer: &str, told: &[(&'static str, &'static str)], expected: &[(&str, &str)]) {
-    let mut headers = headers(told);
+fn check_written(peer: &str, sent: &[(&'static str, &'static str)], expected: &[(&str, &str)]) {
+    let mut headers = headers(sent);
     let client = client(peer, &headers);
     write(&mut headers, &client);
     let mut written: Vec<_> = headers
@@ -91,12 +91,12 @@ fn check_written(peer: &str, told: &[(&'static str, &'static str)], expected: &[
         .map(|(name, value)| (name.as_str(), value.to_str().unwrap()))
         .collect();
     written.sort_unstable();
-    assert_eq!(written, expected, "{peer} {told:?}");
+    assert_eq!(written, expected, "{peer} {sent:?}");
 }
 
 #[test]
-fn hearsay_is_replaced() {
-    let told = [
+fn claims_of_an_untrusted_peer_are_replaced() {
+    let sent = [
         ("forwarded", "for=6.6.6.6"),
         ("x-forwarded-for", "6.6.6.6"),
         ("x-forwarded-for", "7.7.7.7"),
@@ -114,11 +114,11 @@ fn hearsay_is_replaced() {
         ("x-forwarded-proto", "http"),
         ("x-other", "kept"),
     ];
-    check_written("192.0.2.1:1", &told, &expected);
+    check_written("192.0.2.1:1", &sent, &expected);
 }
 
 #[test]
-fn an_ipv6_address_is_bracketed_where_the_rules_want_it() {
+fn an_ipv6_address_is_bracketed_in_forwarded() {
     let expected = [
         (
             "forwarded",
@@ -133,7 +133,7 @@ fn an_ipv6_address_is_bracketed_where_the_rules_want_it() {
 
 #[test]
 fn a_trusted_chain_is_continued() {
-    let told = [
+    let sent = [
         ("forwarded", "for=192.0.2.1"),
         ("x-forwarded-for", "192.0.2.1"),
         ("x-forwarded-for", "10.1.1.1"),
@@ -149,11 +149,11 @@ fn a_trusted_chain_is_continued() {
         ("x-forwarded-host", "outer.example"),
         ("x-forwarded-proto", "https"),
     ];
-    check_written("10.0.0.1:1", &told, &expected);
+    check_written("10.0.0.1:1", &sent, &expected);
 }
 
 #[test]
-fn our_own_headers_are_not_taken_from_clients() {
+fn our_own_headers_are_removed_from_requests() {
     let mut headers = headers(&[
         ("anteroom-seat-ends", "1"),
         ("Anteroom-Accepted-At", "2"),

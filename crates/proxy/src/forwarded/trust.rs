@@ -1,6 +1,6 @@
-//! Whose word is believed, and whom do they name?
+//! Trusted proxies, and the client that they name.
 //!
-//! It reads `X-Forwarded-For` from the right, and gives up at the first thing it cannot read.
+//! `X-Forwarded-For` is read from the right, up to the first malformed entry.
 
 use std::cell::Cell;
 use std::net::{IpAddr, SocketAddr};
@@ -13,13 +13,13 @@ use super::claims::ProxyHeaders;
 use super::names::{X_FORWARDED_FOR, is_double, is_odd, is_own, remove_where};
 use crate::loops;
 
-/// Entries of `X-Forwarded-For` that are looked at, from the right.
+/// Maximum entries of `X-Forwarded-For` that are read, from the right.
 ///
-/// A chain of trusted proxies is two or three long. Too small, and a longer chain makes one of
-/// its proxies the client; too large, and a client pays us to read its inventions.
+/// A chain of trusted proxies has two or three. If the maximum is too small, a proxy of a longer
+/// chain counts as the client. If it is too large, a client can make the gateway read many entries.
 const ENTRIES_MAX: usize = 32;
 
-/// Proxies whose `X-Forwarded-*` headers are believed, and other headers that only they may send.
+/// Proxies whose `X-Forwarded-*` headers are trusted, and other headers that only they may send.
 #[derive(Clone, Debug, Default)]
 pub struct TrustedProxies {
     networks: Vec<IpNet>,
@@ -27,7 +27,7 @@ pub struct TrustedProxies {
 }
 
 impl TrustedProxies {
-    /// Trusts everybody in these networks.
+    /// Trusts all peers in these networks.
     #[must_use]
     pub fn new(networks: impl IntoIterator<Item = IpNet>) -> Self {
         Self {
@@ -36,21 +36,21 @@ impl TrustedProxies {
         }
     }
 
-    /// As `[server]` says.
+    /// Returns the proxies of `[server]`.
     #[must_use]
     pub fn of(server: &ServerConfig) -> Self {
         let networks = server.trusted_proxies.iter().copied();
         Self::new(networks).believing(&server.trusted_proxy_headers)
     }
 
-    /// The same proxies, which alone may send the headers of these names, given in lower case.
+    /// Sets the headers that only these proxies may send, by names in lower case.
     #[must_use]
     pub(crate) fn believing(mut self, names: impl IntoIterator<Item = impl AsRef<str>>) -> Self {
         self.headers = ProxyHeaders::new(names);
         self
     }
 
-    /// Whether this address is a trusted proxy's.
+    /// Whether an address is that of a trusted proxy.
     #[must_use]
     pub fn contains(&self, address: IpAddr) -> bool {
         let address = address.to_canonical();
@@ -59,7 +59,7 @@ impl TrustedProxies {
             .any(|network| network.contains(&address))
     }
 
-    /// The right-most address that is not trusted; if all are, the left-most that was read.
+    /// Returns the right-most address that is not trusted; if all are, the left-most that was read.
     pub(super) fn client_behind(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
         let mut client = peer;
         let lines = headers.get_all(X_FORWARDED_FOR);
@@ -78,9 +78,9 @@ impl TrustedProxies {
         client
     }
 
-    /// Removes what the sender of a request may not say: our own headers; those that only a trusted
-    /// proxy may send, unless `is_trusted`; and doubles of headers that mean something. Returns
-    /// whether gateways have marked the request: that is seen on the way, and so needs no look-up.
+    /// Removes headers that the sender of a request may not set: our own, those of trusted proxies
+    /// unless `is_trusted`, and doubles of headers that mean something. Returns whether gateways
+    /// have marked the request, which needs no extra look-up here.
     pub(crate) fn strip(&self, headers: &mut HeaderMap, is_trusted: bool) -> bool {
         let is_marked = Cell::new(false);
         remove_where(headers, |name| {
@@ -88,7 +88,7 @@ impl TrustedProxies {
                 is_marked.set(true);
                 return false;
             }
-            // No proxy writes an odd spelling: it is a client's, which the proxy has overlooked.
+            // No proxy writes an odd spelling: a client sent it, and the proxy overlooked it.
             let is_claim = self.headers.contains(name) && (!is_trusted || is_odd(name));
             is_claim || is_own(name) || is_double(name)
         });
@@ -96,7 +96,7 @@ impl TrustedProxies {
     }
 }
 
-/// An address with or without port, with or without brackets.
+/// Parses an address with or without port, with or without brackets.
 fn parse_entry(entry: &str) -> Option<IpAddr> {
     let entry = entry.trim();
     let bare = entry
@@ -114,7 +114,7 @@ mod tests {
     use super::super::names::MEANINGFUL;
     use super::*;
 
-    /// What is left of these names, in the order of the alphabet.
+    /// Returns the names that remain, in alphabetical order.
     fn left(trusted: &TrustedProxies, is_trusted: bool, names: &[&'static str]) -> Vec<String> {
         let mut headers = HeaderMap::new();
         for name in names {
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn who_names_the_client_must_be_trusted_and_spell_it_right() {
+    fn claims_pass_only_from_trusted_peers_in_exact_spelling() {
         let trusted = TrustedProxies::default();
         for name in anteroom_config::TRUSTED_PROXY_HEADERS {
             assert_eq!(left(&trusted, false, &[name]), [""; 0], "{name}");
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn the_list_is_the_operators() {
+    fn the_header_list_is_configurable() {
         let trusted = TrustedProxies::default().believing(["x-edge-user"]);
         let names = ["x-edge-user", "x_edge_user", "x-real-ip"];
         assert_eq!(left(&trusted, false, &names), ["x-real-ip"]);
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn doubles_of_headers_that_mean_something_are_dropped_whoever_sends_them() {
+    fn doubles_of_meaningful_headers_are_always_dropped() {
         let trusted = TrustedProxies::default();
         for name in MEANINGFUL {
             assert_eq!(left(&trusted, false, &[name]), [name], "{name}");
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn our_own_headers_are_dropped_but_for_the_marks_of_gateways() {
+    fn our_own_headers_are_dropped_except_loop_marks() {
         let names = ["anteroom-room", "anteroom_loop", "anteroom-loop"];
         let left = left(&TrustedProxies::default(), true, &names);
         assert_eq!(left, ["anteroom-loop"]);

@@ -1,4 +1,4 @@
-//! Which requests are refused before anybody looks at them.
+//! Tests of requests that the intake rejects or changes.
 
 use super::*;
 
@@ -21,7 +21,7 @@ fn checked(method: &str, target: &str, headers: &[(&str, &str)]) -> Result<Parts
     check(request.body(()).unwrap())
 }
 
-/// The same by HTTP/2.
+/// Checks a request over HTTP/2.
 fn checked2(target: &str, headers: &[(&str, &str)]) -> Result<Parts, Refusal> {
     let mut request = Request::builder().version(Version::HTTP_2).uri(target);
     for (name, value) in headers {
@@ -39,10 +39,10 @@ fn check(request: Request<()>) -> Result<Parts, Refusal> {
 }
 
 #[track_caller]
-fn check_refused(method: &str, target: &str, headers: &[(&str, &str)], expected: Refusal) {
-    let refused = checked(method, target, headers).map(|head| head.headers);
+fn check_rejected(method: &str, target: &str, headers: &[(&str, &str)], expected: Refusal) {
+    let result = checked(method, target, headers).map(|head| head.headers);
     assert_eq!(
-        refused.unwrap_err(),
+        result.unwrap_err(),
         expected,
         "{method} {target} {headers:?}"
     );
@@ -51,12 +51,12 @@ fn check_refused(method: &str, target: &str, headers: &[(&str, &str)], expected:
 #[test]
 fn a_request_is_for_exactly_one_host() {
     let bad = Refusal::BadRequest;
-    check_refused("GET", "/", &[], bad);
-    check_refused("GET", "/", &[("host", "a"), ("host", "a")], bad);
+    check_rejected("GET", "/", &[], bad);
+    check_rejected("GET", "/", &[("host", "a"), ("host", "a")], bad);
     for host in [
         "", " ", "a b", "a@b", "a/b", "a\"b", "a:80:90", ":80", "[::1", "a%2fb", "a,b",
     ] {
-        check_refused("GET", "/", &[("host", host)], bad);
+        check_rejected("GET", "/", &[("host", host)], bad);
     }
     for host in [
         "a",
@@ -83,20 +83,20 @@ fn the_host_of_an_absolute_target_wins() {
     assert_eq!(head.uri, "/x?y=z");
     let head = checked("GET", "http://b.example", &[("host", "a.example")]).unwrap();
     assert_eq!(head.uri, "/");
-    check_refused("GET", "http://b.example/", &[], Refusal::BadRequest);
-    check_refused(
+    check_rejected("GET", "http://b.example/", &[], Refusal::BadRequest);
+    check_rejected(
         "GET",
         "ftp://b.example/",
         &[("host", "a")],
         Refusal::BadRequest,
     );
-    check_refused(
+    check_rejected(
         "GET",
         "http://u:p@b.example/",
         &[("host", "a")],
         Refusal::BadRequest,
     );
-    check_refused(
+    check_rejected(
         "GET",
         "b.example:80",
         &[("host", "b.example:80")],
@@ -105,25 +105,25 @@ fn the_host_of_an_absolute_target_wins() {
 }
 
 #[test]
-fn methods_that_a_gateway_cannot_pass_on_are_refused() {
+fn methods_that_a_proxy_cannot_forward_are_rejected() {
     let host = [("host", "a")];
-    check_refused("CONNECT", "a:443", &host, Refusal::NotImplemented);
-    check_refused("TRACE", "/", &host, Refusal::NotImplemented);
+    check_rejected("CONNECT", "a:443", &host, Refusal::NotImplemented);
+    check_rejected("TRACE", "/", &host, Refusal::NotImplemented);
     for method in ["GET", "POST", "OPTIONS", "PURGE"] {
         assert!(checked(method, "/", &host).is_ok(), "{method}");
     }
 }
 
 #[test]
-fn sizes_are_checked_before_anything_is_read() {
+fn sizes_are_checked_before_the_body_is_read() {
     let host = ("host", "a");
-    check_refused(
+    check_rejected(
         "POST",
         "/",
         &[host, ("content-length", "101")],
         Refusal::TooLarge,
     );
-    check_refused(
+    check_rejected(
         "POST",
         "/",
         &[host, ("content-length", "-1")],
@@ -131,17 +131,17 @@ fn sizes_are_checked_before_anything_is_read() {
     );
     assert!(checked("POST", "/", &[host, ("content-length", "100")]).is_ok());
     let many = [host, ("a", ""), ("b", ""), ("c", ""), ("d", ""), ("e", "")];
-    check_refused("GET", "/", &many, Refusal::TooManyHeaders);
+    check_rejected("GET", "/", &many, Refusal::TooManyHeaders);
 }
 
 #[test]
-fn a_coding_that_we_would_hide_from_the_origin_is_refused() {
+fn a_transfer_coding_that_would_be_hidden_is_rejected() {
     let headers = [("host", "a"), ("transfer-encoding", "gzip, chunked")];
-    check_refused("POST", "/", &headers, Refusal::NotImplemented);
+    check_rejected("POST", "/", &headers, Refusal::NotImplemented);
 }
 
 #[test]
-fn what_comes_out_says_who_sent_it_and_lacks_our_own_headers() {
+fn a_checked_request_has_its_client_and_none_of_our_headers() {
     let headers = [
         ("host", "a"),
         ("anteroom-seat-ends", "9"),
@@ -155,12 +155,12 @@ fn what_comes_out_says_who_sent_it_and_lacks_our_own_headers() {
 }
 
 #[test]
-fn the_bound_on_an_address_includes_its_query_and_not_its_host() {
+fn the_limit_on_a_url_includes_its_query_but_not_its_host() {
     let host = [("host", "a")];
     let fits = format!("/{}?{}", "a".repeat(99), "b".repeat(199));
     assert!(checked("GET", &fits, &host).is_ok());
     assert!(checked("GET", &format!("http://a.example{fits}"), &host).is_ok());
-    check_refused("GET", &format!("{fits}c"), &host, Refusal::UriTooLong);
+    check_rejected("GET", &format!("{fits}c"), &host, Refusal::UriTooLong);
 }
 
 #[test]
@@ -187,7 +187,7 @@ fn in_http2_one_of_authority_and_host_is_enough() {
 }
 
 #[test]
-fn pieces_of_cookies_by_http2_are_put_together() {
+fn cookie_lines_of_http2_are_joined() {
     let check = |crumbs: &[&str], expected: &[&str]| {
         let headers: Vec<_> = crumbs.iter().map(|crumb| ("cookie", *crumb)).collect();
         let head = checked2("https://a/", &headers).unwrap();

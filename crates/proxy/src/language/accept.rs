@@ -1,43 +1,41 @@
-//! Which of our languages would a browser like? The `Accept-Language` header, read leniently.
+//! Lenient parser of the `Accept-Language` header.
 //!
 //! RFC 9110, section 12.5.4, with the lookup of RFC 4647, section 3.4: a range is shortened from
-//! its end until we have the language. A header that nobody could have meant is read as far as it
-//! goes.
+//! its end until a supported language matches. A malformed header is read as far as possible.
 
 use anteroom_config::language::Language;
 
-/// Ranges of one header that are looked at. Browsers send up to ten; each one more is work that a
-/// stranger orders.
+/// Maximum ranges of one header that are read. Browsers send up to ten; more would only cost time.
 const RANGES_MAX: usize = 32;
 
-/// What a range asks for.
+/// Language of a range.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Wanted {
     /// `*`
     Any,
-    /// A language, if it is one of ours.
+    /// Language, if it is supported.
     One(Option<Language>),
 }
 
-/// The language for a browser with this `Accept-Language`, `None` if it would like none of ours.
-/// The highest weight wins, the first of equals; what is given weight 0 is not taken for `*`
-/// either.
+/// Returns the language for a browser with this `Accept-Language`, `None` if it accepts no
+/// supported one. The highest weight wins, the first of equals. A language of weight 0 is not
+/// chosen for `*` either.
 #[must_use]
 pub(super) fn language_of(header: &str) -> Option<Language> {
     best(header.split(',').take(RANGES_MAX).filter_map(range))
 }
 
-/// Takes each range once: what a stranger sends must not be read again for each of its parts.
+/// Finds the best range in one pass, so that a long header costs linear time.
 fn best(ranges: impl Iterator<Item = (Wanted, u32)>) -> Option<Language> {
-    let mut refused = Vec::new();
+    let mut excluded = Vec::new();
     let mut wanted = Vec::new();
     for (what, weight) in ranges {
         match what {
-            Wanted::One(language) if weight == 0 => refused.extend(language),
+            Wanted::One(language) if weight == 0 => excluded.extend(language),
             _ => wanted.push((what, weight)),
         }
     }
-    let any = any_but(&refused);
+    let any = any_but(&excluded);
     let mut best: Option<(u32, Language)> = None;
     for (what, weight) in wanted.into_iter().filter(|(_, weight)| *weight > 0) {
         let found = match what {
@@ -52,15 +50,15 @@ fn best(ranges: impl Iterator<Item = (Wanted, u32)>) -> Option<Language> {
     best.map(|(_, language)| language)
 }
 
-/// English, or whatever else is not refused.
-fn any_but(refused: &[Language]) -> Option<Language> {
+/// Returns English, or the first other language that is not excluded.
+fn any_but(excluded: &[Language]) -> Option<Language> {
     let english_first = std::iter::once(Language::English).chain(Language::ALL);
     english_first
         .into_iter()
-        .find(|language| !refused.contains(language))
+        .find(|language| !excluded.contains(language))
 }
 
-/// What a range asks for, and its weight in thousandths.
+/// Parses a range and its weight in thousandths.
 fn range(member: &str) -> Option<(Wanted, u32)> {
     let mut parts = member.split(';').map(str::trim);
     let tag = parts.next().filter(|tag| !tag.is_empty())?;
@@ -77,7 +75,7 @@ fn range(member: &str) -> Option<(Wanted, u32)> {
     Some((wanted, weight?))
 }
 
-/// `0.8` in thousandths; `None` for what is no weight.
+/// Parses a weight such as `0.8` to thousandths; `None` if it is malformed.
 fn weight(text: &str) -> Option<u32> {
     let (whole, part) = text.split_once('.').unwrap_or((text, ""));
     let whole: u32 = whole.parse().ok().filter(|whole| *whole <= 1)?;
@@ -88,13 +86,13 @@ fn weight(text: &str) -> Option<u32> {
     Some((whole * 1_000 + thousandths).min(1_000))
 }
 
-/// The language of a range, by lookup.
+/// Looks up the language of a range.
 fn of_range(range: &str) -> Option<Language> {
     let primary = range.split('-').next().unwrap_or_default();
     match primary.to_ascii_lowercase().as_str() {
-        // The script decides, and where it is left out the region tells it.
+        // The script decides; without one, the region does.
         "zh" => Some(chinese(range)),
-        // What browsers called Hebrew before 1989, some still do.
+        // Code of Hebrew before 1989, which some browsers still send.
         "iw" => Some(Language::Hebrew),
         primary => Language::of_tag(primary),
     }
@@ -108,8 +106,8 @@ fn chinese(range: &str) -> Language {
             .any(|known| subtag.eq_ignore_ascii_case(known))
     };
     let is_simplified = |subtag: &str| subtag.eq_ignore_ascii_case("hans");
-    let telling = subtags.find(|subtag| is_traditional(subtag) || is_simplified(subtag));
-    match telling {
+    let subtag = subtags.find(|subtag| is_traditional(subtag) || is_simplified(subtag));
+    match subtag {
         Some(subtag) if is_traditional(subtag) => Language::TraditionalChinese,
         _ => Language::SimplifiedChinese,
     }
@@ -137,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn weight_zero_is_a_no() {
+    fn a_weight_of_zero_excludes_a_language() {
         check("de;q=0", None);
         check("de;q=0, en;q=0.1", Some(Language::English));
         check("*, en;q=0", Some(Language::Arabic));
@@ -146,12 +144,12 @@ mod tests {
     }
 
     #[test]
-    fn a_star_does_not_offer_what_was_refused_by_name() {
-        let refusals = Language::ALL.map(|language| format!("{};q=0", language.tag()));
-        let refusals = refusals.join(",");
-        check(&format!("*,{refusals}"), None);
+    fn a_star_does_not_match_an_excluded_language() {
+        let exclusions = Language::ALL.map(|language| format!("{};q=0", language.tag()));
+        let exclusions = exclusions.join(",");
+        check(&format!("*,{exclusions}"), None);
         check(
-            &format!("{refusals},*;q=0.2,*;q=0.3,sv;q=0.1"),
+            &format!("{exclusions},*;q=0.2,*;q=0.3,sv;q=0.1"),
             Some(Language::Swedish),
         );
         check("*;q=0", None);
@@ -159,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_of_stars_and_refusals_is_read_once() {
+    fn a_header_of_stars_and_exclusions_is_read_once() {
         let all = Language::ALL.map(|language| (Wanted::One(Some(language)), 0));
         let stars = (1..=14).map(|weight| (Wanted::Any, weight));
         let mut taken = 0;
@@ -182,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_weight_is_no_wish() {
+    fn a_range_with_a_malformed_weight_is_ignored() {
         check("de;q=2, en", Some(Language::English));
         check("de;q=x, en;q=0.2", Some(Language::English));
         check("de;q=0.12345, fr", Some(Language::French));
@@ -199,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn an_endless_header_is_read_as_far_as_anybody_means_it() {
+    fn a_long_header_is_read_up_to_the_maximum() {
         let header = "xx,".repeat(10_000) + "de";
         check(&header, None);
     }

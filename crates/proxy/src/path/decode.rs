@@ -1,29 +1,29 @@
-//! What does a path say once its `%XX` are decoded? One pass; who wants two calls twice.
+//! Percent-decoding of a path, one pass per call.
 //!
-//! It refuses what must not be decoded ([`BadPathError`]) and leaves alone what is not an escape
-//! (`%zz`, a `%` at the end).
+//! Input that must not be decoded is an error ([`BadPathError`]). Text that is not an escape stays
+//! unchanged (`%zz`, a `%` at the end).
 
 use super::error::BadPathError;
 
-/// What becomes of an encoded `/` or `\`.
+/// Treatment of an encoded `/` or `\`.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Separators {
-    /// Stays `%2F` or `%5C`, in capitals.
+    /// Literal `%2F` or `%5C`, in upper case.
     Literal,
-    /// Becomes a separator like any other.
+    /// Separator like any other.
     Decoded,
 }
 
-/// What becomes of an encoded control byte.
+/// Treatment of an encoded control byte.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Controls {
-    /// The path is refused.
+    /// Error of the path.
     Refused,
-    /// It stays, decoded: the caller cuts the path there.
+    /// Decoded byte: the caller cuts the path there.
     Kept,
 }
 
-/// Decodes once. Bytes that are not UTF-8 become U+FFFD: no room's path holds that.
+/// Decodes once. Bytes that are not UTF-8 become U+FFFD, which no room's path has.
 pub(super) fn decode(
     path: &str,
     separators: Separators,
@@ -59,15 +59,15 @@ pub(super) fn decode(
     })
 }
 
-/// What an escape stands for.
+/// Meaning of an escape.
 enum Code {
-    /// `%XX`, or `%u00XX` below 0x80.
+    /// Byte of `%XX`, or of `%u00XX` below 0x80.
     Byte(u8),
-    /// `%uHHHH` above: a character, not a byte of one.
+    /// Character of `%uHHHH` from 0x80.
     Wide(char),
 }
 
-/// Reads the escape that `bytes` begins with.
+/// Parses the escape at the start of `bytes`.
 fn escape(bytes: &[u8]) -> Option<(Code, &[u8])> {
     let [b'%', rest @ ..] = bytes else {
         return None;
@@ -97,8 +97,8 @@ fn hex(digit: u8) -> Option<u8> {
     }
 }
 
-/// Whether some character is spelled longer than it needs to be; lenient decoders take `C0 AF`
-/// for `/`. Latin-1 text does not trip this unless it has an `À` or `Á` before a symbol.
+/// Whether some character is overlong; lenient decoders read `C0 AF` as `/`. Latin-1 text does not
+/// trigger this unless it has an `À` or `Á` before a symbol.
 fn has_overlong(bytes: &[u8]) -> bool {
     bytes.windows(2).any(|pair| {
         matches!(

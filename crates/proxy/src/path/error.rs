@@ -1,19 +1,19 @@
-//! Why is a path refused?
+//! Error of a path that is rejected.
 
-/// Why a path is refused. The answer is 400.
+/// Error of a path; the response has status 400.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BadPathError {
-    /// Not a path: `*`, or nothing.
+    /// The text is not a path: `*`, or empty.
     #[error("the path does not begin with a slash")]
     NotAbsolute,
-    /// A byte below space, or DEL, raw or encoded.
-    #[error("the path holds a control byte")]
+    /// The path has a byte below space, or DEL, raw or encoded.
+    #[error("the path has a control byte")]
     Control,
-    /// A character spelled with more UTF-8 bytes than it needs.
-    #[error("the path holds overlong UTF-8")]
+    /// The path has a character with more UTF-8 bytes than it needs.
+    #[error("the path has overlong UTF-8")]
     Overlong,
-    /// More readings than `READING_BYTES_MAX` pays for.
+    /// The readings exceed `READING_BYTES_MAX`.
     #[error("the path has too many readings")]
     TooManyReadings,
 }

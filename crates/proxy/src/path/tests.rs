@@ -1,4 +1,4 @@
-//! What a path may be taken for, and that no disguise hides it.
+//! Tests of the readings of ordinary and disguised paths.
 
 use super::*;
 
@@ -72,12 +72,12 @@ fn a_path_that_leaves_the_shop_still_reads_as_the_shop() {
             .iter()
             .any(|path| path == "/shop" || path.starts_with("/shop/"));
         assert!(inside, "{path}: {:?}", readings(path));
-        assert!(Readings::of(path).unwrap().leads_anywhere(), "{path}");
+        assert!(Readings::of(path).unwrap().can_escape(), "{path}");
     }
 }
 
 #[test]
-fn what_looks_like_a_host_before_the_shop_reads_as_the_shop() {
+fn a_host_before_the_shop_reads_as_the_shop() {
     for path in [
         "//x/shop",
         "///x/shop",
@@ -95,7 +95,7 @@ fn what_looks_like_a_host_before_the_shop_reads_as_the_shop() {
         let readings = Readings::of(path).unwrap();
         let has_shop = readings.decoded().any(|path| path == "/shop");
         assert!(has_shop, "{path}: {readings:?}");
-        assert!(readings.leads_anywhere(), "{path}");
+        assert!(readings.can_escape(), "{path}");
     }
     assert_eq!(readings("//x"), ["/", "//x", "/x"]);
     assert_eq!(Readings::of("//x/shop").unwrap().normal(), "/x/shop");
@@ -111,7 +111,7 @@ fn an_unmerged_double_slash_can_swallow_a_dot_dot() {
 }
 
 #[test]
-fn what_was_encoded_twice_stays_literal() {
+fn double_encoding_stays_literal() {
     assert_eq!(
         readings("/%252e%252e/shop"),
         ["/%252e%252e/shop", "/%2e%2e/shop"]
@@ -119,14 +119,14 @@ fn what_was_encoded_twice_stays_literal() {
 }
 
 #[test]
-fn what_is_no_escape_stays_literal() {
+fn invalid_escapes_stay_literal() {
     for path in ["/100%", "/%zz", "/%4", "/%u12", "/%u12g4"] {
         assert_eq!(readings(path), [path], "{path}");
     }
 }
 
 #[test]
-fn control_bytes_and_overlong_characters_are_refused() {
+fn control_bytes_and_overlong_characters_are_rejected() {
     for path in [
         "/%00",
         "/shop%00.css",
@@ -165,13 +165,13 @@ fn control_bytes_and_overlong_characters_are_refused() {
 }
 
 #[test]
-fn non_ascii_text_is_text_and_stray_bytes_do_no_harm() {
+fn non_ascii_text_and_stray_bytes_are_accepted() {
     assert_eq!(readings("/l%C3%A4den"), ["/l%C3%A4den", "/läden"]);
     assert_eq!(readings("/caf%E9/x"), ["/caf%E9/x", "/caf\u{fffd}/x"]);
 }
 
 #[test]
-fn an_absurd_disguise_is_refused_and_a_long_honest_path_is_not() {
+fn only_an_excessive_disguise_is_rejected() {
     let absurd = "/%2e%2e;x/..\\%5c//%2f./%3b".repeat(200);
     assert_eq!(
         Readings::of(&absurd).unwrap_err(),
@@ -182,7 +182,7 @@ fn an_absurd_disguise_is_refused_and_a_long_honest_path_is_not() {
 }
 
 #[test]
-fn decoded_readings_leave_out_what_still_holds_escapes() {
+fn decoded_readings_have_no_escapes() {
     let readings = Readings::of("/%73tatic/a%2Fb").unwrap();
     assert_eq!(
         readings.decoded().collect::<Vec<_>>(),
@@ -190,7 +190,7 @@ fn decoded_readings_leave_out_what_still_holds_escapes() {
     );
 }
 
-/// Readings for origins that may decode twice.
+/// Returns the readings for origins that may decode twice.
 fn twice(path: &str) -> Vec<String> {
     let readings = Readings::under(Decoding::Twice, path).unwrap();
     let mut texts: Vec<_> = readings.iter().map(str::to_owned).collect();
@@ -236,7 +236,7 @@ fn a_doubly_encoded_shop_is_a_shop() {
 }
 
 #[test]
-fn a_second_decoding_adds_readings_only_where_something_is_left_to_decode() {
+fn a_second_decoding_adds_readings_only_for_remaining_escapes() {
     for path in [
         "/",
         "/shop",
@@ -255,7 +255,7 @@ fn a_second_decoding_adds_readings_only_where_something_is_left_to_decode() {
 }
 
 #[test]
-fn the_normal_form_is_decoded_once_whatever_origins_do() {
+fn the_normal_form_is_always_decoded_once() {
     for path in ["/a%3Fb", "/%2573hop", "/x/%252e%252e/shop", "/%73hop"] {
         let once = Readings::of(path).unwrap();
         let twice = Readings::under(Decoding::Twice, path).unwrap();

@@ -1,10 +1,9 @@
-//! May the client send its body? `Expect: 100-continue` (RFC 9110, section 10.1.1).
+//! Handling of `Expect: 100-continue` (RFC 9110, section 10.1.1).
 //!
-//! The question is passed on, so that an origin can refuse an upload before it is sent: the body is
-//! not read before the origin says `100 Continue`, and reading it is what makes our server say the
-//! same to the client. Many origins never say it, so after a second the body goes anyway. An answer
-//! that comes first is passed back, and the body is not read any more. Other expectations are
-//! refused.
+//! The expectation is forwarded, so that an origin can reject an upload before it is sent. The body
+//! is read only after the origin's `100 Continue`; reading it makes hyper send the same to the
+//! client. Many origins never send it, so after a second the body is sent anyway. After an earlier
+//! response the body is no longer read. Other expectations are rejected.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,31 +16,31 @@ use tokio::sync::oneshot::{Sender, channel};
 
 use crate::body::Body;
 
-/// How long an origin may think about it. What curl waits for a proxy.
-pub(super) const PATIENCE: Duration = Duration::from_secs(1);
+/// Time to wait for `100 Continue` before the body is sent anyway; curl waits as long.
+pub(super) const CONTINUE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// An expectation that nobody here meets.
+/// Error of an unsupported expectation.
 #[derive(Debug)]
-pub(super) struct Unknown;
+pub(super) struct Unsupported;
 
-/// The client waits for `100 Continue`.
+/// Expectation of a client that waits for `100 Continue`.
 pub(super) struct Expected(());
 
-/// Lets the body go.
+/// Permission to send the body.
 pub(super) struct Permission(Arc<Mutex<Option<Sender<()>>>>);
 
-/// Whether a request expects something that nobody here meets: it is answered with 417, and
-/// does not reach an origin.
+/// Whether a request has an unsupported expectation: it gets status 417, and does not reach an
+/// origin.
 #[must_use]
 pub fn is_unknown(headers: &HeaderMap) -> bool {
-    let is_known = |line: &HeaderValue| line.as_bytes().eq_ignore_ascii_case(b"100-continue");
+    let is_known = |value: &HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"100-continue");
     !headers.get_all(EXPECT).iter().all(is_known)
 }
 
-/// Takes the expectation out of a request; without a body it means nothing.
-pub(super) fn take(request: &mut Request<Body>) -> Result<Option<Expected>, Unknown> {
+/// Removes the expectation from a request; without a body it has no effect.
+pub(super) fn take(request: &mut Request<Body>) -> Result<Option<Expected>, Unsupported> {
     if is_unknown(request.headers()) {
-        return Err(Unknown);
+        return Err(Unsupported);
     }
     if !request.headers().contains_key(EXPECT) {
         return Ok(None);
@@ -51,17 +50,17 @@ pub(super) fn take(request: &mut Request<Body>) -> Result<Option<Expected>, Unkn
 }
 
 impl Expected {
-    /// Asks the origin, and holds the body back until it says yes.
-    pub(super) fn ask(self, request: &mut Request<Body>) -> Permission {
+    /// Forwards the expectation, and defers the body until the origin's `100 Continue`.
+    pub(super) fn defer_body(self, request: &mut Request<Body>) -> Permission {
         let (sender, granted) = channel();
         let permission = Permission(Arc::new(Mutex::new(Some(sender))));
         request.body_mut().hold(granted);
-        let line = HeaderValue::from_static("100-continue");
-        request.headers_mut().insert(EXPECT, line);
-        let told = Permission(Arc::clone(&permission.0));
-        hyper::ext::on_informational(request, move |answer| {
-            if answer.status() == StatusCode::CONTINUE {
-                told.grant();
+        let value = HeaderValue::from_static("100-continue");
+        request.headers_mut().insert(EXPECT, value);
+        let on_continue = Permission(Arc::clone(&permission.0));
+        hyper::ext::on_informational(request, move |response| {
+            if response.status() == StatusCode::CONTINUE {
+                on_continue.grant();
             }
         });
         permission
@@ -71,12 +70,12 @@ impl Expected {
 impl Permission {
     pub(super) fn grant(&self) {
         if let Some(sender) = self.0.lock().take() {
-            // Nobody waits any more: then the body is gone.
+            // An error means that the body is dropped already.
             let _ = sender.send(());
         }
     }
 
-    /// The answer is there. What is left of the permission ends the body when it is dropped.
+    /// Ends the wait after the final response. Dropping the returned permission ends the body.
     pub(super) fn close(self) -> Option<Sender<()>> {
         self.0.lock().take()
     }

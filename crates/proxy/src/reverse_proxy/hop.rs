@@ -1,10 +1,10 @@
-//! Which headers concern one connection only, and must not be passed on?
+//! Hop-by-hop headers, which must not be forwarded.
 //!
 //! RFC 9110, section 7.6.1: `Connection` and what it names, `Keep-Alive`, `Proxy-*`,
 //! `Transfer-Encoding`, `Upgrade`, `TE`. `Trailer` is passed on, as the trailers are. Upgrades put
 //! their two headers back themselves.
 //!
-//! Also here: what an answer says about its length is said once, and [`via`] names this hop.
+//! This module also reduces the length of a response to one header, and [`via`] names this hop.
 
 use http::header::{
     CONNECTION, CONTENT_LENGTH, HOST, HeaderName, TE, TRANSFER_ENCODING, UPGRADE, VIA,
@@ -13,25 +13,24 @@ use http::{HeaderMap, HeaderValue, Version};
 
 use crate::cookies;
 
-/// Removes what a request said to this proxy and not to the origin.
+/// Removes the hop-by-hop headers of a request.
 pub(super) fn clean_request(headers: &mut HeaderMap) {
     let wants_trailers = takes_trailers(headers);
-    // Never a header of HTTP, but CGI makes `HTTP_PROXY` of it ("httpoxy").
+    // Not an HTTP header, but CGI makes `HTTP_PROXY` of it ("httpoxy").
     clean(headers, |name| is_of_proxies(name) || name == "proxy");
     if wants_trailers {
-        // RFC 9110, section 10.1.4: whoever sends TE names it in Connection.
+        // RFC 9110, section 10.1.4: a sender of TE names it in Connection.
         headers.insert(TE, HeaderValue::from_static("trailers"));
         headers.insert(CONNECTION, HeaderValue::from_static("te"));
     }
 }
 
-/// Removes what an origin said to this proxy and not to the client, and what only the gateway may
-/// say.
+/// Removes the hop-by-hop headers of a response, and headers that only the gateway may set.
 pub(super) fn clean_response(headers: &mut HeaderMap) {
     cookies::without_set(headers, cookies::PREFIX);
     if headers.contains_key(TRANSFER_ENCODING) {
-        // RFC 9112, section 6.3: then Content-Length means nothing, and passing it on would let
-        // the next reader believe it.
+        // RFC 9112, section 6.3: Content-Length has no meaning then, and the next reader might
+        // trust it.
         headers.remove(CONTENT_LENGTH);
     }
     clean(headers, is_of_proxies);
@@ -46,8 +45,8 @@ pub(crate) fn has_foreign_coding(headers: &HeaderMap) -> bool {
     !first.as_bytes().eq_ignore_ascii_case(b"chunked") || codings.next().is_some()
 }
 
-/// Adds this hop to a message that came by `version` (RFC 9110, section 7.6.3). A line of its own
-/// continues the list, so nothing is copied.
+/// Adds this hop to a message of this version (RFC 9110, section 7.6.3). A new line continues the
+/// list, so nothing is copied.
 pub(super) fn via(headers: &mut HeaderMap, version: Version) {
     let hop = match version {
         Version::HTTP_09 | Version::HTTP_10 => "1.0 anteroom",
@@ -57,12 +56,12 @@ pub(super) fn via(headers: &mut HeaderMap, version: Version) {
     headers.append(VIA, HeaderValue::from_static(hop));
 }
 
-/// An answer says two lengths, or one that is no number: nobody can tell where it ends.
+/// Error of a response with two lengths, or with one that is not a number: its end is unknown.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct UnclearLength;
 
-/// Has an answer say its length once. Behind a transfer coding it means nothing and is removed
-/// later.
+/// Reduces the length of a response to one header. With a transfer coding it has no meaning and is
+/// removed later.
 pub(super) fn unify_length(headers: &mut HeaderMap) -> Result<(), UnclearLength> {
     let mut lines = headers.get_all(CONTENT_LENGTH).iter();
     let Some(first) = lines.next() else {
@@ -84,7 +83,7 @@ pub(super) fn unify_length(headers: &mut HeaderMap) -> Result<(), UnclearLength>
     Ok(())
 }
 
-/// Digits and nothing else.
+/// Parses a number of digits only.
 fn number(digits: &[u8]) -> Option<u64> {
     if digits.is_empty() {
         return None;
@@ -95,8 +94,8 @@ fn number(digits: &[u8]) -> Option<u64> {
     })
 }
 
-/// Headers of one connection that are nearly never there. A look at all names finds them for less
-/// than a look-up of each.
+/// Whether a header is a rare hop-by-hop header. One pass over all names is cheaper than a look-up
+/// of each.
 fn is_of_proxies(name: &str) -> bool {
     name.starts_with("proxy-") || name == "keep-alive"
 }
@@ -145,8 +144,8 @@ fn remove_tokens(headers: &mut HeaderMap, line: &HeaderValue) {
     }
 }
 
-/// What a client cannot have removed by naming it: what frames the message, and what this
-/// gateway tells the origin.
+/// Whether `Connection` cannot remove this header: framing, and the gateway's own headers for the
+/// origin.
 fn is_protected(name: &HeaderName) -> bool {
     *name == HOST
         || *name == CONTENT_LENGTH
@@ -183,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn what_concerns_one_connection_is_removed_both_ways() {
+    fn hop_by_hop_headers_are_removed_both_ways() {
         let input = [
             ("connection", "keep-alive, X-Hop"),
             ("connection", "x-other,  ,x-absent"),
@@ -204,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_trailers_of_te_are_passed_on() {
+    fn only_trailers_of_te_are_forwarded() {
         let expected = [("te", "trailers"), ("connection", "te")];
         check(
             clean_request,
@@ -238,13 +237,13 @@ mod tests {
     }
 
     #[test]
-    fn a_length_beside_a_transfer_coding_is_not_passed_on() {
+    fn a_length_beside_a_transfer_coding_is_removed() {
         let input = [("transfer-encoding", "chunked"), ("content-length", "5")];
         check(clean_response, &input, &[]);
     }
 
     #[test]
-    fn a_length_is_said_once_or_it_is_unclear() {
+    fn differing_lengths_are_an_error() {
         let check = |lines: &[&'static str], expected: Result<&[&'static str], UnclearLength>| {
             let pairs = |lines: &[&'static str]| -> Vec<(&'static str, &'static str)> {
                 lines.iter().map(|line| ("content-length", *line)).collect()
@@ -276,13 +275,13 @@ mod tests {
             check(&[unclear], Err(UnclearLength));
         }
         check(&["2", "3"], Err(UnclearLength));
-        // Then the length means nothing, and is removed.
+        // With a coding the length has no meaning, and is removed.
         let mut coded = headers(&[("transfer-encoding", "chunked"), ("content-length", "2, 3")]);
         assert_eq!(unify_length(&mut coded), Ok(()));
     }
 
     #[test]
-    fn the_hop_is_named_with_the_version_by_which_the_message_came() {
+    fn via_names_the_version_of_the_message() {
         let check = |version, expected: &'static str| {
             let mut named = headers(&[("via", "1.1 cdn")]);
             via(&mut named, version);

@@ -1,9 +1,9 @@
-//! How does a connection leave HTTP, as WebSocket does?
+//! Upgrades of connections, as for WebSocket.
 //!
-//! Whether it may is for the layers above to say; here a request's `Upgrade` is passed on if its
+//! The layers above decide whether an upgrade is allowed. Here `Upgrade` is forwarded if its
 //! protocol is not HTTP again, and after the origin's 101 both connections are spliced. HTTP in a
-//! tunnel (`h2c`, `HTTP/2.0`, `TLS/1.3`) is never passed on: requests inside it would reach the
-//! origin without being asked for a ticket.
+//! tunnel (`h2c`, `HTTP/2.0`, `TLS/1.3`) is never forwarded: requests inside it would reach the
+//! origin without a ticket.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use tracing::debug;
 
 use crate::body::{Attached, Body};
 
-/// A request that asks to leave HTTP.
+/// Request for an upgrade.
 pub(super) struct UpgradeRequest {
     protocol: HeaderValue,
     client: OnUpgrade,
@@ -30,8 +30,8 @@ pub(super) struct UpgradeRequest {
 }
 
 impl UpgradeRequest {
-    /// What the request asks for, if it may be passed on. Otherwise `Upgrade` is ignored, as
-    /// RFC 9110 allows, and the request goes on without it.
+    /// Returns the requested upgrade, if it may be forwarded. Otherwise `Upgrade` is ignored, as
+    /// RFC 9110 allows, and the request continues without it.
     pub(super) fn by(request: &mut Request<Body>, hold: Option<ConnectionHold>) -> Option<Self> {
         let protocol = request.headers().get(UPGRADE)?.clone();
         let may_pass = request.version() == Version::HTTP_11
@@ -50,30 +50,30 @@ impl UpgradeRequest {
         })
     }
 
-    /// Puts the two headers back that were removed as belonging to one connection.
+    /// Restores the two headers, which were removed as hop-by-hop headers.
     pub(super) fn write(&self, headers: &mut HeaderMap) {
         headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
         headers.insert(UPGRADE, self.protocol.clone());
     }
 
-    /// Whether a 101 with these headers switches to what was asked for.
+    /// Whether a 101 with these headers switches to the requested protocol.
     pub(super) fn is_granted_by(&self, headers: &HeaderMap) -> bool {
         let granted = headers.get(UPGRADE).map(HeaderValue::as_bytes);
         granted.is_some_and(|granted| granted.eq_ignore_ascii_case(self.protocol.as_bytes()))
     }
 
-    /// Splices both connections once the 101 has been passed on, in a task of its own.
+    /// Splices both connections once the 101 has been sent, in its own task.
     ///
-    /// The tunnel ends when both sides have, when nothing moves for `idle` (noticed within twice
-    /// that), or when the process is done draining.
+    /// The tunnel ends when both sides have ended, when no bytes move for `idle` (detected within
+    /// twice that), or at the end of the drain timeout.
     pub(super) fn splice(self, origin: OnUpgrade, attached: Attached, idle: Duration) {
         tokio::spawn(async move {
-            // In flight until the tunnel ends.
+            // Held until the tunnel ends, so that the request counts as in flight.
             let _busy = attached;
             let (client, origin) = match tokio::try_join!(self.client, origin) {
                 Ok(both) => both,
                 Err(error) => {
-                    debug!(%error, "upgrade did not come to pass");
+                    debug!(%error, "upgrade failed");
                     return;
                 }
             };
@@ -98,7 +98,7 @@ fn names_upgrade(headers: &HeaderMap) -> bool {
     tokens.any(|token| token.trim_ascii().eq_ignore_ascii_case(b"upgrade"))
 }
 
-/// Whether this is one protocol, and not HTTP under another name.
+/// Whether the value is a single protocol, and not HTTP under another name.
 fn is_foreign(protocol: &HeaderValue) -> bool {
     let Ok(protocol) = protocol.to_str() else {
         return false;
@@ -114,7 +114,7 @@ async fn run(client: Upgraded, origin: Upgraded, idle: Duration) {
     let has_moved = Arc::new(AtomicBool::new(true));
     let mut client = Watched::new(client, &has_moved);
     let mut origin = Watched::new(origin, &has_moved);
-    let silence = async {
+    let idle_for_too_long = async {
         while has_moved.swap(false, Relaxed) {
             tokio::time::sleep(idle).await;
         }
@@ -124,11 +124,11 @@ async fn run(client: Upgraded, origin: Upgraded, idle: Duration) {
             Ok((up, down)) => debug!(up, down, "tunnel closed"),
             Err(error) => debug!(%error, "tunnel broke"),
         },
-        () = silence => debug!("tunnel closed because nothing moved"),
+        () = idle_for_too_long => debug!("idle tunnel closed"),
     }
 }
 
-/// A connection that notes when something was read from it.
+/// Connection that records reads.
 struct Watched {
     io: TokioIo<Upgraded>,
     has_moved: Arc<AtomicBool>,
@@ -180,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn http_in_a_tunnel_is_not_passed_on() {
+    fn http_in_a_tunnel_is_not_forwarded() {
         let check = |protocol, expected| {
             assert_eq!(
                 is_foreign(&HeaderValue::from_static(protocol)),

@@ -1,9 +1,9 @@
-//! How long may the origin take until the head of its answer?
+//! Wait for the head of the origin's response.
 //!
-//! Without a request body: `origin_response` from the moment it was sent off, connecting included.
-//! With one, the time runs from the last piece that the origin took, and stands still while the
-//! client has nothing to send; the body's own idle time-out watches the client. So an upload may
-//! take hours, and a dead origin is noticed after one time-out, at most two.
+//! Without a request body, the timeout is `origin_response` from the moment the request was sent,
+//! connecting included. With one, the timeout restarts with each piece that the origin reads, and
+//! pauses while the client has nothing to send; the body's own idle timeout watches the client. So
+//! an upload may take hours, and an unavailable origin is noticed after one timeout, at most two.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -16,44 +16,44 @@ use tokio::time::timeout;
 use super::expect::{self, Permission};
 use crate::body::Progress;
 
-/// Why there is no answer.
-pub(super) enum NoAnswer {
+/// Reason for a missing response.
+pub(super) enum NoResponse {
     TimedOut,
     Failed(Failure),
 }
 
-/// What is waited for.
+/// Parameters of the wait.
 pub(super) struct Waiting<'a> {
     pub(super) limit: Duration,
     pub(super) progress: Option<&'a Arc<Progress>>,
-    /// The origin has been asked whether the body may come.
+    /// Permission for the body, if the origin was asked with `Expect`.
     pub(super) permission: Option<&'a Permission>,
 }
 
 impl Waiting<'_> {
-    /// Waits for the head of the answer, where it is: taken over, a request on its way would be
-    /// held, and moved, twice.
+    /// Waits for the head of the response. The future is pinned by the caller, because moving it
+    /// here would store and copy the request twice.
     pub(super) async fn for_head(
         self,
-        mut answer: Pin<&mut impl Future<Output = Result<Answer, Failure>>>,
-    ) -> Result<Answer, NoAnswer> {
+        mut response: Pin<&mut impl Future<Output = Result<Answer, Failure>>>,
+    ) -> Result<Answer, NoResponse> {
         if let Some(permission) = self.permission {
-            let patience = expect::PATIENCE.min(self.limit);
-            if let Ok(answered) = timeout(patience, answer.as_mut()).await {
-                return answered.map_err(NoAnswer::Failed);
+            let wait = expect::CONTINUE_TIMEOUT.min(self.limit);
+            if let Ok(result) = timeout(wait, response.as_mut()).await {
+                return result.map_err(NoResponse::Failed);
             }
             permission.grant();
         }
         let mut seen = 0;
         loop {
-            if let Ok(answered) = timeout(self.limit, answer.as_mut()).await {
-                return answered.map_err(NoAnswer::Failed);
+            if let Ok(result) = timeout(self.limit, response.as_mut()).await {
+                return result.map_err(NoResponse::Failed);
             }
             let Some(progress) = self.progress else {
-                return Err(NoAnswer::TimedOut);
+                return Err(NoResponse::TimedOut);
             };
             if !progress.is_waiting() && progress.pieces() == seen {
-                return Err(NoAnswer::TimedOut);
+                return Err(NoResponse::TimedOut);
             }
             seen = progress.pieces();
         }

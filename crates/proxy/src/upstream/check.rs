@@ -1,4 +1,4 @@
-//! Asks origins whether they are well, one task for each, over connections of their own.
+//! Health checks of origins, one task for each, over their own connections.
 
 use std::error::Error;
 use std::hash::{BuildHasher as _, RandomState};
@@ -14,10 +14,10 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout};
 use crate::upstream::group::Group;
 use crate::upstream::request::RequestBody;
 
-/// The first check comes within so long.
+/// Longest delay of the first check.
 const FIRST_WITHIN: Duration = Duration::from_secs(1);
 
-/// Begins to check the origins of a group, if it has checks; the tasks end with the group.
+/// Starts the checks of a group's origins, if it has checks; the tasks end with the group.
 pub(crate) fn begin<B: RequestBody + Sync>(group: &Arc<Group<B>>, host: &str) {
     let Some(check) = &group.check else { return };
     let tasks = (0..group.len()).map(|index| {
@@ -35,7 +35,7 @@ async fn watch<B: RequestBody + Sync>(
     host: String,
 ) {
     let interval = Duration::from_millis(check.interval.0);
-    // Not the same for two of them, nor for two nodes.
+    // Different for each origin and each node.
     let lot = RandomState::new().hash_one(index);
     let mut ticks = interval_at(Instant::now() + first_after(lot, interval), interval);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -43,10 +43,10 @@ async fn watch<B: RequestBody + Sync>(
         ticks.tick().await;
         let Some(group) = group.upgrade() else { return };
         let wait = Duration::from_millis(check.timeout.0);
-        let result = timeout(wait, ask(&group, index, &check, &host)).await;
+        let result = timeout(wait, probe(&group, index, &check, &host)).await;
         let late = |_| {
             Err(format!(
-                "no answer to a check within {} ms",
+                "no response to a check within {} ms",
                 wait.as_millis()
             ))
         };
@@ -54,16 +54,15 @@ async fn watch<B: RequestBody + Sync>(
     }
 }
 
-/// How long the first check waits: a part of the time between two that is drawn by lot, so that not
-/// all origins of all rooms are asked at the same moment, for ever; and not long, for nobody knows
-/// until then whether there is an origin.
+/// Returns the delay of the first check: a random part of the interval, so that the checks of all
+/// origins do not run at the same moment. It is short, because the health is unknown until then.
 fn first_after(lot: u64, interval: Duration) -> Duration {
     const LOTS: u32 = 1_024;
     let part = u32::try_from(lot % u64::from(LOTS)).unwrap_or(0);
     interval.min(FIRST_WITHIN) * part / LOTS
 }
 
-async fn ask<B: RequestBody>(
+async fn probe<B: RequestBody>(
     group: &Group<B>,
     index: usize,
     check: &HealthCheck,
@@ -79,7 +78,7 @@ async fn ask<B: RequestBody>(
     *request.uri_mut() = check
         .path
         .parse()
-        .map_err(|_| "no path to ask for".to_owned())?;
+        .map_err(|_| "invalid path of the health check".to_owned())?;
     let headers = request.headers_mut();
     if let Ok(host) = HeaderValue::from_str(host) {
         headers.insert(HOST, host);
@@ -89,22 +88,22 @@ async fn ask<B: RequestBody>(
         HeaderValue::from_static("anteroom-health-check"),
     );
     headers.insert(CONNECTION, HeaderValue::from_static("close"));
-    let answer = origin.pool.ask(request).await;
-    let status = answer.map_err(|failure| chain(&failure))?.status();
+    let response = origin.pool.probe(request).await;
+    let status = response.map_err(|failure| chain(&failure))?.status();
     if check.expected_status.contain(status.as_u16()) {
         Ok(())
     } else {
-        Err(format!("a check was answered with {status}"))
+        Err(format!("a check got status {status}"))
     }
 }
 
-/// An error with its causes, on one line.
+/// Formats an error with its causes on one line.
 pub(crate) fn chain(error: &(dyn Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {
         let cause_text = cause.to_string();
-        // Some say what their cause says.
+        // Some errors include the text of their cause.
         if !text.ends_with(&cause_text) {
             text.push_str(": ");
             text.push_str(&cause_text);
@@ -119,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn first_checks_are_spread_over_a_second_or_the_time_between_two() {
+    fn first_checks_are_spread_over_a_second_or_the_interval() {
         let check = |lot, every_ms, expected_ms| {
             let after = first_after(lot, Duration::from_millis(every_ms));
             assert_eq!(after, Duration::from_millis(expected_ms), "{lot}");

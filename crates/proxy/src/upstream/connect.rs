@@ -1,5 +1,4 @@
-//! How is a connection made? DNS, TCP, TLS, and which HTTP is spoken on it; all within one
-//! time-out.
+//! Connecting to an origin: DNS, TCP, TLS, and the HTTP version; all within one timeout.
 
 use std::io;
 use std::sync::Arc;
@@ -19,48 +18,48 @@ use tower::Service as _;
 use crate::upstream::resolve::Resolver;
 use crate::upstream::trust::{Tls, TrustError};
 
-/// Why there is no connection.
+/// Error of a connection attempt.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConnectError {
-    /// Not within `origin_connect`.
+    /// The connection was not ready within `origin_connect`.
     #[error("no connection within {} ms", .after.as_millis())]
     TimedOut {
-        /// The time-out.
+        /// Timeout.
         after: Duration,
     },
-    /// The name was not found, or nobody takes connections.
+    /// The name was not found, or the connection was refused.
     #[error("cannot connect")]
     Tcp(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// The certificate is not believed, or something else about TLS.
+    /// The certificate is not trusted, or the TLS handshake failed.
     #[error("no TLS on the connection")]
     Tls(#[source] io::Error),
     /// The origin does not speak HTTP/2.
     #[error("the origin did not choose HTTP/2, and origin_http2 is \"always\"")]
     NoHttp2,
-    /// HTTP does not begin.
+    /// The HTTP handshake failed.
     #[error("HTTP did not begin on the connection")]
     Http(#[source] hyper::Error),
 }
 
-/// A connection before HTTP.
+/// Connection before HTTP.
 pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin + 'static {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin + 'static> Stream for T {}
 
-/// A connection, and whether HTTP/2 is spoken on it.
+/// Connection, and whether it uses HTTP/2.
 pub(crate) struct Connected {
     pub(crate) stream: Either,
     pub(crate) is_http2: bool,
 }
 
-/// With TLS or without.
+/// Connection with TLS or without.
 pub(crate) enum Either {
     Plain(TcpStream),
     Tls(Box<TlsStream<TcpStream>>),
 }
 
-/// Where connections of an origin go.
+/// Target of an origin's connections.
 #[derive(Clone, Debug)]
 pub(crate) struct Target {
     uri: Uri,
@@ -70,7 +69,8 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    /// `tls` is there if the origin has TLS; `wait` is for all addresses of its name together.
+    /// Creates a target. `tls` is present if the origin has TLS; `wait` is the timeout for all
+    /// addresses of its name together.
     pub(crate) fn new(
         origin: &Origin,
         http2: Http2,
@@ -96,7 +96,7 @@ impl Target {
         };
         let mut connector = HttpConnector::new_with_resolver(Resolver);
         connector.set_nodelay(true);
-        // Shared out among the addresses of a name: a dead one leaves time for the next.
+        // Divided among the addresses of a name: an unreachable one leaves time for the next.
         connector.set_connect_timeout(Some(wait));
         Ok(Self {
             uri,

@@ -1,4 +1,4 @@
-//! What happened at an origin, counted; the counts only rise, also over reloads.
+//! Counters of one origin; they never fall, even across reloads.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
@@ -7,31 +7,31 @@ use http::StatusCode;
 
 use crate::upstream::outcome::Outcome;
 
-/// Upper bounds of the classes of times, in milliseconds: from an answer out of memory to the
-/// usual time-out of an origin.
+/// Upper bounds of the buckets of response times, in milliseconds: from a cached response to the
+/// usual timeout of an origin.
 pub(crate) const CLASSES_MS: [u64; 11] =
     [1, 3, 10, 30, 100, 300, 1_000, 3_000, 10_000, 30_000, 60_000];
 
-/// Over how many answers the newest times are averaged: enough that one slow answer is no alarm,
-/// and few enough that a minute of a busy shop has forgotten the one before.
+/// Number of responses in the moving mean: enough that one slow response is no alarm, and few
+/// enough that a busy shop forgets the previous minute.
 const RECENT: u64 = 32;
 
-/// One origin's counts.
+/// Counters of one origin.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
     pub(crate) in_flight: AtomicUsize,
     pub(crate) good_checks: AtomicU64,
     pub(crate) bad_checks: AtomicU64,
     outcomes: [AtomicU64; Outcome::NAMES.len()],
-    /// One more than there are bounds: what took longer than all of them.
+    /// Response times by bucket; the last bucket has no bound.
     classes: [AtomicU64; CLASSES_MS.len() + 1],
     sum_us: AtomicU64,
-    /// Moving mean of the newest times, in microseconds; 0 before the first.
+    /// Moving mean of recent response times, in microseconds; 0 before the first.
     recent_us: AtomicU64,
 }
 
 impl Counts {
-    /// A request was answered, or will not be, after so long.
+    /// Counts an outcome and its time.
     pub(crate) fn count(&self, outcome: Outcome, after: Duration) {
         self.outcomes[outcome.index()].fetch_add(1, Relaxed);
         if !matches!(outcome, Outcome::Answered(_)) {
@@ -41,7 +41,7 @@ impl Counts {
         self.classes[at].fetch_add(1, Relaxed);
         let micros = u64::try_from(after.as_micros()).unwrap_or(u64::MAX);
         self.sum_us.fetch_add(micros, Relaxed);
-        // Two at once may lose one of them, which a mean bears.
+        // Concurrent updates may lose one, which is acceptable for a mean.
         let next = match self.recent_us.load(Relaxed) {
             0 => micros,
             mean => mean - mean / RECENT + micros / RECENT,
@@ -49,12 +49,12 @@ impl Counts {
         self.recent_us.store(next.max(1), Relaxed);
     }
 
-    /// How often this was the outcome; which status is not looked at beyond its class.
+    /// Returns the count of an outcome; the status is ignored beyond its class.
     pub(crate) fn of(&self, outcome: Outcome) -> u64 {
         self.outcomes[outcome.index()].load(Relaxed)
     }
 
-    /// How many requests were answered, with whatever status.
+    /// Returns the number of responses with any status.
     pub(crate) fn answers(&self) -> u64 {
         [StatusCode::OK, StatusCode::INTERNAL_SERVER_ERROR]
             .map(|status| self.of(Outcome::Answered(status)))
@@ -70,7 +70,7 @@ impl Counts {
         all
     }
 
-    /// How many answers fell into which class; the last class has no bound.
+    /// Returns the number of responses per bucket; the last one has no bound.
     pub(crate) fn classes(&self) -> Vec<(Option<Duration>, u64)> {
         let bounds = CLASSES_MS.iter().map(|ms| Some(Duration::from_millis(*ms)));
         let counts = self.classes.iter().map(|count| count.load(Relaxed));
@@ -81,7 +81,7 @@ impl Counts {
         Duration::from_micros(self.sum_us.load(Relaxed))
     }
 
-    /// The mean of the newest times; `None` before the first.
+    /// Returns the moving mean of recent response times; `None` before the first.
     pub(crate) fn recent(&self) -> Option<Duration> {
         let micros = self.recent_us.load(Relaxed);
         (micros > 0).then(|| Duration::from_micros(micros))
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_time_falls_into_the_first_class_that_holds_it() {
+    fn a_time_falls_into_the_first_bucket_that_fits() {
         let counts = Counts::default();
         for ms in [0, 1, 2, 60_000, 60_001] {
             counts.count(Outcome::Answered(StatusCode::OK), Duration::from_millis(ms));
@@ -112,19 +112,19 @@ mod tests {
     }
 
     #[test]
-    fn the_mean_of_the_newest_times_follows_them() {
+    fn the_moving_mean_follows_recent_times() {
         let counts = Counts::default();
         assert_eq!(counts.recent(), None);
-        let answer = |ms| {
+        let count = |ms| {
             counts.count(Outcome::Answered(StatusCode::OK), Duration::from_millis(ms));
         };
-        answer(100);
+        count(100);
         assert_eq!(counts.recent(), Some(Duration::from_millis(100)));
-        answer(10_000);
+        count(10_000);
         let after_one = counts.recent().unwrap();
         assert!(after_one < Duration::from_millis(500), "{after_one:?}");
         for _ in 0..300 {
-            answer(10);
+            count(10);
         }
         let later = counts.recent().unwrap();
         assert!(later < Duration::from_millis(12), "{later:?}");

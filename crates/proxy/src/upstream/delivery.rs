@@ -1,16 +1,16 @@
-//! One request on its way: to an origin, and to another one where that does no harm.
+//! Delivery of one request to an origin, and to another one where that is safe.
 //!
 //! - A request of which nothing was sent goes to another origin, whatever its method.
 //! - One that is idempotent and has no body (GET, HEAD, OPTIONS, PUT, DELETE) is sent once more, on
-//!   a new connection, if it met one that was just being closed: nothing came of an answer, it had
-//!   answered before, and it was closed within a second of the request's being sent.
-//! - The same if the origin says that it did not look at it (HTTP/2: `REFUSED_STREAM`, or a
-//!   `GOAWAY` that leaves it out), if nobody is there any more who answers a ping, or if the
-//!   connection ended before the request had its turn on it. What was refused goes by another
-//!   connection that is there, if there is one: an origin that refuses now and then is not brought
-//!   one more each time.
+//!   a new connection, if the connection was just being closed: no part of a response arrived, the
+//!   connection had served responses before, and it closed within a second after the request was
+//!   sent.
+//! - Such a request is also sent again if the origin reports that it did not process it (HTTP/2:
+//!   `REFUSED_STREAM`, or a `GOAWAY` that excludes it), if a ping got no reply, or if the
+//!   connection ended before the request was sent on it. A refused request uses another open
+//!   connection, if there is one, so that occasional refusals do not open new ones.
 //!
-//! A request is never sent twice in any other case: an origin may have done what it says.
+//! A request is never sent twice in any other case, because an origin may have executed it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,31 +25,31 @@ use crate::upstream::group::Group;
 use crate::upstream::lease::Lease;
 use crate::upstream::origin::Origin;
 use crate::upstream::outcome::Outcome;
-use crate::upstream::pool::{Again, NotSent, Sent};
-use crate::upstream::request::{How, RequestBody};
+use crate::upstream::pool::{NotSent, Retry, Sent};
+use crate::upstream::request::{RequestBody, SendOptions};
 
-/// Most origins that one request is brought to: where so many do not take connections, the rest
-/// will hardly, and somebody waits.
+/// Maximum origins for one request: if so many refuse connections, the rest will most likely do so
+/// as well, and the visitor waits.
 const ORIGINS_MAX: usize = 3;
 
-/// The part of the longest wait after which a visitor who leaves speaks against the origin, if that
-/// answered nobody meanwhile: 15 s with the usual time-out. Few wait so long, so it should not be
-/// much more; and pages that take some seconds are no hang.
+/// Fraction of the timeout after which a visitor who leaves counts against the origin, if it sent
+/// no responses to any client in that time: 15 s with the usual timeout. Few visitors wait so long,
+/// so it should not be much more; and pages that take some seconds are no hang.
 const HANG_PART: u32 = 4;
 
-/// The head of an answer, with what belongs to it until its body has ended.
+/// Head of a response, with the lease that must be held until its body has ended.
 #[derive(Debug)]
 pub struct Answer {
-    /// As the origin said it.
+    /// Response of the origin.
     pub response: Response<Incoming>,
-    /// To be kept as long as the body is read.
+    /// Lease to hold until the body is read.
     pub lease: Lease,
 }
 
-/// One request on its way.
+/// Delivery of one request.
 ///
-/// Dropped while the origin is waited for, it counts as [`Outcome::Abandoned`] if it had waited for
-/// long.
+/// If it is dropped while it waits for the origin, and has waited for long, it counts as
+/// [`Outcome::Abandoned`].
 #[derive(Debug)]
 pub struct Delivery<B: RequestBody> {
     group: Arc<Group<B>>,
@@ -64,20 +64,20 @@ struct Attempt<B> {
     index: usize,
     origin: Arc<Origin<B>>,
     began: Instant,
-    /// Answers that the origin had given, also to others, when it began.
+    /// Responses of the origin to all clients before this attempt.
     answers_before: u64,
     lease: Lease,
-    /// What went wrong; whether the origin is to blame is for the caller to say.
-    complaint: Option<String>,
-    /// Whether it is the origin, and nobody else, that is waited for.
+    /// Error of the attempt; the caller decides whether the origin is to blame.
+    last_error: Option<String>,
+    /// Whether the attempt waits for the origin, and not for the client.
     is_waiting: bool,
-    /// Whether what went wrong is to be judged; it is not when others have told of it.
-    is_news: bool,
+    /// Whether the error counts for the origin's health; not if other requests have reported it.
+    is_first_report: bool,
 }
 
 impl<B: RequestBody> Delivery<B> {
-    /// A request to one of `group`; `needs_http1` if it asks to leave HTTP. `wait` is how long the
-    /// caller waits for an answer at most.
+    /// Creates a delivery to one of `group`. `needs_http1` is for upgrades. `wait` is the caller's
+    /// timeout for a response.
     #[must_use]
     pub fn new(group: Arc<Group<B>>, needs_http1: bool, wait: Duration) -> Self {
         Self {
@@ -89,88 +89,88 @@ impl<B: RequestBody> Delivery<B> {
         }
     }
 
-    /// Sends the request, whose target is a path and which has a `Host`, and waits for the head of
-    /// the answer; for how long is for the caller to say. So is, with [`Delivery::settle`], what
-    /// the answer is worth.
+    /// Sends the request and waits for the head of the response. The target must be a path, and the
+    /// request must have a `Host`. The caller sets the timeout, and reports the outcome with
+    /// [`Delivery::settle`].
     ///
     /// # Errors
     ///
-    /// [`Failure`] of the last try. The caller says with [`Delivery::settle`] what it means for the
-    /// origin, which is not to blame for a body that broke.
+    /// [`Failure`] of the last attempt. The caller reports its meaning for the origin, which is not
+    /// to blame for a broken request body, with [`Delivery::settle`].
     pub async fn send(&mut self, mut request: Request<B>) -> Result<Answer, Failure> {
         let is_idempotent = matches!(
             *request.method(),
             Method::GET | Method::HEAD | Method::OPTIONS | Method::PUT | Method::DELETE
         );
         let has_no_body = request.body().is_end_stream();
-        let mut how = How {
+        let mut options = SendOptions {
             needs_http1: self.needs_http1,
             fresh_since: None,
             refused_by: None,
             is_repeatable: is_idempotent && has_no_body,
         };
         loop {
-            // With a body, it may be the visitor that everybody waits for.
+            // With a body, the client may be the slow side.
             let origin = self.begin(has_no_body);
-            let not_sent = match origin.pool.send(request, how).await {
+            let not_sent = match origin.pool.send(request, options).await {
                 Ok(sent) => return Ok(self.answered(sent)),
                 Err(not_sent) => *not_sent,
             };
             let NotSent {
                 failure,
-                again,
-                is_news,
+                retry,
+                is_first_report,
             } = not_sent;
-            self.note_failure(&failure, is_news);
-            request = match again {
-                Some(Again::Unsent(request)) if self.may_go_elsewhere() => {
+            self.note_failure(&failure, is_first_report);
+            request = match retry {
+                Some(Retry::Unsent(request)) if self.may_go_elsewhere() => {
                     self.settle(failure.outcome());
                     self.group.retries.count_elsewhere();
                     request
                 }
-                Some(again) if how.is_first() && !matches!(failure, Failure::Connect(_)) => {
-                    self.once_more(&mut how, again)
+                Some(retry) if options.is_first() && !matches!(failure, Failure::Connect(_)) => {
+                    self.retry_once(&mut options, retry)
                 }
                 _ => return Err(failure),
             };
         }
     }
 
-    /// Has a request brought to the same origin again: it is well, it only had enough of a
-    /// connection, or of requests on it.
-    fn once_more(&mut self, how: &mut How, again: Again<B>) -> Request<B> {
+    /// Prepares a second attempt at the same origin, which is healthy: only the connection was
+    /// closed or full.
+    fn retry_once(&mut self, options: &mut SendOptions, retry: Retry<B>) -> Request<B> {
         let began = self.at.as_ref().map(|attempt| attempt.began);
-        let request = match again {
-            // The former waited, unsent, on a connection that ended before it began.
-            Again::Unsent(request) | Again::Copy(request) => {
-                how.fresh_since = began;
+        let request = match retry {
+            // An unsent request waited on a connection that ended before it was sent.
+            Retry::Unsent(request) | Retry::Copy(request) => {
+                options.fresh_since = began;
                 request
             }
-            Again::Refused(request, line) => {
-                how.refused_by = Some(line);
+            Retry::Refused(request, connection) => {
+                options.refused_by = Some(connection);
                 request
             }
         };
-        how.is_repeatable = false;
+        options.is_repeatable = false;
         self.group.retries.count_stale();
         self.at = self.at.take().map(|attempt| Attempt {
             began: Instant::now(),
-            complaint: None,
-            is_news: true,
+            last_error: None,
+            is_first_report: true,
             ..attempt
         });
         request
     }
 
-    /// Says what became of the request at the origin that it was brought to last.
+    /// Reports the outcome of the request at its last origin.
     pub fn settle(&mut self, outcome: Outcome) {
         if let Some(attempt) = self.at.take() {
             let after = attempt.began.elapsed();
-            if let Some(words) = outcome.complaint() {
-                let complaint = attempt.complaint.unwrap_or_else(|| words.to_owned());
-                *attempt.origin.complaint.lock() = Some(complaint);
+            if let Some(words) = outcome.description() {
+                let last_error = attempt.last_error.unwrap_or_else(|| words.to_owned());
+                *attempt.origin.last_error.lock() = Some(last_error);
             }
-            if attempt.is_news {
+            if attempt.is_first_report {
                 self.group.settle(attempt.index, outcome, after);
             } else {
                 self.group.count(attempt.index, outcome, after);
@@ -179,7 +179,7 @@ impl<B: RequestBody> Delivery<B> {
         }
     }
 
-    /// The origin that this goes to now.
+    /// Returns the origin of the present attempt.
     fn begin(&mut self, is_waiting: bool) -> Arc<Origin<B>> {
         if let Some(attempt) = &mut self.at {
             attempt.is_waiting = is_waiting;
@@ -193,23 +193,23 @@ impl<B: RequestBody> Delivery<B> {
             answers_before: origin.counts.answers(),
             began: Instant::now(),
             origin: Arc::clone(&origin),
-            complaint: None,
+            last_error: None,
             is_waiting,
-            is_news: true,
+            is_first_report: true,
         });
         origin
     }
 
-    fn note_failure(&mut self, failure: &Failure, is_news: bool) {
+    fn note_failure(&mut self, failure: &Failure, is_first_report: bool) {
         let Some(attempt) = &mut self.at else { return };
         attempt.is_waiting = false;
-        attempt.is_news = is_news;
-        attempt.complaint = Some(crate::upstream::check::chain(failure));
+        attempt.is_first_report = is_first_report;
+        attempt.last_error = Some(crate::upstream::check::chain(failure));
         debug!(
             room = %self.group.room,
             origin = attempt.origin.url,
             error = failure as &dyn std::error::Error,
-            "no answer"
+            "no response"
         );
     }
 
@@ -219,14 +219,17 @@ impl<B: RequestBody> Delivery<B> {
     }
 
     fn answered(&mut self, sent: Sent) -> Answer {
-        let Sent { response, held } = sent;
+        let Sent {
+            response,
+            connection_lease,
+        } = sent;
         let mut lease = Lease::default();
-        // There is one: `begin` put it there before the request was sent.
+        // The attempt exists: `begin` created it before the request was sent.
         if let Some(attempt) = &mut self.at {
             attempt.is_waiting = false;
             lease = std::mem::take(&mut attempt.lease);
         }
-        lease.join(held);
+        lease.join(connection_lease);
         Answer { response, lease }
     }
 }

@@ -1,11 +1,11 @@
-//! How is a request said in HTTP/1.1, how in HTTP/2, and how once more?
+//! Conversion of requests between HTTP/1.1 and HTTP/2, and copies of them.
 
 use http::header::{CONNECTION, HOST, TE};
 use http::uri::{Authority, PathAndQuery, Scheme};
 use http::{HeaderValue, Request, Uri, Version};
 
-/// RFC 9113, section 8.3.1: what `Host` says is said by `:authority`; nothing concerns the
-/// connection alone.
+/// Converts a request to HTTP/2. RFC 9113, section 8.3.1: `:authority` replaces `Host`, and
+/// hop-by-hop headers are removed.
 pub(crate) fn as_http2<B>(mut request: Request<B>, scheme: Scheme) -> Request<B> {
     if request.version() == Version::HTTP_2 {
         return request;
@@ -24,7 +24,7 @@ pub(crate) fn as_http2<B>(mut request: Request<B>, scheme: Scheme) -> Request<B>
     request
 }
 
-/// Takes back what was done for HTTP/2, and says what HTTP/1.1 wants to hear.
+/// Converts a request to HTTP/1.1.
 pub(crate) fn as_http1<B>(mut request: Request<B>) -> Request<B> {
     if request.version() == Version::HTTP_2 {
         if let Some(authority) = request.uri().authority()
@@ -35,7 +35,7 @@ pub(crate) fn as_http1<B>(mut request: Request<B>) -> Request<B> {
         *request.uri_mut() = Uri::from(target_of(&request));
     }
     if request.headers().contains_key(TE) && !request.headers().contains_key(CONNECTION) {
-        // RFC 9110, section 10.1.4: whoever sends TE names it in Connection.
+        // RFC 9110, section 10.1.4: a sender of TE names it in Connection.
         let te = HeaderValue::from_static("te");
         request.headers_mut().insert(CONNECTION, te);
     }
@@ -48,7 +48,7 @@ fn target_of<B>(request: &Request<B>) -> PathAndQuery {
     target.unwrap_or_else(|| PathAndQuery::from_static("/"))
 }
 
-/// The same request once more, without body and extensions.
+/// Copies a request without body and extensions.
 pub(crate) fn copy<B: Default>(request: &Request<B>) -> Request<B> {
     let mut copy = Request::new(B::default());
     copy.method_mut().clone_from(request.method());

@@ -1,4 +1,4 @@
-//! Why did a request get no answer from an origin?
+//! Errors of requests without a response from an origin.
 
 use std::error::Error;
 use std::io;
@@ -6,24 +6,24 @@ use std::io;
 use crate::upstream::connect::ConnectError;
 use crate::upstream::outcome::Outcome;
 
-/// Why there is no answer.
+/// Error of a request without a response.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Failure {
-    /// There is no connection; nothing was sent.
+    /// Failed connection attempt; the request was not sent.
     #[error("no connection to the origin")]
     Connect(#[source] ConnectError),
-    /// The connection broke, or what came is not HTTP.
-    #[error("the origin did not answer as it should")]
+    /// The connection broke, or its data is not HTTP.
+    #[error("no valid response of the origin")]
     Broken(#[source] hyper::Error),
-    /// The head of the answer is larger than `origin_head_bytes`, or has more headers than
+    /// The head of the response is larger than `origin_head_bytes`, or has more headers than
     /// `origin_headers`.
-    #[error("the head of the origin's answer is larger than the limits allow")]
+    #[error("the head of the origin's response exceeds the limits")]
     TooLarge,
 }
 
 impl Failure {
-    /// What it means for the origin.
+    /// Returns the outcome for the origin.
     #[must_use]
     pub const fn outcome(&self) -> Outcome {
         match self {
@@ -33,7 +33,7 @@ impl Failure {
     }
 }
 
-/// What an error of a connection means.
+/// Classifies an error of a connection.
 pub(crate) fn of(error: hyper::Error) -> Failure {
     if error.is_parse_too_large() {
         return Failure::TooLarge;
@@ -41,29 +41,30 @@ pub(crate) fn of(error: hyper::Error) -> Failure {
     Failure::Broken(error)
 }
 
-/// How a connection ended that brought no answer.
+/// End of a connection without a response.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Closing {
-    /// It was not: the origin said that it did not look at this one request (RFC 9113, section
-    /// 8.7), and others on the same connection go on.
+    /// The connection is open: the origin refused only this request (RFC 9113, section 8.7), and
+    /// others on the same connection continue.
     Refused,
-    /// The origin said that it did not look at the request (RFC 9113, section 8.7), and takes no
-    /// more of them on this connection.
+    /// The origin did not process the request (RFC 9113, section 8.7), and takes no more of them on
+    /// this connection.
     Unseen,
-    /// It ended before it was known whether the request had gone out.
+    /// The connection ended before it was known whether the request was sent.
     Unknown,
-    /// Nobody has been there for a while.
-    Dead,
-    /// It was closed, by an origin that had kept it long enough, or that could not go on.
+    /// A ping got no reply.
+    PingTimeout,
+    /// The origin closed the connection, because it was idle for long or the origin could not
+    /// continue.
     Closed,
 }
 
-/// Whether and how a connection was closed instead of an answer; `None` where something else went
-/// wrong, such as an answer that is not HTTP.
+/// Classifies the end of a connection without a response; `None` for other errors, such as a
+/// response that is not HTTP.
 pub(crate) fn closing(error: &hyper::Error) -> Option<Closing> {
     if error.is_timeout() {
-        // A ping that nobody answered: no other time-out of hyper's is set.
-        return Some(Closing::Dead);
+        // A ping without a reply: no other timeout of hyper is set.
+        return Some(Closing::PingTimeout);
     }
     if error.is_incomplete_message() || error.is_canceled() || error.is_closed() {
         return Some(Closing::Closed);
@@ -81,12 +82,11 @@ pub(crate) fn closing(error: &hyper::Error) -> Option<Closing> {
     None
 }
 
-/// The same for a request over HTTP/2.
+/// Classifies the end of a request over HTTP/2.
 pub(crate) fn closing_under_stream(error: &hyper::Error) -> Option<Closing> {
-    // What hyper calls its user's mistake is that it let go of a request for which a stream was
-    // ready, or has just been opened: the request does not come back (hyper 1.12,
-    // `ClientTask::poll` in `proto/h2/client.rs` and the `Drop` of `Callback`). Bodies that break
-    // are not told here.
+    // hyper reports a user error if it drops a request for which a stream was ready or just opened;
+    // the request is not returned (hyper 1.12, `ClientTask::poll` in `proto/h2/client.rs` and the
+    // `Drop` of `Callback`). Broken bodies are not reported here.
     if error.is_user() {
         return Some(Closing::Unknown);
     }
@@ -94,8 +94,8 @@ pub(crate) fn closing_under_stream(error: &hyper::Error) -> Option<Closing> {
 }
 
 fn closing_of_http2(error: &h2::Error) -> Option<Closing> {
-    // Only requests after the last that the origin looked at fail with its GOAWAY. One of our own
-    // says that the origin broke the rules.
+    // Only requests after the last processed one fail with the origin's GOAWAY. A GOAWAY of ours
+    // means that the origin violated the protocol.
     if error.is_remote() {
         if error.is_go_away() {
             return Some(Closing::Unseen);

@@ -1,9 +1,10 @@
-//! What one room has of origins: which of them takes the next request?
+//! Origins of one room, and the choice of one for the next request.
 //!
-//! The one of two drawn by lot that has less to do, chosen by tower's balancer among those that are
-//! up. Where none is, among those that checks have not found unhealthy; where there are none
-//! either, among all: whoever is inside is never held back. Requests alone never put out more than
-//! half of them: what visitors can cause must not leave one origin with the load of all.
+//! Of two random origins that are up, tower's balancer chooses the one with fewer requests in
+//! flight. If none is up, it chooses among those that checks have not found unhealthy, and
+//! otherwise among all, so that active visitors always pass. Failed requests alone never eject more
+//! than half of the origins, because visitors must not be able to leave one origin with the load of
+//! all.
 
 mod balancer;
 
@@ -17,13 +18,13 @@ use tokio::task::AbortHandle;
 use tokio::time::Instant;
 use tracing::{info, warn};
 
-use crate::upstream::health::{Condition, Health, Patience};
+use crate::upstream::health::{CheckThresholds, Condition, Health};
 use crate::upstream::origin::Origin;
 use crate::upstream::outcome::{Outcome, Sign};
 use crate::upstream::request::RequestBody;
 use balancer::Balancer;
 
-/// The origins of one room.
+/// Origins of one room.
 #[derive(Debug)]
 pub struct Group<B> {
     pub(crate) room: RoomName,
@@ -31,24 +32,24 @@ pub struct Group<B> {
     pub(crate) check: Option<HealthCheck>,
     origins: Vec<Arc<Origin<B>>>,
     balancer: Mutex<Balancer<B>>,
-    /// Raised by every change of any origin's condition.
+    /// Counter of changes of any origin's condition.
     changes: Arc<AtomicU64>,
     is_down: AtomicBool,
     is_retired: AtomicBool,
     tasks: Mutex<Vec<AbortHandle>>,
 }
 
-/// How often requests of a room were sent again.
+/// Counters of requests of a room that were sent again.
 #[derive(Debug, Default)]
 pub(crate) struct Retries {
     stale: AtomicU64,
     elsewhere: AtomicU64,
 }
 
-/// An origin is taken for something else.
+/// Change of an origin's condition.
 struct Changed {
     was: Condition,
-    /// For how long it was that.
+    /// Duration of the previous condition.
     lasted: Duration,
     after: Condition,
 }
@@ -80,7 +81,7 @@ impl<B> Drop for Group<B> {
 }
 
 impl<B: RequestBody> Group<B> {
-    /// `origins` has at least one.
+    /// Creates a group; `origins` must not be empty.
     pub(crate) fn new(
         room: RoomName,
         origins: Vec<Arc<Origin<B>>>,
@@ -104,7 +105,7 @@ impl<B: RequestBody> Group<B> {
         Arc::new(group)
     }
 
-    /// Ends its checks: another group goes by the same origins from now on.
+    /// Ends the checks, because another group checks the same origins from now on.
     pub(crate) fn retire(&self) {
         self.is_retired.store(true, Relaxed);
         for task in self.tasks.lock().drain(..) {
@@ -112,13 +113,13 @@ impl<B: RequestBody> Group<B> {
         }
     }
 
-    /// Whether checks say that no origin is well: then nobody new should come in.
+    /// Whether all origins fail their checks: then nobody new should be admitted.
     #[must_use]
     pub fn is_down(&self) -> bool {
         self.is_down.load(Relaxed)
     }
 
-    /// Whether requests may go by HTTP/2.
+    /// Whether requests may use HTTP/2.
     #[must_use]
     pub(crate) fn may_speak_http2(&self) -> bool {
         self.origins
@@ -142,7 +143,7 @@ impl<B: RequestBody> Group<B> {
         self.tasks.lock().extend(tasks);
     }
 
-    /// The origin for the next request, which was brought to `tried` already.
+    /// Chooses the origin for the next request, which was sent to `tried` already.
     pub(crate) fn pick(&self, tried: &[usize]) -> usize {
         if self.origins.len() == 1 {
             return 0;
@@ -167,46 +168,46 @@ impl<B: RequestBody> Group<B> {
             .unwrap_or(0)
     }
 
-    /// Takes note of what an origin did with a request.
+    /// Records the outcome of a request at an origin.
     pub(crate) fn settle(&self, index: usize, outcome: Outcome, after: Duration) {
         self.count(index, outcome, after);
-        self.judge(index, outcome);
+        self.evaluate(index, outcome);
     }
 
-    /// The same of a request that failed with others by one and the same event, which is judged
-    /// once.
+    /// Counts a request that failed together with others by one event, without its effect on
+    /// health.
     pub(crate) fn count(&self, index: usize, outcome: Outcome, after: Duration) {
         self.origins[index].counts.count(outcome, after);
     }
 
-    fn judge(&self, index: usize, outcome: Outcome) {
+    fn evaluate(&self, index: usize, outcome: Outcome) {
         if self.origins.len() == 1 {
             return;
         }
         let now = Instant::now();
-        let is_silent = match outcome.sign() {
-            Sign::Well => {
+        let is_unanswered = match outcome.sign() {
+            Sign::Good => {
                 let changed = self.change(index, now, |health| health.handle_good(now));
-                self.tell(index, changed, || "a good answer".to_owned());
+                self.log_change(index, changed, || "a good response".to_owned());
                 return;
             }
-            Sign::Unfit => false,
-            Sign::Silent => true,
+            Sign::GatewayError => false,
+            Sign::NoResponse => true,
         };
         let changed = {
-            // Locked while others are looked at: two must not go out for each other's sake.
-            let _alone = self.balancer.lock();
+            // Locked while the others are checked: two must not be ejected at the same time.
+            let _guard = self.balancer.lock();
             let may_spare = self.may_spare(index, now);
-            let fail = |health: &mut Health| health.handle_failure(is_silent, may_spare, now);
+            let fail = |health: &mut Health| health.handle_failure(is_unanswered, may_spare, now);
             self.change(index, now, fail)
         };
-        self.tell(index, changed, || match outcome {
+        self.log_change(index, changed, || match outcome {
             Outcome::Answered(status) => format!("the last of several failures: status {status}"),
             other => format!("the last of several failures: {}", other.name()),
         });
     }
 
-    /// Whether at least half of all would be up without this one.
+    /// Whether at least half of all origins would be up without this one.
     fn may_spare(&self, index: usize, now: Instant) -> bool {
         let others = self.origins.iter().enumerate();
         let up = others.filter(|(other, origin)| {
@@ -215,8 +216,8 @@ impl<B: RequestBody> Group<B> {
         up.count() >= self.origins.len().div_ceil(2)
     }
 
-    /// How often a visitor left after a long wait in which its origin answered nobody; only rises
-    /// while the origins stay.
+    /// Returns how often a visitor left after a long wait without any response of the origin; it
+    /// never falls while the origins stay.
     #[must_use]
     pub fn abandoned(&self) -> u64 {
         let origins = self.origins.iter();
@@ -224,7 +225,7 @@ impl<B: RequestBody> Group<B> {
         counts.sum()
     }
 
-    /// Takes note of a check.
+    /// Records the result of a check.
     pub(crate) fn note_check(&self, index: usize, result: Result<(), String>) {
         let (Some(origin), Some(check)) = (self.origins.get(index), &self.check) else {
             return;
@@ -232,7 +233,7 @@ impl<B: RequestBody> Group<B> {
         if self.is_retired.load(Relaxed) {
             return;
         }
-        let patience = Patience {
+        let thresholds = CheckThresholds {
             healthy_after: check.healthy_after,
             unhealthy_after: check.unhealthy_after,
         };
@@ -244,20 +245,20 @@ impl<B: RequestBody> Group<B> {
         };
         count.fetch_add(1, Relaxed);
         let now = Instant::now();
-        let check = |health: &mut Health| health.handle_check(is_good, patience, now);
+        let check = |health: &mut Health| health.handle_check(is_good, thresholds, now);
         let changed = self.change(index, now, check);
-        self.tell(index, changed, || match &result {
+        self.log_change(index, changed, || match &result {
             Ok(()) => "checks pass again".to_owned(),
             Err(why) => why.clone(),
         });
         if let Err(why) = result {
-            *origin.complaint.lock() = Some(why);
+            *origin.last_error.lock() = Some(why);
         }
         self.note_down();
     }
 
-    /// Changes an origin's health; what became of it, if the origin is taken for something else
-    /// from now on, or proved to be well after a trial.
+    /// Changes an origin's health. Returns the change if its condition differs, or if it has passed
+    /// a trial.
     fn change(
         &self,
         index: usize,
@@ -281,8 +282,8 @@ impl<B: RequestBody> Group<B> {
         Some(Changed { was, lasted, after })
     }
 
-    /// Writes a line about a change; not under a lock, for others may wait for that.
-    fn tell(&self, index: usize, changed: Option<Changed>, why: impl FnOnce() -> String) {
+    /// Logs a change; not under a lock, because others may wait for it.
+    fn log_change(&self, index: usize, changed: Option<Changed>, why: impl FnOnce() -> String) {
         let Some(Changed { was, lasted, after }) = changed else {
             return;
         };
@@ -304,7 +305,7 @@ impl<B: RequestBody> Group<B> {
         }
         let room = &self.room;
         if is_down {
-            warn!(%room, "no origin is healthy; nobody new is let in");
+            warn!(%room, "no origin is healthy; nobody new is admitted");
         } else {
             info!(%room, "an origin is healthy again");
         }

@@ -1,8 +1,8 @@
-//! HTTP/1.1 connections to one origin that nobody uses at the moment.
+//! Idle HTTP/1.1 connections to one origin.
 //!
-//! Newest first, so that in quiet times the rest grows old and is closed. A connection is taken by
-//! the runtime on which its task runs: whoever shares one with another runtime wakes a thread twice
-//! for each request.
+//! The newest is used first, so that in quiet times the others grow old and are closed. A
+//! connection is used only by the runtime on which its task runs: sharing one across runtimes wakes
+//! a thread twice for each request.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,36 +16,36 @@ use tokio::time::Instant;
 use tracing::debug;
 
 use crate::upstream::connect::{ConnectError, Stream};
-use crate::upstream::kept::{Kept, look_after};
 use crate::upstream::lease::Turn;
 use crate::upstream::limits::Limits;
+use crate::upstream::open_connections::{Kept, look_after};
 use crate::upstream::request::RequestBody;
 
-/// How many idle connections to one origin each runtime keeps. A burst above that reconnects.
+/// Maximum idle connections to one origin per runtime. A burst above that reconnects.
 const IDLE_MAX: usize = 1024;
-/// hyper's own limit of headers. Where one was set, even the same, hyper fills a table of so many
-/// entries for each response (hyper 1.12, `Client::parse` in `proto/h1/role.rs`).
+/// hyper's default limit of headers. If a limit is set, even the same, hyper fills a table of so
+/// many entries for each response (hyper 1.12, `Client::parse` in `proto/h1/role.rs`).
 const USUAL_HEADERS: usize = 100;
-/// Bytes read at once at most; more gains nothing that could be measured, and is there for each
-/// connection whose reader is slow.
+/// Maximum bytes of one read. More has no measurable gain, and each connection with a slow reader
+/// has such a buffer.
 const BUFFER_BYTES: usize = 64 * 1024;
 
-/// The connections of one origin that are ready for a request.
+/// Connections of one origin that are ready for a request.
 #[derive(Debug)]
 pub(crate) struct Idle<B> {
     keep: Duration,
-    /// Each since when nobody uses it.
+    /// Connections with the start of their idle time.
     kept: Mutex<Kept<(Connection<B>, Instant)>>,
 }
 
-/// A connection, and the task that moves its bytes.
+/// Connection, and the task that moves its bytes.
 #[derive(Debug)]
 pub(crate) struct Connection<B> {
     pub(crate) sender: SendRequest<B>,
     pub(crate) task: AbortHandle,
-    /// Where the task runs.
+    /// Runtime of the task.
     runtime: runtime::Id,
-    /// Which request it is at: whoever holds an earlier one ends it no more.
+    /// Turn of the present request: the lease of an earlier one can no longer end the connection.
     pub(crate) turn: Turn,
 }
 
@@ -57,7 +57,7 @@ impl<B: RequestBody> Idle<B> {
         })
     }
 
-    /// A connection that was used before and is ready again.
+    /// Takes a connection that was used before and is ready.
     pub(crate) fn take(&self) -> Option<Connection<B>> {
         let now = Instant::now();
         let mut kept = self.kept.lock();
@@ -75,7 +75,7 @@ impl<B: RequestBody> Idle<B> {
         None
     }
 
-    /// Keeps a connection whose last answer is on its way, once it is ready again.
+    /// Keeps a connection once it is ready again after its last response.
     pub(crate) fn keep_when_ready(self: &Arc<Self>, mut connection: Connection<B>) {
         if connection.sender.is_ready() {
             self.put(connection);
@@ -92,8 +92,8 @@ impl<B: RequestBody> Idle<B> {
     }
 
     fn put(self: &Arc<Self>, connection: Connection<B>) {
-        // From here on it is somebody else's, though the last answer may not have been read to its
-        // end.
+        // From here on the connection belongs to the next request, although the last response may
+        // not have been read to its end.
         connection.turn.pass_on();
         let mut kept = self.kept.lock();
         let here = kept.at(connection.runtime);
@@ -106,7 +106,7 @@ impl<B: RequestBody> Idle<B> {
         }
     }
 
-    /// Closes what is too old; whether anything is left.
+    /// Closes connections that are too old. Returns whether any remain.
     fn sweep(&self) -> bool {
         let now = Instant::now();
         let is_young = |since: Instant| now.saturating_duration_since(since) < self.keep;
@@ -117,7 +117,7 @@ impl<B: RequestBody> Idle<B> {
     }
 }
 
-/// Begins HTTP/1.1 on a connection.
+/// Starts HTTP/1.1 on a connection.
 pub(crate) async fn begin<B: RequestBody>(
     stream: impl Stream,
     limits: &Limits,

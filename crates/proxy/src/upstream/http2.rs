@@ -1,13 +1,12 @@
 //! HTTP/2 connections to one origin; each carries many requests at once.
 //!
-//! A connection is taken by the runtime on which its task runs, and by no other: whoever shares one
-//! with another runtime wakes a thread twice for each request, and the threads of all runtimes wait
-//! for the one that moves its bytes. So each runtime has as many as its own requests need: together
-//! at most one more for each runtime than if all were shared.
+//! A connection is used only by the runtime on which its task runs. Sharing one across runtimes
+//! wakes a thread twice for each request, and all threads would wait for the one that moves its
+//! bytes. So each runtime has as many as its own requests need: at most one more per runtime than
+//! with sharing.
 //!
-//! What is buffered is bounded: an answer that nobody reads holds [`STREAM_WINDOW`] bytes, and a
-//! connection's window is so large that all its answers may be held without stopping one that is
-//! read.
+//! Buffers are bounded: an unread response holds [`STREAM_WINDOW`] bytes. A connection's window is
+//! so large that all its responses may be unread without stopping one that is read.
 
 use std::collections::HashMap;
 use std::future::{Future as _, poll_fn};
@@ -28,43 +27,41 @@ use tracing::debug;
 
 use crate::upstream::connect::{ConnectError, Stream};
 use crate::upstream::failure::Closing;
-use crate::upstream::kept::{Kept, look_after};
 use crate::upstream::limits::Limits;
-use crate::upstream::request::{How, RequestBody};
+use crate::upstream::open_connections::{Kept, look_after};
+use crate::upstream::request::{RequestBody, SendOptions};
 
-/// Bytes of one answer that may be on their way without having been read. At a round trip of 5 ms
-/// to the origin it allows 50 MB/s for each request.
+/// Bytes of one response that may be in flight and unread. At a round trip of 5 ms to the origin it
+/// allows 50 MB/s for each request.
 const STREAM_WINDOW: u32 = 256 * 1024;
-/// Requests at once on one connection, or fewer if the origin allows fewer; one more opens another.
-/// What RFC 9113 advises servers to allow at least.
+/// Maximum concurrent requests on one connection, or fewer if the origin allows fewer; one more
+/// opens another. RFC 9113 advises servers to allow at least this.
 const STREAMS_MAX: usize = 100;
-/// Of a whole connection: see [`STREAM_WINDOW`]. A slow visitor must not hold up others.
+/// Window of a whole connection, see [`STREAM_WINDOW`]. A slow visitor must not hold up others.
 #[expect(clippy::cast_possible_truncation, reason = "100 fits")]
 const CONNECTION_WINDOW: u32 = STREAM_WINDOW * STREAMS_MAX as u32;
 /// Bytes of one upload that may wait for the origin.
 const SEND_BUFFER: usize = 256 * 1024;
-/// Requests at once on a connection whose origin has not yet said how many it allows: the others
-/// wait for that word, which is the first that it says, so none is ever refused for being one too
-/// many.
-const STREAMS_UNTIL_TOLD: usize = 1;
-/// How long nothing may come on a connection with requests on it until it is asked whether it is
-/// still there, and how long it may take to say so. Without it, an origin that lost its power is
-/// noticed after minutes; as things are, after ten seconds. A ping costs 17 bytes, and only where
-/// an origin is silent.
+/// Concurrent requests on a connection whose origin has not sent its settings yet. The others wait
+/// for the settings, which are its first frame, so that none is refused for exceeding them.
+const STREAMS_BEFORE_SETTINGS: usize = 1;
+/// Interval of pings on a connection with open requests and no traffic, and timeout of their
+/// replies. Without pings, an origin that lost its power is noticed after minutes; with them, after
+/// ten seconds. A ping costs 17 bytes.
 const PING_EVERY: Duration = Duration::from_secs(5);
 const PING_WAIT: Duration = Duration::from_secs(5);
-/// How long requests that are refused over one connection are one event: an origin that is full for
-/// a moment refuses many at once, which must not count as many in a row without an answer; and one
-/// that refuses all is noticed in a few of these.
+/// Time in which refused requests of one connection are one event. An origin that is full for a
+/// moment refuses many at once, which must not count as many failures in a row. One that refuses
+/// all is noticed after a few of these.
 const REFUSALS_FOR: Duration = Duration::from_secs(1);
 
-/// All connections to one origin.
+/// HTTP/2 connections to one origin.
 #[derive(Debug)]
 pub(crate) struct Http2Connections<B> {
-    /// How long one is kept that nobody uses.
+    /// Idle timeout of a connection.
     keep: Duration,
     kept: Mutex<Kept<Http2Connection<B>>>,
-    /// Held on a runtime while a connection is made that others there may share.
+    /// Lock per runtime, held while a connection is made that its other requests may share.
     connecting: Mutex<HashMap<runtime::Id, Arc<AsyncMutex<()>>>>,
 }
 
@@ -72,9 +69,9 @@ pub(crate) struct Http2Connections<B> {
 pub(crate) struct Http2Connection<B> {
     pub(crate) sender: SendRequest<B>,
     made_at: Instant,
-    /// What moves its bytes, and tells it from others.
+    /// Task that moves the bytes; it identifies the connection.
     pub(crate) task: task::Id,
-    /// Where that runs.
+    /// Runtime of the task.
     runtime: runtime::Id,
     shared: Arc<Shared>,
 }
@@ -82,21 +79,21 @@ pub(crate) struct Http2Connection<B> {
 #[derive(Debug)]
 struct Shared {
     usage: Mutex<Usage>,
-    /// How many requests the origin takes at once, as far as that is known, and we give.
+    /// Maximum concurrent requests, by the origin's settings and our own limit.
     streams_max: AtomicUsize,
-    has_answered: AtomicBool,
+    has_responded: AtomicBool,
     has_failed: AtomicBool,
-    /// When a refused request was an event last.
+    /// Time of the last refusal that counted as an event.
     refused_at: Mutex<Option<Instant>>,
-    /// Whoever moves the connection's bytes, and learns what the origin allows: hyper 1.12 tells
-    /// nobody else (`Connection::current_max_send_streams`).
+    /// Waker of the connection's task, which alone learns the origin's settings (hyper 1.12,
+    /// `Connection::current_max_send_streams`).
     task: AtomicWaker,
 }
 
 #[derive(Debug)]
 struct Usage {
     streams: usize,
-    /// Since when there are none, if there are none.
+    /// Start of the idle time; valid without streams.
     free_since: Instant,
 }
 
@@ -112,7 +109,7 @@ impl<B> Clone for Http2Connection<B> {
     }
 }
 
-/// A request's place on a connection, until its answer has been read.
+/// Stream of a request on a connection, until its response is read.
 #[derive(Debug)]
 pub(crate) struct StreamHold(Arc<Shared>);
 
@@ -134,31 +131,31 @@ impl Shared {
                 free_since: Instant::now(),
             }),
             streams_max: AtomicUsize::new(STREAMS_MAX),
-            has_answered: AtomicBool::new(false),
+            has_responded: AtomicBool::new(false),
             has_failed: AtomicBool::new(false),
             refused_at: Mutex::new(None),
             task: AtomicWaker::new(),
         })
     }
 
-    /// Takes note of how many requests the origin takes at once.
+    /// Records how many requests the origin takes at once.
     fn learn(&self, streams_max: usize) {
-        // An origin that has answered has said before what it allows.
-        let is_told = streams_max != STREAMS_UNTIL_TOLD || self.has_answered.load(Relaxed);
-        if is_told {
+        // An origin that has responded has sent its settings before.
+        let is_final = streams_max != STREAMS_BEFORE_SETTINGS || self.has_responded.load(Relaxed);
+        if is_final {
             self.streams_max
                 .store(streams_max.min(STREAMS_MAX), Relaxed);
         }
     }
 
-    /// Says that one request was refused; whether nobody has said so for a while.
+    /// Records a refused request. Returns whether it is the first for a while.
     fn note_refusal(&self, now: Instant) -> bool {
         let mut refused_at = self.refused_at.lock();
-        let is_news = refused_at.is_none_or(|before| before + REFUSALS_FOR <= now);
-        if is_news {
+        let is_first_report = refused_at.is_none_or(|before| before + REFUSALS_FOR <= now);
+        if is_first_report {
             *refused_at = Some(now);
         }
-        is_news
+        is_first_report
     }
 
     fn is_free_for(&self, now: Instant) -> Option<Duration> {
@@ -178,23 +175,24 @@ impl<B> Http2Connection<B> {
         }
     }
 
-    /// Whether an answer came over it before.
-    pub(crate) fn has_answered(&self) -> bool {
-        self.shared.has_answered.load(Relaxed)
+    /// Whether the connection has carried a response.
+    pub(crate) fn has_responded(&self) -> bool {
+        self.shared.has_responded.load(Relaxed)
     }
 
-    pub(crate) fn note_answer(&self) {
-        if !self.shared.has_answered.swap(true, Relaxed) {
+    pub(crate) fn note_response(&self) {
+        if !self.shared.has_responded.swap(true, Relaxed) {
             self.shared.task.wake();
         }
     }
 
-    /// Says that it ended under a request; whether nobody has said so before.
+    /// Records that the connection ended during a request. Returns whether this is the first
+    /// report.
     fn note_failure(&self) -> bool {
         !self.shared.has_failed.swap(true, Relaxed)
     }
 
-    /// Says that it brought no answer to a request; whether that is the first that is heard of it.
+    /// Records a request without a response. Returns whether this is the first report of the event.
     pub(crate) fn note_end(&self, closing: Option<Closing>) -> bool {
         match closing {
             None => true,
@@ -203,13 +201,13 @@ impl<B> Http2Connection<B> {
         }
     }
 
-    /// A place for one request, whether it bears one more or not.
+    /// Adds a stream without checking the limit.
     pub(crate) fn hold(&self) -> StreamHold {
         self.shared.usage.lock().streams += 1;
         StreamHold(Arc::clone(&self.shared))
     }
 
-    /// A place for one more request, if it bears one.
+    /// Adds a stream if the limit allows it.
     fn try_hold(&self) -> Option<StreamHold> {
         let mut usage = self.shared.usage.lock();
         if usage.streams >= self.shared.streams_max.load(Relaxed) {
@@ -229,62 +227,64 @@ impl<B: RequestBody> Http2Connections<B> {
         })
     }
 
-    /// Waits for whoever makes a connection on this runtime.
-    pub(crate) async fn alone(&self) -> OwnedMutexGuard<()> {
+    /// Waits until no other request makes a connection on this runtime, and locks it.
+    pub(crate) async fn lock_connecting(&self) -> OwnedMutexGuard<()> {
         let here = Handle::current().id();
         let turn = Arc::clone(self.connecting.lock().entry(here).or_default());
         turn.lock_owned().await
     }
 
-    /// A connection of this runtime that bears one more request, and this one; made after a moment,
-    /// if one is given: many whose connection broke share the next one.
-    pub(crate) fn take(&self, how: How) -> Option<(Http2Connection<B>, StreamHold)> {
+    /// Returns a connection of this runtime with a free stream, and the stream. With `fresh_since`,
+    /// only newer connections count, so that requests of a broken connection share the next one.
+    pub(crate) fn take(&self, options: SendOptions) -> Option<(Http2Connection<B>, StreamHold)> {
         let mut kept = self.kept.lock();
         let here = kept.here()?;
         self.forget_idle(here);
-        // The oldest that has room: in quiet times the others are used no more, and closed.
-        here.iter().find_map(|line| {
-            let is_wanted =
-                Some(line.made_at) > how.fresh_since && Some(line.task) != how.refused_by;
-            let hold = is_wanted.then(|| line.try_hold())??;
-            Some((line.clone(), hold))
+        // The oldest with a free stream, so that in quiet times the others become idle and are
+        // closed.
+        here.iter().find_map(|connection| {
+            let is_wanted = Some(connection.made_at) > options.fresh_since
+                && Some(connection.task) != options.refused_by;
+            let hold = is_wanted.then(|| connection.try_hold())??;
+            Some((connection.clone(), hold))
         })
     }
 
-    pub(crate) fn put(self: &Arc<Self>, line: Http2Connection<B>) {
+    pub(crate) fn put(self: &Arc<Self>, connection: Http2Connection<B>) {
         let mut kept = self.kept.lock();
-        kept.at(line.runtime).push(line);
+        kept.at(connection.runtime).push(connection);
         if kept.needs_sweeper() {
             tokio::spawn(look_after(Arc::downgrade(self), self.keep, Self::sweep));
         }
     }
 
-    /// Uses a connection no more for new requests.
-    pub(crate) fn remove(&self, line: &Http2Connection<B>) {
+    /// Removes a connection, so that new requests do not use it.
+    pub(crate) fn remove(&self, connection: &Http2Connection<B>) {
         let mut kept = self.kept.lock();
-        kept.remove(line.runtime, |known| {
-            Arc::ptr_eq(&known.shared, &line.shared)
+        kept.remove(connection.runtime, |known| {
+            Arc::ptr_eq(&known.shared, &connection.shared)
         });
     }
 
-    /// A connection is closed when nobody has its sender any more, and its last answer has been
-    /// read.
-    fn forget_idle(&self, lines: &mut Vec<Http2Connection<B>>) {
+    /// Drops idle connections. A connection closes once its senders are dropped and its last
+    /// response is read.
+    fn forget_idle(&self, connections: &mut Vec<Http2Connection<B>>) {
         let now = Instant::now();
-        lines.retain(|line| {
+        connections.retain(|connection| {
             let is_young = |free_for: Duration| free_for < self.keep;
-            !line.sender.is_closed() && line.shared.is_free_for(now).is_none_or(is_young)
+            let free_for = connection.shared.is_free_for(now);
+            !connection.sender.is_closed() && free_for.is_none_or(is_young)
         });
     }
 
-    /// Closes what nobody has used for too long; whether anything is left.
+    /// Closes connections that were idle for too long. Returns whether any remain.
     fn sweep(&self) -> bool {
         let mut kept = self.kept.lock();
-        kept.sweep(|lines| self.forget_idle(lines))
+        kept.sweep(|connections| self.forget_idle(connections))
     }
 }
 
-/// Begins HTTP/2 on a connection.
+/// Starts HTTP/2 on a connection.
 pub(crate) async fn begin<B: RequestBody>(
     stream: impl Stream,
     limits: &Limits,
@@ -295,7 +295,7 @@ pub(crate) async fn begin<B: RequestBody>(
         .initial_connection_window_size(CONNECTION_WINDOW)
         .max_send_buf_size(SEND_BUFFER)
         .max_header_list_size(u32::try_from(limits.head_bytes).unwrap_or(u32::MAX))
-        .initial_max_send_streams(STREAMS_UNTIL_TOLD)
+        .initial_max_send_streams(STREAMS_BEFORE_SETTINGS)
         .keep_alive_interval(PING_EVERY)
         .keep_alive_timeout(PING_WAIT);
     let begun = http.handshake(TokioIo::new(stream)).await;
@@ -326,8 +326,9 @@ mod tests {
     #[test]
     fn rejections_at_once_are_one_event_and_lasting_ones_several() {
         let (shared, start) = (Shared::new(), Instant::now());
-        let is_news = |ms| shared.note_refusal(start + Duration::from_millis(ms));
-        let told: Vec<u64> = (0..=3_000).step_by(250).filter(|ms| is_news(*ms)).collect();
-        assert_eq!(told, [0, 1_000, 2_000, 3_000]);
+        let is_first_report = |ms| shared.note_refusal(start + Duration::from_millis(ms));
+        let times = (0..=3_000).step_by(250);
+        let reported: Vec<u64> = times.filter(|ms| is_first_report(*ms)).collect();
+        assert_eq!(reported, [0, 1_000, 2_000, 3_000]);
     }
 }

@@ -1,4 +1,4 @@
-//! What is held of an origin while a request is there.
+//! Resources of an origin that a request holds.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -9,8 +9,8 @@ use tokio::task::AbortHandle;
 use crate::upstream::counts::Counts;
 use crate::upstream::http2::StreamHold;
 
-/// A request's place at an origin, until its answer has been read. Let go before that was said with
-/// [`Lease::finish`], it ends what is still under way.
+/// Hold of a request on its origin until the response is read. If it is dropped before
+/// [`Lease::finish`], it ends the open exchange.
 #[derive(Debug, Default)]
 pub struct Lease {
     #[expect(dead_code, reason = "held for what its end does")]
@@ -22,11 +22,11 @@ pub struct Lease {
 #[derive(Debug)]
 struct InFlight(Arc<Counts>);
 
-/// Which request a connection is at.
+/// Number of the present request on a connection.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Turn(Arc<Mutex<u64>>);
 
-/// The task that moves the bytes of a connection, as long as it does so for this request.
+/// Task of a connection, which is aborted on drop if the connection still serves this request.
 #[derive(Debug)]
 struct EndOnDrop {
     task: AbortHandle,
@@ -34,11 +34,11 @@ struct EndOnDrop {
     mine: u64,
 }
 
-/// No turn of any connection.
-const NOBODY: u64 = u64::MAX;
+/// Turn that no connection has.
+const NO_TURN: u64 = u64::MAX;
 
 impl Turn {
-    /// The connection is free for the next request.
+    /// Moves to the next request.
     pub(crate) fn pass_on(&self) {
         *self.0.lock() += 1;
     }
@@ -69,16 +69,16 @@ impl Lease {
         }
     }
 
-    /// The same place, with what is held of the connection.
-    pub(crate) fn join(&mut self, held: Self) {
-        self.stream = held.stream;
-        self.task = held.task;
+    /// Adds the hold on the connection.
+    pub(crate) fn join(&mut self, part: Self) {
+        self.stream = part.stream;
+        self.task = part.task;
     }
 
-    /// Request and answer have gone their way; the connection may be used again.
+    /// Marks the exchange as complete; the connection may be used again.
     pub fn finish(&mut self) {
-        if let Some(mut held) = self.task.take() {
-            held.mine = NOBODY;
+        if let Some(mut part) = self.task.take() {
+            part.mine = NO_TURN;
         }
     }
 }
@@ -91,7 +91,7 @@ impl Drop for InFlight {
 
 impl Drop for EndOnDrop {
     fn drop(&mut self) {
-        // Under the lock: nobody else gets the connection between the look and the end.
+        // Under the lock: no other request gets the connection between the check and the abort.
         let turn = self.turn.0.lock();
         if *turn == self.mine {
             self.task.abort();
@@ -109,15 +109,15 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_gives_up_ends_its_own_connection_and_nobody_elses() {
+    async fn a_dropped_lease_ends_only_its_own_connection() {
         let connection = || tokio::spawn(std::future::pending::<()>());
         let (task, turn) = (connection(), Turn::default());
         drop(Lease::of_task(task.abort_handle(), &turn));
-        assert!(is_ended(task).await, "nobody else has it");
+        assert!(is_ended(task).await, "no other request has it");
 
         let (task, turn) = (connection(), Turn::default());
         let first = Lease::of_task(task.abort_handle(), &turn);
-        // The answer is on its way to its reader, and the connection to the next request.
+        // The response is still being read, and the connection already serves the next request.
         turn.pass_on();
         let second = Lease::of_task(task.abort_handle(), &turn);
         drop(first);
@@ -129,6 +129,6 @@ mod tests {
 
         let (task, turn) = (connection(), Turn::default());
         Lease::of_task(task.abort_handle(), &turn).finish();
-        assert!(!is_ended(task).await, "it is good for another one");
+        assert!(!is_ended(task).await, "the connection is reusable");
     }
 }

@@ -1,16 +1,16 @@
-//! What connections to origins may cost.
+//! Limits of connections to origins.
 
 use std::time::Duration;
 
-/// What connections to origins may cost.
+/// Limits of connections to origins.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Limits {
-    /// For a connection, TLS included.
+    /// Timeout of connecting, TLS included.
     pub connect: Duration,
-    /// How long a connection is kept that nobody uses.
+    /// Idle timeout of a connection.
     pub idle: Duration,
-    /// Bytes of the head of an answer.
+    /// Maximum bytes of the head of a response.
     pub head_bytes: usize,
-    /// Headers of an answer.
+    /// Maximum headers of a response.
     pub headers: usize,
 }

@@ -1,4 +1,4 @@
-//! One origin of one room: its connections, its health, its counts.
+//! Origin of one room: its connections, its health, its counters.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -10,15 +10,15 @@ use crate::upstream::counts::Counts;
 use crate::upstream::health::Health;
 use crate::upstream::pool::Pool;
 
-/// An origin, as one room sees it; rooms share connections and nothing else.
+/// Origin as one room sees it; rooms share only connections.
 #[derive(Debug)]
 pub(crate) struct Origin<B> {
-    /// `http://host:port`.
+    /// URL, such as `http://host:port`.
     pub(crate) url: String,
     pub(crate) pool: Arc<Pool<B>>,
     pub(crate) health: Mutex<Health>,
-    /// Why the last check or request failed.
-    pub(crate) complaint: Mutex<Option<String>>,
+    /// Error of the last failed check or request.
+    pub(crate) last_error: Mutex<Option<String>>,
     pub(crate) counts: Arc<Counts>,
 }
 
@@ -28,7 +28,7 @@ impl<B> Origin<B> {
             url,
             pool,
             health: Mutex::new(Health::new(Instant::now())),
-            complaint: Mutex::new(None),
+            last_error: Mutex::new(None),
             counts: Arc::default(),
         }
     }

@@ -1,5 +1,5 @@
-//! The origins of all rooms, over reloads: connections, health and counts of an origin that stays
-//! are kept; requests that are on their way to one that goes end as they would have.
+//! Origins of all rooms across reloads. An origin that stays keeps its connections, health and
+//! counters. Requests to a removed one complete as usual.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -22,29 +22,29 @@ use crate::upstream::request::RequestBody;
 use crate::upstream::stats::RoomOriginStats;
 use crate::upstream::trust::{self, Pem, Tls, TrustError};
 
-/// Why the origins of a room cannot be spoken to.
+/// Error of a room's origins.
 #[derive(Debug, thiserror::Error)]
 #[error("origins of room \"{room}\"")]
 pub struct OriginsError {
-    /// Which room.
+    /// Name of the room.
     pub room: RoomName,
-    /// Why.
+    /// Underlying error.
     #[source]
     pub source: TrustError,
 }
 
-/// The origins of all rooms.
+/// Origins of all rooms.
 #[derive(Debug)]
 pub struct Origins<B> {
     limits: Limits,
     changes: Arc<AtomicU64>,
-    held: Mutex<Held<B>>,
+    state: Mutex<State<B>>,
 }
 
 #[derive(Debug)]
-struct Held<B> {
+struct State<B> {
     groups: BTreeMap<RoomName, Arc<Group<B>>>,
-    /// Rooms with the same origin share its connections.
+    /// Connections by origin: rooms with the same origin share them.
     pools: Pools<B>,
 }
 
@@ -57,7 +57,7 @@ struct PoolKey {
     pem: Pem,
 }
 
-/// Origins as they would be; nothing has changed yet.
+/// Planned origins, for [`Origins::commit`].
 #[derive(Debug)]
 pub struct Plan<B> {
     groups: BTreeMap<RoomName, Arc<Group<B>>>,
@@ -66,7 +66,7 @@ pub struct Plan<B> {
 }
 
 impl<B> Plan<B> {
-    /// The origins of a room.
+    /// Returns the origins of a room.
     #[must_use]
     pub fn group(&self, room: &RoomName) -> Option<Arc<Group<B>>> {
         self.groups.get(room).map(Arc::clone)
@@ -74,24 +74,24 @@ impl<B> Plan<B> {
 }
 
 impl<B: RequestBody + Sync> Origins<B> {
-    /// No origins yet.
+    /// Creates an empty set of origins.
     #[must_use]
     pub fn new(limits: Limits) -> Self {
         Self {
             limits,
             changes: Arc::default(),
-            held: Mutex::new(Held {
+            state: Mutex::new(State {
                 groups: BTreeMap::new(),
                 pools: HashMap::new(),
             }),
         }
     }
 
-    /// Makes groups for `rooms`, from what there is already as far as possible.
+    /// Plans groups for `rooms`, and reuses existing origins where possible.
     ///
     /// # Errors
     ///
-    /// [`OriginsError`] for each room whose origins cannot be spoken to.
+    /// [`OriginsError`] for each room whose origins cannot be used.
     pub fn plan(&self, rooms: &[RoomConfig]) -> Result<Plan<B>, Vec<OriginsError>> {
         let mut errors = Vec::new();
         let mut plan = Plan {
@@ -120,15 +120,15 @@ impl<B: RequestBody + Sync> Origins<B> {
         }
     }
 
-    /// Lets a plan hold from now on, and begins its checks.
+    /// Applies a plan and starts its checks.
     ///
     /// # Panics
     ///
-    /// Outside of a tokio runtime, if there are checks.
+    /// If it is called outside a tokio runtime and there are checks.
     pub fn commit(&self, plan: Plan<B>) {
         let now = Instant::now();
-        // Before the new checks: an old one that is still under way must not say the last word.
-        for group in self.held.lock().groups.values() {
+        // Before the new checks: a pending old check must not override their results.
+        for group in self.state.lock().groups.values() {
             group.retire();
         }
         for (room, group) in &plan.groups {
@@ -139,22 +139,22 @@ impl<B: RequestBody + Sync> Origins<B> {
             }
             check::begin(group, plan.hosts.get(room).map_or("", String::as_str));
         }
-        // Their balancers were made for the plan: what was forgotten since is news to them.
+        // The balancers were made for the plan and must learn of the reset health.
         self.changes.fetch_add(1, Relaxed);
-        let mut held = self.held.lock();
-        held.pools = plan.pools;
-        held.pools.retain(|_, pool| pool.strong_count() > 0);
-        let before = std::mem::replace(&mut held.groups, plan.groups);
-        drop(held);
-        // They end here, with their checks, once their last request has ended.
+        let mut state = self.state.lock();
+        state.pools = plan.pools;
+        state.pools.retain(|_, pool| pool.strong_count() > 0);
+        let before = std::mem::replace(&mut state.groups, plan.groups);
+        drop(state);
+        // The old groups end here, with their checks, once their last request has ended.
         drop(before);
     }
 
-    /// One group for one room that is in no file.
+    /// Creates a group for a room outside the config.
     ///
     /// # Errors
     ///
-    /// [`TrustError`] if its origins cannot be spoken to.
+    /// [`TrustError`] if its origins cannot be used.
     pub fn single(
         &self,
         room: &RoomName,
@@ -162,42 +162,42 @@ impl<B: RequestBody + Sync> Origins<B> {
     ) -> Result<Arc<Group<B>>, TrustError> {
         let mut draft = self.draft();
         let group = draft.group(room, origins)?;
-        let mut held = self.held.lock();
-        held.pools = draft.pools;
-        held.groups.insert(room.clone(), Arc::clone(&group));
-        drop(held);
+        let mut state = self.state.lock();
+        state.pools = draft.pools;
+        state.groups.insert(room.clone(), Arc::clone(&group));
+        drop(state);
         check::begin(&group, "");
         Ok(group)
     }
 
-    /// What there is to see now, by room.
+    /// Returns the present stats by room.
     #[must_use]
     pub fn stats(&self) -> BTreeMap<RoomName, RoomOriginStats> {
-        let groups = self.held.lock().groups.clone();
+        let groups = self.state.lock().groups.clone();
         let stats = groups.iter();
         stats
             .map(|(room, group)| (room.clone(), group.stats()))
             .collect()
     }
 
-    /// Copies of what there is, to plan on: files are read meanwhile, and nobody waits for that.
+    /// Copies the present state as the base of a plan: files are read meanwhile, without a lock.
     fn draft(&self) -> Draft<B> {
-        let held = self.held.lock();
+        let state = self.state.lock();
         Draft {
             limits: self.limits,
             changes: Arc::clone(&self.changes),
-            groups: held.groups.clone(),
-            pools: held.pools.clone(),
+            groups: state.groups.clone(),
+            pools: state.pools.clone(),
             trust: Trust::default(),
         }
     }
 }
 
-/// What a plan is made from.
+/// Base of a plan.
 struct Draft<B> {
     limits: Limits,
     changes: Arc<AtomicU64>,
-    /// Those that hold until then.
+    /// Present groups.
     groups: BTreeMap<RoomName, Arc<Group<B>>>,
     pools: Pools<B>,
     trust: Trust,
@@ -264,9 +264,8 @@ impl<B: RequestBody + Sync> Draft<B> {
     }
 }
 
-/// Makes each `origin_ca_file` one that is found from anywhere (paths are meant relative to the
-/// folder of the config file), and returns every file that cannot be used, with what is wrong with
-/// it.
+/// Resolves each `origin_ca_file` relative to the folder of the config file. Returns every file
+/// that cannot be used, with its error.
 pub fn find_ca_files(config: &mut Config, config_file: &Path) -> Vec<(PathBuf, String)> {
     let folder = config_file.parent().unwrap_or_else(|| Path::new(""));
     let mut mistakes = Vec::new();
@@ -276,8 +275,8 @@ pub fn find_ca_files(config: &mut Config, config_file: &Path) -> Vec<(PathBuf, S
         };
         *path = folder.join(&*path);
         if let Err(error) = trust::check_ca_file(path) {
-            let (name, why) = (&room.name, check::chain(&error));
-            mistakes.push((path.clone(), format!("room \"{name}\": {why}")));
+            let (name, error_text) = (&room.name, check::chain(&error));
+            mistakes.push((path.clone(), format!("room \"{name}\": {error_text}")));
         }
     }
     mistakes
@@ -314,7 +313,7 @@ impl Trust {
     }
 }
 
-/// Which host checks ask for: what visitors ask for, if the room says so.
+/// Returns the host of the checks: the room's host, if it names one.
 fn host_of(room: &RoomConfig) -> String {
     let mut hosts = room.routes.iter().map(|route| &route.host);
     let named = hosts.find_map(|host| match host {

@@ -1,34 +1,34 @@
-//! What an origin did with a request, and what that says of its health.
+//! Outcome of a request at an origin, and its meaning for the origin's health.
 
 use http::StatusCode;
 
-/// What the origin did with a request.
+/// Outcome of a request at an origin.
 ///
-/// It is told of an answer's head; a body that breaks later is not seen here.
+/// It is known with the head of a response; a body that breaks later has no effect.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Outcome {
-    /// It answered, with this status.
+    /// The origin responded with this status.
     Answered(StatusCode),
-    /// No connection within `origin_connect`, or no TLS on it.
+    /// The connection or its TLS handshake failed or was not ready within `origin_connect`.
     ConnectFailed,
-    /// No head of an answer within `origin_response`.
+    /// The head of the response was not there within `origin_response`.
     TimedOut,
-    /// It closed the connection, or what it said is not HTTP, or more than is taken.
+    /// The origin closed the connection, or its response is not HTTP or too large.
     Broken,
-    /// The visitor left after a long wait in which the origin answered nobody.
+    /// The visitor left after a long wait in which the origin sent no responses at all.
     Abandoned,
 }
 
-/// What an outcome says about an origin's health.
+/// Meaning of an outcome for an origin's health.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Sign {
-    /// It answers. Also with 500: that is what a broken page says, and whoever finds one can ask
-    /// for it as often as it likes.
-    Well,
-    /// It says that it, or who stands behind it, cannot answer: 502, 503, 504.
-    Unfit,
-    /// It does not answer.
-    Silent,
+    /// The origin responds, including with 500: a broken page does, and a visitor can request it as
+    /// often as they like.
+    Good,
+    /// The origin or its backend cannot serve: 502, 503, 504.
+    GatewayError,
+    /// The origin does not respond.
+    NoResponse,
 }
 
 impl Outcome {
@@ -42,7 +42,7 @@ impl Outcome {
         "abandoned",
     ];
 
-    /// Which of [`Outcome::NAMES`] is its own.
+    /// Returns the index of the outcome in [`Outcome::NAMES`].
     #[must_use]
     pub fn index(self) -> usize {
         match self {
@@ -55,7 +55,7 @@ impl Outcome {
         }
     }
 
-    /// Stable word for metrics.
+    /// Returns the stable word for metrics.
     #[must_use]
     pub fn name(self) -> &'static str {
         Self::NAMES[self.index()]
@@ -67,20 +67,22 @@ impl Outcome {
                 StatusCode::BAD_GATEWAY
                 | StatusCode::SERVICE_UNAVAILABLE
                 | StatusCode::GATEWAY_TIMEOUT,
-            ) => Sign::Unfit,
-            Self::Answered(_) => Sign::Well,
-            Self::ConnectFailed | Self::TimedOut | Self::Broken | Self::Abandoned => Sign::Silent,
+            ) => Sign::GatewayError,
+            Self::Answered(_) => Sign::Good,
+            Self::ConnectFailed | Self::TimedOut | Self::Broken | Self::Abandoned => {
+                Sign::NoResponse
+            }
         }
     }
 
-    /// What operators are told where no error says more.
-    pub(crate) const fn complaint(self) -> Option<&'static str> {
+    /// Returns a description for operators, if there is no error with more detail.
+    pub(crate) const fn description(self) -> Option<&'static str> {
         match self {
             Self::Answered(_) => None,
             Self::ConnectFailed => Some("no connection"),
-            Self::TimedOut => Some("no head of an answer in time"),
-            Self::Broken => Some("an answer that cannot be passed on"),
-            Self::Abandoned => Some("nobody was answered while a visitor waited, who has left"),
+            Self::TimedOut => Some("no head of a response in time"),
+            Self::Broken => Some("a response that cannot be passed on"),
+            Self::Abandoned => Some("no responses at all while a visitor waited and left"),
         }
     }
 }

@@ -1,7 +1,7 @@
-//! All connections to one origin, and a request sent over one of them.
+//! Connections to one origin, and sending a request over one of them.
 //!
-//! It knows what no pool that hides its connections tells: whether a connection was used before,
-//! and that nothing of a request was sent; the request comes back then.
+//! Unlike pools that hide their connections, it knows whether a connection was used before, and
+//! whether a request was not sent at all; then the request is returned.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -19,56 +19,56 @@ use crate::upstream::http1::{self, Connection, Idle};
 use crate::upstream::http2::{self, Http2Connection, Http2Connections, StreamHold};
 use crate::upstream::lease::Lease;
 use crate::upstream::limits::Limits;
-use crate::upstream::request::{How, RequestBody};
+use crate::upstream::request::{RequestBody, SendOptions};
 
-/// The connections to one origin.
+/// Connections to one origin.
 #[derive(Debug)]
 pub(crate) struct Pool<B> {
     target: Target,
     limits: Limits,
     idle: Arc<Idle<B>>,
-    lines: Arc<Http2Connections<B>>,
-    /// Whether the origin has chosen HTTP/1.1 where it had a choice.
+    http2_connections: Arc<Http2Connections<B>>,
+    /// Whether the origin chose HTTP/1.1 when it could choose.
     prefers_http1: AtomicBool,
 }
 
-/// An answer, and what is held of its connection.
+/// Response, and the hold on its connection.
 pub(crate) struct Sent {
     pub(crate) response: Response<Incoming>,
-    pub(crate) held: Lease,
+    pub(crate) connection_lease: Lease,
 }
 
-/// No answer.
+/// Failed request.
 pub(crate) struct NotSent<B> {
     pub(crate) failure: Failure,
-    pub(crate) again: Option<Again<B>>,
-    /// Whether it is the first that is heard of this: a connection that breaks fails all of its
+    pub(crate) retry: Option<Retry<B>>,
+    /// Whether this is the first report of the event: a broken connection fails all of its
     /// requests, and is one event.
-    pub(crate) is_news: bool,
+    pub(crate) is_first_report: bool,
 }
 
-/// A request that a connection brought no answer to.
+/// Request without a response of its connection.
 struct Unanswered<B> {
     error: Box<hyper::client::conn::TrySendError<Request<B>>>,
-    /// What became of the connection.
+    /// End of the connection.
     closing: Option<Closing>,
-    /// The connection, where others share it.
-    line: Option<task::Id>,
-    is_news: bool,
+    /// Id of the connection, if others share it.
+    connection: Option<task::Id>,
+    is_first_report: bool,
 }
 
-/// What may be sent again.
-pub(crate) enum Again<B> {
-    /// Nothing of it was sent.
+/// Request that may be sent again.
+pub(crate) enum Retry<B> {
+    /// The request was not sent.
     Unsent(Request<B>),
-    /// It may be sent twice, and either the origin did not look at it, or it met a connection that
-    /// was just being closed.
+    /// The request is repeatable. The origin did not process it, or its connection was just being
+    /// closed.
     Copy(Request<B>),
-    /// The same, where the origin did not look at it, and at others on this connection it does.
+    /// The request is repeatable, and the origin refused it on this connection, which stays open.
     Refused(Request<B>, task::Id),
 }
 
-/// A connection that takes a request.
+/// Connection for a request.
 enum Taken<B> {
     Http1(Connection<B>, bool),
     Http2(Http2Connection<B>, StreamHold),
@@ -78,12 +78,12 @@ impl<B> Taken<B> {
     fn was_used(&self) -> bool {
         match self {
             Self::Http1(_, was_used) => *was_used,
-            Self::Http2(line, _) => line.has_answered(),
+            Self::Http2(connection, _) => connection.has_responded(),
         }
     }
 
-    /// Whether a request may fail on it for a reason that lets it be sent again. By HTTP/2 an
-    /// origin may refuse to look at it, also at the first.
+    /// Whether a request may fail on this connection for a reason that allows a retry. With HTTP/2
+    /// an origin may refuse even the first request.
     fn may_fail_harmlessly(&self) -> bool {
         matches!(self, Self::Http2(..)) || self.was_used()
     }
@@ -95,7 +95,7 @@ impl<B: RequestBody> Pool<B> {
             target,
             limits,
             idle: Idle::new(limits.idle),
-            lines: Http2Connections::new(limits.idle),
+            http2_connections: Http2Connections::new(limits.idle),
             prefers_http1: AtomicBool::new(false),
         })
     }
@@ -105,35 +105,35 @@ impl<B: RequestBody> Pool<B> {
     }
 
     /// Sends a request with a path as its target and a `Host`, and waits for the head of its
-    /// answer.
+    /// response.
     pub(crate) async fn send(
         &self,
         mut request: Request<B>,
-        mut how: How,
+        mut options: SendOptions,
     ) -> Result<Sent, Box<NotSent<B>>> {
         loop {
             let began = Instant::now();
-            let taken = match self.take(how).await {
+            let taken = match self.take(options).await {
                 Ok(taken) => taken,
                 Err(error) => {
                     return Err(Box::new(NotSent {
                         failure: Failure::Connect(error),
-                        again: Some(Again::Unsent(request)),
-                        is_news: true,
+                        retry: Some(Retry::Unsent(request)),
+                        is_first_report: true,
                     }));
                 }
             };
             let was_used = taken.was_used();
-            let needs_spare = how.is_repeatable && taken.may_fail_harmlessly();
-            // There is no later moment for it: what failed does not come back.
+            let needs_spare = options.is_repeatable && taken.may_fail_harmlessly();
+            // Copied now, because a failed request is not returned.
             let spare = needs_spare.then(|| copy(&request));
             let sent_at = Instant::now();
             let error = match self.send_over(taken, request).await {
                 Ok(sent) if sent.response.headers().len() > self.limits.headers => {
                     return Err(Box::new(NotSent {
                         failure: Failure::TooLarge,
-                        again: None,
-                        is_news: true,
+                        retry: None,
+                        is_first_report: true,
                     }));
                 }
                 Ok(sent) => return Ok(sent),
@@ -142,53 +142,54 @@ impl<B: RequestBody> Pool<B> {
             let Unanswered {
                 mut error,
                 closing,
-                line,
-                is_news,
+                connection,
+                is_first_report,
             } = error;
             let unsent = error.take_message();
-            let again = match (unsent, spare) {
+            let retry = match (unsent, spare) {
                 (Some(unsent), _) if was_used => {
-                    // The connection had gone before the request came: another one. Each that was
-                    // used before is taken once, so this ends; HTTP/2 goes on with a new one.
+                    // The connection was closed before the request was sent: use another one. Each
+                    // used connection is taken once, so this ends; HTTP/2 continues with a new one.
                     if unsent.version() == Version::HTTP_2 {
-                        how.fresh_since.get_or_insert(began);
+                        options.fresh_since.get_or_insert(began);
                     }
                     request = unsent;
                     continue;
                 }
-                (Some(unsent), _) => Some(Again::Unsent(unsent)),
+                (Some(unsent), _) => Some(Retry::Unsent(unsent)),
                 (None, Some(spare)) => {
                     let is_stale = may_repeat(closing, was_used, sent_at.elapsed());
-                    let refused_by = line.filter(|_| closing == Some(Closing::Refused));
+                    let refused_by = connection.filter(|_| closing == Some(Closing::Refused));
                     match refused_by {
-                        Some(line) => Some(Again::Refused(spare, line)),
-                        None => is_stale.then_some(Again::Copy(spare)),
+                        Some(connection) => Some(Retry::Refused(spare, connection)),
+                        None => is_stale.then_some(Retry::Copy(spare)),
                     }
                 }
                 _ => None,
             };
             return Err(Box::new(NotSent {
                 failure: failure::of(error.into_error()),
-                again,
-                is_news,
+                retry,
+                is_first_report,
             }));
         }
     }
 
-    /// Asks over a connection of its own; the body of the answer is not read.
-    pub(crate) async fn ask(&self, request: Request<B>) -> Result<Response<Incoming>, Failure> {
+    /// Sends a health check over its own connection; the body of the response is not read.
+    pub(crate) async fn probe(&self, request: Request<B>) -> Result<Response<Incoming>, Failure> {
         let connected = self.connect(false).await;
         let fresh = match connected.map_err(Failure::Connect)? {
             Fresh::Http1(connection) => Taken::Http1(connection, false),
-            Fresh::Http2(line) => {
-                let hold = line.hold();
-                Taken::Http2(line, hold)
+            Fresh::Http2(connection) => {
+                let hold = connection.hold();
+                Taken::Http2(connection, hold)
             }
         };
         let sent = match fresh {
             Taken::Http1(mut connection, _) => connection.sender.send_request(request).await,
-            Taken::Http2(mut line, _hold) => {
-                line.sender
+            Taken::Http2(mut connection, _hold) => {
+                connection
+                    .sender
                     .send_request(as_http2(request, self.target.scheme()))
                     .await
             }
@@ -200,37 +201,44 @@ impl<B: RequestBody> Pool<B> {
         match taken {
             Taken::Http1(mut connection, _) => {
                 let request = as_http1(request);
-                // Whoever stops waiting ends the connection, also while it waits to write.
-                let held = Lease::of_task(connection.task.clone(), &connection.turn);
+                // Dropping the lease ends the connection, even while the request waits to be
+                // written.
+                let connection_lease = Lease::of_task(connection.task.clone(), &connection.turn);
                 let sent = connection.sender.try_send_request(request).await;
                 let response = sent.map_err(|error| Unanswered {
                     closing: failure::closing(error.error()),
                     error: Box::new(error),
-                    line: None,
-                    is_news: true,
+                    connection: None,
+                    is_first_report: true,
                 })?;
                 self.idle.keep_when_ready(connection);
-                Ok(Sent { response, held })
+                Ok(Sent {
+                    response,
+                    connection_lease,
+                })
             }
-            Taken::Http2(mut line, hold) => {
-                let held = Lease::of_stream(hold);
+            Taken::Http2(mut connection, hold) => {
+                let connection_lease = Lease::of_stream(hold);
                 let request = as_http2(request, self.target.scheme());
-                match line.sender.try_send_request(request).await {
+                match connection.sender.try_send_request(request).await {
                     Ok(response) => {
-                        line.note_answer();
-                        Ok(Sent { response, held })
+                        connection.note_response();
+                        Ok(Sent {
+                            response,
+                            connection_lease,
+                        })
                     }
                     Err(error) => {
                         let closing = failure::closing_under_stream(error.error());
                         let is_over = !matches!(closing, None | Some(Closing::Refused));
                         if is_over {
-                            self.lines.remove(&line);
+                            self.http2_connections.remove(&connection);
                         }
                         Err(Unanswered {
                             error: Box::new(error),
                             closing,
-                            line: Some(line.task),
-                            is_news: line.note_end(closing),
+                            connection: Some(connection.task),
+                            is_first_report: connection.note_end(closing),
                         })
                     }
                 }
@@ -238,49 +246,50 @@ impl<B: RequestBody> Pool<B> {
         }
     }
 
-    async fn take(&self, how: How) -> Result<Taken<B>, ConnectError> {
-        let may_share = !how.needs_http1 && self.target.may_speak_http2();
-        if let Some(taken) = self.take_used(how, may_share) {
+    async fn take(&self, options: SendOptions) -> Result<Taken<B>, ConnectError> {
+        let may_share = !options.needs_http1 && self.target.may_speak_http2();
+        if let Some(taken) = self.take_used(options, may_share) {
             return Ok(taken);
         }
         let is_shared = || may_share && !self.prefers_http1.load(Relaxed);
-        let _alone = if is_shared() {
-            let waited = timeout(self.limits.connect, self.lines.alone()).await;
-            let alone = waited.map_err(|_| self.timed_out())?;
-            // Whoever was first may have made the connection that this one waited for.
-            if let Some(taken) = self.take_used(how, may_share) {
+        let _guard = if is_shared() {
+            let lock = self.http2_connections.lock_connecting();
+            let waited = timeout(self.limits.connect, lock).await;
+            let guard = waited.map_err(|_| self.timed_out())?;
+            // Another request may have made the connection while this one waited.
+            if let Some(taken) = self.take_used(options, may_share) {
                 return Ok(taken);
             }
-            is_shared().then_some(alone)
+            is_shared().then_some(guard)
         } else {
             None
         };
-        Ok(match self.connect(how.needs_http1).await? {
+        Ok(match self.connect(options.needs_http1).await? {
             Fresh::Http1(connection) => {
-                // An upgrade says nothing of what the origin would rather speak.
+                // A connection for an upgrade does not show the origin's preference.
                 if may_share {
                     self.prefers_http1.store(true, Relaxed);
                 }
                 Taken::Http1(connection, false)
             }
-            Fresh::Http2(line) => {
+            Fresh::Http2(connection) => {
                 self.prefers_http1.store(false, Relaxed);
-                // Before others see it: whoever made it has its place on it.
-                let hold = line.hold();
-                self.lines.put(line.clone());
-                Taken::Http2(line, hold)
+                // Before others see the connection, so that its first request has a stream.
+                let hold = connection.hold();
+                self.http2_connections.put(connection.clone());
+                Taken::Http2(connection, hold)
             }
         })
     }
 
-    fn take_used(&self, how: How, may_share: bool) -> Option<Taken<B>> {
+    fn take_used(&self, options: SendOptions, may_share: bool) -> Option<Taken<B>> {
         let shared = if may_share {
-            let taken = self.lines.take(how);
-            taken.map(|(line, hold)| Taken::Http2(line, hold))
+            let taken = self.http2_connections.take(options);
+            taken.map(|(connection, hold)| Taken::Http2(connection, hold))
         } else {
             None
         };
-        if !how.is_first() {
+        if !options.is_first() {
             return shared;
         }
         shared.or_else(|| Some(Taken::Http1(self.idle.take()?, true)))
@@ -315,23 +324,21 @@ impl<B: RequestBody> Pool<B> {
     }
 }
 
-/// A connection on which HTTP has begun.
+/// Connection on which HTTP has started.
 enum Fresh<B> {
     Http1(Connection<B>),
     Http2(Http2Connection<B>),
 }
 
-/// How soon a connection must be closed after a request was sent on it to have been *just being
-/// closed*: the time that a packet may need to an origin and back, with some losses. An origin that
-/// closes it later has most likely read the request, worked on it, and failed; one more would fail
-/// there too, or do harm.
+/// Time after sending a request within which a closed connection counts as *just being closed*: a
+/// round trip to the origin, with some losses. An origin that closes it later has most likely
+/// processed the request and failed. A second one would fail as well, or do harm.
 const STALE_WITHIN: Duration = Duration::from_secs(1);
 
-/// Whether a request that may be sent twice is to be sent again, after its connection ended so long
-/// after it was sent.
+/// Whether a repeatable request is sent again, after its connection ended `after` it was sent.
 fn may_repeat(closing: Option<Closing>, was_used: bool, after: Duration) -> bool {
     match closing {
-        Some(Closing::Refused | Closing::Unseen | Closing::Unknown | Closing::Dead) => true,
+        Some(Closing::Refused | Closing::Unseen | Closing::Unknown | Closing::PingTimeout) => true,
         Some(Closing::Closed) => was_used && after < STALE_WITHIN,
         None => false,
     }

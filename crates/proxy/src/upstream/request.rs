@@ -1,10 +1,10 @@
-//! A request to an origin: of what its body is made, and how it is to be sent.
+//! Body type and options of a request to an origin.
 
 use bytes::Bytes;
 use tokio::task;
 use tokio::time::Instant;
 
-/// A body that can be sent to an origin; its default is none.
+/// Body that can be sent to an origin; its default is empty.
 pub trait RequestBody:
     http_body::Body<Data = Bytes, Error: Into<Box<dyn std::error::Error + Send + Sync>>>
     + Default
@@ -23,21 +23,21 @@ impl<T> RequestBody for T where
 {
 }
 
-/// How a request is to be sent.
+/// Options of sending a request.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct How {
-    /// It may leave HTTP, which HTTP/2 does in another way.
+pub(crate) struct SendOptions {
+    /// Whether the request needs HTTP/1.1, because it asks for an upgrade.
     pub(crate) needs_http1: bool,
-    /// Not over a connection that was used before; only over one that was made after this moment.
+    /// Earliest time at which the connection may have been made; excludes used connections.
     pub(crate) fresh_since: Option<Instant>,
-    /// Not over this connection, over which the origin has refused it; and not over one of HTTP/1.
+    /// Connection on which the origin has refused the request; excludes it and HTTP/1.1.
     pub(crate) refused_by: Option<task::Id>,
-    /// It has no body and may be sent twice: a copy is to be kept.
+    /// Whether the request has no body and may be sent twice, so that a copy is kept.
     pub(crate) is_repeatable: bool,
 }
 
-impl How {
-    /// Whether it has not been sent yet, as far as anybody knows.
+impl SendOptions {
+    /// Whether the request was not sent yet, as far as known.
     pub(crate) const fn is_first(&self) -> bool {
         self.fresh_since.is_none() && self.refused_by.is_none()
     }

@@ -1,7 +1,7 @@
-//! Which addresses has the name of an origin?
+//! Look-up of the addresses of an origin's name.
 //!
-//! The system's resolver is asked, which blocks a thread, for as long as it likes. Threads for what
-//! blocks are shared with the journal, which must get one at once; so only so many wait for names.
+//! The system's resolver blocks a thread without a timeout. The journal shares the threads for
+//! blocking calls and must get one at once, so the number of concurrent look-ups is limited.
 
 use std::future::Future;
 use std::io;
@@ -14,14 +14,14 @@ use hyper_util::client::legacy::connect::dns::Name;
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 
-/// Most threads of this process that wait for the system's resolver. tokio has 512 for what blocks.
-/// A resolver that is well answers in milliseconds, so sixteen find thousands of names a second;
-/// and one that is not makes everybody wait, however many ask it.
+/// Maximum concurrent look-ups by the system's resolver; tokio has 512 threads for blocking calls.
+/// A healthy resolver replies in milliseconds, so sixteen find thousands of names a second. More
+/// would not help with a slow one.
 const LOOKUPS_MAX: usize = 16;
 
 static LOOKUPS: Semaphore = Semaphore::const_new(LOOKUPS_MAX);
 
-/// Asks the system, a few names at a time.
+/// Resolver that uses the system's, with a limit on concurrent look-ups.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Resolver;
 
@@ -35,22 +35,22 @@ impl tower::Service<Name> for Resolver {
     }
 
     fn call(&mut self, name: Name) -> Self::Future {
-        // The port is put in by whoever asks.
-        Box::pin(one_of(&LOOKUPS, move || {
+        // The caller sets the port.
+        Box::pin(with_permit(&LOOKUPS, move || {
             (name.as_str(), 0).to_socket_addrs()
         }))
     }
 }
 
-/// Does what blocks when fewer than so many do. Whoever stops waiting does not end what has begun,
-/// so the place is held by that, and not by who waits.
-async fn one_of<T: Send + 'static>(
-    places: &'static Semaphore,
+/// Runs a blocking call when a permit is free. A caller that stops waiting does not end the call,
+/// so the call itself holds the permit.
+async fn with_permit<T: Send + 'static>(
+    permits: &'static Semaphore,
     work: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> io::Result<T> {
-    let place = places.acquire().await.map_err(io::Error::other)?;
+    let permit = permits.acquire().await.map_err(io::Error::other)?;
     let done = spawn_blocking(move || {
-        let _place = place;
+        let _permit = permit;
         work()
     });
     done.await.map_err(io::Error::other)?
@@ -65,8 +65,8 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn so_many_wait_for_names_and_who_gives_up_makes_no_room() {
-        static PLACES: Semaphore = Semaphore::const_new(2);
+    async fn a_cancelled_look_up_keeps_its_permit_until_it_ends() {
+        static PERMITS: Semaphore = Semaphore::const_new(2);
         let (begun, mut begins) = tokio::sync::mpsc::unbounded_channel();
         let mut ends = Vec::new();
         let mut waiting = Vec::new();
@@ -74,9 +74,9 @@ mod tests {
             let begun = begun.clone();
             let (end, ended) = mpsc::channel::<()>();
             ends.push(end);
-            let mut work = Box::pin(one_of(&PLACES, move || {
+            let mut work = Box::pin(with_permit(&PERMITS, move || {
                 begun.send(number).map_err(io::Error::other)?;
-                // Until the other side lets go.
+                // Blocks until the sender is dropped.
                 let _ = ended.recv();
                 Ok(number)
             }));
@@ -86,11 +86,11 @@ mod tests {
         let mut first = [begins.recv().await.unwrap(), begins.recv().await.unwrap()];
         first.sort_unstable();
         assert_eq!(first, [0, 1]);
-        // The first two are given up; what they began goes on.
+        // The first two are cancelled, but their calls continue.
         let mut third = waiting.remove(2);
         drop(waiting);
         assert!(third.as_mut().now_or_never().is_none());
-        assert_eq!(PLACES.available_permits(), 0);
+        assert_eq!(PERMITS.available_permits(), 0);
         assert!(begins.try_recv().is_err());
         let last = ends.pop();
         ends.pop();

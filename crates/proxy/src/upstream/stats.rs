@@ -1,4 +1,4 @@
-//! What operators see of origins.
+//! Stats of origins for operators.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -11,55 +11,56 @@ use crate::upstream::health::Condition;
 use crate::upstream::origin::Origin;
 use crate::upstream::request::RequestBody;
 
-/// One origin of a room, now.
+/// Present stats of one origin of a room.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct OriginStats {
-    /// `http://host:port`.
+    /// URL, such as `http://host:port`.
     pub url: String,
-    /// What it is taken for.
+    /// Condition of the origin.
     pub condition: Condition,
-    /// For how long.
+    /// Duration of the condition.
     pub since: Duration,
-    /// What went wrong last, whenever that was; `None` = nothing did.
+    /// Last error, at any time; `None` without one.
     pub last_error: Option<String>,
-    /// Requests that are there now, until their answers have been read.
+    /// Requests in flight, until their responses are read.
     pub in_flight: usize,
-    /// Requests by what became of them: a few fixed words.
+    /// Requests by outcome: a few fixed words.
     pub outcomes: Vec<(&'static str, u64)>,
-    /// Times until the heads of answers, by class; the last one has no bound.
+    /// Times until the heads of responses, by bucket; the last one has no bound.
     pub response_times: Vec<(Option<Duration>, u64)>,
-    /// Of all answers.
+    /// Sum of all response times.
     pub response_time_sum: Duration,
-    /// The mean of the newest answers; `None` before the first.
+    /// Moving mean of recent response times; `None` before the first.
     pub recent_response_time: Option<Duration>,
     /// Checks that passed.
     pub good_checks: u64,
-    /// Checks that did not.
+    /// Checks that failed.
     pub bad_checks: u64,
 }
 
-/// How often requests of a room were sent again.
+/// Counts of requests of a room that were sent again.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct RetryStats {
-    /// Because the connection was just being closed, or the origin did not look at the request.
+    /// Retries because the connection was just being closed, or the origin did not process the
+    /// request.
     pub stale: u64,
-    /// To another origin, because the first took no connection.
+    /// Retries at another origin, because the first accepted no connection.
     pub elsewhere: u64,
 }
 
-/// The origins of a room, now.
+/// Present stats of a room's origins.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct RoomOriginStats {
-    /// In the order of the file.
+    /// Origins in the order of the file.
     pub origins: Vec<OriginStats>,
-    /// Of the room.
+    /// Retries of the room's requests.
     pub retries: RetryStats,
-    /// Whether checks say that none is well.
+    /// Whether all origins fail their checks.
     pub is_down: bool,
 }
 
 impl<B: RequestBody> Group<B> {
-    /// What there is to see now.
+    /// Returns the present stats.
     #[must_use]
     pub fn stats(&self) -> RoomOriginStats {
         let now = Instant::now();
@@ -88,7 +89,7 @@ fn of<B>(origin: &Arc<Origin<B>>, now: Instant) -> OriginStats {
         url: origin.url.clone(),
         condition,
         since,
-        last_error: origin.complaint.lock().clone(),
+        last_error: origin.last_error.lock().clone(),
         in_flight: origin.in_flight(),
         outcomes: counts.outcomes().to_vec(),
         response_times: counts.classes(),

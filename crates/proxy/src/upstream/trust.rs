@@ -1,7 +1,7 @@
-//! Whose certificates are believed, and what is said about HTTP/2 while TLS is set up?
+//! Trusted certificates for TLS to origins, and the ALPN settings.
 //!
-//! The same rules as for a shared store: a file of signers, or those that the machine trusts; no
-//! client certificates, and no way to believe everybody.
+//! As for a shared store, the trusted issuers come from a file or from the machine. There are no
+//! client certificates, and no way to trust all servers.
 
 use std::fs::File;
 use std::path::Path;
@@ -12,39 +12,40 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::crypto::aws_lc_rs;
 use tokio_rustls::rustls::{self, ClientConfig, RootCertStore};
 
-/// Why origins with TLS cannot be spoken to: something on this machine is wrong.
+/// Error of setting up TLS to origins: this machine is misconfigured.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TrustError {
     /// The file of certificates cannot be used.
     #[error(transparent)]
     CaFile(#[from] CaFileError),
-    /// This machine knows no certificates.
+    /// This machine has no trusted certificates.
     #[error(
-        "this machine trusts nobody: name the signer of the origin's certificate as origin_ca_file"
+        "this machine trusts no issuers: set origin_ca_file to the issuer of the origin's \
+         certificate"
     )]
-    NobodyTrusted {
-        /// What went wrong, if anything did.
+    NoTrustedIssuers {
+        /// Underlying error, if there is one.
         source: Option<rustls_native_certs::Error>,
     },
     /// TLS cannot be set up.
     #[error("cannot set up TLS to origins")]
     Tls {
-        /// Why not.
+        /// Underlying error.
         source: rustls::Error,
     },
-    /// The origin's host is no name that a certificate can carry.
-    #[error("{host} is no name for a certificate")]
+    /// The origin's host is not a valid name for a certificate.
+    #[error("{host} is not a valid name for a certificate")]
     Name {
-        /// The host.
+        /// Host of the origin.
         host: String,
     },
 }
 
-/// The text of a file of certificates; compared to see whether it has changed.
+/// Text of a file of certificates; compared to detect changes.
 pub(crate) type Pem = Option<Arc<[u8]>>;
 
-/// How TLS is set up, by what is said about HTTP/2.
+/// TLS settings, by the ALPN protocols.
 #[derive(Clone)]
 pub(crate) struct Tls {
     pub(crate) http1: TlsConnector,
@@ -60,7 +61,7 @@ impl std::fmt::Debug for Tls {
 
 impl Tls {
     pub(crate) fn new(trusted: RootCertStore) -> Result<Self, TrustError> {
-        // Named here, for the process may have no default, or another one.
+        // Set explicitly, because the process may have no default provider, or another one.
         let provider = Arc::new(aws_lc_rs::default_provider());
         let config = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
@@ -80,7 +81,7 @@ impl Tls {
     }
 }
 
-/// A file of signers of origins' certificates.
+/// Describes the file of issuers of origins' certificates.
 const fn ca_file(path: &Path) -> CaFile<'_> {
     CaFile {
         path,
@@ -103,15 +104,15 @@ pub(crate) fn check_ca_file(path: &Path) -> Result<(), CaFileError> {
     trusted_by_file(path, &read(path)?).map(|_| ())
 }
 
-/// Single certificates that cannot be read are left out: machines carry odd ones, and whoever is
-/// signed by one of them will be told so.
+/// Returns the certificates that the machine trusts. Unreadable ones are skipped, because machines
+/// have odd ones; an origin that needs one fails its handshake.
 pub(crate) fn trusted_by_machine() -> Result<RootCertStore, TrustError> {
     let mut found = rustls_native_certs::load_native_certs();
     let mut trusted = RootCertStore::empty();
     trusted.add_parsable_certificates(found.certs);
     if trusted.is_empty() {
         let source = found.errors.pop();
-        return Err(TrustError::NobodyTrusted { source });
+        return Err(TrustError::NoTrustedIssuers { source });
     }
     Ok(trusted)
 }

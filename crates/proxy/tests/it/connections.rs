@@ -1,4 +1,4 @@
-//! Whole connections on real sockets, with a handler that answers everything.
+//! Tests of whole connections on real sockets, with a trivial handler.
 #![expect(
     clippy::unwrap_used,
     reason = "helpers of tests fail the test, like the tests themselves"
@@ -26,7 +26,7 @@ use tokio::task::JoinHandle;
 
 const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 
-/// Says hello.
+/// Handler that responds with "hello".
 #[derive(Clone)]
 struct Hello;
 
@@ -46,7 +46,7 @@ struct Running {
     ended: JoinHandle<()>,
 }
 
-/// With more lines of `[server]`.
+/// Starts a server with more lines of `[server]`.
 fn start(more: &str) -> Running {
     let text = format!("[server]\nlisten = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:0\"\n{more}\n");
     let config = Config::parse("test.toml", &(text + ROOM))
@@ -73,17 +73,17 @@ fn start(more: &str) -> Running {
 const ROOM: &str = "[[room]]\nname = \"shop\"\norigin = \"http://127.0.0.1:3000\"\n\
     total_active_users = 200\nnew_users_per_minute = 200\nbypass = []\n";
 
-/// Asks, and reads one answer: its head in lower case.
-async fn ask(stream: &mut TcpStream) -> String {
+/// Sends a request and reads the response, in lower case.
+async fn get(stream: &mut TcpStream) -> String {
     stream.write_all(GET).await.unwrap();
-    let mut answer = String::new();
-    while !answer.ends_with("\r\n\r\nhello") {
+    let mut response = String::new();
+    while !response.ends_with("\r\n\r\nhello") {
         let mut bytes = [0; 1000];
         let read = stream.read(&mut bytes).await.unwrap();
-        assert!(read > 0, "{answer}");
-        answer += std::str::from_utf8(&bytes[..read]).unwrap();
+        assert!(read > 0, "{response}");
+        response += std::str::from_utf8(&bytes[..read]).unwrap();
     }
-    answer.to_lowercase()
+    response.to_lowercase()
 }
 
 async fn has_ended(stream: &mut TcpStream) -> bool {
@@ -91,31 +91,31 @@ async fn has_ended(stream: &mut TcpStream) -> bool {
 }
 
 #[tokio::test]
-async fn the_last_request_of_a_connection_is_told_to_be_the_last() {
+async fn the_last_response_of_a_connection_closes_it() {
     let running = start("[server.size_limits]\nrequests_per_connection = 3");
     let mut stream = TcpStream::connect(running.address).await.unwrap();
     for _ in 0..2 {
-        assert!(!ask(&mut stream).await.contains("connection: close"));
+        assert!(!get(&mut stream).await.contains("connection: close"));
     }
-    assert!(ask(&mut stream).await.contains("connection: close"));
+    assert!(get(&mut stream).await.contains("connection: close"));
     assert!(has_ended(&mut stream).await);
 }
 
 #[tokio::test]
-async fn a_connection_without_a_request_ends() {
+async fn an_idle_connection_ends() {
     let running = start("[server.timeouts]\nkeep_alive = \"100ms\"");
     let mut stream = TcpStream::connect(running.address).await.unwrap();
-    ask(&mut stream).await;
+    get(&mut stream).await;
     assert!(has_ended(&mut stream).await);
 }
 
 #[tokio::test]
-async fn a_leaving_node_answers_once_more_on_each_connection() {
+async fn a_leaving_node_serves_one_more_request_per_connection() {
     let running = start("");
     let mut streams = Vec::new();
     for _ in 0..3 {
         let mut stream = TcpStream::connect(running.address).await.unwrap();
-        assert!(!ask(&mut stream).await.contains("connection: close"));
+        assert!(!get(&mut stream).await.contains("connection: close"));
         streams.push(stream);
     }
     running.trigger.leave();
@@ -124,10 +124,13 @@ async fn a_leaving_node_answers_once_more_on_each_connection() {
     }
     let mut idle = streams.pop().unwrap();
     for stream in &mut streams {
-        assert!(ask(stream).await.contains("connection: close"));
+        assert!(get(stream).await.contains("connection: close"));
         assert!(has_ended(stream).await);
     }
-    assert!(!running.ended.is_finished(), "one of them could still ask");
+    assert!(
+        !running.ended.is_finished(),
+        "one client could still send a request"
+    );
     running.trigger.start();
     assert!(has_ended(&mut idle).await);
     running.ended.await.unwrap();

@@ -1,7 +1,7 @@
-//! Reading and removing cookies, on damaged headers and on any others.
+//! Fuzz tests of reading and removing cookies.
 //!
 //! `ANTEROOM_FUZZ_SECONDS=10 cargo test -p anteroom-proxy --test it fuzz_cookies` takes longer;
-//! `ANTEROOM_FUZZ_SEED=n` begins elsewhere, or repeats a failure.
+//! `ANTEROOM_FUZZ_SEED=n` starts from another seed, or repeats a failure.
 
 use std::path::Path;
 
@@ -60,7 +60,7 @@ fn damaged_headers_hold_what_must_hold() {
     );
 }
 
-/// Headers put together from what matters, and a few other bytes.
+/// Generates headers from relevant pieces and a few other bytes.
 fn headers() -> impl Strategy<Value = Vec<u8>> {
     let pieces = prop_oneof![
         4 => prop::sample::select(LANGUAGE.pieces).prop_map(<[u8]>::to_vec),

@@ -1,7 +1,7 @@
-//! The readings of damaged paths: never a panic, never more than they may cost.
+//! Fuzz tests of path readings: no panic, and never above the budget.
 //!
 //! `ANTEROOM_FUZZ_SECONDS=10 cargo test -p anteroom-proxy --test it fuzz_path` takes longer;
-//! `ANTEROOM_FUZZ_SEED=n` begins elsewhere, or repeats a failure.
+//! `ANTEROOM_FUZZ_SEED=n` starts from another seed, or repeats a failure.
 
 use std::path::Path;
 

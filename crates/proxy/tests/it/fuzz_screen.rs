@@ -1,7 +1,7 @@
-//! Damaged requests before the strict reader: never a panic, never two opinions of where they end.
+//! Fuzz tests of the strict reader: no panic, and one opinion of where requests end.
 //!
 //! `ANTEROOM_FUZZ_SECONDS=10 cargo test -p anteroom-proxy --test it fuzz_screen` takes longer;
-//! `ANTEROOM_FUZZ_SEED=n` begins elsewhere, or repeats a failure.
+//! `ANTEROOM_FUZZ_SEED=n` starts from another seed, or repeats a failure.
 
 use std::path::Path;
 

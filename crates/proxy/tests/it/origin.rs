@@ -1,15 +1,15 @@
-//! Origins on real sockets: TLS and what is said about HTTP/2, what is sent again, who leaves,
-//! health checks, reloads.
+//! Tests of origins on real sockets: TLS and ALPN, retries, abandoned requests, health checks,
+//! reloads.
 #![expect(
     clippy::unwrap_used,
     reason = "helpers of tests fail the test, like the tests themselves"
 )]
 
-mod again;
+mod abandoned;
 mod checks;
 mod frames;
-mod leaving;
 mod reload;
+mod retries;
 mod support;
 mod threads;
 mod tls;

@@ -1,14 +1,14 @@
-//! How are slots shared among nodes? Four ways behind one interface.
+//! Allocators: four ways to share slots among nodes, behind one interface.
 //!
-//! | till | gives | known flaw |
+//! | allocator | gives | known flaw |
 //! | --- | --- | --- |
 //! | [`even`] | every node the same part of the minute's budget | queues early on uneven traffic |
 //! | [`curve`] | more than that while the room is far from its limit | overshoots on a spike |
 //! | [`counters`] | numbers from shared counters | a round trip for each new visitor |
-//! | [`leases`] | slots lent ahead of demand | the protocol must be right |
+//! | [`leases`] | slots that the parent grants ahead of demand | the protocol must be right |
 //!
-//! A till never waits: where a number or a grant has to come from elsewhere it says so, and the
-//! caller brings it.
+//! An allocator never waits. Where it needs a number or a grant it says so, and the caller fetches
+//! it.
 
 pub mod counters;
 pub mod curve;
@@ -21,62 +21,62 @@ use crate::rules::{AllocationKind, Rules};
 use crate::statistics::{Budget, RoomStatistics};
 use crate::time::{Minute, Timestamp};
 
-/// Hands out slots, one at a time, never the same one twice.
+/// Allocator of slots: hands them out one at a time, never the same one twice.
 pub trait Allocator {
-    /// Asks for one slot.
+    /// Takes one slot.
     fn take(&mut self, context: &mut AllocatorContext<'_>) -> Take;
 }
 
-/// What a till may look at, and the lease it may take from.
+/// Input of an allocator, and the lease that it may take from.
 #[derive(Debug)]
 pub struct AllocatorContext<'a> {
     /// The room's rules.
     pub rules: &'a Rules,
-    /// The statistics, as fresh as they are here.
+    /// The newest statistics at this node.
     pub statistics: &'a RoomStatistics,
     /// This node's data center.
     pub data_center: DataCenterId,
-    /// What was lent to this node.
+    /// The lease of this node.
     pub lease: &'a mut Lease,
-    /// Now.
+    /// Present time, room clock.
     pub now: Timestamp,
 }
 
-/// What a till answers.
+/// Result of [`Allocator::take`].
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Take {
-    /// A slot.
+    /// One slot.
     Slot,
-    /// None here; the parent may have one.
+    /// Empty lease; the parent may have one.
     AskParent,
-    /// The next number of this counter decides.
+    /// The next number of this counter decides: the caller fetches it.
     TakeNumber(CounterKey),
-    /// None.
+    /// Empty until the next minute.
     Dry,
 }
 
-/// A shared counter: one in each data center and minute, then one in the world.
+/// Key of a shared counter: one in each data center and minute, then one for all data centers.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct CounterKey {
-    /// Where.
+    /// Nodes that share the counter.
     pub scope: CounterScope,
-    /// Of which minute.
+    /// Minute that it counts.
     pub minute: Minute,
 }
 
-/// Where a counter counts.
+/// Nodes that share a counter.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub enum CounterScope {
-    /// In one data center.
+    /// Nodes of one data center.
     DataCenter(DataCenterId),
-    /// In the world.
+    /// Nodes of all data centers.
     Anywhere,
 }
 
-/// The till of a room.
+/// Allocator of a room, by the kind in its rules.
 #[derive(Debug)]
 pub enum AnyAllocator {
-    /// [`even`] and [`curve`]: a local count against a local part.
+    /// [`even`] and [`curve`]: a local count against a local share.
     Local(even::LocalAllocator),
     /// [`counters`].
     Counters(counters::CounterAllocator),
@@ -85,7 +85,7 @@ pub enum AnyAllocator {
 }
 
 impl AnyAllocator {
-    /// The till for a kind of allocation.
+    /// Returns the allocator of this kind.
     #[must_use]
     pub fn new(kind: AllocationKind) -> Self {
         match kind {
@@ -107,14 +107,14 @@ impl Allocator for AnyAllocator {
     }
 }
 
-/// The budget of the running minute, fixed by the first snapshot used in it.
+/// Budget of the running minute, fixed by the first snapshot used in it.
 #[derive(Debug, Default)]
 struct MinuteBudget {
     fixed: Option<Budget>,
 }
 
 impl MinuteBudget {
-    /// The budget, and whether the minute is a new one.
+    /// Returns the budget, and whether the minute is a new one.
     fn of(&mut self, context: &AllocatorContext<'_>) -> (&Budget, bool) {
         let minute = context.now.minute();
         let is_new = self

@@ -1,9 +1,9 @@
-//! How long will it take, and when should a visitor ask again? Both from what was seen, not from
-//! what was configured.
+//! Estimates of the wait, and refresh intervals, both from what a node measured and not from the
+//! configuration.
 //!
-//! An estimate is a range. Where nothing was seen there is none.
+//! An estimate is a range. Without measurements there is none.
 
-use crate::decision::WaitRange;
+use crate::queue_position::WaitRange;
 use crate::time::{DurationMs, Timestamp};
 
 /// Width of a slot of the history.
@@ -11,34 +11,34 @@ const SLOT: DurationMs = DurationMs(5_000);
 /// Slots kept: five minutes, so that the slow window smooths over a minute's pattern.
 const SLOTS: usize = 60;
 /// Slots of the quick window: half a minute.
-const QUICK: u64 = 6;
-/// No estimate before so much time has been watched.
-const WATCH_FIRST: DurationMs = DurationMs(10_000);
-/// Ask-again interval at the front of the line. Two seconds: a free slot stays empty for one on
+const QUICK_SLOTS: u64 = 6;
+/// Shortest time of measurement before the first estimate.
+const MEASURE_FIRST: DurationMs = DurationMs(10_000);
+/// Refresh interval at the front of the queue. Two seconds: a free slot stays empty for one on
 /// average.
-pub const ASK_AFTER_FIRST: DurationMs = DurationMs(2_000);
-/// Ask-again interval far back.
-pub const ASK_AFTER_LAST: DurationMs = DurationMs(60_000);
+pub const REFRESH_AFTER_FIRST: DurationMs = DurationMs(2_000);
+/// Refresh interval far back in the queue.
+pub const REFRESH_AFTER_LAST: DurationMs = DurationMs(60_000);
 
-/// How many stand at the front: they ask as often as anybody. Behind them the interval grows by as
-/// much for every so many.
+/// Visitors at the front, who refresh most often. Behind them the interval grows by as much for
+/// every further sixteen.
 const AT_THE_FRONT: u64 = 16;
 
-/// How far ahead is seen which seats will end. Nobody is told to ask again later than its turn may
-/// come, however slowly the line has moved so far.
+/// Times for which the ledger forecasts ending seats. No visitor refreshes later than its turn may
+/// come, however slowly the queue moves.
 pub const LOOK_AHEAD: [DurationMs; 4] = [
-    ASK_AFTER_FIRST,
+    REFRESH_AFTER_FIRST,
     DurationMs(10_000),
     DurationMs(25_000),
-    ASK_AFTER_LAST,
+    REFRESH_AFTER_LAST,
 ];
 
-/// The longest interval after which somebody with `ahead` people before it should ask again, by the
-/// slots that there will be before each of [`LOOK_AHEAD`] has passed: it asks before the first of
-/// those by which its turn may come.
+/// Returns the longest refresh interval of a visitor with `ahead` people before it. `slots` are
+/// those that come free before each of [`LOOK_AHEAD`] has passed. The visitor refreshes before the
+/// first of these times at which its turn may come.
 #[must_use]
-pub fn ask_before_turn(ahead: u32, slots: &[u32; LOOK_AHEAD.len()]) -> DurationMs {
-    let mut latest = ASK_AFTER_FIRST;
+pub fn refresh_before_turn(ahead: u32, slots: &[u32; LOOK_AHEAD.len()]) -> DurationMs {
+    let mut latest = REFRESH_AFTER_FIRST;
     for (there, after) in slots.iter().zip(LOOK_AHEAD) {
         if ahead < *there {
             break;
@@ -48,15 +48,15 @@ pub fn ask_before_turn(ahead: u32, slots: &[u32; LOOK_AHEAD.len()]) -> DurationM
     latest
 }
 
-/// How often a waiting page loads itself where scripts do not run. Slower than the line moves, so
-/// that a reader is not interrupted; much slower, and slots that are kept for it stay empty.
+/// Interval at which a waiting page reloads itself without scripts. Shorter, and it interrupts a
+/// reader; much longer, and slots that are kept for it stay empty.
 pub const PAGE_RELOAD: DurationMs = DurationMs(30_000);
 
 /// Recent admissions of a room, by time.
 #[derive(Clone, Debug)]
 pub struct Throughput {
     slots: [u32; SLOTS],
-    /// Of all slots.
+    /// Sum of `slots`.
     total: u64,
     newest: u64,
     since: Option<Timestamp>,
@@ -74,21 +74,21 @@ impl Default for Throughput {
 }
 
 impl Throughput {
-    /// So many more have gone in.
+    /// Counts admissions.
     pub fn handle_admissions(&mut self, count: u32, now: Timestamp) {
         self.advance(now);
         self.slots[index(self.newest)] += count;
         self.total += u64::from(count);
     }
 
-    /// The wait of somebody with `ahead` people before it.
+    /// Returns the wait of a visitor with `ahead` people before it.
     #[must_use]
     pub fn wait(&mut self, ahead: u32, now: Timestamp) -> Option<WaitRange> {
         self.advance(now);
-        if now.since(self.since?) < WATCH_FIRST {
+        if now.since(self.since?) < MEASURE_FIRST {
             return None;
         }
-        let quick = self.time_for(ahead, QUICK, now)?;
+        let quick = self.time_for(ahead, QUICK_SLOTS, now)?;
         let slow = self.time_for(ahead, SLOTS as u64, now)?;
         let (low, high) = (quick.min(slow), quick.max(slow));
         // A quarter to either side: what one visitor sees of a rate is never exact.
@@ -99,11 +99,11 @@ impl Throughput {
         })
     }
 
-    /// The wait of anybody in a `random` room in which `waiting` wait: quartiles.
+    /// Returns the wait of each visitor in a `random` room in which `waiting` wait: quartiles.
     #[must_use]
     pub fn wait_by_lot(&mut self, waiting: u32, now: Timestamp) -> Option<WaitRange> {
         self.advance(now);
-        if now.since(self.since?) < WATCH_FIRST {
+        if now.since(self.since?) < MEASURE_FIRST {
             return None;
         }
         let all = self.time_for(waiting, SLOTS as u64, now)?;
@@ -146,7 +146,7 @@ impl Throughput {
     }
 }
 
-/// Where a slot stands in the ring.
+/// Returns the index of a slot in the ring.
 #[expect(
     clippy::cast_possible_truncation,
     reason = "less than SLOTS, which is a usize"
@@ -155,24 +155,26 @@ const fn index(slot: u64) -> usize {
     (slot % SLOTS as u64) as usize
 }
 
-/// When to ask again: often near the front, seldom far back, spread by `jitter` (any number) so
-/// that a crowd that came together does not ask together.
+/// Returns the time until the next refresh: short near the front, long far back. `jitter` (any
+/// number) spreads visitors who came together.
 #[must_use]
 pub fn ask_after(ahead: Option<u32>, wait: Option<WaitRange>, jitter: u64) -> DurationMs {
-    let calm = match (wait, ahead) {
+    let by_wait = match (wait, ahead) {
         (Some(wait), _) => DurationMs(wait.low.0 / 8),
         (None, Some(ahead)) => DurationMs(u64::from(ahead).saturating_mul(20)),
-        (None, None) => ASK_AFTER_FIRST.times(5),
+        (None, None) => REFRESH_AFTER_FIRST.times(5),
     };
-    // A seat may come free at any moment, by a logout, however slowly the line has moved.
-    let by_place = ahead.map_or(ASK_AFTER_LAST, |ahead| {
-        ASK_AFTER_FIRST.times(1 + u64::from(ahead) / AT_THE_FRONT)
+    // A logout may free a seat at any moment, however slowly the queue has moved.
+    let by_position = ahead.map_or(REFRESH_AFTER_LAST, |ahead| {
+        REFRESH_AFTER_FIRST.times(1 + u64::from(ahead) / AT_THE_FRONT)
     });
-    let spread = calm.min(by_place).clamp(ASK_AFTER_FIRST, ASK_AFTER_LAST);
-    // A crowd that was answered together asks over the half of the interval, so that there is
-    // always somebody about to ask; at the front, where all ask often, over an eighth of it.
-    let part = (spread.0 - ASK_AFTER_FIRST.0) / 2 + ASK_AFTER_FIRST.0 / 8;
-    DurationMs(spread.0 + ASK_AFTER_FIRST.0 / 16 - jitter % (part + 1))
+    let spread = by_wait
+        .min(by_position)
+        .clamp(REFRESH_AFTER_FIRST, REFRESH_AFTER_LAST);
+    // Visitors who got a response together refresh over half of the interval, so that a refresh is
+    // always near; at the front, where all refresh often, over an eighth of it.
+    let part = (spread.0 - REFRESH_AFTER_FIRST.0) / 2 + REFRESH_AFTER_FIRST.0 / 8;
+    DurationMs(spread.0 + REFRESH_AFTER_FIRST.0 / 16 - jitter % (part + 1))
 }
 
 #[cfg(test)]
@@ -212,11 +214,11 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_told_to_ask_after_its_turn_may_have_come() {
+    fn a_visitor_refreshes_before_its_turn_may_come() {
         let slots = [2, 10, 10, 40];
-        let latest = [0, 2, 10, 39, 40].map(|ahead| ask_before_turn(ahead, &slots).0);
+        let latest = [0, 2, 10, 39, 40].map(|ahead| refresh_before_turn(ahead, &slots).0);
         assert_eq!(latest, [2_000, 2_000, 25_000, 25_000, 60_000]);
-        assert_eq!(ask_before_turn(0, &[0; 4]), ASK_AFTER_LAST);
+        assert_eq!(refresh_before_turn(0, &[0; 4]), REFRESH_AFTER_LAST);
     }
 
     #[test]

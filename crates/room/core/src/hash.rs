@@ -9,12 +9,12 @@ use siphasher::sip::SipHasher13;
 
 use crate::id::VisitorId;
 
-/// A secret of the deployment for lotteries: 128 random bits, the same on all nodes.
+/// Secret of the deployment for lotteries: 128 random bits, the same on all nodes.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct LotteryKey(pub [u8; 16]);
 
 impl LotteryKey {
-    /// Uniform over all 64-bit values; independent for every `round`.
+    /// Draws a number, uniform over all 64-bit values and independent for every `round`.
     #[must_use]
     pub fn draw(&self, visitor: VisitorId, round: u64) -> u64 {
         let mut hasher = SipHasher13::new_with_key(&self.0);
@@ -24,12 +24,12 @@ impl LotteryKey {
     }
 }
 
-/// Builds the hasher of maps keyed by visitor: the same in every process, so that a run can be
+/// Builder of the hasher of maps keyed by visitor: the same in every process, so that a run can be
 /// repeated.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FixedState;
 
-/// Takes eight of an id's random bytes as they are.
+/// Hasher that takes eight of an id's random bytes as they are.
 #[derive(Default)]
 pub struct IdHasher(u64);
 

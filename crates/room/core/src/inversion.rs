@@ -1,12 +1,13 @@
-//! By how much did somebody go in before another one who had come earlier and still waits?
+//! Statistics of inversions: how much later an admitted visitor arrived than another one who still
+//! waits.
 //!
-//! A figure, not a decision: nodes know the line as it was a moment ago, and within the watermark
-//! whoever asks first goes first. What that costs in fairness is counted here.
+//! They decide nothing. A node knows the queue as it was a moment ago, and within the watermark the
+//! first to refresh is the first to enter. The statistics show what that costs in fairness.
 
 use crate::time::DurationMs;
 
 /// Upper bounds of the classes by which admissions are counted; one more class is for all above.
-/// From "in order" to the interval after which the last in a long line ask again.
+/// From "in order" to the refresh interval at the back of a long queue.
 pub const INVERSION_BOUNDS: [DurationMs; 9] = [
     DurationMs(0),
     DurationMs(500),
@@ -19,14 +20,14 @@ pub const INVERSION_BOUNDS: [DurationMs; 9] = [
     DurationMs(300_000),
 ];
 
-/// Admissions of visitors who had waited, by how much later they had come than the one who had come
-/// first of those who still waited.
+/// Counts of admissions, by inversion: how much later the admitted visitor arrived than the
+/// earliest one who still waited.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Inversions {
     counts: [u64; INVERSION_BOUNDS.len() + 1],
-    /// The sum of all, in milliseconds.
+    /// Sum of all inversions, in milliseconds.
     pub sum_ms: u64,
-    /// The largest.
+    /// Largest inversion.
     pub largest: DurationMs,
 }
 
@@ -41,13 +42,14 @@ impl Inversions {
         self.largest = self.largest.max(inversion);
     }
 
-    /// How many admissions there were in each class: those of [`INVERSION_BOUNDS`], then all above.
+    /// Returns the number of admissions in each class: those of [`INVERSION_BOUNDS`], then all
+    /// above.
     pub fn classes(&self) -> impl Iterator<Item = (Option<DurationMs>, u64)> + '_ {
         let bounds = INVERSION_BOUNDS.iter().copied().map(Some).chain([None]);
         bounds.zip(self.counts)
     }
 
-    /// How many admissions were counted.
+    /// Returns the number of counted admissions.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.counts.iter().sum()
@@ -59,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_admission_counts_in_the_first_class_that_holds_it() {
+    fn an_admission_counts_in_the_lowest_class_that_covers_it() {
         let mut inversions = Inversions::default();
         for ms in [0, 1, 500, 501, 299_999, 300_001] {
             inversions.note(DurationMs(ms));

@@ -1,23 +1,25 @@
-//! What a node holds of its parent's slots, and until when. The child's half of the escrow.
+//! Lease of a child: the slots that its parent granted, until a deadline. The child's half of the
+//! escrow.
 //!
-//! Whatever this half does before it has told its parent is bounded by what it was lent. What the
-//! parent believes is [`crate::ledger`]'s half.
+//! The lease bounds what a child does before its next report to the parent. The parent's half is
+//! [`crate::ledger`].
 
 use crate::sync::{Answer, LeaseBalance};
 use crate::time::{DurationMs, Timestamp};
 
-/// How much earlier than the parent the child lets its lease end, in parts of 1000 of its length:
-/// ten times what clocks drift apart, slewing included.
+/// Margin by which the child ends its lease before the parent does, in parts of 1000 of its length:
+/// ten times the drift between clocks, slewing included.
 const DRIFT_PER_MILLE: u64 = 5;
 
-/// Slots, seats and renewal credits that a child may use without asking, until `ends_at`.
+/// Slots, seats and renewal credits that a child may use without a round trip, until `ends_at`.
 ///
 /// # Invariants
 ///
 /// - A lease that has ended grants nothing, whatever is left in it.
-/// - Admissions are of one minute and die with it; those of the next may be held before it begins.
-/// - Only the answer to the newest request changes it upwards.
-/// - It allows no longer seat than the parent was told with the newest request, until it answers.
+/// - Admissions are of one minute and expire with it; those of the next may be leased before it
+///   begins.
+/// - Only the reply to the newest request increases it.
+/// - Until the next reply it allows no longer seat than the newest request reported.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Lease {
     generation: Option<u32>,
@@ -28,16 +30,16 @@ pub struct Lease {
     pending: Option<Pending>,
 }
 
-/// A request on its way.
+/// Request that has no reply yet.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Pending {
-    /// Its number.
+    /// Number of the request.
     pub number: u64,
-    /// When it was sent, by the holder's clock.
+    /// Time of sending, by the child's clock.
     pub sent_at: Timestamp,
 }
 
-/// A lease taken apart, for a record.
+/// Parts of a lease, for a record.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct LeaseParts {
     /// See [`Lease::generation`].
@@ -48,20 +50,20 @@ pub struct LeaseParts {
     pub ends_at: Timestamp,
     /// See [`Lease::longest_seat`].
     pub longest_seat: DurationMs,
-    /// The newest request.
+    /// Number of the newest request.
     pub newest: u64,
-    /// The request on its way, if its answer still counts.
+    /// Pending request, if its reply still counts.
     pub pending: Option<Pending>,
 }
 
-/// Why something could not be taken from a [`Lease`].
+/// Error of taking something from a [`Lease`].
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TakeError {
-    /// What was lent is used. Ask the parent for more, or queue the visitor.
+    /// The lease is used up. Ask the parent for more, or queue the visitor.
     #[error("lease exhausted")]
     Exhausted,
-    /// The lease has ended, or there never was one. The parent counts what was left as taken.
+    /// The lease has ended, or there was none. The parent counts what was left as taken.
     #[error("lease ended")]
     Ended,
 }
@@ -87,7 +89,7 @@ impl Lease {
         }
     }
 
-    /// Takes one seat for somebody who is inside already but holds none here.
+    /// Takes one seat for an active visitor who has none here.
     ///
     /// # Errors
     ///
@@ -98,7 +100,7 @@ impl Lease {
         Ok(())
     }
 
-    /// Takes one credit for prolonging a seat.
+    /// Takes one credit for extending a seat.
     ///
     /// # Errors
     ///
@@ -113,31 +115,34 @@ impl Lease {
         Ok(())
     }
 
-    /// Hands part of it on to a child of its holder; not more than there is.
-    pub fn hand_on(&mut self, part: LeaseBalance) {
+    /// Moves `part` out of this lease, for a grant to a child of its holder.
+    pub fn grant(&mut self, part: LeaseBalance) {
         debug_assert!(
             part.seats <= self.held.seats && part.credits <= self.held.credits,
-            "nobody hands on what it does not hold"
+            "a grant to a child exceeds its lease"
         );
         self.held.seats = self.held.seats.saturating_sub(part.seats);
         self.held.credits = self.held.credits.saturating_sub(part.credits);
         for (minute, count) in part.by_minute() {
             if let Some(admissions) = self.held.admissions_mut(minute) {
-                debug_assert!(count <= *admissions, "nor admissions");
+                debug_assert!(
+                    count <= *admissions,
+                    "a grant to a child exceeds its admissions"
+                );
                 *admissions = admissions.saturating_sub(count);
             }
         }
     }
 
-    /// Takes back what a child of its holder had been handed and did not use. Admissions of a
-    /// minute that is over are worth nothing.
+    /// Puts back what a child of its holder was granted and did not use. Admissions of a minute
+    /// that is over are worth nothing.
     pub fn take_back(&mut self, part: LeaseBalance) {
         self.held.seats = self.held.seats.saturating_add(part.seats);
         self.held.credits = self.held.credits.saturating_add(part.credits);
         self.held.add_admissions(&part);
     }
 
-    /// Starts anew with a parent that knows nothing of this lease. Numbers go on.
+    /// Starts over with a parent that knows nothing of this lease. Request numbers go on.
     pub fn begin_anew(&mut self) {
         *self = Self {
             newest: self.newest,
@@ -145,7 +150,7 @@ impl Lease {
         };
     }
 
-    /// This lease, for a record.
+    /// Returns the parts of this lease, for a record.
     #[must_use]
     pub fn to_parts(self) -> LeaseParts {
         LeaseParts {
@@ -158,7 +163,7 @@ impl Lease {
         }
     }
 
-    /// A lease as it was written down.
+    /// Makes a lease from its parts.
     #[must_use]
     pub fn from_parts(parts: LeaseParts) -> Self {
         Self {
@@ -177,45 +182,45 @@ impl Lease {
         self.generation.is_some() && now < self.ends_at
     }
 
-    /// Whether the answer to the newest request still counts, and is not here yet.
+    /// Whether a reply to the newest request is expected and still counts.
     #[must_use]
-    pub fn is_waiting_for_answer(&self) -> bool {
+    pub fn is_waiting_for_reply(&self) -> bool {
         self.pending.is_some()
     }
 
-    /// When it ends; [`Timestamp::ZERO`] if there never was one.
+    /// Returns the end; [`Timestamp::ZERO`] if there never was a lease.
     #[must_use]
     pub fn ends_at(&self) -> Timestamp {
         self.ends_at
     }
 
-    /// What is unused.
+    /// Returns the unused part.
     #[must_use]
     pub fn held(&self) -> LeaseBalance {
         self.held
     }
 
-    /// The longest seat that may be given out.
+    /// Returns the longest seat that the child may give.
     #[must_use]
     pub fn longest_seat(&self) -> DurationMs {
         self.longest_seat
     }
 
-    /// The lease's generation; `None` if there never was one.
+    /// Returns the generation; `None` if there never was a lease.
     #[must_use]
     pub fn generation(&self) -> Option<u32> {
         self.generation
     }
 
-    /// Lowers the longest seat to what the parent is told. It computes phantom seats with that from
-    /// now on, so its answer alone may allow longer ones again.
-    pub fn lower_longest_seat(&mut self, told: DurationMs) {
-        self.longest_seat = self.longest_seat.min(told);
+    /// Lowers the longest seat to the one reported to the parent. The parent computes phantom seats
+    /// from it, so only its next reply may allow longer ones again.
+    pub fn lower_longest_seat(&mut self, reported: DurationMs) {
+        self.longest_seat = self.longest_seat.min(reported);
     }
 
-    /// Lowers what is held to at most `keep`; the rest is given back with the next request. Lowered
-    /// first and told afterwards, so that nothing is ever held twice. Requests in flight are void:
-    /// their answers still count what is given back now.
+    /// Lowers the balance to at most `keep`; the next request returns the rest. The lease is
+    /// lowered before the report, so that nothing counts twice. Pending requests are void: their
+    /// replies do not know of the return.
     pub fn give_back(&mut self, keep: LeaseBalance) {
         self.pending = None;
         self.held.seats = self.held.seats.min(keep.seats);
@@ -224,7 +229,7 @@ impl Lease {
         self.held.credits = self.held.credits.min(keep.credits);
     }
 
-    /// Starts a new request and returns its number. Answers to earlier ones no longer count.
+    /// Starts a new request and returns its number. Replies to earlier ones no longer count.
     pub fn begin_request(&mut self, now: Timestamp) -> u64 {
         self.newest += 1;
         self.held.turn_to(now.minute());
@@ -238,24 +243,24 @@ impl Lease {
         self.newest
     }
 
-    /// Applies an answer if it is to the newest request. Returns whether it was.
-    pub fn handle_answer(&mut self, answer: &Answer) -> bool {
-        let is_newest = |p: &Pending| p.number == answer.number;
+    /// Applies a reply if it is to the newest request. Returns whether it was.
+    pub fn handle_answer(&mut self, reply: &Answer) -> bool {
+        let is_newest = |p: &Pending| p.number == reply.number;
         let Some(pending) = self.pending.filter(is_newest) else {
             return false;
         };
         self.pending = None;
-        self.generation = answer.generation;
-        let margin = DurationMs(answer.ttl.0 * DRIFT_PER_MILLE / 1_000);
-        self.ends_at = pending.sent_at + answer.ttl.less(margin);
-        self.longest_seat = answer.longest_seat;
-        self.held.seats += answer.granted.seats;
-        self.held.credits += answer.granted.credits;
-        self.held.add_admissions(&answer.granted);
+        self.generation = reply.generation;
+        let margin = DurationMs(reply.ttl.0 * DRIFT_PER_MILLE / 1_000);
+        self.ends_at = pending.sent_at + reply.ttl.less(margin);
+        self.longest_seat = reply.longest_seat;
+        self.held.seats += reply.granted.seats;
+        self.held.credits += reply.granted.credits;
+        self.held.add_admissions(&reply.granted);
         true
     }
 
-    /// Applies the news that the parent has given this lease up. Returns whether it was new.
+    /// Applies the parent's message that it has given up this lease. Returns whether it was new.
     pub fn handle_void(&mut self, number: u64) -> bool {
         if self.pending.is_none_or(|pending| pending.number != number) {
             return false;
@@ -266,17 +271,16 @@ impl Lease {
         true
     }
 
-    /// Whether this is a lease that a sequence of requests and answers makes; otherwise which rule
-    /// it breaks.
+    /// Checks the invariants of a lease; returns the broken rule.
     pub(crate) fn check(&self) -> Result<(), &'static str> {
         if self
             .pending
             .is_some_and(|pending| pending.number != self.newest)
         {
-            return Err("only the newest request is waited for");
+            return Err("the pending request is the newest one");
         }
         if self.generation.is_none() && (self.held.seats > 0 || self.held.credits > 0) {
-            return Err("nothing is held of a parent that has lent nothing");
+            return Err("a lease without a generation is empty");
         }
         Ok(())
     }
@@ -296,7 +300,7 @@ mod tests {
     use crate::sync::Snapshot;
     use crate::time::Minute;
 
-    fn answer(number: u64, seats: u32) -> Answer {
+    fn reply(number: u64, seats: u32) -> Answer {
         Answer {
             child: crate::id::NodeId(1),
             number,
@@ -322,17 +326,17 @@ mod tests {
         let mut lease = Lease::default();
         assert_eq!(lease.take_slot(Timestamp(0)), Err(TakeError::Ended));
         let number = lease.begin_request(Timestamp(0));
-        assert!(lease.handle_answer(&answer(number, 2)));
+        assert!(lease.handle_answer(&reply(number, 2)));
         assert_eq!(lease.take_slot(Timestamp(9_949)), Ok(()));
         assert_eq!(lease.take_slot(Timestamp(9_950)), Err(TakeError::Ended));
         assert_eq!(lease.held().seats, 1);
     }
 
     #[test]
-    fn admissions_die_with_their_minute() {
+    fn admissions_expire_with_their_minute() {
         let mut lease = Lease::default();
         let number = lease.begin_request(Timestamp(59_000));
-        lease.handle_answer(&answer(number, 2));
+        lease.handle_answer(&reply(number, 2));
         assert_eq!(lease.take_slot(Timestamp(59_999)), Ok(()));
         assert_eq!(
             lease.take_slot(Timestamp(60_000)),
@@ -345,7 +349,7 @@ mod tests {
     fn admissions_of_the_next_minute_are_of_use_when_it_has_begun() {
         let mut lease = Lease::default();
         let number = lease.begin_request(Timestamp(59_000));
-        let mut granted = answer(number, 3);
+        let mut granted = reply(number, 3);
         granted.granted.admissions = 1;
         granted.granted.ahead = 1;
         lease.handle_answer(&granted);
@@ -362,10 +366,10 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_crosses_a_minutes_end_brings_admissions_of_either() {
+    fn a_reply_across_a_minutes_end_grants_admissions_of_both_minutes() {
         let mut lease = Lease::default();
         let number = lease.begin_request(Timestamp(59_990));
-        let mut granted = answer(number, 3);
+        let mut granted = reply(number, 3);
         granted.granted.ahead = 2;
         lease.handle_answer(&granted);
         lease.begin_request(Timestamp(60_010));
@@ -375,25 +379,25 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_to_an_older_request_changes_nothing() {
+    fn a_reply_to_an_older_request_changes_nothing() {
         let mut lease = Lease::default();
         let first = lease.begin_request(Timestamp(0));
         let second = lease.begin_request(Timestamp(1));
-        assert!(!lease.handle_answer(&answer(first, 5)));
+        assert!(!lease.handle_answer(&reply(first, 5)));
         assert_eq!(lease.held(), LeaseBalance::default());
-        assert!(lease.handle_answer(&answer(second, 5)));
-        assert!(!lease.handle_answer(&answer(second, 5)), "not twice");
+        assert!(lease.handle_answer(&reply(second, 5)));
+        assert!(!lease.handle_answer(&reply(second, 5)), "not twice");
         assert_eq!(lease.held().seats, 5);
     }
 
     #[test]
-    fn what_is_used_while_a_request_travels_stays_used() {
+    fn slots_used_while_a_request_travels_stay_used() {
         let mut lease = Lease::default();
         let number = lease.begin_request(Timestamp(0));
-        lease.handle_answer(&answer(number, 3));
+        lease.handle_answer(&reply(number, 3));
         let number = lease.begin_request(Timestamp(10));
         lease.take_slot(Timestamp(11)).unwrap();
-        lease.handle_answer(&answer(number, 2));
+        lease.handle_answer(&reply(number, 2));
         assert_eq!(lease.held().seats, 4);
     }
 }

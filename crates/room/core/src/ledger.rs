@@ -1,34 +1,35 @@
-//! What is lent, to whom and until when: the parent's half of the escrow, as a pure function
-//! (ledger, request, now) -> (ledger, reply).
+//! Ledger of the leases of one room at one level: the parent's half of the escrow, as a pure
+//! function (ledger, request, now) -> (ledger, reply).
 //!
-//! Every store runs this same code on a record that it loads, compares and swaps; nothing is
-//! decided in a store. What a child does in between is bounded by what it was lent
-//! ([`crate::lease`]). It is written down as [`LedgerParts`].
+//! Every store runs this same code on a record that it loads, compares and swaps; the store decides
+//! nothing. Between two syncs a child is bounded by its lease ([`crate::lease`]). [`LedgerParts`]
+//! is the form of the record.
 //!
-//! There is one ledger at the root, which lends what the limits allow, and one below it for each
-//! data center, which lends what it was lent itself ([`Upstream`]).
+//! The ledger at the root grants what the limits allow. Below it each data center has a ledger,
+//! which grants from its own lease ([`Upstream`]).
 //!
 //! # Invariants
 //!
-//! - Seats reported + phantom seats + seats lent never exceed `total_active_users` by lending.
-//! - Admissions used + lent in a minute never exceed `new_users_per_minute` by lending.
-//! - A child that falls silent is counted as if it had used everything it was lent.
-//! - A ledger that has lost its memory counts everything as used until it cannot be any more.
+//! - Seats reported + phantom seats + seats leased never exceed `total_active_users` by a grant.
+//! - Admissions used + leased in a minute never exceed `new_users_per_minute` by a grant.
+//! - A child that stops reporting counts as if it had used its whole lease.
+//! - A ledger that lost its record counts everything as used until no earlier lease or seat can
+//!   run.
 //!
 //! # Which clock
 //!
-//! A store's clock measures how long a lease runs, and nothing else. Whatever ends in a ticket or
-//! is counted by the minute is told by the clocks that write tickets, which the children's requests
-//! bring along. A store whose clock is stepped, or hours off, therefore ends leases early or at
-//! most once their length late, both of which are harmless, and mistakes no minute for another.
+//! The store's clock measures the length of leases, and nothing else. Ends in tickets and minutes
+//! of admissions follow the clocks that write tickets; the children's requests report them. A store
+//! whose clock is stepped, or hours off, therefore ends leases early, or late by at most their
+//! length. Both are harmless, and it confuses no minutes.
 
-mod asking;
 mod checks;
+mod child_sync;
 mod children;
 mod closing;
 mod due;
-mod lend;
-mod lending_terms;
+mod grant;
+mod lease_terms;
 mod parts;
 mod reserve;
 mod revoked;
@@ -45,153 +46,154 @@ use crate::seats::SeatRow;
 use crate::sync::{Answer, LeaseBalance, LeaseUsage, Reply, RoomFacts, SyncRequest};
 use crate::time::{DurationMs, Minute, Timestamp};
 use crate::watermark::WaitingCounts;
-use children::{LATEST_ASK, QUIET_AFTER};
+use children::{LATEST_REFRESH, QUIET_AFTER};
 pub use due::{UPSTREAM_PERIOD, UPSTREAM_TIME_OUT_MAX};
-pub use lending_terms::{LEASE_TTL, LeaseTerms};
+pub use lease_terms::{LEASE_TTL, LeaseTerms};
 pub use parts::{LedgerParts, UnsoundLedger};
 pub use reserve::Reserve;
 pub use revoked::{FORGOTTEN_AFTER, Logouts, REVOKED_MAX, RevokedList, UnreleasedSeat};
 use sums::Sums;
 pub use upstream::{Upstream, UpstreamDemand};
 
-/// The record of one room at one level.
+/// Record of one room at one level.
 #[derive(Clone, Debug)]
 pub struct Ledger {
-    /// This life of the record.
+    /// Incarnation of this record.
     incarnation: Incarnation,
-    /// Where it gets what it lends; `None` for the root, which lends what the limits allow.
+    /// Lease that it grants from; `None` for the root, which grants what the limits allow.
     upstream: Option<Box<Upstream>>,
-    /// Nothing is lent while this lasts: the ledger may have lost its memory.
+    /// Reserve while the ledger may have lost its record: it grants no slots.
     reserve: Option<Reserve>,
-    /// Whether a reserve was held in this life; another witness of the same loss begins no second.
+    /// Whether this incarnation had a reserve; another witness of the same loss begins no second.
     has_reserved: bool,
-    /// The facts of the room; `None` before the first request.
+    /// Settings of the room; `None` before the first request.
     terms: Option<RoomFacts>,
-    /// How often they have changed.
+    /// Number of changes of the settings.
     terms_version: u32,
-    /// The longest seat that was ever asked for; a reserve waits that long.
+    /// Longest seat that any settings allowed; a reserve lasts that long.
     longest_seat: DurationMs,
-    /// Number of the newest lease given.
+    /// Number of the newest lease.
     generation: u32,
-    /// Children with a lease.
+    /// Children with a live lease.
     children: BTreeMap<NodeId, Child>,
-    /// Children whose lease ended without a word, or who said goodbye with visitors inside.
+    /// Children whose lease ended without a final report, or that left with active visitors.
     departed: Vec<DepartedChild>,
-    /// The data centers whose seats are counted here.
+    /// Data centers whose seats are counted here.
     groups: BTreeMap<DataCenterId, Group>,
-    /// Admissions of recent minutes by children that are forgotten.
+    /// Admissions of recent minutes by children that are no longer in `departed`.
     settled_minutes: BTreeMap<Minute, u32>,
     /// Sessions that were ended early.
     revoked: RevokedList,
-    /// Who knows of them, and whose seats are to be freed then.
+    /// Seats of those sessions, and the nodes that do not reject their tickets yet.
     logouts: Logouts,
-    /// Waiting visitors of children that are gone, until those visitors have asked elsewhere.
+    /// Waiting visitors of departed children, until they have refreshed at other nodes.
     left_waiting: OrphanedWaiting,
-    /// The latest time that the children's clocks have shown. Never falls.
+    /// Latest time that the children's clocks have shown. Never falls.
     heard_at: Timestamp,
-    /// What it showed when a child first spoke to this life.
+    /// Value of `heard_at` when a child first synced with this incarnation.
     began_at: Option<Timestamp>,
-    /// The time of the newest request by the ledger's own clock. A journal's clock never falls
-    /// behind it; a store's may be stepped back.
+    /// Time of the newest request by the ledger's own clock. A journal's clock never falls behind
+    /// it; a store's may be stepped back.
     as_of: Timestamp,
-    /// What follows from the rest.
+    /// Sums over the records above.
     sums: Sums,
 }
 
-/// A child with a lease, as its parent sees it.
+/// Child with a lease, as its parent sees it.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Child {
-    /// The process that speaks for it.
+    /// Process of the child.
     pub process: NodeId,
-    /// Where it is.
+    /// Data center of the child.
     pub data_center: DataCenterId,
-    /// The lease.
+    /// Number of its lease.
     pub generation: u32,
-    /// The newest request that was answered.
+    /// Number of the newest request with a reply.
     pub number: u64,
-    /// What it may hold: what it said, plus what it was granted on top.
+    /// Most that it may have unused: its reported balance, plus the grant in the reply.
     pub held: LeaseBalance,
-    /// What it has used of all that it was lent.
+    /// Usage of all its leases.
     pub used: LeaseUsage,
-    /// When the lease ends by the parent's clock.
+    /// End of the lease by the parent's clock.
     pub ends_at: Timestamp,
-    /// If it has not spoken by then, by the same clock, those who wait at it are left to others.
+    /// Time by the same clock after which its waiting visitors are left to other nodes, unless it
+    /// syncs.
     pub quiet_at: Timestamp,
-    /// By when it has ended by the child's own clock.
+    /// Latest end of the lease by the child's own clock.
     pub ends_there_at: Timestamp,
-    /// The longest seat that it may give under it.
+    /// Longest seat that it may give under the lease.
     pub longest_seat: DurationMs,
-    /// What it reported to have done to the seats.
+    /// Changes that it reported to have made to the seats.
     pub row: SeatRow,
-    /// Its admissions of recent minutes.
+    /// Admissions of recent minutes.
     pub admitted: Vec<(Minute, u32)>,
-    /// It treats tickets that end by then as over.
+    /// Time by which it treats every ending ticket as over.
     pub closed_through: Timestamp,
-    /// What its clock showed when it spoke last.
+    /// Time of its clock in its newest request.
     pub sent_at: Timestamp,
-    /// Whether that clock agreed with others when it came.
+    /// Whether that clock agreed with others when the child came.
     pub is_clock_trusted: bool,
-    /// Nodes that it speaks for.
+    /// Number of nodes below it, itself included.
     pub nodes: u32,
-    /// Who waits at it.
+    /// Waiting visitors below it.
     pub waiting: WaitingCounts,
-    /// Part of them: handed to it with the answer to `number`. If it does not get that answer they
-    /// are still to be handed on.
+    /// Part of `waiting` that it inherits with the reply to `number`. If it does not get that
+    /// reply, another child inherits them.
     pub handed: WaitingCounts,
-    /// How much it would like to hold.
+    /// Balance that it would like to have.
     pub wants: crate::sync::LeaseDemand,
-    /// Up to which version of the list of revocations it refuses tickets, and so does everybody
-    /// below.
+    /// Version of the list of revocations up to which it rejects tickets, and all nodes below it
+    /// do.
     pub refuses_through: u64,
-    /// What its file says.
+    /// Settings of the room in its configuration.
     pub terms: RoomFacts,
-    /// The version of the agreed terms under which all was lent that it holds.
+    /// Version of the agreed settings under which its whole balance was granted.
     pub terms_version: u32,
 }
 
-/// A child that is gone while what it may have done still counts.
+/// Child without a lease, while its possible seats and admissions still count.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct DepartedChild {
-    /// Who.
+    /// Identifier of the child.
     pub node: NodeId,
-    /// Where it was.
+    /// Data center of the child.
     pub data_center: DataCenterId,
-    /// The lease that was given up.
+    /// Number of the lease that was given up.
     pub generation: u32,
-    /// The newest request that was answered.
+    /// Number of the newest request with a reply.
     pub number: u64,
-    /// What it had reported.
+    /// Changes that it had reported.
     pub row: SeatRow,
-    /// Seats that it may have given or prolonged without a word.
+    /// Seats that it may have given or extended without a report.
     pub phantoms: u32,
-    /// When the last of those ends.
+    /// End of the last of those seats.
     pub ends_at: Timestamp,
-    /// Its admissions of recent minutes; what it held of its last minute counts as used.
+    /// Admissions of recent minutes; the unused balance of its last minute counts as used.
     pub admitted: Vec<(Minute, u32)>,
 }
 
-/// What is known of a data center's seats beside what its children report.
+/// Seats of a data center that are not in its children's reports.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Group {
-    /// All its live children treat tickets that end by then as over. Never falls.
+    /// Time by which all its live children treat ending tickets as over. Never falls.
     pub ready_through: Timestamp,
-    /// Intervals that ended by then have given their seats back. Never falls.
+    /// Time up to which ended intervals have freed their seats. Never falls.
     pub closed_through: Timestamp,
-    /// Seats whose children are forgotten, and seats freed by a logout.
+    /// Seats of children that are no longer in `departed`, and seats freed by a logout.
     pub settled: SeatRow,
 }
 
-/// Waiting visitors of children that are gone.
+/// Waiting visitors of departed children.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct OrphanedWaiting {
-    /// How many, by rank.
+    /// Counts by rank.
     pub counts: WaitingCounts,
-    /// When those who still wait must have asked again.
+    /// Time by which those who still wait must have refreshed.
     pub until: Timestamp,
 }
 
 impl Ledger {
-    /// An empty ledger in the journal of one process: nothing was ever lent.
+    /// Makes an empty ledger in the journal of one process, without earlier leases.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -217,7 +219,7 @@ impl Ledger {
         }
     }
 
-    /// An empty ledger at the root of a deployment that is known to be new.
+    /// Makes an empty ledger at the root of a deployment that is known to be new.
     #[must_use]
     pub fn first_start(incarnation: Incarnation) -> Self {
         Self {
@@ -226,7 +228,7 @@ impl Ledger {
         }
     }
 
-    /// The epoch under which seats are given: the life of the root.
+    /// Returns the epoch under which seats are given: the incarnation of the root.
     #[must_use]
     pub fn epoch(&self) -> Epoch {
         match &self.upstream {
@@ -235,95 +237,95 @@ impl Ledger {
         }
     }
 
-    /// This life of the record.
+    /// Returns the incarnation of this record.
     #[must_use]
     pub fn incarnation(&self) -> Incarnation {
         self.incarnation
     }
 
-    /// Where it gets what it lends; `None` for the root.
+    /// Returns the lease that it grants from; `None` for the root.
     #[must_use]
     pub fn upstream(&self) -> Option<&Upstream> {
         self.upstream.as_deref()
     }
 
-    /// The reserve, while nothing is lent because of it.
+    /// Returns the reserve, while there is one.
     #[must_use]
     pub fn reserve(&self) -> Option<Reserve> {
         self.reserve
     }
 
-    /// The facts of the room; `None` before the first request.
+    /// Returns the settings of the room; `None` before the first request.
     #[must_use]
     pub fn terms(&self) -> Option<RoomFacts> {
         self.terms
     }
 
-    /// The longest seat that was ever asked for.
+    /// Returns the longest seat that any settings allowed.
     #[must_use]
     pub fn longest_seat(&self) -> DurationMs {
         self.longest_seat
     }
 
-    /// Children with a lease.
+    /// Returns the children with a lease.
     #[must_use]
     pub fn children(&self) -> &BTreeMap<NodeId, Child> {
         &self.children
     }
 
-    /// Children that are gone while what they may have done still counts.
+    /// Returns the departed children whose possible seats and admissions still count.
     #[must_use]
     pub fn departed(&self) -> &[DepartedChild] {
         &self.departed
     }
 
-    /// The latest time that the children's clocks have shown.
+    /// Returns the latest time that the children's clocks have shown.
     #[must_use]
     pub fn heard_at(&self) -> Timestamp {
         self.heard_at
     }
 
-    /// The time of the newest request by the ledger's own clock.
+    /// Returns the time of the newest request by the ledger's own clock.
     #[must_use]
     pub fn as_of(&self) -> Timestamp {
         self.as_of
     }
 
-    /// Answers one request at `now` by the ledger's clock: for those who may have to do it again
-    /// on a newer record.
+    /// Handles one request at `now` by the ledger's clock, like [`Self::handle_sync`], for callers
+    /// that may have to repeat it on a newer record.
     #[must_use]
     pub fn sync(
         mut self,
         request: &SyncRequest,
-        lending: LeaseTerms,
+        lease_terms: LeaseTerms,
         now: Timestamp,
     ) -> (Self, Reply) {
-        let reply = self.handle_sync(request.clone(), lending, now);
+        let reply = self.handle_sync(request.clone(), lease_terms, now);
         (self, reply)
     }
 
-    /// The same in place.
+    /// Handles one request of a child in place, at `now` by the ledger's clock.
     pub fn handle_sync(
         &mut self,
         mut request: SyncRequest,
-        lending: LeaseTerms,
+        lease_terms: LeaseTerms,
         now: Timestamp,
     ) -> Reply {
-        let reply = self.answer_sync(&mut request, lending, now);
+        let reply = self.reply_to_sync(&mut request, lease_terms, now);
         self.assert_sound();
         reply
     }
 
-    fn answer_sync(
+    fn reply_to_sync(
         &mut self,
         request: &mut SyncRequest,
-        lending: LeaseTerms,
+        lease_terms: LeaseTerms,
         now: Timestamp,
     ) -> Reply {
-        self.bound_leases(lending, now);
+        self.bound_leases(lease_terms, now);
         self.advance(now);
-        let is_clock_trusted = self.hear(request, lending);
-        self.handle_witness(request, lending);
+        let is_clock_trusted = self.note_clock(request, lease_terms);
+        self.handle_witness(request, lease_terms);
         let (child, number, incarnation) = (request.child, request.number, self.incarnation);
         let void = Reply::Void {
             child,
@@ -351,17 +353,17 @@ impl Ledger {
         self.handle_report(request, is_clock_trusted);
         if request.is_leaving {
             self.handle_goodbye(request, now);
-            return self.farewell(request, now);
+            return self.goodbye_reply(request, now);
         }
-        self.free_logged_out();
+        self.free_revoked_seats();
         self.close_intervals(request.data_center);
         self.end_reserve();
         self.forget_departed();
-        self.lend(request, lending, now)
+        self.grant_lease(request, lease_terms, now)
     }
 
-    /// Gives up all leases at once because their holders are known to be dead: whoever holds the
-    /// journal's lock is alone. What they had not reported becomes phantom seats.
+    /// Gives up all leases at once, because the process that has the journal's lock is alone and
+    /// their holders have ended. What these had not reported becomes phantom seats.
     pub fn presume_children_dead(&mut self, now: Timestamp) {
         self.as_of = self.as_of.max(now);
         for node in self.children.keys().copied().collect::<Vec<_>>() {
@@ -374,7 +376,7 @@ impl Ledger {
         self.assert_sound();
     }
 
-    /// Intervals of this data center that ended by then have given their seats back.
+    /// Returns the time up to which ended intervals of this data center have freed their seats.
     #[must_use]
     pub fn closed_through(&self, data_center: DataCenterId) -> Timestamp {
         self.groups
@@ -382,10 +384,10 @@ impl Ledger {
             .map_or(Timestamp::ZERO, |group| group.closed_through)
     }
 
-    /// The facts of the room are what its children's files say; where they differ the lower limit
-    /// holds, and the longer seat.
+    /// Updates the agreed settings of the room from its children's. Where they differ, the lower
+    /// limit and the longer seat apply.
     fn agree_on_terms(&mut self) {
-        if !core::mem::take(&mut self.sums.are_terms_old) {
+        if !core::mem::take(&mut self.sums.are_terms_stale) {
             return;
         }
         let terms = self.children.values().map(|child| child.terms);
@@ -403,13 +405,13 @@ impl Ledger {
         }
     }
 
-    /// A clock that was stepped back must not make leases longer: none runs for longer from now on
-    /// than it would if it were given now.
-    fn bound_leases(&mut self, lending: LeaseTerms, now: Timestamp) {
+    /// Shortens leases after the clock was stepped back: none runs longer than if it were granted
+    /// now.
+    fn bound_leases(&mut self, lease_terms: LeaseTerms, now: Timestamp) {
         if now >= self.as_of {
             return;
         }
-        let (ends_at, quiet_at) = (now + lending.ttl, now + QUIET_AFTER);
+        let (ends_at, quiet_at) = (now + lease_terms.ttl, now + QUIET_AFTER);
         for child in self.children.values_mut() {
             child.ends_at = child.ends_at.min(ends_at);
             if child.quiet_at != Timestamp::NEVER {
@@ -418,10 +420,10 @@ impl Ledger {
         }
         self.sums.next_end = self.sums.next_end.min(ends_at);
         self.sums.next_quiet = self.sums.next_quiet.min(quiet_at);
-        self.left_waiting.until = self.left_waiting.until.min(now + LATEST_ASK);
+        self.left_waiting.until = self.left_waiting.until.min(now + LATEST_REFRESH);
     }
 
-    /// Lets time pass: leases end.
+    /// Ends the leases and counts whose time is over.
     fn advance(&mut self, now: Timestamp) {
         self.as_of = if self.incarnation == Incarnation::ALONE {
             self.as_of.max(now)
@@ -438,9 +440,9 @@ impl Ledger {
             let next = self.children.values().map(|child| child.ends_at).min();
             self.sums.next_end = next.unwrap_or(Timestamp::NEVER);
         }
-        self.hush(now);
+        self.mark_quiet(now);
         if self.left_waiting.until <= now && !self.left_waiting.counts.is_empty() {
-            self.take_left_waiting();
+            self.take_orphaned();
         }
         let agreed = self.agreed_now();
         self.revoked.drop_through(agreed);
@@ -449,22 +451,22 @@ impl Ledger {
         }
     }
 
-    fn answer(
+    fn lease_reply(
         &self,
         request: &SyncRequest,
         granted: LeaseBalance,
         ttl: DurationMs,
         now: Timestamp,
     ) -> Answer {
-        // Versions of another life are not comparable.
+        // Versions of another incarnation are not comparable.
         let known = if request.parent == Some(self.incarnation) {
             request.revoked_version
         } else {
             0
         };
-        let news = self.revoked.since(known, &request.revocations);
+        let new_entries = self.revoked.since(known, &request.revocations);
         let version = self.revoked.version();
-        let is_news = !news.is_empty() || request.revoked_version != version;
+        let has_changed = !new_entries.is_empty() || request.revoked_version != version;
         let child = self.children.get(&request.child);
         let at = self.heard_at.max(request.sent_at);
         Answer {
@@ -474,8 +476,8 @@ impl Ledger {
             generation: child.map(|child| child.generation),
             granted,
             ttl,
-            longest_seat: self.longest_to_lend(),
-            revoked: is_news.then_some((version, news)),
+            longest_seat: self.longest_grantable_seat(),
+            revoked: has_changed.then_some((version, new_entries)),
             inherited: WaitingCounts::new(),
             snapshot: self.snapshot_at(request.data_center, at, now),
         }

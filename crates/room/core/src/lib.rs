@@ -1,25 +1,25 @@
 //! Decides who is admitted and who waits.
 //!
 //! Nothing here reads a clock, draws a random number, waits or moves bytes: facts come in through
-//! `handle_*`, actions go out through `poll_*`, and `now` is an argument everywhere. What the
-//! simulator proves is therefore what runs.
+//! `handle_*`, actions go out through `poll_*`, and `now` is an argument everywhere. The simulator
+//! therefore runs the same code as production.
 #![no_std]
 #![deny(clippy::float_arithmetic)]
 
 extern crate alloc;
 
 pub mod allocation;
-pub mod decision;
 pub mod estimate;
 pub mod hash;
 pub mod id;
 pub mod inversion;
 pub mod lease;
 pub mod ledger;
-pub mod ledger_call;
-pub mod newest;
+pub mod ledger_exchange;
+pub mod newest_seats;
 pub mod order;
 pub mod origin;
+pub mod queue_position;
 pub mod room;
 pub mod room_clock;
 pub mod rules;

@@ -1,4 +1,4 @@
-//! In which order are those who wait served? Each gets a rank; lower ranks go first.
+//! Order of the queue: each waiting visitor gets a rank; lower ranks are served first.
 //!
 //! FIFO ranks by the second of arrival. A draw gives those who came before the start a rank by
 //! lot, all of them ahead of the start, so that the watermark serves both in the same way.
@@ -10,20 +10,21 @@ use crate::rules::Rules;
 use crate::time::{DurationMs, Timestamp};
 use crate::watermark::BUCKET;
 
-/// Into how many virtual seconds before the start a draw spreads those who came early.
+/// Virtual seconds before the start over which a draw spreads the early visitors.
 ///
-/// One second then holds 1/4096 of them, so that the part of the crowd whose order is only "first
-/// to ask" stays small; much more would make a million waiting visitors cost a million counters.
+/// One second then holds 1/4096 of them, so that few share a rank, within which the first to
+/// refresh enters first. Many more steps would make a million waiting visitors cost a million
+/// counters.
 const DRAW_STEPS: u64 = 4_096;
 
-/// Length of a round of `random`: those who are drawn stay eligible for it, and everybody asks at
-/// least once in it.
+/// Length of a round of `random`. Drawn visitors stay eligible for it, and every visitor refreshes
+/// at least once in it.
 pub const ROUND: DurationMs = DurationMs(10_000);
 
-/// The bucket of a visitor who comes now.
+/// Returns the bucket of a visitor who arrives now.
 ///
-/// When a draw starts in the middle of a bucket, whoever comes in the rest of it is put into the
-/// next one. Otherwise it would look as if it had come before the start, and take part.
+/// When a draw starts in the middle of a bucket, later arrivals in that bucket get the next one.
+/// Otherwise they would seem to have come before the start, and take part.
 #[must_use]
 pub fn bucket(now: Timestamp, rules: &Rules) -> Timestamp {
     let bucket = now.floor_to(BUCKET);
@@ -33,7 +34,7 @@ pub fn bucket(now: Timestamp, rules: &Rules) -> Timestamp {
     }
 }
 
-/// The rank by which a visitor is served.
+/// Returns the rank by which a visitor is served.
 #[must_use]
 pub fn rank(bucket: Timestamp, visitor: VisitorId, rules: &Rules, key: &LotteryKey) -> Timestamp {
     match rules.opens_at {
@@ -46,14 +47,14 @@ pub fn rank(bucket: Timestamp, visitor: VisitorId, rules: &Rules, key: &LotteryK
     }
 }
 
-/// The chances of one round of `random`.
+/// Chances of one round of `random`.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Lottery {
     /// Number of the round: whole [`ROUND`]s since the epoch.
     round: u64,
-    /// A draw below this wins; the chance is this over 2^64.
+    /// Draws below this win; the chance is this over 2^64.
     wins_below: u64,
-    /// The same for the round before, whose winners may still be on their way.
+    /// Value of `wins_below` in the previous round, whose winners may not have refreshed yet.
     won_below: u64,
 }
 
@@ -119,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_comes_right_after_a_draw_has_no_part_in_it() {
+    fn a_visitor_who_arrives_after_a_draw_is_not_in_it() {
         let rules = Rules {
             opens_at: Some(Timestamp(10_000_400)),
             draw: true,
@@ -175,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn everybody_wins_when_all_fit() {
+    fn all_win_when_all_fit() {
         let mut lottery = Lottery::default();
         lottery.advance(5, 5, Timestamp(10_000));
         assert!((0..100).all(|n| lottery.is_drawn(visitor(n), &KEY)));

@@ -1,41 +1,41 @@
-//! Does the origin bear more visitors? While it does not answer, nobody new is let in.
+//! Health of the origin: while it does not respond, nobody new is admitted.
 //!
-//! Signals: a connection that failed or timed out, and the share of 5xx answers. Those inside are
-//! never held back; their requests are also what shows that the origin has recovered. Not a load
-//! controller: a slow origin that answers is the operator's business.
+//! The signals are connections that fail or time out, and the share of 5xx responses. Active
+//! visitors are never held back; their requests also show that the origin has recovered. This is no
+//! load controller: a slow origin is the operator's business.
 
 use crate::time::{DurationMs, Timestamp};
 
-/// How one request to the origin went.
+/// Outcome of one request to the origin.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum OriginOutcome {
-    /// It answered, with anything below 500.
+    /// Response below 500.
     Good,
-    /// It answered with 500 or above.
+    /// Response of 500 or above.
     ServerError,
-    /// It could not be reached, or did not answer in time.
+    /// Failed connection, or no response in time.
     Unreachable,
 }
 
-/// Failures to connect in a row that mean down. One may be a restart of a worker.
+/// Failed connections in a row that mean down. One may be a restart of a worker.
 pub const UNREACHABLE_IN_A_ROW: u32 = 3;
-/// 5xx answers are judged over this long.
+/// Window of the share of 5xx responses.
 const WINDOW: DurationMs = DurationMs(10_000);
-/// And only if there were so many answers.
-const ANSWERS_MIN: u32 = 20;
-/// After so long without news somebody is let in to try again.
+/// Fewest responses in a window that decide.
+const RESPONSES_MIN: u32 = 20;
+/// Time after the last failure, or trial, until one visitor is admitted to try again.
 const RETRY_AFTER: DurationMs = DurationMs(5_000);
 
 /// The origin, as admissions see it.
 ///
-/// `Up -> Down` on enough failures; `Down -> Trial` with the first admission after
-/// five seconds; `Trial | Down -> Up` on a good answer, `Trial -> Down` on a failure.
+/// `Up -> Down` on enough failures; `Down -> Trial` with the first admission after five seconds;
+/// `Trial | Down -> Up` on a good response, `Trial -> Down` on a failure.
 #[derive(Clone, Debug, Default)]
 pub struct OriginHealth {
     state: State,
     unreachable_in_a_row: u32,
     window_started_at: Timestamp,
-    answers: u32,
+    responses: u32,
     server_errors: u32,
 }
 
@@ -43,14 +43,14 @@ pub struct OriginHealth {
 enum State {
     #[default]
     Up,
-    /// Nobody is admitted before `until`, and then one.
+    /// Admissions stop until `until`; then one visitor is admitted.
     Down { until: Timestamp },
-    /// One was admitted to try; if nothing is heard of it, another one at `next_at`.
+    /// One was admitted to try. Without an outcome, another one is at `next_at`.
     Trial { next_at: Timestamp },
 }
 
 impl OriginHealth {
-    /// Takes note of one request.
+    /// Records the outcome of one request.
     pub fn handle_outcome(&mut self, outcome: OriginOutcome, now: Timestamp) {
         if outcome == OriginOutcome::Good {
             self.handle_good_answers(1, now);
@@ -61,10 +61,11 @@ impl OriginHealth {
             self.unreachable_in_a_row += 1;
         } else {
             self.unreachable_in_a_row = 0;
-            self.answers = self.answers.saturating_add(1);
+            self.responses = self.responses.saturating_add(1);
             self.server_errors = self.server_errors.saturating_add(1);
         }
-        let errors_pile_up = self.answers >= ANSWERS_MIN && self.server_errors > self.answers / 2;
+        let errors_pile_up =
+            self.responses >= RESPONSES_MIN && self.server_errors > self.responses / 2;
         let fails = self.unreachable_in_a_row >= UNREACHABLE_IN_A_ROW || errors_pile_up;
         if fails || matches!(self.state, State::Trial { .. }) {
             self.state = State::Down {
@@ -73,19 +74,19 @@ impl OriginHealth {
         }
     }
 
-    /// Takes note of several requests that went well.
+    /// Records several good responses.
     pub fn handle_good_answers(&mut self, count: u32, now: Timestamp) {
         self.begin_window(now);
         self.unreachable_in_a_row = 0;
-        self.answers = self.answers.saturating_add(count);
+        self.responses = self.responses.saturating_add(count);
         if self.is_down() {
             self.state = State::Up;
-            self.answers = 0;
+            self.responses = 0;
             self.server_errors = 0;
         }
     }
 
-    /// Whether somebody new may be let in.
+    /// Whether a new visitor may be admitted.
     #[must_use]
     pub fn may_admit(&self, now: Timestamp) -> bool {
         match self.state {
@@ -94,7 +95,7 @@ impl OriginHealth {
         }
     }
 
-    /// Somebody was let in: while the origin is down, to try.
+    /// Records an admission: while the origin is down, it is the trial.
     pub fn handle_admission(&mut self, now: Timestamp) {
         if self.is_down() {
             self.state = State::Trial {
@@ -112,7 +113,7 @@ impl OriginHealth {
     fn begin_window(&mut self, now: Timestamp) {
         if now.since(self.window_started_at) >= WINDOW {
             self.window_started_at = now;
-            self.answers = 0;
+            self.responses = 0;
             self.server_errors = 0;
         }
     }
@@ -131,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn three_failed_connections_stop_admissions_until_a_good_answer() {
+    fn three_failed_connections_stop_admissions_until_a_good_response() {
         let mut health = OriginHealth::default();
         for _ in 0..2 {
             health.handle_outcome(OriginOutcome::Unreachable, Timestamp(0));
@@ -156,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trial_of_which_nothing_is_heard_is_repeated() {
+    fn a_trial_without_an_outcome_is_repeated() {
         let mut health = down_at(Timestamp(0));
         health.handle_admission(Timestamp(5_000));
         assert!(health.may_admit(Timestamp(10_000)));
@@ -168,7 +169,7 @@ mod tests {
         for _ in 0..19 {
             health.handle_outcome(OriginOutcome::ServerError, Timestamp(0));
         }
-        assert!(!health.is_down(), "too few to judge");
+        assert!(!health.is_down(), "too few to decide");
         health.handle_outcome(OriginOutcome::ServerError, Timestamp(0));
         assert!(health.is_down());
         let mut mixed = OriginHealth::default();

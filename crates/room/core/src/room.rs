@@ -1,18 +1,17 @@
-//! One room at one node: the state machine that meets visitors.
+//! Room at one node: the state machine that decides about visitors.
 //!
-//! Facts come in through `handle_*`, requests to the parent go out through [`Room::poll_sync`].
-//! The caller performs what a [`Verdict`] asks for, and asks again. A visitor who is inside and
-//! whose check-in is not due never comes here at all: its ticket says everything
-//! ([`crate::ticket::Ticket::standing`]).
+//! Facts come in through `handle_*`, requests to the parent go out through [`Room::poll_sync`]. The
+//! caller performs what a [`Verdict`] demands, and calls again. An active visitor whose check-in is
+//! not due never reaches this module: its ticket decides ([`crate::ticket::Ticket::standing`]).
 //!
-//! The file holds the state and its small questions; what happens is in `visit`,
-//! `check_in`, `revoke` and `syncing`.
+//! This file has the state and its accessors; the transitions are in `visit`, `check_in`, `revoke`
+//! and `syncing`.
 
 pub mod check_in;
 mod demand;
-mod moving;
-pub mod passage;
-mod place;
+mod movers;
+mod position;
+pub mod request_flow;
 mod revoke;
 pub mod revoked_visitors;
 pub mod syncing;
@@ -22,15 +21,15 @@ mod visit;
 use alloc::vec::Vec;
 
 use crate::allocation::{AnyAllocator, CounterKey};
-use crate::decision::{QueuePosition, QueueReason};
 use crate::hash::LotteryKey;
 use crate::id::{DataCenterId, Epoch, Incarnation, NodeId, VisitorId};
 use crate::inversion::Inversions;
 use crate::lease::Lease;
 use crate::ledger::FORGOTTEN_AFTER;
-use crate::newest::{NewestEnds, NewestSeat};
+use crate::newest_seats::{NewestEnds, NewestSeat};
 use crate::order::Lottery;
 use crate::origin::{OriginHealth, OriginOutcome};
+use crate::queue_position::{QueuePosition, QueueReason};
 use crate::rules::{AllocationKind, QueueingMethod, Rules};
 use crate::seats::{SHORTEST_INTERVAL, SeatRow, SeatTerms};
 use crate::statistics::RoomStatistics;
@@ -40,37 +39,37 @@ use crate::time::{DurationMs, Minute, Timestamp};
 use crate::waiting::WaitingBook;
 use crate::watermark::WaitingCounts;
 use demand::Demand;
-use moving::Moving;
+use movers::Moving;
 use revoke::Revoked;
 
-/// Who this node is, and the deployment's secret for lotteries.
+/// Identity of a node in a room, and the deployment's secret for lotteries.
 #[derive(Clone, Copy, Debug)]
 pub struct RoomIdentity {
-    /// This life of the node.
+    /// Identifier of this start of the node.
     pub node: NodeId,
-    /// The process that runs it. A node has another life in each room, and a process one name.
+    /// Process of the node. A node has another identifier in each room; a process has one for all.
     pub process: NodeId,
-    /// Whether it is the only process that will ever meet visitors: its journal is its memory.
+    /// Whether it is the only process of the deployment: its journal has all state.
     pub is_alone: bool,
-    /// Its data center.
+    /// Data center of the node.
     pub data_center: DataCenterId,
-    /// The same on all nodes of the deployment.
+    /// Secret for lotteries, the same on all nodes of the deployment.
     pub lottery_key: LotteryKey,
 }
 
-/// What a process knows of those that ran on its data folder before it.
+/// Earlier processes on the same data folder.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Predecessors {
-    /// All that are dead.
+    /// Those that have ended.
     pub dead: Vec<NodeId>,
-    /// Until when one of them was in touch with the room's parent at least, if the parent still
-    /// counts it: it knew it, and heard no goodbye.
+    /// Time until which one of them was in touch with the room's parent, at least; `None` if the
+    /// parent does not count on any of them.
     pub in_touch_until: Option<Timestamp>,
-    /// Which tickets they refused: the parent relies on that.
+    /// Sessions whose tickets they rejected: the parent relies on that.
     pub revoked: Vec<Revocation>,
 }
 
-/// Bounds of a room's memory.
+/// Limits of a room's memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Capacity {
     /// Most waiting visitors that are counted; more are served.
@@ -80,7 +79,7 @@ pub struct Capacity {
 }
 
 impl Default for Capacity {
-    /// Four million who wait and a million who are inside: more than one node serves.
+    /// Four million waiting and a million active visitors: more than one node serves.
     fn default() -> Self {
         Self {
             waiting: 1 << 22,
@@ -89,71 +88,71 @@ impl Default for Capacity {
     }
 }
 
-/// Somebody who is not inside asks to come in.
+/// Request of a visitor who is not active.
 #[derive(Clone, Copy, Debug)]
 pub struct Visit {
-    /// The id of its ticket, or a fresh one for somebody new.
+    /// Identifier in its ticket, or a fresh one for a new visitor.
     pub visitor: VisitorId,
-    /// Its waiting ticket; `None` for somebody new.
+    /// Waiting ticket of the visitor; `None` for a new one.
     pub ticket: Option<Ticket>,
     /// Whether it may wait for one round trip to the parent.
     pub may_ask_parent: bool,
-    /// Whether it is answered with a page. Where scripts do not run, that page asks again by
-    /// loading itself, which is seldom; its visitor must not lose its turn for it.
+    /// Whether the response is a page. Without scripts that page refreshes by reloading itself,
+    /// which is seldom; its visitor must not lose its turn for it.
     pub gets_page: bool,
 }
 
-/// What becomes of a [`Visit`].
+/// Decision about a [`Visit`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Verdict {
-    /// Come in, with this ticket.
+    /// Admit, with this ticket.
     Admit(Ticket),
-    /// Wait, with this ticket (none where there is no queue).
+    /// Queue, with this ticket (none where there is no queue).
     Queue(Option<Ticket>, QueuePosition),
-    /// Sync with the parent now, then ask again without the right to wait once more.
+    /// Sync with the parent now, then visit again with `may_ask_parent` unset.
     AskParent,
-    /// Take the next number of this counter and bring it to [`Room::handle_number`].
+    /// Take the next number of this counter to [`Room::handle_number`].
     TakeNumber(CounterKey),
 }
 
-/// What becomes of a check-in.
+/// Decision about a check-in.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum CheckIn {
-    /// Pass; the ticket stays as it is.
+    /// Pass, with the ticket as it is.
     Pass,
-    /// Pass, and carry this ticket from now on.
+    /// Pass, with this ticket from now on.
     Renewed(Ticket),
-    /// Sync with the parent now, then check in again without the right to wait once more.
+    /// Sync with the parent now, then check in again with `may_ask_parent` unset.
     AskParent,
-    /// Not inside any more: treated as somebody new.
+    /// Expired session: the visitor counts as new.
     Over,
 }
 
-/// What happened so far, for metrics; every figure only rises.
+/// Totals since the start, for metrics; they only rise.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct RoomTotals {
-    /// Visitors let in under the limits.
+    /// Visitors admitted under the limits.
     pub admitted: u64,
-    /// Visitors let in outside the limits (passthrough, or the store was away and the room's rule
-    /// says admit).
+    /// Visitors admitted outside the limits (passthrough, or an unavailable store with the rule
+    /// `admit`).
     pub admitted_outside_limits: u64,
-    /// Answers that said wait.
+    /// Responses to waiting visitors.
     pub queued: u64,
-    /// Seats prolonged.
+    /// Extended seats.
     pub renewed: u64,
     /// Check-ins that were due and found no credit.
     pub passed_unrenewed: u64,
-    /// Older tickets of one visitor that were handed the newer end.
+    /// Outdated tickets that were replaced by the visitor's newer one.
     pub older_tickets: u64,
     /// Tickets from the future.
     pub future_tickets: u64,
     /// Sessions that the origin ended.
     pub revoked: u64,
-    /// How far those who had waited went in out of order.
+    /// Inversions: how much later admitted visitors arrived than others who still waited.
     pub inversions: Inversions,
 }
 
-/// One room at one node.
+/// Room at one node.
 #[derive(Debug)]
 pub struct Room {
     identity: RoomIdentity,
@@ -168,27 +167,27 @@ pub struct Room {
     waiting: WaitingBook,
     lottery: Lottery,
     throughput: crate::estimate::Throughput,
-    /// Who waits here, as the parent knows it that gave the outlook.
-    told_waiting: WaitingCounts,
-    /// The same of the newest request.
-    telling_waiting: WaitingCounts,
+    /// Waiting visitors of this node that the parent's snapshot contains.
+    reported_waiting: WaitingCounts,
+    /// Waiting visitors in the newest request.
+    pending_waiting: WaitingCounts,
     origin: OriginHealth,
     snapshot: Snapshot,
-    /// Newcomers who may still go in under this outlook, ahead of those who wait.
+    /// Newcomers who may still enter under this snapshot, ahead of waiting visitors.
     newcomer_slots: u32,
     answered: Option<u64>,
-    /// The life of the ledger to which the row belongs.
+    /// Incarnation of the ledger that the row belongs to.
     parent: Option<Incarnation>,
     used: LeaseUsage,
-    /// The epoch of a ticket or an answer seen here, for a ledger that has lost its memory.
+    /// Epoch of a ticket or reply seen here, for a ledger that lost its record.
     witnessed: Option<Epoch>,
-    /// The longest seat known to have been given by anybody.
+    /// Longest seat known to have been given by any node.
     longest_known: DurationMs,
     has_left: bool,
-    /// Dead processes whose places this one takes, until the parent has heard of it.
+    /// Ended processes that this one replaces, until the parent has the report.
     replaces: Vec<NodeId>,
     has_predecessor: bool,
-    /// When the newest lease ended: of this process, or before its first one of those before it.
+    /// End of the newest lease: of this process, or before its first one, of an earlier process.
     in_touch_until: Timestamp,
     demand: Demand,
     moving: Moving,
@@ -196,8 +195,8 @@ pub struct Room {
 }
 
 impl Room {
-    /// A room as it starts at `now`: without a lease, it admits nobody before its first sync.
-    /// `before`: who ran on the same data folder.
+    /// Makes a room that starts at `now`: without a lease, it admits nobody before its first sync.
+    /// `before`: earlier processes on the same data folder.
     #[must_use]
     pub fn new(
         identity: RoomIdentity,
@@ -222,8 +221,8 @@ impl Room {
             waiting: WaitingBook::new(capacity.waiting),
             lottery: Lottery::default(),
             throughput: crate::estimate::Throughput::default(),
-            told_waiting: WaitingCounts::new(),
-            telling_waiting: WaitingCounts::new(),
+            reported_waiting: WaitingCounts::new(),
+            pending_waiting: WaitingCounts::new(),
             origin: OriginHealth::default(),
             snapshot: Snapshot::default(),
             newcomer_slots: 0,
@@ -239,68 +238,70 @@ impl Room {
         }
     }
 
-    /// The rules in force.
+    /// Returns the rules in force.
     #[must_use]
     pub fn rules(&self) -> &Rules {
         &self.rules
     }
 
-    /// The data center that counts seats given here.
+    /// Returns the data center that counts seats given here.
     #[must_use]
     pub fn data_center(&self) -> DataCenterId {
         self.identity.data_center
     }
 
-    /// The room as its ledger saw it last.
+    /// Returns the newest snapshot of the ledger.
     #[must_use]
     pub fn snapshot(&self) -> &Snapshot {
         &self.snapshot
     }
 
-    /// What happened so far.
+    /// Returns the totals since the start.
     #[must_use]
     pub fn counters(&self) -> RoomTotals {
         self.counters
     }
 
-    /// Whether the lease may be used; without one nobody is admitted or prolonged.
+    /// Whether the lease may be used; without one no visitor is admitted and no session extended.
     #[must_use]
     pub fn has_live_lease(&self, now: Timestamp) -> bool {
         self.lease.is_live(now)
     }
 
-    /// Whether the parent has answered in this life. Before that this node does not know which
-    /// sessions were ended.
+    /// Whether the parent has replied since the start. Before that this node does not know which
+    /// sessions were revoked.
     #[must_use]
     pub fn has_heard_from_parent(&self) -> bool {
         self.answered.is_some()
     }
 
-    /// The seat given last to a visitor, if it still runs.
+    /// Returns the seat given last to a visitor, if it still runs.
     fn newest_seat(&self, visitor: VisitorId, now: Timestamp) -> Option<NewestSeat> {
         let over = now.max(self.snapshot.closed_through);
         self.newest.of(visitor).filter(|seat| seat.ends_at > over)
     }
 
-    /// When the lease ends; [`Timestamp::ZERO`] if there never was one.
+    /// Returns the end of the lease; [`Timestamp::ZERO`] if there never was one.
     #[must_use]
     pub fn lease_ends_at(&self) -> Timestamp {
         self.lease.ends_at()
     }
 
-    /// How many wait, as far as it is known: here, and at other nodes.
+    /// Returns the waiting visitors, as far as known: here, and at other nodes.
     pub fn people_waiting(&mut self, now: Timestamp) -> u32 {
-        let told = self.told_waiting.total();
-        let elsewhere = self.snapshot.waiting.saturating_sub(told);
-        self.waiting.people_waiting(now).saturating_add(elsewhere)
+        let reported = self.reported_waiting.total();
+        let at_other_nodes = self.snapshot.waiting.saturating_sub(reported);
+        self.waiting
+            .people_waiting(now)
+            .saturating_add(at_other_nodes)
     }
 
-    /// Why nobody new is let in at all, if that is so: what a status page shows.
+    /// Returns the reason why nobody new is admitted, for a status page; `None` if there is none.
     pub fn degraded(&self, now: Timestamp) -> Option<QueueReason> {
         if !self.lease.is_live(now) {
             return Some(QueueReason::StoreAway);
         }
-        self.hold(now).filter(|reason| {
+        self.general_queue_reason(now).filter(|reason| {
             matches!(
                 reason,
                 QueueReason::OriginDown | QueueReason::Recovering { .. }
@@ -308,78 +309,76 @@ impl Room {
         })
     }
 
-    /// Takes note of requests to the origin that went well.
+    /// Records good responses of the origin.
     pub fn handle_good_answers(&mut self, count: u32, now: Timestamp) {
         self.origin.handle_good_answers(count, now);
     }
 
-    /// Takes note of how a request to the origin went.
+    /// Records the outcome of a request to the origin.
     pub fn handle_origin_outcome(&mut self, outcome: OriginOutcome, now: Timestamp) {
         self.origin.handle_outcome(outcome, now);
     }
 
     /// Applies changed rules: at once where they tighten, with the parent's consent where they
-    /// widen. Nobody loses a place.
+    /// widen. No visitor loses its position.
     pub fn handle_rules(&mut self, rules: Rules) {
         let old = core::mem::replace(&mut self.rules, rules);
         let is_drawn = old.draw || rules.draw;
         if is_drawn && (old.opens_at != rules.opens_at || old.draw != rules.draw) {
-            // Ranks change; tickets bring their holders back with the next ask.
+            // Ranks change; tickets bring their visitors back with the next refresh.
             self.waiting.clear();
         }
         if old.allocation != rules.allocation || old.limits != rules.limits {
             self.allocator = AnyAllocator::new(rules.allocation);
         }
-        // What was lent under the old limits goes back first. The right to prolong seats stays: a
-        // seat is no longer than the lease says, and whoever comes now may come for the last time
-        // before its seat ends.
+        // Slots leased under the old limits are returned first. Credits stay: a seat is no longer
+        // than the lease allows, and a visitor's next request may be its last before its seat ends.
         self.lease.give_back(LeaseBalance {
             credits: self.lease.held().credits,
             ..LeaseBalance::default()
         });
-        // What the parent said of the old limits is worth no refusal.
+        // The snapshot of the old limits must reject no visitor.
         self.snapshot.as_of = Timestamp::ZERO;
         self.adopt_seat_terms();
         self.demand.note_change();
         self.assert_sound();
     }
 
-    /// Shortens seats at once, lengthens them only as far as the lease allows: the parent computes
-    /// phantom seats with the longest one that it knows of. A node that has just started is no
-    /// exception: its file may ask for longer seats than its parent has heard of.
+    /// Shortens seats at once, and lengthens them only as far as the lease allows: the parent
+    /// computes phantom seats with the longest reported one. This includes a node that has just
+    /// started: its configuration may have longer seats than the parent knows.
     fn adopt_seat_terms(&mut self) {
         self.longest_known = self.longest_known.max(self.seat_terms.longest_seat());
         let wanted = SeatTerms::of(&self.rules);
         self.seat_terms = wanted.with_seats_up_to(self.lease.longest_seat());
     }
 
-    /// How long a session lasts that is given or extended now. Shorter than the rules ask for while
-    /// the parent has not agreed to more.
+    /// Returns the session length of seats given or extended now. It is shorter than in the rules
+    /// while the parent has not agreed to more.
     #[must_use]
     pub fn session_in_force(&self) -> DurationMs {
         self.seat_terms.session
     }
 
-    /// Whether this process may let anybody pass by its ticket: either its parent knows of it and
-    /// frees no seat of an ended session before this process refuses its ticket, or the same holds
-    /// for a process before it that ran on the same data folder and is dead.
+    /// Whether this process may admit by tickets. Either its parent knows it, and frees no seat of
+    /// a revoked session before this process rejects the ticket. Or the same holds for an earlier
+    /// process on the same data folder that has ended.
     #[must_use]
     pub fn is_joined(&self) -> bool {
         self.has_heard_from_parent() || self.has_predecessor
     }
 
-    /// When the newest lease of this process ends or ended. Before its first lease: until when a
-    /// process before it was in touch, or when this one began.
+    /// Returns the end of the newest lease of this process. Before its first lease: the end of an
+    /// earlier process's lease, or the start of this one.
     #[must_use]
     pub fn in_touch_until(&self) -> Timestamp {
         self.in_touch_until.max(self.lease.ends_at())
     }
 
-    /// Until when a ticket is believed. The parent waits so long for a child that fell silent
-    /// before it frees the seats of ended sessions again, and no longer for a process that took
-    /// that child's place.
+    /// Returns the time until which this node accepts tickets. A parent waits as long for a child
+    /// that stopped reporting before it frees seats of revoked sessions again.
     #[must_use]
-    pub fn believes_until(&self) -> Timestamp {
+    pub fn accepts_tickets_until(&self) -> Timestamp {
         if self.identity.is_alone {
             return Timestamp::NEVER;
         }
@@ -392,16 +391,16 @@ impl Room {
         debug_assert!(
             self.seat_terms.longest_seat()
                 <= self.lease.longest_seat().max(SHORTEST_INTERVAL.times(2)),
-            "the parent knows of seats as long as any that is given here"
+            "the parent knows seats as long as any given here"
         );
         debug_assert!(
             self.answered <= Some(self.lease.to_parts().newest),
-            "nobody answers what was not asked"
+            "a reply belongs to a request"
         );
         let held = self.lease.held();
         debug_assert!(
             !self.has_left || (held.seats == 0 && held.credits == 0),
-            "whoever has left holds nothing"
+            "a node that has left has an empty lease"
         );
     }
 
@@ -409,8 +408,8 @@ impl Room {
         self.rules.allocation == AllocationKind::Leases
     }
 
-    /// What holds everybody who is not inside, whatever is free.
-    fn hold(&self, now: Timestamp) -> Option<QueueReason> {
+    /// Returns the reason that queues all visitors who are not active, whatever is free.
+    fn general_queue_reason(&self, now: Timestamp) -> Option<QueueReason> {
         if self.rules.queue_all {
             return Some(QueueReason::QueueAll);
         }
@@ -435,7 +434,7 @@ impl Room {
             .map(|reopens_at| QueueReason::Recovering { reopens_at })
     }
 
-    /// The statistics from which budgets are computed.
+    /// Returns the statistics from which budgets are computed.
     fn statistics(&self, now: Timestamp) -> RoomStatistics {
         let unreported = self.demand.unreported_admissions();
         RoomStatistics {

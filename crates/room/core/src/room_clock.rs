@@ -1,13 +1,13 @@
-//! What time is it in a room? Boot clock plus an offset that follows the wall clock slowly.
+//! Room time: the boot clock plus an offset that follows the wall clock slowly.
 //!
 //! The wall clock may be stepped by an hour; the boot clock may not. Seats, tickets and minutes
-//! live by room time, which runs on through such a step and approaches the wall clock again by at
-//! most [`SLEW_PER_MILLION`]. Reading clocks is the caller's business.
+//! follow room time, which runs on through such a step and approaches the wall clock again by at
+//! most [`SLEW_PER_MILLION`]. The caller reads the clocks.
 
 use crate::time::{DurationMs, Timestamp};
 
-/// Fastest approach to the wall clock, in parts per million: what NTP allows itself, and a tenth
-/// of what a lease's drift margin covers.
+/// Fastest approach to the wall clock, in parts per million: the limit of NTP, and a tenth of what
+/// a lease's drift margin covers.
 pub const SLEW_PER_MILLION: u64 = 500;
 
 /// Room time minus boot time, in microseconds.
@@ -17,17 +17,17 @@ pub struct Offset {
     pub micros: i64,
 }
 
-/// What was written down by an earlier process.
+/// Offset that an earlier process saved.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct SavedOffset<'a> {
-    /// The boot in which it was in force.
+    /// Boot during which it was saved.
     pub boot_id: &'a str,
     /// The offset.
     pub offset: Offset,
 }
 
 impl Offset {
-    /// The offset at which room time is `room` when the boot clock says `boot`.
+    /// Returns the offset at which room time is `room` when the boot clock shows `boot`.
     #[must_use]
     pub fn between(boot: DurationMs, room: Timestamp) -> Self {
         let micros = (i128::from(room.0) - i128::from(boot.0)) * 1_000;
@@ -36,8 +36,8 @@ impl Offset {
         }
     }
 
-    /// Where a process begins. In the same boot room time goes on where it was, whatever became of
-    /// the wall clock in between; after a reboot it begins at the wall clock.
+    /// Returns the offset of a process that starts. In the same boot, room time continues even if
+    /// the wall clock was stepped; after a reboot it starts at the wall clock.
     #[must_use]
     pub fn at_start(
         saved: Option<SavedOffset<'_>>,
@@ -51,18 +51,19 @@ impl Offset {
         }
     }
 
-    /// Room time when the boot clock says `boot`.
+    /// Returns room time when the boot clock shows `boot`.
     #[must_use]
     pub fn room_time(self, boot: DurationMs) -> Timestamp {
         let micros = i128::from(boot.0) * 1_000 + i128::from(self.micros);
         Timestamp(u64::try_from(micros.max(0) / 1_000).unwrap_or(u64::MAX))
     }
 
-    /// Moves towards the wall clock, `elapsed` after the last move.
+    /// Returns the offset after a move towards the wall clock, `elapsed` after the last move.
     #[must_use]
     pub fn slewed(self, boot: DurationMs, wall: Timestamp, elapsed: DurationMs) -> Self {
         let wanted = Self::between(boot, wall).micros.saturating_sub(self.micros);
-        // One part per million of a millisecond is a nanosecond; micros are thousands of those.
+        // One part per million of a millisecond is a nanosecond; a microsecond is a thousand of
+        // those.
         let most = elapsed.0.saturating_mul(SLEW_PER_MILLION) / 1_000;
         let most = i64::try_from(most).unwrap_or(i64::MAX);
         Self {
@@ -70,7 +71,7 @@ impl Offset {
         }
     }
 
-    /// This offset, or the one that puts room time at `at` if that is later.
+    /// Returns this offset, or the one that puts room time at `at` if that is later.
     #[must_use]
     pub fn never_before(self, boot: DurationMs, at: Timestamp) -> Self {
         if self.room_time(boot) < at {

@@ -1,98 +1,98 @@
-//! What did the operator decide for a room? Limits and ways of queueing, already checked.
+//! Rules of a room: the operator's limits and ways of queueing, already checked.
 //!
-//! Where these values come from (file, flags, a control API) is not known here.
+//! This module does not know where the values come from (file, flags, a control API).
 
 use crate::time::{DurationMs, Timestamp};
 
-/// The rules of one room.
+/// Rules of one room.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Rules {
-    /// The two ceilings.
+    /// Ceilings of active visitors and of admissions.
     pub limits: Limits,
-    /// How long a visitor stays inside after its last request; 1 s to 24 h.
+    /// Time for which a visitor stays active after its last request; 1 s to 24 h.
     pub session_duration: DurationMs,
-    /// Whether a request inside extends the session (`disable_session_renewal` turns it off).
+    /// Whether a request extends the session (`disable_session_renewal` turns it off).
     pub session_renewal: bool,
-    /// In which order those who wait go in.
+    /// Order in which waiting visitors enter.
     pub queueing_method: QueueingMethod,
-    /// Hold everybody who is not inside yet.
+    /// Whether all new visitors are queued.
     pub queue_all: bool,
-    /// Hold everybody until this time (room clock).
+    /// Opening time (room clock): new visitors are queued until then.
     pub opens_at: Option<Timestamp>,
-    /// Those who came before `opens_at` go in by lot instead of by arrival.
+    /// Whether those who came before `opens_at` enter in random order instead of by arrival.
     pub draw: bool,
-    /// How slots are shared among nodes.
+    /// Kind of allocation: how nodes share slots.
     pub allocation: AllocationKind,
     /// Exponent of the `curve` allocation.
     pub curve_factor: CurveFactor,
-    /// Spread a minute's admissions over the minute while people wait.
+    /// Whether a minute's admissions are spread over the minute while visitors wait.
     pub pacing: bool,
-    /// When a first seat is short until its ticket has been brought back.
+    /// Condition under which a first seat is short until its ticket comes back.
     pub seat_needs_cookie: SeatNeedsCookie,
-    /// How long a waiting ticket is good after its last ask.
+    /// Time for which a waiting ticket is good after its last refresh.
     pub position_grace: DurationMs,
-    /// How often everybody asks again, 1 s to 60 s; `None`: often near the front, seldom far back.
+    /// Refresh interval of all visitors, 1 s to 60 s; `None`: short near the front, long far back.
     pub refresh_interval: Option<DurationMs>,
-    /// What to do when the lease has ended and the store is still away.
+    /// Behavior when the lease has ended and the store is still unavailable.
     pub on_store_failure: OnStoreFailure,
 }
 
-/// The two ceilings of a room; both at least 1.
+/// Ceilings of a room; both at least 1.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Limits {
-    /// Most visitors inside at once.
+    /// Most active visitors at once.
     pub total_active_users: u32,
-    /// Most visitors who may come in within one calendar minute.
+    /// Most admissions within one calendar minute.
     pub new_users_per_minute: u32,
 }
 
-/// In which order those who wait go in.
+/// Order in which waiting visitors enter.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum QueueingMethod {
-    /// By time of arrival.
+    /// Order of arrival.
     #[default]
     Fifo,
-    /// By lot, drawn anew in every round.
+    /// Random order, drawn anew in every round.
     Random,
-    /// Everybody goes in and is counted; the limits are not applied.
+    /// Everybody enters and is counted; the limits are not applied.
     Passthrough,
-    /// Nobody new goes in and nobody queues.
+    /// Everybody new is rejected; there is no queue.
     Reject,
 }
 
-/// How slots are shared among nodes.
+/// Kind of allocation: how nodes share slots.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum AllocationKind {
-    /// Every node takes an equal part.
+    /// Equal shares, one for each node.
     Even,
-    /// Like `Even`, over-provisioned while the room is far from its limit.
+    /// Equal shares, over-provisioned while the room is far from its limit.
     Curve,
-    /// One shared counter per data center, then one for the world.
+    /// One shared counter per data center, then one for all.
     Counters,
-    /// Slots lent ahead of demand; the limits are never exceeded.
+    /// Slots that a parent grants ahead of demand; the limits are never exceeded.
     #[default]
     Leases,
 }
 
-/// When a first seat is short until its ticket has been brought back once.
+/// Condition under which a first seat is short until its ticket comes back once.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum SeatNeedsCookie {
-    /// Never: every first seat is a full one.
+    /// Every first seat has its full length.
     Never,
     /// While more than 90 % of the seats are taken.
     #[default]
     NearLimit,
-    /// Always.
+    /// Every first seat is short.
     Always,
 }
 
-/// What to do when the lease has ended and the store is still away.
+/// Behavior when the lease has ended and the store is still unavailable.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum OnStoreFailure {
-    /// Admit and renew nobody; those inside stay until their tickets end.
+    /// Admit and renew nobody; active visitors stay until their tickets end.
     #[default]
     Bounded,
-    /// Admit everybody, uncounted by the limits, and say so.
+    /// Admit everybody, uncounted by the limits, and report it.
     Admit,
 }
 
@@ -104,14 +104,15 @@ pub struct CurveFactor {
 }
 
 impl CurveFactor {
-    /// The article's exponent: the budget is divided by nodes times utilization.
+    /// Exponent 1: the budget is divided by nodes times utilization.
     pub const ONE: Self = Self {
         millionths: 1_000_000,
     };
 }
 
 impl Rules {
-    /// Width of the intervals in which seats end: a sixtieth of the session, at least a second.
+    /// Returns the width of the intervals in which seats end: a sixtieth of the session, at least 1
+    /// s.
     ///
     /// Sixty keeps a room at about that many counters and lets a seat outlive its session by at
     /// most a thirtieth.
@@ -121,7 +122,7 @@ impl Rules {
         DurationMs(if grid < 1_000 { 1_000 } else { grid })
     }
 
-    /// The longest seat that a check-in under these rules may take: session + 2 intervals.
+    /// Returns the longest seat that a check-in under these rules takes: session + 2 intervals.
     #[must_use]
     pub fn longest_seat(&self) -> DurationMs {
         self.session_duration + self.seat_grid().times(2)

@@ -1,51 +1,52 @@
-//! How many are inside, without knowing who: seats counted by the interval in which they end.
+//! Counts of active visitors without their identities: seats counted by the interval in which they
+//! end.
 //!
-//! A check-in *moves* a seat (minus one at the old end, plus one at the new one), an admission
-//! adds one, and an interval that has passed gives its seats back. A room costs O(intervals).
-//! Who holds a seat is written in the ticket and nowhere else.
+//! A check-in *moves* a seat (minus one at the old end, plus one at the new one), an admission adds
+//! one, and an interval that has passed frees its seats. A room costs O(intervals). Only the ticket
+//! records who has a seat.
 
 use alloc::vec::Vec;
 
 use crate::rules::Rules;
 use crate::time::{DurationMs, Timestamp};
 
-/// What one node did to the seats of a room: signed counts by end, as absolute figures.
+/// Changes that one node made to the seats of a room: signed totals by end.
 ///
-/// A node may move a seat that another node gave, so single figures may be negative; the sum over
-/// all rows may not. Rows are repeated, never added up twice.
+/// A node may move a seat that another node gave, so single counts may be negative; the sum over
+/// all rows may not. A row replaces the earlier one of its node, and is never added to it.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct SeatRow {
-    /// By end, rising, none of them zero. A list and not a map: rows travel with every message and
-    /// are summed with every answer, and have some sixty entries.
+    /// Sorted by end, none of them zero. A list and not a map: rows travel with every message, are
+    /// summed for every reply, and have some sixty entries.
     counts: Vec<(Timestamp, i64)>,
 }
 
 impl SeatRow {
-    /// A seat was taken that ends at `end`.
+    /// Counts a new seat that ends at `end`.
     pub fn add(&mut self, end: Timestamp) {
         self.change(end, 1);
     }
 
-    /// Several seats were taken that end at `end`.
+    /// Counts new seats that end at `end`.
     pub fn add_many(&mut self, end: Timestamp, count: u32) {
         self.change(end, i64::from(count));
     }
 
-    /// A seat that would have ended at `end` was freed early.
+    /// Counts a seat that was freed before its end at `end`.
     pub fn remove(&mut self, end: Timestamp) {
         self.change(end, -1);
     }
 
-    /// A seat was prolonged. A move to an earlier end is a bug of the caller: it would give back a
-    /// seat that a newer ticket still holds.
+    /// Counts an extended seat. A move to an earlier end is a bug of the caller: it would free a
+    /// seat that a newer ticket still has.
     pub fn shift(&mut self, from: Timestamp, to: Timestamp) {
         debug_assert!(from < to, "a seat never moves to an earlier end");
         self.change(from, -1);
         self.change(to, 1);
     }
 
-    /// Moves the `count` seats that end first to `to`, as far as there are so many that end before.
-    pub fn prolong_first(&mut self, count: u32, to: Timestamp) {
+    /// Moves the `count` seats that end first to `to`, or fewer if not so many end before.
+    pub fn extend_first(&mut self, count: u32, to: Timestamp) {
         let mut left = i64::from(count);
         let mut moved = 0;
         for (_, seats) in self.counts.iter_mut().take_while(|(end, _)| *end < to) {
@@ -58,17 +59,17 @@ impl SeatRow {
         self.change(to, moved);
     }
 
-    /// Adds all figures of another row to this one.
+    /// Adds all counts of another row to this one.
     pub fn absorb(&mut self, other: &Self) {
         self.merge(&other.counts, 1);
     }
 
-    /// Takes all figures of another row out of this one.
+    /// Subtracts all counts of another row from this one.
     pub fn subtract(&mut self, other: &Self) {
         self.merge(&other.counts, -1);
     }
 
-    /// Forgets the intervals that ended at or before `closed_through`, and returns them.
+    /// Removes the intervals that ended at or before `closed_through`, and returns them.
     pub fn take_through(&mut self, closed_through: Timestamp) -> Self {
         let ended = self
             .counts
@@ -78,14 +79,14 @@ impl SeatRow {
         }
     }
 
-    /// Forgets the intervals that ended at or before `closed_through`.
+    /// Removes the intervals that ended at or before `closed_through`.
     pub fn drop_through(&mut self, closed_through: Timestamp) {
         if self.first_end() <= closed_through {
             self.take_through(closed_through);
         }
     }
 
-    /// The earliest end; [`Timestamp::NEVER`] if nothing is recorded.
+    /// Returns the earliest end; [`Timestamp::NEVER`] if the row is empty.
     #[must_use]
     pub fn first_end(&self) -> Timestamp {
         self.counts
@@ -93,13 +94,13 @@ impl SeatRow {
             .map_or(Timestamp::NEVER, |(end, _)| *end)
     }
 
-    /// Sum of the figures that end after `closed_through`.
+    /// Returns the sum of the counts that end after `closed_through`.
     #[must_use]
     pub fn total_after(&self, closed_through: Timestamp) -> i64 {
         self.between(closed_through, Timestamp::NEVER)
     }
 
-    /// Sum of the figures that end after `after` and at or before `through`.
+    /// Returns the sum of the counts that end after `after` and at or before `through`.
     #[must_use]
     pub fn between(&self, after: Timestamp, through: Timestamp) -> i64 {
         let from = self.counts.partition_point(|(end, _)| *end <= after);
@@ -109,7 +110,8 @@ impl SeatRow {
             .sum()
     }
 
-    /// The first end after `after` at which seats come free; [`Timestamp::NEVER`] if there is none.
+    /// Returns the first end after `after` with seats to free; [`Timestamp::NEVER`] if there is
+    /// none.
     #[must_use]
     pub fn next_end(&self, after: Timestamp) -> Timestamp {
         let from = self.counts.partition_point(|(end, _)| *end <= after);
@@ -117,12 +119,12 @@ impl SeatRow {
         frees.map_or(Timestamp::NEVER, |(end, _)| *end)
     }
 
-    /// All figures, by end.
+    /// Iterates over all counts, by end.
     pub fn iter(&self) -> impl Iterator<Item = (Timestamp, i64)> + '_ {
         self.counts.iter().copied()
     }
 
-    /// Whether nothing is recorded.
+    /// Whether the row has no counts.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.counts.is_empty()
@@ -131,7 +133,8 @@ impl SeatRow {
     fn change(&mut self, end: Timestamp, by: i64) {
         match self.counts.binary_search_by_key(&end, |(end, _)| *end) {
             Ok(at) => {
-                // A damaged record may say anything; it is refused when all of it is read.
+                // A damaged record may have any counts; the reader rejects it once all of it is
+                // read.
                 self.counts[at].1 = self.counts[at].1.saturating_add(by);
                 if self.counts[at].1 == 0 {
                     self.counts.remove(at);
@@ -145,7 +148,7 @@ impl SeatRow {
     fn merge(&mut self, others: &[(Timestamp, i64)], sign: i64) {
         let mut at = 0;
         let mut missing = 0;
-        let mut is_any_zero = false;
+        let mut has_zeros = false;
         for &(end, count) in others {
             while self.counts.get(at).is_some_and(|(own, _)| *own < end) {
                 at += 1;
@@ -153,7 +156,7 @@ impl SeatRow {
             match self.counts.get_mut(at) {
                 Some((own, sum)) if *own == end => {
                     *sum += sign * count;
-                    is_any_zero |= *sum == 0;
+                    has_zeros |= *sum == 0;
                 }
                 _ => missing += 1,
             }
@@ -161,13 +164,13 @@ impl SeatRow {
         if missing > 0 {
             self.insert_missing(others, sign, missing);
         }
-        if is_any_zero {
+        if has_zeros {
             self.counts.retain(|(_, count)| *count != 0);
         }
     }
 
-    /// Puts those figures of others in whose ends are not here: all at once, from the back, so that
-    /// nothing is moved twice.
+    /// Inserts those counts of others whose ends are not here. Works from the back, so that nothing
+    /// is moved twice.
     fn insert_missing(&mut self, others: &[(Timestamp, i64)], sign: i64, missing: usize) {
         let mut own = self.counts.len();
         let mut to = own + missing;
@@ -197,23 +200,23 @@ impl FromIterator<(Timestamp, i64)> for SeatRow {
     }
 }
 
-/// The shortest interval in which seats end.
+/// Shortest interval in which seats end.
 pub const SHORTEST_INTERVAL: DurationMs = DurationMs(1_000);
 
-/// How long the seats are that a node gives out at present.
+/// Length of the seats that a node gives at present.
 ///
-/// Kept apart from [`Rules`] because a node may shorten its seats at once but lengthen them only
+/// It is not part of [`Rules`]: a node may shorten its seats at once, but lengthen them only
 /// after its parent has agreed: phantom seats are computed from the longest one.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct SeatTerms {
-    /// The session that is promised.
+    /// Length of the promised session.
     pub session: DurationMs,
     /// Width of the intervals in which seats end.
     pub grid: DurationMs,
 }
 
 impl SeatTerms {
-    /// The terms that follow from a room's rules.
+    /// Returns the terms that follow from a room's rules.
     #[must_use]
     pub const fn of(rules: &Rules) -> Self {
         Self {
@@ -222,26 +225,27 @@ impl SeatTerms {
         }
     }
 
-    /// Upper bound of every seat under these terms.
+    /// Returns the upper bound of every seat under these terms.
     #[must_use]
     pub fn longest_seat(self) -> DurationMs {
         self.session + self.grid.times(2)
     }
 
-    /// End of a seat that is prolonged by check-ins: an edge between session + g and session + 2 g
-    /// after `now`, so that a visitor who checks in only every g still gets its whole session.
+    /// Returns the end of a seat that check-ins extend: an edge between session + g and session + 2
+    /// g after `now`, so that a visitor who checks in only every g still gets its whole session.
     #[must_use]
     pub fn renewable_end(self, now: Timestamp) -> Timestamp {
         (now + self.session + self.grid).ceil_to(self.grid)
     }
 
-    /// End of a seat that nothing prolongs: the first edge at or after the session's end.
+    /// Returns the end of a seat that nothing extends: the first edge at or after the session's
+    /// end.
     #[must_use]
     pub fn fixed_end(self, now: Timestamp) -> Timestamp {
         (now + self.session).ceil_to(self.grid)
     }
 
-    /// These terms, or shorter ones under which no seat is longer than `most`.
+    /// Returns these terms, or shorter ones under which no seat is longer than `most`.
     ///
     /// A seat is the session and two intervals long, an interval a sixtieth of the session and at
     /// least a second; solved for the session.
@@ -258,7 +262,7 @@ impl SeatTerms {
         }
     }
 
-    /// These terms with a session of at most `most`.
+    /// Returns these terms with a session of at most `most`.
     #[must_use]
     pub fn at_most(self, most: DurationMs) -> Self {
         Self {
@@ -306,7 +310,7 @@ mod tests {
         ] {
             let most = DurationMs(most);
             let cut = terms(86_400_000_000).with_seats_up_to(most);
-            // Nothing fits into less than two intervals: a node with such a lease holds nothing.
+            // Nothing fits into less than two intervals: a node with such a lease gives no seats.
             let longest = most.max(SHORTEST_INTERVAL.times(2));
             assert!(cut.longest_seat() <= longest, "{most:?}: {cut:?}");
             assert!(
@@ -341,7 +345,7 @@ mod tests {
             || SeatRow::from_iter([(Timestamp(10), 2), (Timestamp(20), 3), (Timestamp(90), 1)]);
         let check = |count, expected: &[(u64, i64)]| {
             let mut row = seats();
-            row.prolong_first(count, Timestamp(50));
+            row.extend_first(count, Timestamp(50));
             let found: Vec<_> = row.iter().map(|(end, seats)| (end.0, seats)).collect();
             assert_eq!(found, expected, "{count}");
         };

@@ -1,15 +1,14 @@
-//! Words that a seed repeats, for models and crowds: nothing that is decided draws from here.
+//! Repeatable random numbers for models and simulated visitors; no decision draws from here.
 
-/// A stream of words that a seed repeats (`SplitMix64`: Steele, Lea, Flood, "Fast splittable
-/// pseudorandom number generators", 2014). Neighbours among seeds get streams that have nothing
-/// visible in common.
+/// Stream of numbers that a seed repeats (`SplitMix64`: Steele, Lea, Flood, "Fast splittable
+/// pseudorandom number generators", 2014). Neighboring seeds get unrelated streams.
 ///
-/// Not for secrets: who sees one word knows all that follow.
+/// Not for secrets: one number reveals all that follow.
 #[derive(Clone, Copy, Debug)]
 pub struct SplitMix(pub u64);
 
 impl SplitMix {
-    /// The next word: all values are equally likely.
+    /// Returns the next number: all values are equally likely.
     pub const fn word(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut word = self.0;
@@ -25,7 +24,7 @@ mod tests {
 
     #[test]
     fn the_words_are_those_of_the_reference() {
-        // What Sebastiano Vigna's splitmix64.c says from 0.
+        // First outputs of Sebastiano Vigna's splitmix64.c from 0.
         let mut stream = SplitMix(0);
         let expected = [
             0xe220_a839_7b1d_cdaf,

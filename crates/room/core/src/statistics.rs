@@ -1,6 +1,6 @@
-//! The room's statistics as seen here, a few seconds old, and what follows from them for a minute.
+//! Statistics of a room, a few seconds old, and the budget of a minute that follows from them.
 //!
-//! How rows travel and are summed up is not known here.
+//! This module does not know how nodes exchange and sum up rows.
 
 use alloc::vec::Vec;
 
@@ -8,49 +8,50 @@ use crate::id::DataCenterId;
 use crate::rules::Limits;
 use crate::time::{Minute, Timestamp};
 
-/// The room's statistics as seen here.
+/// Statistics of a room at this node.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct RoomStatistics {
-    /// When it was put together.
+    /// Time at which they were put together.
     pub as_of: Timestamp,
-    /// Visitors inside, in the world.
+    /// Active visitors in all data centers.
     pub active_users: u32,
-    /// Nodes, in the world.
+    /// Nodes in all data centers.
     pub nodes_total: u32,
     /// Nodes in this data center.
     pub nodes_here: u32,
-    /// Admissions so far in the minute of `as_of`, in the world.
+    /// Admissions in the minute of `as_of`, up to that time, in all data centers.
     pub admitted_this_minute: u32,
     /// Admissions of the last full minute, by data center.
     pub last_minute: Vec<(DataCenterId, u32)>,
 }
 
-/// The slots of one minute and to whom they belong. Fixed by the first snapshot used in it.
+/// Slots of one minute and their owners, fixed by the first snapshot used in it.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Budget {
-    /// The minute.
+    /// Minute that the budget is for.
     pub minute: Minute,
-    /// All slots: what is free of both limits, never below 0.
+    /// Slots that both limits leave free, never below 0.
     pub slots: u32,
-    /// The parts set aside by history.
+    /// Slots set aside for each data center by its traffic.
     pub shares: Vec<(DataCenterId, u32)>,
-    /// What is left for any data center.
+    /// Slots for any data center.
     pub anywhere: u32,
-    /// How far the room is used.
+    /// Utilization of the room.
     pub utilization: Utilization,
 }
 
 /// A quotient of two counts in 0..=1, kept exact.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Utilization {
-    /// What is used.
+    /// Amount in use.
     pub used: u32,
-    /// The limit; at least 1.
+    /// Limit; at least 1.
     pub limit: u32,
 }
 
 impl Budget {
-    /// The budget that follows from `statistics` for the minute in which it was put together.
+    /// Returns the budget that follows from `statistics` for the minute in which it was put
+    /// together.
     ///
     /// A data center's share is what it admitted in the last full minute over the limit of a
     /// minute, scaled down if that sums to more than 1; Anywhere is the rest.
@@ -79,7 +80,7 @@ impl Budget {
         }
     }
 
-    /// The slots set aside for a data center.
+    /// Returns the slots set aside for a data center.
     #[must_use]
     pub fn share_of(&self, data_center: DataCenterId) -> u32 {
         self.shares
@@ -90,7 +91,7 @@ impl Budget {
 }
 
 impl Utilization {
-    /// The larger one of seats over their limit and admissions over theirs: of the last full
+    /// Returns the larger of seats over their limit and admissions over theirs: of the last full
     /// minute, or of this one if it already saw more.
     fn of(statistics: &RoomStatistics, limits: Limits) -> Self {
         let last_minute = statistics
@@ -125,11 +126,11 @@ fn split(slots: u32, weights: impl Iterator<Item = u32> + Clone, whole: u64) -> 
     let exact = |weight: u64| (slots * weight / whole, slots * weight % whole);
     let mut parts: Vec<(u64, u64)> = weights.map(|weight| exact(u64::from(weight))).collect();
     parts.push(exact(whole - given));
-    let handed_out: u64 = parts.iter().map(|(floor, _)| floor).sum();
+    let distributed: u64 = parts.iter().map(|(floor, _)| floor).sum();
     let mut order: Vec<usize> = (0..parts.len()).collect();
     // Largest remainder first; on a tie the later one, and Anywhere is last of all.
     order.sort_by_key(|&at| core::cmp::Reverse((parts[at].1, at)));
-    let left = usize::try_from(slots - handed_out).unwrap_or(0);
+    let left = usize::try_from(slots - distributed).unwrap_or(0);
     for &at in order.iter().take(left) {
         parts[at].0 += 1;
     }

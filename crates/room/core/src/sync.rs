@@ -1,9 +1,9 @@
-//! What a child and its parent tell each other. All figures are absolute, so that a message that
-//! comes twice or late does no harm.
+//! Messages between a child and its parent. All counts are absolute, so a message that comes twice
+//! or late does no harm.
 //!
-//! A node is the child of a ledger, and the ledger of a data center is the child of the root's:
-//! both speak the same words. How messages travel is not known here; a store runs the ledger on
-//! them.
+//! A node is the child of a ledger, and the ledger of a data center is the child of the root's.
+//! Both use the same messages. This module does not know how messages travel; a store runs the
+//! ledger on them.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -15,97 +15,96 @@ use crate::seats::SeatRow;
 use crate::time::{DurationMs, Minute, Timestamp};
 use crate::watermark::{WaitingCounts, Watermark};
 
-/// What a child tells its parent.
+/// Report and request of a child to its parent.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct SyncRequest {
-    /// Who speaks: one life of a node, or of the ledger of a data center.
+    /// Sender: one start of a node, or one incarnation of a data center's ledger.
     pub child: NodeId,
-    /// The process that speaks: a node's, or the ledger itself.
+    /// Process of the sender: a node's, or the ledger itself.
     pub process: NodeId,
-    /// Processes that ran where this one runs, and are dead: nobody passes visitors in their names.
+    /// Earlier processes on the same data folder: they have ended, and admit nobody any more.
     pub replaces: Vec<NodeId>,
-    /// Where. Children of one data center move each other's seats.
+    /// Data center of the child. Children of one data center move each other's seats.
     pub data_center: DataCenterId,
-    /// When it speaks, by the clocks that write tickets.
+    /// Time of sending, by the clocks that write tickets.
     pub sent_at: Timestamp,
-    /// Whether the clock was read after the child had heard of `parent`. A data center has no clock
-    /// of its own: where none of its nodes has spoken for long, it tells a time of long ago.
+    /// Whether the clock was read after the child's first reply from `parent`. A data center has no
+    /// clock of its own: if none of its nodes has synced for long, it reports an old time.
     pub is_read_under_parent: bool,
-    /// The life of the parent to which all that is said here belongs; `None` before the first
-    /// answer.
+    /// Incarnation of the parent that this report is for; `None` before the first reply.
     pub parent: Option<Incarnation>,
-    /// The epoch under which seats that still run were given, as far as the child knows. A ledger
-    /// of another epoch learns from it that it has lost its memory.
+    /// Epoch under which seats that still run were given, as far as the child knows. It shows a
+    /// ledger of another epoch that it lost its record.
     pub witnessed: Option<Epoch>,
-    /// Rises with every request; an answer counts only for the newest.
+    /// Number of the request, rising; a reply counts only for the newest.
     pub number: u64,
-    /// The newest request whose answer was applied; `None` before the first.
+    /// Newest request whose reply was applied; `None` before the first.
     pub answered: Option<u64>,
-    /// The lease to which `held` and the row belong; `None` if the child has none yet.
+    /// Generation of the lease that `held` and the row belong to; `None` if the child has none yet.
     pub generation: Option<u32>,
-    /// That lease has ended by the child's clock: it has done nothing under it that is not
-    /// reported here, and never will.
+    /// Whether that lease has ended by the child's clock. The child did nothing under it that is
+    /// not reported here, and never will.
     pub is_final: bool,
-    /// What it holds unused, after lowering it by what it gives back.
+    /// Unused balance of the lease, without the part that this request returns.
     pub held: LeaseBalance,
-    /// How many it would like to hold.
+    /// Balance that the child would like to have.
     pub wants: LeaseDemand,
-    /// What it has used of all that it was ever lent, since `parent` began.
+    /// Usage of all its leases since `parent` began.
     pub used: LeaseUsage,
-    /// Its admissions of recent minutes, oldest first; at most [`MINUTES_KEPT`].
+    /// Admissions of recent minutes, oldest first; at most [`MINUTES_KEPT`].
     pub admitted: Vec<(Minute, u32)>,
-    /// What it did to the seats.
+    /// Changes that it made to the seats.
     pub row: SeatRow,
-    /// It treats every ticket that ends by then as over.
+    /// Time by which it treats every ending ticket as over.
     pub closed_through: Timestamp,
-    /// It gives out no seat longer than this before the next answer.
+    /// Longest seat that it gives before the next reply.
     pub longest_seat: DurationMs,
-    /// The longest seat that it knows to have been given by anybody.
+    /// Longest seat that it knows any node to have given.
     pub longest_known: DurationMs,
-    /// Nodes that it speaks for.
+    /// Number of nodes below this child, itself included.
     pub nodes: u32,
-    /// Who waits at it.
+    /// Waiting visitors below it.
     pub waiting: WaitingCounts,
     /// Sessions ended early that the parent has not confirmed yet.
     pub revocations: Vec<Revocation>,
-    /// The newest list of revocations it has.
+    /// Version of its list of revocations.
     pub revoked_version: u64,
-    /// Up to which version of that list it refuses all tickets, and so does everybody below it.
+    /// Version of that list up to which it rejects all tickets, and all nodes below it do.
     pub refuses_through: u64,
-    /// What its configuration says.
+    /// Settings of the room in its configuration.
     pub terms: RoomFacts,
-    /// It says goodbye: it holds nothing and will do nothing more.
+    /// Whether this is its last report: it has returned everything and does nothing more.
     pub is_leaving: bool,
 }
 
-/// How many minutes of admissions a child reports and a ledger keeps: enough for a history on the
-/// state page, few enough to repeat in every message.
+/// Minutes of admissions that a child reports and a ledger keeps: enough for a history on the state
+/// page, few enough to repeat in every message.
 pub const MINUTES_KEPT: usize = 6;
 
-/// What a child holds unused.
+/// Unused amounts of a lease.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct LeaseBalance {
     /// Seats.
     pub seats: u32,
     /// Admissions of `minute`.
     pub admissions: u32,
-    /// Admissions of the minute after it, lent shortly before it begins.
+    /// Admissions of the minute after it, granted shortly before it begins.
     pub ahead: u32,
-    /// The minute for which the admissions were lent.
+    /// Minute of the admissions.
     pub minute: Minute,
     /// Renewal credits.
     pub credits: u32,
 }
 
 impl LeaseBalance {
-    /// What is held of `minute`.
+    /// Returns the admissions of `minute`.
     #[must_use]
     pub fn admissions_of(&self, minute: Minute) -> u32 {
         let held = self.by_minute().into_iter().find(|(of, _)| *of == minute);
         held.map_or(0, |(_, count)| count)
     }
 
-    /// Both together, of which `other` is of the same minute.
+    /// Returns the sum of both; `other` is of the same minute.
     pub(crate) fn plus(self, other: Self) -> Self {
         Self {
             seats: self.seats + other.seats,
@@ -116,13 +115,13 @@ impl LeaseBalance {
         }
     }
 
-    /// Whether nothing is held.
+    /// Whether all amounts are zero.
     #[must_use]
     pub fn is_nothing(&self) -> bool {
         self.seats == 0 && self.admissions == 0 && self.ahead == 0 && self.credits == 0
     }
 
-    /// The admissions, each with its minute.
+    /// Returns the admissions, each with its minute.
     #[must_use]
     pub fn by_minute(&self) -> [(Minute, u32); 2] {
         [
@@ -131,7 +130,7 @@ impl LeaseBalance {
         ]
     }
 
-    /// The figure for `minute`, if admissions of it can be held at all.
+    /// Returns the admissions of `minute`, if they can be leased at all.
     pub(crate) fn admissions_mut(&mut self, minute: Minute) -> Option<&mut u32> {
         if minute == self.minute {
             Some(&mut self.admissions)
@@ -151,7 +150,7 @@ impl LeaseBalance {
         }
     }
 
-    /// Turns to `minute`: admissions die with their own.
+    /// Advances to `minute`: admissions expire with their own.
     pub(crate) fn turn_to(&mut self, minute: Minute) {
         if minute != self.minute {
             self.admissions = self.admissions_of(minute);
@@ -161,27 +160,25 @@ impl LeaseBalance {
     }
 }
 
-/// How many a child would like to hold, what it holds included.
+/// Amounts that a child would like to have, its balance included.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct LeaseDemand {
-    /// Seats and admissions alike.
+    /// Seats, and as many admissions.
     pub slots: u32,
     /// Admissions of the minute after the running one.
     pub ahead: u32,
-    /// Seats beyond those that it holds, and beyond `slots`: visitors who are inside elsewhere ask
-    /// for them, and come before those who wait.
+    /// Seats on top of its balance and of `slots`, for active visitors who come from another data
+    /// center. They have priority over waiting visitors.
     pub first: u32,
-    /// Seats that it would like to find free when more such visitors ask.
+    /// Seats that it would like to find free for more such visitors.
     pub later: u32,
-    /// Of the seats that it holds, those that are for such visitors: they do not count towards
-    /// `slots`.
+    /// Seats of its balance that are for such visitors: they do not count towards `slots`.
     pub kept: u32,
     /// Renewal credits.
     pub credits: u32,
 }
 
-/// What a child has used up of what it was lent, counted since its parent's life began; figures
-/// only rise.
+/// Amounts that a child used of its leases since its parent's incarnation began; they only rise.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct LeaseUsage {
     /// Seats.
@@ -190,20 +187,20 @@ pub struct LeaseUsage {
     pub credits: u64,
 }
 
-/// A session that the origin ended.
+/// Session that the origin ended.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Revocation {
-    /// Whose.
+    /// Visitor of the session.
     pub visitor: VisitorId,
-    /// The newest seat end known; this seat is freed. `None`: none is, because it was freed
-    /// elsewhere or may have been.
+    /// Newest known end of its seat, which is freed. `None` if no seat is to be freed: another node
+    /// freed it, or may have.
     pub seat_ends_at: Option<Timestamp>,
-    /// Until when tickets of this visitor must be refused: none can end later.
+    /// Time until which tickets of this visitor are rejected: none can end later.
     pub until: Timestamp,
 }
 
 impl Revocation {
-    /// The same, freeing no seat.
+    /// Returns this revocation without a seat to free.
     #[must_use]
     pub fn without_seat(self) -> Self {
         Self {
@@ -213,21 +210,21 @@ impl Revocation {
     }
 }
 
-/// The facts of a room that its ledger must know.
+/// Settings of a room that its ledger must know.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct RoomFacts {
-    /// The two ceilings.
+    /// Ceilings of active visitors and of admissions.
     pub limits: Limits,
-    /// The longest seat that the rules ask for.
+    /// Longest seat under the rules.
     pub longest_seat: DurationMs,
-    /// Spread a minute's admissions over the minute while people wait.
+    /// Whether a minute's admissions are spread over the minute while visitors wait.
     pub pacing: bool,
     /// Whether nodes compute budgets from traffic by data center.
     pub needs_traffic: bool,
 }
 
 impl RoomFacts {
-    /// The lower limits and the longer seats of two.
+    /// Returns the lower limits and the longer seats of two.
     #[must_use]
     pub fn stricter(self, other: Self) -> Self {
         let (a, b) = (self.limits, other.limits);
@@ -243,121 +240,121 @@ impl RoomFacts {
     }
 }
 
-/// What a parent answers.
+/// Reply of a parent.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[expect(
     clippy::large_enum_variant,
     reason = "nearly every reply is the large one, and each is moved once"
 )]
 pub enum Reply {
-    /// A lease, new or prolonged.
+    /// A lease, new or extended.
     Granted(Answer),
-    /// The lease named in the request was given up: nothing of it may be used. The child reports
-    /// once more, finally, and starts anew.
+    /// End of the lease named in the request: nothing of it may be used. The child sends a final
+    /// report, and starts over.
     Void {
-        /// Who asked.
+        /// Child that sent the request.
         child: NodeId,
-        /// The request that this answers.
+        /// Number of the request.
         number: u64,
-        /// Who says so. If it is not the life that lent, the child begins a new row: what it did
-        /// before is counted elsewhere.
+        /// Incarnation of the parent. If it is not the one that granted, the child begins a new
+        /// row: its earlier changes are counted elsewhere.
         incarnation: Incarnation,
     },
-    /// A newer request has been answered already.
+    /// Empty reply: the parent has already replied to a newer request.
     Stale,
 }
 
-/// A lease and the outlook.
+/// Lease, and a snapshot of the room.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Answer {
-    /// Who asked. A store's record may have begun another life meanwhile.
+    /// Child that sent the request. A store's record may have begun another incarnation meanwhile.
     pub child: NodeId,
-    /// The request that this answers.
+    /// Number of the request.
     pub number: u64,
-    /// Who lends.
+    /// Incarnation of the parent.
     pub incarnation: Incarnation,
-    /// The lease; `None` if the child has none.
+    /// Generation of the lease; `None` if the child has none.
     pub generation: Option<u32>,
-    /// What is lent on top of what the request said was held.
+    /// Amounts granted on top of the balance in the request.
     pub granted: LeaseBalance,
-    /// How long the lease runs, counted by the child from the moment it *sent* the request.
+    /// Length of the lease, counted by the child from the moment it *sent* the request.
     pub ttl: DurationMs,
-    /// The longest seat that may be given out under it.
+    /// Longest seat that may be given under it.
     pub longest_seat: DurationMs,
-    /// The version of the list of revocations, and what the child lacks of it or has asked about.
+    /// Version of the list of revocations, with the entries that the child lacks or reported.
     pub revoked: Option<(u64, Vec<Revocation>)>,
-    /// Waiting visitors left by a former life, handed to this child.
+    /// Waiting visitors of ended nodes, handed over to this child.
     pub inherited: WaitingCounts,
-    /// The room as the ledger sees it.
+    /// Room as the ledger sees it.
     pub snapshot: Snapshot,
 }
 
-/// The room as its ledger sees it, the moment it answered.
+/// Room as its ledger sees it at the moment of a reply.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Snapshot {
-    /// When that was.
+    /// Time of the reply.
     pub as_of: Timestamp,
-    /// When the root said so; a data center's ledger passes on what it heard a while ago.
+    /// Time of the root's reply that a data center's ledger passes on.
     pub root_as_of: Timestamp,
-    /// Who may take a slot.
+    /// Waiting visitors who may take a slot.
     pub watermark: Watermark,
-    /// What the watermark was computed from: slots that come free before the next round.
+    /// Slots that come free before the next period; the watermark follows from them.
     pub slots: u32,
-    /// The same before the end of a round of `random`, which is longer.
+    /// Slots that come free before the end of a round of `random`, which is longer.
     pub slots_in_round: u32,
-    /// The same before each of [`crate::estimate::LOOK_AHEAD`] has passed: whose turn may come
-    /// when.
+    /// Slots that come free before each of [`crate::estimate::LOOK_AHEAD`] has passed.
     pub slots_ahead: [u32; LOOK_AHEAD.len()],
-    /// When the next seat that ends can be given to somebody else, if nothing is late.
+    /// Time at which the next ending seat can be granted again, if nothing is late.
     pub next_free_at: Timestamp,
-    /// Of `slots`, how many are left over when all who wait have got theirs: for newcomers.
+    /// Part of `slots` that is left when all waiting visitors have one: for newcomers.
     pub slots_to_spare: u32,
-    /// Visitors inside, as far as reported.
+    /// Active visitors, as far as reported.
     pub inside: u32,
-    /// Seats that a silent child may have given.
+    /// Seats that a child without reports may have given.
     pub phantoms: u32,
-    /// Seats lent and unused.
+    /// Seats that are leased and unused.
     pub lent: u32,
-    /// Seats that nobody has.
+    /// Seats that are neither taken nor leased.
     pub seats_free: u32,
-    /// Seats that visitors who are inside lack where they are now: no other is lent before them.
+    /// Seats that active visitors lack in their present data center: they have priority over other
+    /// grants.
     pub seats_owed: u32,
-    /// Admissions that may still be lent now, pacing included.
+    /// Admissions that may still be granted now, pacing included.
     pub admissions_free: u32,
     /// Admissions by minute, oldest first, the running minute last.
     pub admitted: Vec<(Minute, u32)>,
-    /// Who waits, in all.
+    /// Number of all waiting visitors.
     pub waiting: u32,
-    /// Who waits, by rank, in few figures ([`crate::watermark::compact`]).
+    /// Waiting visitors by rank, in few entries ([`crate::watermark::compact`]).
     pub line: Arc<WaitingCounts>,
-    /// Intervals up to here have given their seats back.
+    /// Time up to which ended intervals have freed their seats.
     pub closed_through: Timestamp,
-    /// The epoch in which seats are counted.
+    /// Epoch in which seats are counted.
     pub epoch: Epoch,
-    /// Nothing is lent before this.
+    /// Time before which nothing is granted.
     pub reopens_at: Option<Timestamp>,
-    /// Nodes with a live lease, in the world.
+    /// Nodes with a live lease, in all data centers.
     pub nodes: u32,
-    /// Of those, the ones in this data center.
+    /// Nodes with a live lease, in this data center.
     pub nodes_here: u32,
     /// Admissions of the last full minute by data center, where the allocation needs them.
     pub traffic: Arc<Vec<(DataCenterId, u32)>>,
-    /// The longest seat that was ever given.
+    /// Longest seat that was ever given.
     pub longest_known: DurationMs,
-    /// How far the slowest of them holds back the freeing of intervals.
+    /// Delay that the slowest of them adds to the freeing of intervals.
     pub closing_lag: DurationMs,
-    /// Up to which version of the root's list of revocations all nodes refuse tickets.
+    /// Version of the root's list of revocations up to which all nodes reject tickets.
     pub refused_through: u64,
 }
 
 impl Snapshot {
-    /// Whether asking the parent again right away is of no use.
+    /// Whether another request to the parent right away is of no use.
     #[must_use]
     pub fn is_dry(&self) -> bool {
         self.seats_free == 0 || self.admissions_free == 0 || self.reopens_at.is_some()
     }
 
-    /// Admissions in `minute`, as far as known.
+    /// Returns the admissions in `minute`, as far as known.
     #[must_use]
     pub fn admitted_in(&self, minute: Minute) -> u32 {
         self.admitted

@@ -1,95 +1,96 @@
-//! When does a node speak to its store, and what does it do with what comes back? One loop for each
-//! room: syncs with the parent, errands to the root, their pace, and how long anybody waits for
-//! them.
+//! Loop of syncs of one room at one node: when to sync with the parent, upstream syncs with the
+//! root, their pace, and how long a visitor waits for them.
 //!
-//! A machine without I/O: [`SyncLoop::poll_action`] says what to do now,
-//! [`SyncLoop::next_deadline`] when to ask again, and the caller brings what came of it. Production
-//! drives it with timers and sockets, the simulator with a virtual clock. Points in time are those
-//! of one clock that is never stepped; which one is the caller's business.
+//! A machine without I/O: [`SyncLoop::poll_action`] returns the next action,
+//! [`SyncLoop::next_deadline`] the time of the next poll, and the caller reports the results.
+//! Production runs it with timers and sockets, the simulator with a virtual clock. Points in time
+//! are those of one clock that is never stepped; the caller chooses it.
 
 mod pace;
-mod patience;
+mod wait_timeout;
 
 use crate::ledger::UPSTREAM_TIME_OUT_MAX;
-use crate::ledger_call::Exchange;
+use crate::ledger_exchange::Exchange;
 use crate::room::Room;
 use crate::room::syncing::SYNC_PERIOD;
 use crate::sync::{Reply, SyncRequest};
 use crate::time::{DurationMs, Timestamp};
 use pace::Pace;
-pub use patience::{PATIENCE, Round, WaitDeadline};
+pub use wait_timeout::{PATIENCE, Round, WaitDeadline};
 
-/// A sync that takes longer has failed: a disk or network that hangs must not hold the loop.
+/// Longest sync: a later one has failed. A disk or network that hangs must not hold the loop.
 pub const TIMEOUT: DurationMs = DurationMs(2_000);
-/// The same of an errand to the root: as long as the data center's ledger may wait for it.
+/// Longest upstream sync: as long as the data center's ledger may wait for it.
 pub const UPSTREAM_SYNC_TIME_OUT: DurationMs = UPSTREAM_TIME_OUT_MAX;
-/// Pause after a failed sync; a store that is unavailable is asked this often.
+/// Pause after a failed sync: the interval of syncs while the store is unavailable.
 pub const PAUSE_AFTER_FAILURE: DurationMs = DurationMs(500);
-/// What somebody else brings from the root is looked for so much later than it is expected.
+/// Time after the expected return of another node's upstream sync until this node looks for its
+/// result.
 const AFTER_OTHERS: DurationMs = DurationMs(5);
 
-/// What to do now.
+/// Action for the caller.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
-    /// Make a request of the room ([`Room::poll_sync`]) and take it to the parent, together with
-    /// what the root said. Then call [`SyncLoop::handle_exchange`] or [`SyncLoop::handle_failure`].
+    /// Take a request of the room ([`Room::poll_sync`]) to the parent, together with the root's
+    /// reply. Then call [`SyncLoop::handle_exchange`] or [`SyncLoop::handle_failure`].
     Sync(Sync),
-    /// The same with the room's last request ([`Room::poll_goodbye`]).
+    /// Do as for `Sync`, but with the room's last request ([`Room::poll_goodbye`]).
     Goodbye(Sync),
     /// Take this request to the root, while the loop goes on. Then call
     /// [`SyncLoop::handle_root_reply`] or [`SyncLoop::handle_root_failure`].
     AskRoot {
-        /// Which errand.
+        /// Number of the upstream sync.
         upstream_sync: u64,
         /// The request.
         request: SyncRequest,
     },
-    /// Take this to the parent, and nothing else. Then call [`SyncLoop::handle_delivered`].
+    /// Take this reply of the root to the parent, and nothing else. Then call
+    /// [`SyncLoop::handle_delivered`].
     Deliver(Reply),
 }
 
-/// A sync that begins.
+/// Sync that begins.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sync {
-    /// Which round of the loop it is.
+    /// Number of the sync.
     pub round: u64,
-    /// Whether somebody waits for it.
+    /// Whether a visitor waits for it.
     pub is_wanted: bool,
-    /// What the root said, for the parent.
+    /// Reply of the root, for the parent.
     pub news: Option<Reply>,
 }
 
-/// What became of a request to the root, for logs and counts.
+/// Change of the root's availability, for logs and metrics.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Change {
-    /// It works as before.
+    /// Unchanged.
     None,
-    /// It failed, and had worked before.
+    /// The request failed; the one before had succeeded.
     Failed,
-    /// It works again.
+    /// The request succeeded; the one before had failed.
     Recovered,
 }
 
-/// The loop of one room at one node.
+/// Loop of one room at one node.
 #[derive(Clone, Debug)]
 pub struct SyncLoop {
     pace: Pace,
     phase: Phase,
     begun: u64,
     ended: u64,
-    /// Somebody is in a hurry, and no sync has begun since.
+    /// Whether a visitor wants a sync, and none has begun since.
     is_hurried: bool,
     is_failing: bool,
     upstream_sync: Option<UpstreamSync>,
     upstream_syncs: u64,
     is_root_failing: bool,
-    /// When the root spoke last, as the parent has heard it from whoever.
+    /// Time of the root's newest reply that the parent knows, from any node.
     root_as_of: Timestamp,
-    /// A request to the root that is to be carried.
+    /// Request to the root that is to be carried.
     to_carry: Option<SyncRequest>,
-    /// What the root said, for the parent.
+    /// Reply of the root, for the parent.
     news: Option<Reply>,
-    is_news_fresh: bool,
+    is_root_reply_new: bool,
     stop: Stop,
 }
 
@@ -100,25 +101,25 @@ enum Phase {
         due_at: Timestamp,
         hurry_at: Timestamp,
     },
-    /// A sync is on its way.
+    /// A sync is under way.
     Syncing { fails_at: Timestamp },
     /// The last sync failed.
     Failed { until: Timestamp },
-    /// What the root said last is on its way to the parent.
+    /// The root's last reply is on its way to the parent.
     Delivering { fails_at: Timestamp },
-    /// It has said goodbye, and nothing is left to do.
+    /// The node has left, and nothing is left to do.
     Finished,
 }
 
-/// How far the loop is on its way out.
+/// Progress of the loop's shutdown.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Stop {
     /// The node runs.
     No,
-    /// The node stops: the room is to say goodbye.
-    Asked,
-    /// It has.
-    SaidGoodbye,
+    /// The node stops: the room is to return its leases.
+    Requested,
+    /// The room has returned its leases.
+    Returned,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -128,7 +129,7 @@ struct UpstreamSync {
 }
 
 impl SyncLoop {
-    /// A loop that begins at `now`. `is_paced`: others use the same store.
+    /// Makes a loop that begins at `now`. `is_paced`: other nodes use the same store.
     #[must_use]
     pub fn new(is_paced: bool, now: Timestamp) -> Self {
         Self {
@@ -147,12 +148,12 @@ impl SyncLoop {
             root_as_of: Timestamp::ZERO,
             to_carry: None,
             news: None,
-            is_news_fresh: false,
+            is_root_reply_new: false,
             stop: Stop::No,
         }
     }
 
-    /// What somebody who waits for a sync must know.
+    /// Returns the state that a visitor who waits for a sync needs.
     #[must_use]
     pub fn round(&self) -> Round {
         Round {
@@ -163,7 +164,7 @@ impl SyncLoop {
         }
     }
 
-    /// The same once all is said and done: there is nothing to wait for any more.
+    /// Returns the state after the loop has ended: nothing to wait for.
     #[must_use]
     pub fn last_round(&self) -> Round {
         Round {
@@ -180,39 +181,39 @@ impl SyncLoop {
         self.is_failing
     }
 
-    /// Whether all is said and done.
+    /// Whether the loop has ended.
     #[must_use]
     pub fn is_finished(&self) -> bool {
         self.phase == Phase::Finished
     }
 
-    /// Whether this errand to the root is under way.
+    /// Whether this upstream sync is under way.
     #[must_use]
     pub fn is_out(&self, upstream_sync: u64) -> bool {
         self.upstream_sync
             .is_some_and(|present| present.number == upstream_sync)
     }
 
-    /// Somebody wants a sync as soon as possible.
+    /// Requests a sync as soon as possible.
     pub fn hurry(&mut self) {
         self.is_hurried = true;
     }
 
-    /// Whether somebody does, and no sync has begun since.
+    /// Whether a sync was requested, and none has begun since.
     #[must_use]
     pub fn is_hurried(&self) -> bool {
         self.is_hurried
     }
 
-    /// The node stops: what is under way ends, then the room says goodbye.
+    /// Stops the loop: syncs under way end, then the room returns its leases.
     pub fn stop(&mut self) {
         if self.stop == Stop::No {
-            self.stop = Stop::Asked;
+            self.stop = Stop::Requested;
         }
     }
 
-    /// When to call [`SyncLoop::poll_action`] at the latest; `None` once all is done.
-    /// `is_awaited`: a visitor waits for a sync.
+    /// Returns the latest time for the next [`SyncLoop::poll_action`]; `None` once the loop has
+    /// ended. `is_awaited`: a visitor waits for a sync.
     #[must_use]
     pub fn next_deadline(&self, is_awaited: bool, now: Timestamp) -> Option<Timestamp> {
         if self.to_carry.is_some() {
@@ -220,7 +221,7 @@ impl SyncLoop {
         }
         let own = match self.phase {
             Phase::Idle { .. } | Phase::Failed { .. } if self.stop != Stop::No => {
-                // Whoever carries a request brings its answer first.
+                // The node that carries a request brings its reply first.
                 self.upstream_sync.is_none().then_some(now)
             }
             Phase::Idle { due_at, hurry_at } => Some(self.begins_at(due_at, hurry_at, is_awaited)),
@@ -234,7 +235,7 @@ impl SyncLoop {
         own.into_iter().chain(upstream_sync).min()
     }
 
-    /// What to do now, if anything. Call again until there is nothing.
+    /// Returns the next action, if any. Call again until there is none.
     pub fn poll_action(&mut self, is_awaited: bool, now: Timestamp) -> Option<Action> {
         if self
             .upstream_sync
@@ -243,7 +244,7 @@ impl SyncLoop {
             self.end_upstream_sync(None, now);
         }
         if let Some(request) = self.to_carry.take() {
-            // The ledger waits for the one before no longer.
+            // The ledger has given up on the upstream sync before.
             self.is_root_failing |= self.upstream_sync.is_some();
             self.upstream_syncs += 1;
             let number = self.upstream_syncs;
@@ -265,15 +266,14 @@ impl SyncLoop {
             Phase::Syncing { .. } | Phase::Delivering { .. } | Phase::Finished => return None,
         };
         if self.stop != Stop::No {
-            return self.poll_leaving(now);
+            return self.poll_shutdown(now);
         }
         is_due.then(|| Action::Sync(self.begin(is_awaited, now)))
     }
 
-    /// The parent has answered: `request` was the room's, `exchange` is what came of it. `jittered`
+    /// Handles the parent's reply: `request` was the room's, `exchange` is the result. `jittered`
     /// makes a period a little shorter or longer, so that nodes do not stay in step. Returns
-    /// whether this was the sync under way; an earlier one is over, and its reply is the room's
-    /// business.
+    /// whether this was the sync under way. An earlier one is over; the room still gets its reply.
     pub fn handle_exchange(
         &mut self,
         round: u64,
@@ -287,15 +287,15 @@ impl SyncLoop {
         }
         self.is_failing = false;
         self.ended = self.begun;
-        if !self.is_news_fresh {
+        if !self.is_root_reply_new {
             self.news = None;
         }
-        self.hear_of_root(&exchange.reply);
+        self.note_root_reply(&exchange.reply);
         self.to_carry.clone_from(&exchange.upstream_sync);
         let is_on_upstream_sync = self.upstream_sync.is_some() || self.to_carry.is_some();
-        // What is missing here and in the data center comes with others, and not before.
+        // Other nodes bring what is missing here and in the data center, and not before.
         let is_short = is_short(request, &exchange.reply);
-        let back_after = exchange.others_back_after;
+        let back_after = exchange.other_sync_back_after;
         let back_after = back_after.filter(|_| is_short && !is_on_upstream_sync);
         let paced_at = self.pace.next_at(now);
         let back_at = back_after.map_or(now, |after| now + after + AFTER_OTHERS);
@@ -303,11 +303,11 @@ impl SyncLoop {
             due_at: now + jittered(room.sync_period()),
             hurry_at: paced_at.max(back_at),
         };
-        self.expect_news(now);
+        self.schedule_delivery(now);
         true
     }
 
-    /// The sync under way failed. Returns whether it was the one of this round.
+    /// Handles a failed sync. Returns whether it was the one under way.
     pub fn handle_failure(&mut self, round: u64, now: Timestamp) -> bool {
         let is_present = round == self.begun && matches!(self.phase, Phase::Syncing { .. });
         if is_present {
@@ -316,8 +316,8 @@ impl SyncLoop {
         is_present
     }
 
-    /// The root has answered the request that was carried there. An answer to an earlier errand,
-    /// which counts as failed, changes nothing.
+    /// Handles the root's reply. A reply to an earlier upstream sync, which counts as failed,
+    /// changes nothing.
     pub fn handle_root_reply(
         &mut self,
         upstream_sync: u64,
@@ -330,7 +330,7 @@ impl SyncLoop {
         self.end_upstream_sync(Some(reply), now)
     }
 
-    /// The request that was carried to the root got no answer.
+    /// Handles an upstream sync without a reply.
     pub fn handle_root_failure(&mut self, upstream_sync: u64, now: Timestamp) -> Change {
         if !self.is_out(upstream_sync) {
             return Change::None;
@@ -338,7 +338,7 @@ impl SyncLoop {
         self.end_upstream_sync(None, now)
     }
 
-    /// What the root said last is with the parent, or cannot be brought there.
+    /// Handles the end of [`Action::Deliver`], successful or not.
     pub fn handle_delivered(&mut self) {
         if matches!(self.phase, Phase::Delivering { .. }) {
             self.phase = Phase::Finished;
@@ -346,13 +346,13 @@ impl SyncLoop {
     }
 
     fn begins_at(&self, due_at: Timestamp, hurry_at: Timestamp, is_awaited: bool) -> Timestamp {
-        if self.is_news_fresh && is_awaited {
+        if self.is_root_reply_new && is_awaited {
             return Timestamp::ZERO;
         }
         if !self.is_hurried {
             return due_at;
         }
-        // Whoever waits while the errand is out waits for what it brings; but it may be lost.
+        // A visitor who waits during an upstream sync waits for its result; but that may be lost.
         let upstream_sync_at = match self.upstream_sync {
             Some(upstream_sync) => upstream_sync.sent_at + SYNC_PERIOD,
             None => Timestamp::ZERO,
@@ -363,8 +363,8 @@ impl SyncLoop {
     fn begin(&mut self, is_wanted: bool, now: Timestamp) -> Sync {
         self.begun += 1;
         self.is_hurried = false;
-        self.is_news_fresh = false;
-        self.pace.note_round(now);
+        self.is_root_reply_new = false;
+        self.pace.note_sync(now);
         self.phase = Phase::Syncing {
             fails_at: now + TIMEOUT,
         };
@@ -378,7 +378,7 @@ impl SyncLoop {
     fn fail(&mut self, now: Timestamp) {
         self.is_failing = true;
         self.ended = self.begun;
-        // Whoever is in a hurry does not make a broken store whole.
+        // Haste does not repair an unavailable store.
         let until = now + PAUSE_AFTER_FAILURE;
         self.phase = Phase::Failed { until };
     }
@@ -389,8 +389,8 @@ impl SyncLoop {
         self.is_root_failing = reply.is_none();
         if reply.is_some() {
             self.news = reply;
-            self.is_news_fresh = true;
-            self.expect_news(now);
+            self.is_root_reply_new = true;
+            self.schedule_delivery(now);
         }
         match (was_failing, self.is_root_failing) {
             (false, true) => Change::Failed,
@@ -399,19 +399,19 @@ impl SyncLoop {
         }
     }
 
-    /// What another node brought from the root shows that it answers.
-    fn hear_of_root(&mut self, reply: &Reply) {
-        if let Reply::Granted(answer) = reply
-            && answer.snapshot.root_as_of > self.root_as_of
+    /// Notes that another node's upstream sync succeeded: the root is available.
+    fn note_root_reply(&mut self, reply: &Reply) {
+        if let Reply::Granted(lease_reply) = reply
+            && lease_reply.snapshot.root_as_of > self.root_as_of
         {
-            self.root_as_of = answer.snapshot.root_as_of;
+            self.root_as_of = lease_reply.snapshot.root_as_of;
             self.is_root_failing = false;
         }
     }
 
-    /// News that nobody waits for goes along with the next sync, if that comes soon.
-    fn expect_news(&mut self, now: Timestamp) {
-        if !self.is_news_fresh {
+    /// Schedules a sync that takes the root's reply to the parent, if no visitor waits for it.
+    fn schedule_delivery(&mut self, now: Timestamp) {
+        if !self.is_root_reply_new {
             return;
         }
         if let Phase::Idle { due_at, .. } = &mut self.phase {
@@ -419,10 +419,10 @@ impl SyncLoop {
         }
     }
 
-    /// Gives everything back, so that nothing is counted as possibly used; the last node of a data
-    /// center gives back for that as well. While the store does not answer there is nobody to say
-    /// goodbye to.
-    fn poll_leaving(&mut self, now: Timestamp) -> Option<Action> {
+    /// Returns all leases, so that nothing counts as possibly used. The last node of a data center
+    /// also returns the leases of the data center. While the store is unavailable there is nothing
+    /// to return them to.
+    fn poll_shutdown(&mut self, now: Timestamp) -> Option<Action> {
         if self.upstream_sync.is_some() {
             return None;
         }
@@ -430,11 +430,11 @@ impl SyncLoop {
             self.phase = Phase::Finished;
             return None;
         }
-        if self.stop != Stop::SaidGoodbye {
-            self.stop = Stop::SaidGoodbye;
+        if self.stop != Stop::Returned {
+            self.stop = Stop::Returned;
             return Some(Action::Goodbye(self.begin(false, now)));
         }
-        // Only to let a successor know; it would find out by itself.
+        // Only to inform a successor, which would find out anyway.
         match self.news.take() {
             Some(news) => {
                 let fails_at = now + TIMEOUT;
@@ -449,11 +449,11 @@ impl SyncLoop {
     }
 }
 
-/// Whether the parent had less than was asked for.
+/// Whether the parent granted less than requested.
 fn is_short(request: &SyncRequest, reply: &Reply) -> bool {
     match reply {
-        Reply::Granted(answer) => {
-            let has = request.held.seats.saturating_add(answer.granted.seats);
+        Reply::Granted(lease_reply) => {
+            let has = request.held.seats.saturating_add(lease_reply.granted.seats);
             has < request.wants.slots.saturating_add(request.wants.first)
         }
         Reply::Void { .. } | Reply::Stale => false,

@@ -1,84 +1,84 @@
-//! What does a ticket say, and what is it worth now?
+//! Content of a ticket, and its standing at a moment.
 //!
-//! How it is sealed and whether it is authentic is the ticket crate's business.
+//! The ticket crate seals tickets and proves that they are authentic.
 
 use crate::id::{DataCenterId, Epoch, VisitorId};
 use crate::rules::Rules;
 use crate::seats::SHORTEST_INTERVAL;
 use crate::time::{DurationMs, Timestamp};
 
-/// Most data centers of whose seats a ticket keeps track; the one that ends first is dropped.
+/// Most data centers whose seats a ticket records; the seat that ends first is dropped.
 pub const SEATS_MAX: usize = 4;
 
-/// How far a ticket may lie in the future before our own clock is the suspect.
+/// Farthest that a ticket may lie in the future before our own clock is suspect.
 ///
-/// The tolerance between nodes' clocks; larger, and a ticket that a wrong clock wrote would be
-/// honoured for longer than a session.
+/// It is the tolerance between nodes' clocks. If it were larger, a ticket that a wrong clock wrote
+/// would be valid for longer than a session.
 pub const CLOCK_TOLERANCE: DurationMs = DurationMs(500);
 
-/// What a visitor carries, waiting or accepted.
+/// State that a visitor carries, waiting or accepted.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Ticket {
-    /// Whose it is.
+    /// Visitor that carries it.
     pub visitor: VisitorId,
-    /// The second in which the visitor first came; its place in the line.
+    /// Second of the visitor's arrival; it decides the position in the queue.
     pub bucket: Timestamp,
-    /// When it was last asked with (waiting) or checked in (accepted).
+    /// Time of the last refresh (waiting) or check-in (accepted).
     pub last_check_in_at: Timestamp,
-    /// When the visitor was let in; `None` while it waits.
+    /// Time of admission; `None` while the visitor waits.
     pub accepted_at: Option<Timestamp>,
-    /// A first, short seat: the full one is given when this ticket is brought back.
+    /// Whether the seat is a first, short one: the full one is given when this ticket comes back.
     pub is_provisional: bool,
-    /// The seats held, in data centers visited lately.
+    /// Seats in the data centers that the visitor used lately.
     pub seats: Seats,
 }
 
-/// A seat as a ticket records it.
+/// Seat as a ticket records it.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Seat {
-    /// Who counts it.
+    /// Data center that counts it.
     pub data_center: DataCenterId,
-    /// When it ends; an edge of the interval grid in force when it was given.
+    /// End of the seat; an edge of the interval grid in force when it was given.
     pub ends_at: Timestamp,
-    /// The epoch of the ledger that counts it.
+    /// Epoch of the ledger that counts it.
     pub epoch: Epoch,
 }
 
-/// At most [`SEATS_MAX`] seats, one for each data center.
+/// Seats of a ticket: at most [`SEATS_MAX`], one for each data center.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Seats {
     held: [Option<Seat>; SEATS_MAX],
 }
 
 impl Seats {
-    /// The seats, in no particular order.
+    /// Iterates over the seats, in no particular order.
     pub fn iter(&self) -> impl Iterator<Item = Seat> + '_ {
         self.held.iter().copied().flatten()
     }
 
-    /// The seat in this data center.
+    /// Returns the seat in this data center.
     #[must_use]
     pub fn of(&self, data_center: DataCenterId) -> Option<Seat> {
         self.iter().find(|seat| seat.data_center == data_center)
     }
 
-    /// The latest end of all: until then the ticket is valid.
+    /// Returns the latest end: until then the ticket is valid.
     #[must_use]
     pub fn ends_at(&self) -> Option<Timestamp> {
         self.iter().map(|seat| seat.ends_at).max()
     }
 
-    /// Records a seat, in place of the one in the same data center, of none, or of the one that
-    /// ends first.
+    /// Records a seat. It replaces the one in the same data center, else takes a free entry, else
+    /// replaces the one that ends first.
     pub fn put(&mut self, seat: Seat) {
-        let place = self
+        let index = self
             .position(|held| held.is_some_and(|held| held.data_center == seat.data_center))
             .or_else(|| self.position(|held| held.is_none()))
             .or_else(|| {
                 (0..SEATS_MAX)
                     .min_by_key(|&at| self.held[at].map_or(Timestamp::ZERO, |s| s.ends_at))
             });
-        if let Some(at) = place {
+        if let Some(at) = index {
             self.held[at] = Some(seat);
         }
     }
@@ -88,25 +88,25 @@ impl Seats {
     }
 }
 
-/// What a ticket is worth at a moment.
+/// Standing of a ticket at a moment.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Standing {
-    /// Inside until `ends_at`.
+    /// Active until `ends_at`.
     Inside {
-        /// The end that holds now.
+        /// End of the session as of now.
         ends_at: Timestamp,
     },
-    /// In line, at the place of the ticket's bucket.
+    /// Waiting, at the position of the ticket's bucket.
     Waiting,
-    /// Its time is over: treated as somebody new.
+    /// Expired: the visitor counts as new.
     Over,
 }
 
 impl Ticket {
-    /// What this ticket is worth at `now`.
+    /// Returns the standing of this ticket at `now`.
     ///
-    /// Intervals up to `closed_through` have been given back, so that tickets ending by then are
-    /// over even if a slower clock has not reached their end.
+    /// Intervals up to `closed_through` are free again, so tickets that end by then are over even
+    /// if a slower clock has not reached their end.
     #[must_use]
     pub fn standing(&self, now: Timestamp, closed_through: Timestamp, rules: &Rules) -> Standing {
         if self.accepted_at.is_none() {
@@ -130,34 +130,34 @@ impl Ticket {
         }
     }
 
-    /// The interval of the rules under which its seat was given: seats are 61 to 62 of them long.
+    /// Returns the interval of the rules under which its seat was given: seats are 61 to 62 long.
     fn own_interval(&self) -> DurationMs {
         let ends_at = self.seats.ends_at().unwrap_or_default();
         let seat = ends_at.since(self.last_check_in_at);
         DurationMs(seat.0 / 61).max(SHORTEST_INTERVAL)
     }
 
-    /// Whether this authentic ticket was written later than now, which only a clock can explain.
+    /// Whether this ticket was written later than `now`, which only a wrong clock can explain.
     #[must_use]
     pub fn is_from_the_future(&self, now: Timestamp) -> bool {
         self.last_check_in_at > now + CLOCK_TOLERANCE
     }
 
-    /// Whether the seat should be prolonged now.
+    /// Whether a request should extend the seat now.
     ///
-    /// A navigation does so when the ticket is older than an interval; what a page loads beside
-    /// it only when that is overdue by another one. An interval is that of the present rules or
-    /// that of the ticket's own seat, whichever is shorter: after `session_duration` was raised a
-    /// short seat would end before the longer interval is over.
+    /// A navigation does so when the ticket is older than an interval. A resource of the page does
+    /// so only when the ticket is older than two. The interval is that of the present rules or that
+    /// of the ticket's seat, whichever is shorter. After `session_duration` was raised, a short
+    /// seat would end before the longer interval is over.
     #[must_use]
     pub fn is_check_in_due(&self, now: Timestamp, grid: DurationMs, is_navigation: bool) -> bool {
         let interval = grid.min(self.own_interval());
-        let patience = if is_navigation {
+        let due_after = if is_navigation {
             interval
         } else {
             interval.times(2)
         };
-        self.is_provisional || now >= self.last_check_in_at + patience
+        self.is_provisional || now >= self.last_check_in_at + due_after
     }
 }
 
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ticket_is_judged_by_its_written_end_not_the_config() {
+    fn a_tickets_own_end_decides_not_the_config() {
         let short = Rules {
             session_duration: DurationMs(1_000),
             ..Rules::default()
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ticket_from_the_future_is_honoured_for_the_longest_seat() {
+    fn a_ticket_from_the_future_is_valid_for_the_longest_seat() {
         let ticket = accepted(3_600_000, 4_000_000);
         let standing = ticket.standing(Timestamp(1_000), Timestamp(0), &Rules::default());
         assert_eq!(
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_waiting_ticket_is_good_for_the_grace_after_its_last_ask() {
+    fn a_waiting_ticket_is_good_for_the_grace_after_its_last_refresh() {
         let mut ticket = accepted(1_000, 2_000);
         ticket.accepted_at = None;
         let rules = Rules::default();
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_page_loads_checks_in_one_interval_later_than_the_page() {
+    fn resources_of_a_page_check_in_one_interval_later_than_the_page() {
         let ticket = accepted(0, 305_000);
         let grid = DurationMs(5_000);
         assert!(!ticket.is_check_in_due(Timestamp(4_999), grid, true));

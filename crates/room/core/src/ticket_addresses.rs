@@ -1,8 +1,8 @@
-//! From how many networks was a ticket used lately? A bounded table of what one node saw.
+//! Networks from which each ticket was used lately: a bounded table of one node's requests.
 //!
-//! It forgets: a network after [`WINDOW`], and where a set is full the ticket that was used longest
-//! ago. So a count is never too high, and may be too low. What becomes of a request is decided
-//! elsewhere.
+//! It forgets a network after [`WINDOW`]. Where a set is full it forgets the ticket that was used
+//! longest ago. So a count is never too high, and may be too low. The caller decides about the
+//! request.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -11,74 +11,74 @@ use core::net::IpAddr;
 use crate::id::VisitorId;
 use crate::time::{DurationMs, Timestamp};
 
-/// How long a network counts after it was seen last.
+/// Time for which a network counts after its last request.
 ///
-/// Longer than anybody who shares a ticket pauses, and so short that a phone on a journey does not
-/// collect the networks of an hour.
+/// Longer than a visitor who shares a ticket pauses, and so short that a phone on a journey does
+/// not collect the networks of an hour.
 pub const WINDOW: DurationMs = DurationMs::from_secs(600);
 
-/// Most networks that are remembered of a ticket: whoever has more shares it, and 216 bytes a
-/// ticket are spent on them.
+/// Most networks that are remembered of a ticket. A ticket with more is shared; each ticket takes
+/// 216 bytes.
 pub const NETWORKS_MAX: usize = 16;
 
-/// Tickets that share a place in the table; the one used longest ago makes room for another. With
-/// eight, a table half as full as it can be forgets hardly any.
+/// Tickets in one set of the table; the one used longest ago makes room for another. With eight, a
+/// table that is half full forgets hardly any.
 const WAYS: usize = 8;
 
-/// What is nearest to "somebody" in an address: an IPv4 address, or the /64 of an IPv6 address, as
-/// a phone has all of one and changes within it.
+/// Network that stands for one client: an IPv4 address, or the /64 of an IPv6 address, within which
+/// a phone changes its address.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Network(u64);
 
 impl Network {
-    /// The network of an address; an IPv4 address within an IPv6 one is itself.
+    /// Returns the network of an address; an IPv4 address mapped into IPv6 counts as IPv4.
     #[must_use]
     pub fn of(address: IpAddr) -> Self {
         Self(match address.to_canonical() {
-            // As a /64 within 0000::/8, which no host has.
+            // Like a /64 within 0000::/8, which no host has.
             IpAddr::V4(address) => address.to_bits().into(),
             IpAddr::V6(address) => (address.to_bits() >> 64) as u64,
         })
     }
 }
 
-/// What a request adds to what is known of its ticket.
+/// Result of a request for the count of its ticket's networks.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Seen {
-    /// The network is among those that the ticket may be used from.
+    /// The network is within the maximum.
     Within,
-    /// It is one too many, and for the first time within [`WINDOW`].
+    /// The network is above the maximum, for the first time within [`WINDOW`].
     FirstAbove,
-    /// It is one too many, as another was before.
+    /// The network is above the maximum, and so was an earlier one within [`WINDOW`].
     Above,
 }
 
-/// The networks of the tickets that were used last.
+/// Table of the networks of the tickets that were used last.
 ///
 /// # Invariants
 ///
-/// - It never holds more tickets than [`Self::new`] was told, rounded up to whole sets.
-/// - A network that was seen within [`WINDOW`] stays within the most that is allowed, whoever else
-///   comes: those above wait until another one has not been seen for so long.
+/// - It never keeps more tickets than the maximum of [`Self::new`], rounded up to whole sets.
+/// - A network that was seen within [`WINDOW`] keeps counting as within the maximum. Others count
+///   as above until it has not been seen for [`WINDOW`].
 #[derive(Debug)]
 pub struct TicketAddresses {
-    /// Made when a ticket first needs one: a room where nobody is takes no memory.
+    /// Sets, made when a ticket first needs one: an empty room takes no memory.
     sets: Vec<Option<Box<[Entry; WAYS]>>>,
     evicted_total: u64,
 }
 
-/// What is known of a ticket. Times are in seconds, and 0 is never.
+/// Networks of one ticket. Times are in seconds, and 0 is never.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     visitor: VisitorId,
     used_at: u32,
-    told_at: u32,
+    reported_at: u32,
     networks: [u64; NETWORKS_MAX],
     seen_at: [u32; NETWORKS_MAX],
 }
 
 impl TicketAddresses {
-    /// A table for so many tickets.
+    /// Makes a table for `tickets_max` tickets.
     #[must_use]
     pub fn new(tickets_max: usize) -> Self {
         let mut sets = Vec::new();
@@ -89,8 +89,8 @@ impl TicketAddresses {
         }
     }
 
-    /// Takes note of a request with the ticket of `visitor`, which may be used from `max` networks
-    /// (from 1 to [`NETWORKS_MAX`]) within [`WINDOW`].
+    /// Records a request with the ticket of `visitor`, which may be used from `max` networks (1 to
+    /// [`NETWORKS_MAX`]) within [`WINDOW`].
     pub fn see(
         &mut self,
         visitor: VisitorId,
@@ -99,8 +99,8 @@ impl TicketAddresses {
         now: Timestamp,
     ) -> Seen {
         let now = seconds(now);
-        let place = place(visitor, self.sets.len());
-        let set = self.sets[place].get_or_insert_with(|| Box::new([Entry::EMPTY; WAYS]));
+        let set_index = set_index(visitor, self.sets.len());
+        let set = self.sets[set_index].get_or_insert_with(|| Box::new([Entry::EMPTY; WAYS]));
         let known = set
             .iter()
             .position(|entry| entry.used_at != 0 && entry.visitor == visitor);
@@ -114,7 +114,7 @@ impl TicketAddresses {
         entry.see(network, max.clamp(1, NETWORKS_MAX), now)
     }
 
-    /// How many tickets were forgotten although they had been used within [`WINDOW`].
+    /// Returns how many tickets were forgotten although they had been used within [`WINDOW`].
     #[must_use]
     pub const fn evicted_total(&self) -> u64 {
         self.evicted_total
@@ -125,7 +125,7 @@ impl Entry {
     const EMPTY: Self = Self {
         visitor: VisitorId([0; 16]),
         used_at: 0,
-        told_at: 0,
+        reported_at: 0,
         networks: [0; NETWORKS_MAX],
         seen_at: [0; NETWORKS_MAX],
     };
@@ -135,25 +135,25 @@ impl Entry {
         let networks = self.networks[..max].iter();
         let mut known = networks.zip(&self.seen_at);
         let is_known = |(known, at): (&u64, &u32)| *known == network.0 && is_recent(*at, now);
-        let place = known.position(is_known);
-        let place = place.or_else(|| {
+        let slot = known.position(is_known);
+        let slot = slot.or_else(|| {
             let mut times = self.seen_at[..max].iter();
             times.position(|at| !is_recent(*at, now))
         });
-        if let Some(place) = place {
-            self.networks[place] = network.0;
-            self.seen_at[place] = now;
+        if let Some(slot) = slot {
+            self.networks[slot] = network.0;
+            self.seen_at[slot] = now;
             return Seen::Within;
         }
-        if is_recent(self.told_at, now) {
+        if is_recent(self.reported_at, now) {
             return Seen::Above;
         }
-        self.told_at = now;
+        self.reported_at = now;
         Seen::FirstAbove
     }
 }
 
-/// The entry that is free or was used longest ago.
+/// Returns the index of the entry that is free or was used longest ago.
 fn oldest(set: &[Entry; WAYS]) -> usize {
     let oldest = set
         .iter()
@@ -162,18 +162,18 @@ fn oldest(set: &[Entry; WAYS]) -> usize {
     oldest.map_or(0, |(at, _)| at)
 }
 
-/// Visitors' numbers are drawn by ourselves and come out of authentic tickets: any bits will do.
-fn place(visitor: VisitorId, sets: usize) -> usize {
+/// Returns the index of a visitor's set. Visitor ids are our own random numbers: any bits will do.
+fn set_index(visitor: VisitorId, sets: usize) -> usize {
     let [.., a, b, c, d] = visitor.0;
     u32::from_le_bytes([a, b, c, d]) as usize % sets
 }
 
-/// Never 0, which stands for never.
+/// Returns the time in seconds; never 0, which stands for never.
 fn seconds(now: Timestamp) -> u32 {
     u32::try_from(now.0 / 1_000).unwrap_or(u32::MAX).max(1)
 }
 
-/// A clock that was stepped back makes nothing old.
+/// Whether `at` lies within [`WINDOW`]. A clock that was stepped back makes nothing old.
 const fn is_recent(at: u32, now: u32) -> bool {
     at != 0 && (now.saturating_sub(at) as u64) * 1_000 < WINDOW.0
 }

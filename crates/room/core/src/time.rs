@@ -1,53 +1,53 @@
-//! What is a point in time, and what a length of time? Both in whole milliseconds.
+//! Points in time and lengths of time, both in whole milliseconds.
 //!
-//! Deliberately absent: any way to learn what time it is.
+//! Deliberately absent: any way to read a clock.
 
 use core::fmt;
 use core::ops::{Add, Sub};
 
-/// A point in time: milliseconds since the Unix epoch on the room's clock.
+/// Point in time: milliseconds since the Unix epoch on the room's clock.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct Timestamp(pub u64);
 
-/// A length of time in milliseconds.
+/// Length of time in milliseconds.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct DurationMs(pub u64);
 
-/// A calendar minute: whole minutes since the Unix epoch on the room's clock.
+/// Calendar minute: whole minutes since the Unix epoch on the room's clock.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct Minute(pub u64);
 
 impl Timestamp {
     /// The Unix epoch.
     pub const ZERO: Self = Self(0);
-    /// A point that never comes.
+    /// Point that never comes.
     pub const NEVER: Self = Self(u64::MAX);
 
-    /// How long ago `earlier` was; zero if it has not come yet.
+    /// Returns the time since `earlier`; zero if that has not come yet.
     #[must_use]
     pub const fn since(self, earlier: Self) -> DurationMs {
         DurationMs(self.0.saturating_sub(earlier.0))
     }
 
-    /// The minute that this point lies in.
+    /// Returns the minute of this point.
     #[must_use]
     pub const fn minute(self) -> Minute {
         Minute(self.0 / 60_000)
     }
 
-    /// How long until the next minute begins; never nothing.
+    /// Returns the time until the next minute begins; never zero.
     #[must_use]
     pub const fn until_next_minute(self) -> DurationMs {
         DurationMs(60_000 - self.0 % 60_000)
     }
 
-    /// The first edge of a grid of width `grid` at or after this point.
+    /// Returns the first edge of a grid of width `grid` at or after this point.
     #[must_use]
     pub const fn ceil_to(self, grid: DurationMs) -> Self {
         Self(self.0.div_ceil(grid.0).saturating_mul(grid.0))
     }
 
-    /// The last edge of a grid of width `grid` at or before this point.
+    /// Returns the last edge of a grid of width `grid` at or before this point.
     #[must_use]
     pub const fn floor_to(self, grid: DurationMs) -> Self {
         Self(self.0 - self.0 % grid.0)
@@ -55,28 +55,28 @@ impl Timestamp {
 }
 
 impl DurationMs {
-    /// No time at all.
+    /// Length of zero.
     pub const ZERO: Self = Self(0);
 
-    /// A length of whole seconds.
+    /// Returns a length of whole seconds.
     #[must_use]
     pub const fn from_secs(secs: u64) -> Self {
         Self(secs * 1_000)
     }
 
-    /// Whole seconds, rounded up.
+    /// Returns whole seconds, rounded up.
     #[must_use]
     pub const fn secs_ceil(self) -> u64 {
         self.0.div_ceil(1_000)
     }
 
-    /// This length `times` over, saturating.
+    /// Returns this length `times` over, saturating.
     #[must_use]
     pub const fn times(self, times: u64) -> Self {
         Self(self.0.saturating_mul(times))
     }
 
-    /// This length without `other`; zero if `other` is longer.
+    /// Returns this length without `other`; zero if `other` is longer.
     #[must_use]
     pub const fn less(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
@@ -84,19 +84,19 @@ impl DurationMs {
 }
 
 impl Minute {
-    /// The first millisecond of this minute.
+    /// Returns the first millisecond of this minute.
     #[must_use]
     pub const fn starts_at(self) -> Timestamp {
         Timestamp(self.0.saturating_mul(60_000))
     }
 
-    /// The minute before this one.
+    /// Returns the minute before this one.
     #[must_use]
     pub const fn previous(self) -> Self {
         Self(self.0.saturating_sub(1))
     }
 
-    /// The minute after this one.
+    /// Returns the minute after this one.
     #[must_use]
     pub const fn next(self) -> Self {
         Self(self.0.saturating_add(1))

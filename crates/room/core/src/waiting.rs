@@ -1,9 +1,10 @@
-//! Who waits here, and where does each stand? The part of the queue that a node remembers.
+//! Waiting visitors of a room at one node, and their positions: the part of the queue that a node
+//! remembers.
 //!
 //! A visitor counts from the first time it *brings its ticket back*, so that clients without
-//! cookies do not jam the line. It counts for the watermark until its next ask is a second
-//! overdue, and for positions a little longer. Order lives in the tickets; losing this memory
-//! costs counts for a moment, not places.
+//! cookies do not block the queue. It counts for the watermark until its next refresh is a second
+//! overdue, and for positions a little longer. Tickets carry the order: a node that loses this
+//! memory has wrong counts for a moment, and no visitor loses its position.
 
 mod cohorts;
 mod visitors;
@@ -16,90 +17,92 @@ use crate::watermark::WaitingCounts;
 use cohorts::Cohorts;
 use visitors::Visitors;
 
-/// How late an ask may be before its slot is offered to those behind. Two round trips of a slow
-/// phone; longer, and the slots of those who left stay empty for longer.
+/// Time after which a late refresh frees the visitor's slot for those behind. Two round trips of a
+/// slow phone; longer, and the slots of visitors who left stay empty for longer.
 pub const OVERDUE: DurationMs = DurationMs(1_000);
 
-/// Positions are recomputed at most this often; a position on a page is older than that anyway.
+/// Shortest time between two computations of positions; a position on a page is older than that
+/// anyway.
 const POSITIONS_EVERY: DurationMs = DurationMs(250);
 
-/// The waiting visitors of one room at one node.
+/// Waiting visitors of one room at one node.
 #[derive(Clone, Debug)]
 pub struct WaitingBook {
     entries: Visitors<Entry>,
     capacity: usize,
     sweep_at: usize,
     swept_at: Timestamp,
-    /// Those whose next ask is not overdue.
+    /// Visitors whose next refresh is not overdue.
     eligible: Cohorts,
-    /// Those who are probably still there.
+    /// Visitors who are probably still there.
     present: Cohorts,
     inherited: Inherited,
     positions: Positions,
 }
 
-/// One who waits. There may be a million of them: what follows from something else is not kept.
+/// Waiting visitor. There may be a million of them: an entry has nothing that follows from the
+/// rest.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     rank: Timestamp,
-    asked_at: Timestamp,
-    /// Milliseconds until the next ask; at most 49 days.
+    refreshed_at: Timestamp,
+    /// Milliseconds until the next refresh; at most 49 days.
     ask_after: u32,
-    /// The newest inheritance among which it was looked for.
+    /// Number of the newest inheritance that counted this visitor out.
     inheritance: u32,
 }
 
 const _: () = assert!(
     size_of::<(VisitorId, Entry)>() == 40,
-    "with a place in the table, a million of these fit into 64 MiB"
+    "with its index in the table, a million of these fit into 64 MiB"
 );
 
 impl Entry {
-    /// Until when it counts for the watermark.
+    /// Returns the time until which it counts for the watermark.
     fn eligible_until(self) -> Timestamp {
-        self.asked_at + DurationMs(u64::from(self.ask_after)) + OVERDUE
+        self.refreshed_at + DurationMs(u64::from(self.ask_after)) + OVERDUE
     }
 
-    /// Until when it counts for positions.
+    /// Returns the time until which it counts for positions.
     fn present_until(self) -> Timestamp {
-        self.asked_at + DurationMs(u64::from(self.ask_after) * 5 / 2)
+        self.refreshed_at + DurationMs(u64::from(self.ask_after) * 5 / 2)
     }
 }
 
-/// An ask of somebody who waits.
+/// Refresh of a waiting visitor.
 #[derive(Clone, Copy, Debug)]
 pub struct QueueRequest {
-    /// Who asks.
+    /// Visitor who refreshes.
     pub visitor: VisitorId,
-    /// The bucket by which it is served.
+    /// Rank by which it is served.
     pub rank: Timestamp,
-    /// When it will ask again.
+    /// Time until its next refresh.
     pub ask_after: DurationMs,
 }
 
-/// Counts left by a node that is gone, until those visitors have asked here.
+/// Counts of visitors of an ended node, until they have refreshed elsewhere.
 #[derive(Clone, Debug, Default)]
 struct Inherited {
     counts: WaitingCounts,
-    /// By rank, when the last of them must have asked.
+    /// End of each rank's counts: by then all its visitors must have refreshed.
     until: BTreeMap<Timestamp, Timestamp>,
-    /// The first of those times.
+    /// First of those ends.
     next_end: Timestamp,
-    /// Rises with every inheritance.
+    /// Number of inheritances; rises with each.
     number: u32,
 }
 
-/// Cumulated counts by rank, recomputed now and then.
+/// Cumulated counts by rank, recomputed at most every [`POSITIONS_EVERY`].
 #[derive(Clone, Debug, Default)]
 struct Positions {
     as_of: Option<Timestamp>,
-    /// Rank, how many wait before it, how many in it.
+    /// Rank, visitors before it, visitors in it.
     steps: alloc::vec::Vec<(Timestamp, u32, u32)>,
     total: u32,
 }
 
 impl WaitingBook {
-    /// An empty book for at most `capacity` visitors; more are served but not counted.
+    /// Makes an empty book for at most `capacity` visitors; more are served but not counted.
     #[must_use]
     pub fn new(capacity: usize) -> Self {
         Self {
@@ -114,17 +117,17 @@ impl WaitingBook {
         }
     }
 
-    /// Takes over counts of visitors who waited at a node that is gone; `until` says for a rank
-    /// when all of them must have asked again, wherever they are.
+    /// Takes over counts of visitors who waited at an ended node. `until` returns for a rank the
+    /// time by which all its visitors must have refreshed, at any node.
     ///
-    /// Those who wait here already may be among them: a node that was cut off for longer than its
-    /// lease inherits from itself. Each of them takes one out with its next ask. That may be one
-    /// too many, and is made good when whoever it stood for asks. Those who ask at other nodes
-    /// nobody takes out here: they hold up everybody behind them until their time is over.
+    /// Visitors who wait here already may be among them: a node that was cut off for longer than
+    /// its lease inherits from itself. Each of them takes one out with its next refresh. That may
+    /// be one too many, until the inherited visitor refreshes here. Nothing takes out those who
+    /// refresh at other nodes: they delay all visitors behind them until their end.
     ///
-    /// What two nodes that come and go inherit from each other contains what they inherited before.
-    /// So of several inheritances the largest counts, and until the time of the first: added up and
-    /// prolonged, a few visitors would become millions.
+    /// Two nodes that come and go inherit from each other what they had inherited before. So of
+    /// several inheritances the largest counts, until the end of the first. If they were added up
+    /// and extended, a few visitors would become millions.
     pub fn inherit(
         &mut self,
         counts: &WaitingCounts,
@@ -143,27 +146,27 @@ impl WaitingBook {
         }
     }
 
-    /// Records that somebody brought its waiting ticket back.
-    pub fn handle_ask(&mut self, ask: QueueRequest, now: Timestamp) {
+    /// Records a refresh: a visitor brought its waiting ticket back.
+    pub fn handle_refresh(&mut self, refresh: QueueRequest, now: Timestamp) {
         self.expire(now);
         self.sweep(now);
         let entry = Entry {
-            rank: ask.rank,
-            asked_at: now,
-            ask_after: u32::try_from(ask.ask_after.0).unwrap_or(u32::MAX),
+            rank: refresh.rank,
+            refreshed_at: now,
+            ask_after: u32::try_from(refresh.ask_after.0).unwrap_or(u32::MAX),
             inheritance: self.inherited.number,
         };
-        let has_room = self.entries.len() < self.capacity;
-        match self.entries.get_mut(ask.visitor) {
+        let has_capacity = self.entries.len() < self.capacity;
+        match self.entries.get_mut(refresh.visitor) {
             Some(known) => {
                 self.inherited.take_out(known);
                 let known = core::mem::replace(known, entry);
-                self.prolong(known, entry, now);
+                self.extend(known, entry, now);
                 return;
             }
-            None if has_room => {
-                self.inherited.take_one(ask.rank);
-                self.entries.insert(ask.visitor, entry);
+            None if has_capacity => {
+                self.inherited.take_one(refresh.rank);
+                self.entries.insert(refresh.visitor, entry);
             }
             None => return,
         }
@@ -171,24 +174,23 @@ impl WaitingBook {
         self.present.add(entry.rank, entry.present_until());
     }
 
-    /// Counts an entry as it is now and no longer as it was.
-    fn prolong(&mut self, was: Entry, is: Entry, now: Timestamp) {
-        if was.rank == is.rank {
-            let (rank, until) = (is.rank, is.eligible_until());
-            self.eligible
-                .prolong(rank, was.eligible_until(), until, now);
-            let until = is.present_until();
-            self.present.prolong(rank, was.present_until(), until, now);
+    /// Replaces an entry in the counts.
+    fn extend(&mut self, old: Entry, updated: Entry, now: Timestamp) {
+        if old.rank == updated.rank {
+            let (rank, until) = (updated.rank, updated.eligible_until());
+            self.eligible.extend(rank, old.eligible_until(), until, now);
+            let until = updated.present_until();
+            self.present.extend(rank, old.present_until(), until, now);
             return;
         }
-        self.eligible.remove(was.rank, was.eligible_until(), now);
-        self.present.remove(was.rank, was.present_until(), now);
-        self.eligible.add(is.rank, is.eligible_until());
-        self.present.add(is.rank, is.present_until());
+        self.eligible.remove(old.rank, old.eligible_until(), now);
+        self.present.remove(old.rank, old.present_until(), now);
+        self.eligible.add(updated.rank, updated.eligible_until());
+        self.present.add(updated.rank, updated.present_until());
     }
 
-    /// Records that somebody does not wait any more: it went in, or left.
-    pub fn handle_gone(&mut self, visitor: VisitorId, rank: Timestamp, now: Timestamp) {
+    /// Records that a visitor does not wait any more: it was admitted, or left.
+    pub fn handle_departure(&mut self, visitor: VisitorId, rank: Timestamp, now: Timestamp) {
         self.expire(now);
         match self.entries.remove(visitor) {
             Some(known) => {
@@ -201,13 +203,13 @@ impl WaitingBook {
         }
     }
 
-    /// Forgets everybody, for a change of the order in which they are served. Their tickets bring
-    /// them back with their next asks.
+    /// Forgets all visitors, for a change of the queue's order. Their tickets bring them back with
+    /// their next refreshes.
     pub fn clear(&mut self) {
         *self = Self::new(self.capacity);
     }
 
-    /// How many count for the watermark, by rank.
+    /// Returns the visitors who count for the watermark, by rank.
     pub fn counts(&mut self, now: Timestamp) -> WaitingCounts {
         self.expire(now);
         let mut counts = self.eligible.counts().clone();
@@ -215,7 +217,7 @@ impl WaitingBook {
         counts
     }
 
-    /// The oldest rank in which somebody counts.
+    /// Returns the oldest rank with a visitor who counts.
     pub fn oldest(&mut self, now: Timestamp) -> Option<Timestamp> {
         self.expire(now);
         let own = self.eligible.counts().iter().next();
@@ -227,13 +229,14 @@ impl WaitingBook {
             .min()
     }
 
-    /// How many count for the watermark.
+    /// Returns the number of visitors who count for the watermark.
     #[must_use]
     pub fn eligible_total(&self) -> u32 {
         self.eligible.total() + self.inherited.total()
     }
 
-    /// How many are ahead of `rank`: all in earlier buckets, and half of those in the same one.
+    /// Returns the number of visitors ahead of `rank`: all in earlier buckets, and half of those in
+    /// the same one.
     pub fn people_ahead(&mut self, rank: Timestamp, now: Timestamp) -> u32 {
         self.refresh_positions(now);
         let steps = &self.positions.steps;
@@ -250,7 +253,7 @@ impl WaitingBook {
         }
     }
 
-    /// How many wait, as far as positions know.
+    /// Returns the number of waiting visitors, as of the last computation of positions.
     pub fn people_waiting(&mut self, now: Timestamp) -> u32 {
         self.refresh_positions(now);
         self.positions.total
@@ -305,7 +308,7 @@ impl Positions {
 }
 
 impl Inherited {
-    /// Takes out one who was here already when this came.
+    /// Takes out a visitor who waited here before the inheritance came.
     fn take_out(&mut self, known: &Entry) {
         if known.inheritance != self.number {
             self.take_one(known.rank);
@@ -341,9 +344,9 @@ impl Inherited {
     }
 }
 
-/// First size at which entries of those who left are swept out.
+/// First size at which entries of visitors who left are swept out.
 const SWEEP_FIRST: usize = 1_024;
-/// A book that is full of visitors who are still there is not swept for every ask.
+/// Shortest time between two sweeps: a full book is not swept for every refresh.
 const SWEEP_PERIOD: DurationMs = DurationMs(1_000);
 
 #[cfg(test)]

@@ -1,84 +1,84 @@
-//! Up to which arrival may those who wait take a slot? The one rule of the queue.
+//! Watermark: the arrival up to which waiting visitors may take a slot. The one rule of the queue.
 //!
-//! Pure arithmetic over counts; who waits is known to [`crate::waiting`], what is free to
-//! the ledger.
+//! Pure arithmetic over counts; [`crate::waiting`] knows the visitors, and the ledger the free
+//! slots.
 
 mod counts;
 
 use crate::time::{DurationMs, Timestamp};
 pub use counts::WaitingCounts;
 
-/// Width of an arrival bucket. A second: order inside it is first to ask, first served; narrower
+/// Width of an arrival bucket. A second: within it the first to refresh is served first; narrower
 /// buckets would promise an order that clocks of several nodes do not have.
 pub const BUCKET: DurationMs = DurationMs(1_000);
 
-/// Who may take a slot now.
+/// Waiting visitors who may take a slot now.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Watermark {
-    /// Nobody: there is nothing to take.
+    /// Empty set: no slot is free.
     #[default]
     Nobody,
-    /// Those who arrived in this bucket or an earlier one.
+    /// Visitors who arrived in this bucket or an earlier one.
     UpTo(Timestamp),
-    /// Everybody, those who come just now included: all who wait fit and slots are left over.
+    /// Everybody, newcomers included: all waiting visitors fit and slots are left over.
     Open,
 }
 
-/// Buckets at the front of the line that are told one by one. The watermark moves through them
-/// before it is told anew.
-pub const TOLD_EXACTLY: usize = 48;
-/// Groups into which all later buckets are put.
+/// Buckets at the front of the queue that [`compact`] keeps exact. The watermark moves within them
+/// until the next snapshot.
+pub const EXACT_BUCKETS: usize = 48;
+/// Groups that [`compact`] makes of all later buckets.
 const GROUPS: usize = 16;
 
-/// The same counts in few figures, for a message: the front of the line as it is, what stands
-/// behind in groups under their newest bucket. A watermark computed from them is never newer than
-/// the true one.
+/// Returns the counts in few entries, for a message: the front of the queue as it is, the rest in
+/// groups under their newest bucket. A watermark computed from them is never newer than the true
+/// one.
 #[must_use]
 pub fn compact(waiting: &WaitingCounts) -> WaitingCounts {
-    if waiting.len() <= TOLD_EXACTLY + GROUPS {
+    if waiting.len() <= EXACT_BUCKETS + GROUPS {
         return waiting.clone();
     }
-    let front = waiting.iter().take(TOLD_EXACTLY);
-    let in_group = (waiting.len() - TOLD_EXACTLY).div_ceil(GROUPS);
+    let front = waiting.iter().take(EXACT_BUCKETS);
+    let buckets_per_group = (waiting.len() - EXACT_BUCKETS).div_ceil(GROUPS);
     let mut group = 0u32;
-    let behind = waiting.iter().skip(TOLD_EXACTLY).enumerate();
+    let behind = waiting.iter().skip(EXACT_BUCKETS).enumerate();
     let grouped = behind.filter_map(|(at, (bucket, count))| {
         group = group.saturating_add(count);
-        let is_last = (at + 1) % in_group == 0 || at + 1 == waiting.len() - TOLD_EXACTLY;
+        let is_last = (at + 1) % buckets_per_group == 0 || at + 1 == waiting.len() - EXACT_BUCKETS;
         is_last.then(|| (bucket, core::mem::take(&mut group)))
     });
     front.chain(grouped).collect()
 }
 
-/// How many stand before `rank` in a line that was told in few figures: all in earlier buckets, and
-/// half of those in the same bucket or group.
+/// Returns how many visitors are before `rank` in a compact queue: all in earlier buckets, and half
+/// of those in the same bucket or group.
 #[must_use]
-pub fn people_before(told: &WaitingCounts, rank: Timestamp) -> u32 {
+pub fn people_before(compacted: &WaitingCounts, rank: Timestamp) -> u32 {
     let mut before = 0u32;
-    for (at, (bucket, count)) in told.iter().enumerate() {
+    for (at, (bucket, count)) in compacted.iter().enumerate() {
         if bucket < rank {
             before = before.saturating_add(count);
             continue;
         }
-        let is_among_them = bucket == rank || at >= TOLD_EXACTLY;
+        let is_among_them = bucket == rank || at >= EXACT_BUCKETS;
         return before.saturating_add(if is_among_them { count / 2 } else { 0 });
     }
     before
 }
 
-/// How many wait beside each other in the bucket of `rank`, itself included, in a line as
-/// [`compact`] tells it; none if it stands in a group of buckets.
+/// Returns how many visitors share the bucket of `rank` in a compact queue, itself included; none
+/// if it is in a group of buckets.
 #[must_use]
-pub fn people_beside(line: &WaitingCounts, rank: Timestamp) -> u32 {
-    let mut exact = line.iter().take(TOLD_EXACTLY);
+pub fn people_beside(queue: &WaitingCounts, rank: Timestamp) -> u32 {
+    let mut exact = queue.iter().take(EXACT_BUCKETS);
     let found = exact.find(|(bucket, _)| *bucket == rank);
     found.map_or(0, |(_, count)| count)
 }
 
 impl Watermark {
-    /// The newest bucket such that everyone waiting at or before it fits into `slots`, but never
-    /// older than the oldest bucket in which somebody waits: a crowd of one second that is larger
-    /// than `slots` is served in part. It may fall from one call to the next.
+    /// Returns the newest bucket such that everyone waiting at or before it fits into `slots`. It
+    /// is never older than the oldest bucket with a waiting visitor: more arrivals in one second
+    /// than `slots` are served in part. It may fall from one computation to the next.
     #[must_use]
     pub fn of(waiting: &WaitingCounts, slots: u32) -> Self {
         if slots == 0 {
@@ -99,7 +99,7 @@ impl Watermark {
         }
     }
 
-    /// How many of those who wait may take a slot.
+    /// Returns how many of the waiting visitors may take a slot.
     #[must_use]
     pub fn count(self, waiting: &WaitingCounts) -> u32 {
         let covered = waiting
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crowd_of_one_second_above_the_slots_is_served_in_part() {
+    fn a_second_with_more_arrivals_than_slots_is_served_in_part() {
         check(&[(1, 100), (2, 1)], 7, Watermark::UpTo(Timestamp(1)));
     }
 
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn those_it_covers_are_counted() {
+    fn visitors_within_the_watermark_are_counted() {
         let counts = [(Timestamp(1), 3), (Timestamp(2), 3), (Timestamp(3), 3)].into();
         for (watermark, expected) in [
             (Watermark::Nobody, 0),
@@ -169,13 +169,17 @@ mod tests {
     }
 
     #[test]
-    fn a_long_queue_in_few_stats_never_admits_more() {
+    fn a_compact_queue_never_admits_more() {
         let waiting: WaitingCounts = (0..5_000).map(|n| (Timestamp(n * 1_000), 3)).collect();
-        let told = compact(&waiting);
-        assert!(told.len() <= TOLD_EXACTLY + GROUPS, "{}", told.len());
-        assert_eq!(told.total(), 15_000);
+        let compacted = compact(&waiting);
+        assert!(
+            compacted.len() <= EXACT_BUCKETS + GROUPS,
+            "{}",
+            compacted.len()
+        );
+        assert_eq!(compacted.total(), 15_000);
         assert_eq!(
-            told.iter().last().map(|(bucket, _)| bucket),
+            compacted.iter().last().map(|(bucket, _)| bucket),
             waiting.iter().last().map(|(bucket, _)| bucket)
         );
         let newest = |mark| match mark {
@@ -184,27 +188,33 @@ mod tests {
             Watermark::Open => Timestamp::NEVER,
         };
         for slots in [0, 1, 10, 140, 145, 1_000, 14_999, 15_000, 15_001] {
-            let (exact, rough) = (Watermark::of(&waiting, slots), Watermark::of(&told, slots));
+            let (exact, rough) = (
+                Watermark::of(&waiting, slots),
+                Watermark::of(&compacted, slots),
+            );
             assert!(
                 newest(rough) <= newest(exact),
                 "{slots}: {rough:?} {exact:?}"
             );
         }
-        assert_eq!(Watermark::of(&told, 141), Watermark::of(&waiting, 141));
+        assert_eq!(Watermark::of(&compacted, 141), Watermark::of(&waiting, 141));
     }
 
     #[test]
-    fn a_place_told_in_few_stats_is_off_by_half_a_group() {
+    fn a_position_in_a_compact_queue_is_off_by_half_a_group() {
         let waiting: WaitingCounts = (0..5_000).map(|n| (Timestamp(n * 1_000), 2)).collect();
-        let told = compact(&waiting);
+        let compacted = compact(&waiting);
         let group = 2 * (5_000 - 48) / 16 / 2 + 2;
         for n in [0u32, 1, 47, 48, 100, 2_500, 4_999] {
-            let place = people_before(&told, Timestamp(u64::from(n) * 1_000));
+            let position = people_before(&compacted, Timestamp(u64::from(n) * 1_000));
             let exact = 2 * n + 1;
             let most = if n < 48 { 0 } else { group };
-            assert!(place.abs_diff(exact) <= most, "{n}: {place}, not {exact}");
+            assert!(
+                position.abs_diff(exact) <= most,
+                "{n}: {position}, not {exact}"
+            );
         }
-        assert_eq!(people_before(&told, Timestamp(9_000_000)), 10_000);
+        assert_eq!(people_before(&compacted, Timestamp(9_000_000)), 10_000);
         assert_eq!(people_before(&WaitingCounts::new(), Timestamp(1)), 0);
     }
 

@@ -1,26 +1,26 @@
-//! Which requests walk past the room?
+//! Bypass rules: requests that pass a room without a decision.
 //!
-//! Rules are CEL expressions over the request, and any that holds lets it pass. They are checked
-//! when the config is read: unknown names, wrong kinds and loops that a request could make
-//! expensive are mistakes of the file, not of the request. What remains (a header that is not
-//! there, text that is no number) means that the rule does not hold.
+//! Rules are CEL expressions over the request. If any is true, the request passes. They are checked
+//! when the config is read: unknown names, wrong types and loops that a request could make
+//! expensive are mistakes of the file, not of the request. A rule that cannot be evaluated (a
+//! header is absent, a text is no number) is false.
 //!
 //! | variable | is |
 //! | --- | --- |
 //! | `path` | decoded path, `/x/../y` and the like resolved |
-//! | `extension` | what follows the last dot of the last segment, lower case; may be empty |
-//! | `query` | what follows `?`, as sent; may be empty |
+//! | `extension` | text after the last dot of the last segment, lower case; may be empty |
+//! | `query` | text after `?`, as sent; may be empty |
 //! | `method` | `GET`, ... |
 //! | `host` | lower case, without port |
-//! | `address` | the visitor's address; `in_network(address, "10.0.0.0/8")` asks for a network |
+//! | `address` | the visitor's address; `in_network(address, "10.0.0.0/8")` tests for a network |
 //! | `headers` | map from lower-case name to text; several of one name are joined by `, ` |
 //!
 //! A path that origins may read in different ways ([`path`](anteroom_proxy::path)) passes only if
 //! it does in every decoded reading: `/static/..%2fcheckout` does not pass because of `/static/`. A
 //! rule should name what passes and not what does not: `path != "/shop"` lets `/SHOP` pass, which
-//! some origins answer like `/shop`; and `extension` is a claim of the client's, since an origin
-//! may answer `/shop/x.css` like `/shop`. Regular expressions (`matches`) are left out: they would
-//! be compiled for each request.
+//! some origins treat like `/shop`. `extension` is a claim of the client: an origin may treat
+//! `/shop/x.css` like `/shop`. Regular expressions (`matches`) are left out, because they would be
+//! compiled for each request.
 
 mod check;
 mod values;
@@ -38,22 +38,22 @@ use anteroom_proxy::path::Readings;
 pub(crate) use values::BypassRequest;
 use values::Variables;
 
-/// What is wrong with a rule.
+/// Mistake in a bypass rule.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("bypass rule `{expression}`: {message}")]
 pub(crate) struct BypassError {
     /// Line in the config file; 0 = not from a file.
     pub(crate) line: usize,
-    /// The rule as written.
+    /// Expression of the rule, as written.
     pub(crate) expression: String,
-    /// What is wrong, in words for the operator.
+    /// Mistake, in words for the operator.
     pub(crate) message: String,
 }
 
-/// A room's bypass rules. Clones share their counters.
+/// Bypass rules of a room. Clones share their counters.
 #[derive(Clone)]
 pub struct BypassRules {
-    /// `None` costs nothing when asked.
+    /// Rules; `None` = there are none, which costs nothing.
     compiled: Option<Arc<Compiled>>,
 }
 
@@ -69,17 +69,17 @@ struct Rule {
 }
 
 impl BypassRules {
-    /// No rules: nothing walks past.
+    /// Returns an empty set of rules: no request passes.
     #[must_use]
     pub const fn none() -> Self {
         Self { compiled: None }
     }
 
-    /// Reads and checks rules.
+    /// Compiles and checks rules.
     ///
     /// # Errors
     ///
-    /// Everything that is wrong with any of them.
+    /// All mistakes of all rules.
     pub(crate) fn compile(rules: &[BypassRule]) -> Result<Self, Vec<BypassError>> {
         if rules.is_empty() {
             return Ok(Self::none());
@@ -113,7 +113,7 @@ impl BypassRules {
         })
     }
 
-    /// Says everything that is wrong with one rule, for the config's reader.
+    /// Returns all mistakes of a rule.
     #[must_use]
     pub fn check(rule: &BypassRule) -> Vec<String> {
         let errors = Self::compile(std::slice::from_ref(rule)).err();
@@ -121,19 +121,19 @@ impl BypassRules {
         errors.map(|error| error.to_string()).collect()
     }
 
-    /// Says if a rule lets an ordinary visitor's request for the front page pass: allowed, and
-    /// mostly a slip, because a room queues nobody there.
+    /// Returns a warning about a rule that lets any visitor's request for the front page pass. That
+    /// is allowed but mostly a mistake, because the room then queues nobody there.
     #[must_use]
     pub fn remark(rule: &BypassRule) -> Option<String> {
         let env = values::environment();
         let rule = compile(&env, rule).ok()?;
-        let holds = |path| {
+        let is_true = |path| {
             with_ordinary(&env, path, |context| {
                 matches!(rule.program.execute(context), Ok(Value::Bool(true)))
             })
         };
         let expression = &rule.source.expression;
-        match (holds("/"), holds("/a/page.html")) {
+        match (is_true("/"), is_true("/a/page.html")) {
             (true, true) => Some(format!(
                 "bypass rule `{expression}`: true for any page and any visitor, so nobody ever \
                  waits"
@@ -145,7 +145,7 @@ impl BypassRules {
         }
     }
 
-    /// Whether some rule lets this request pass, in every decoded reading of its path.
+    /// Whether a rule lets this request pass, in every decoded reading of its path.
     #[must_use]
     pub(crate) fn allow(&self, readings: &Readings<'_>, request: &BypassRequest<'_>) -> bool {
         let Some(compiled) = &self.compiled else {
@@ -155,7 +155,7 @@ impl BypassRules {
         decoded.peek().is_some() && decoded.all(|path| compiled.allow(path, request))
     }
 
-    /// How often a rule failed for another reason than a header that is not there.
+    /// Counts evaluations that failed, except those for lack of a header.
     #[must_use]
     pub(crate) fn failures(&self) -> u64 {
         let rules = self.compiled.iter().flat_map(|compiled| &compiled.rules);
@@ -179,23 +179,23 @@ impl Compiled {
         let variables = Variables { path, request };
         let mut context = Context::with_env(Arc::clone(&self.env));
         context.set_variable_resolver(&variables);
-        self.rules.iter().any(|rule| rule.holds(&context))
+        self.rules.iter().any(|rule| rule.is_true(&context))
     }
 }
 
 impl Rule {
-    fn holds(&self, context: &Context<'_, '_>) -> bool {
+    fn is_true(&self, context: &Context<'_, '_>) -> bool {
         match self.program.execute(context) {
-            Ok(Value::Bool(holds)) => holds,
-            // Ordinary: most requests lack the header that a rule asks for.
+            Ok(Value::Bool(value)) => value,
+            // No failure: most requests lack the header that a rule names.
             Err(ExecutionError::NoSuchKey(_)) => false,
-            Ok(_) => self.fail("it gives no yes or no"),
-            // Not the error's own text: that quotes what the client sent.
-            Err(_) => self.fail("it cannot be worked out for this request"),
+            Ok(_) => self.fail("its value is neither true nor false"),
+            // The error's own text would quote what the client sent.
+            Err(_) => self.fail("it cannot be evaluated for this request"),
         }
     }
 
-    /// Counts, logs the first time only, and lets nothing pass.
+    /// Counts a failure and logs the first one. Returns `false`: the request does not pass.
     fn fail(&self, why: &str) -> bool {
         if self.failures.fetch_add(1, Ordering::Relaxed) == 0 {
             let BypassRule { expression, line } = &self.source;
@@ -227,8 +227,8 @@ fn compile(env: &Arc<Env>, rule: &BypassRule) -> Result<Rule, Vec<String>> {
     })
 }
 
-/// Evaluates a rule for a harmless request, to find what [`check`] cannot: what is wrong with it
-/// whatever the request is.
+/// Evaluates a rule for an ordinary request, to find mistakes that [`check`] cannot see and that do
+/// not depend on the request.
 fn try_out(env: &Arc<Env>, program: &Program) -> Result<(), Vec<String>> {
     match with_ordinary(env, "/", |context| program.execute(context)) {
         Ok(Value::Bool(_)) => Ok(()),
@@ -250,12 +250,12 @@ fn try_out(env: &Arc<Env>, program: &Program) -> Result<(), Vec<String>> {
             | ExecutionError::UnsupportedIndex(..)
             | ExecutionError::DuplicateKey(_)),
         ) => Err(vec![error.to_string()]),
-        // The rest depends on the request: a header that is not there, text that is no number.
+        // The rest depends on the request: a header is absent, a text is no number.
         Err(_) => Ok(()),
     }
 }
 
-/// Calls `work` with what a rule sees of an ordinary visitor's request for a page.
+/// Calls `work` with the variables of an ordinary visitor's request for a page.
 fn with_ordinary<T>(env: &Arc<Env>, path: &str, work: impl FnOnce(&Context<'_, '_>) -> T) -> T {
     let request = BypassRequest {
         method: &Method::GET,

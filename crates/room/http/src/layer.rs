@@ -1,14 +1,16 @@
-//! What happens to a request: find its room, ask who may pass, take it to the origin or answer.
+//! Waiting rooms as a `tower` layer: finds the room of a request, gets its verdict, and forwards
+//! the request or responds.
 //!
-//! A `tower` layer: what stands behind it is any service that answers requests, in the product the
-//! [`ReverseProxy`](anteroom_proxy::reverse_proxy::ReverseProxy). Who goes in is decided by the
-//! node's rooms; this file carries the question there and the answer back:
+//! The inner service may be any service; in the product it is the
+//! [`ReverseProxy`](anteroom_proxy::reverse_proxy::ReverseProxy). The node's rooms decide about
+//! admission. This module takes the request to them and their verdict back:
 //!
-//! - `route_table` finds the room, `decision` asks it, `shared_tickets` counts who shares a ticket;
-//! - `headers` adds tickets and what the origin is told;
-//! - `own_paths` answers what waiting pages ask, `event_streams` tells them to ask;
-//! - `origins` tells rooms how their origins are;
-//! - `verdict`, `access_log`, `queued_lines`, `counters` and `metrics` say what was decided.
+//! - `route_table` finds the room, `decision` gets its verdict, `shared_tickets` counts the
+//!   networks of each ticket;
+//! - `headers` adds tickets, and headers for the origin;
+//! - `own_paths` responds to the requests of waiting pages, `event_streams` sends them events;
+//! - `origins` reports failures of origins to rooms;
+//! - `verdict`, `access_log`, `queued_lines`, `counters` and `metrics` record the verdicts.
 
 mod access_log;
 mod counters;
@@ -35,7 +37,7 @@ use anteroom_node::{Intent, Node, Outcome, Pass};
 use anteroom_proxy::downstream::connection_table::Claim;
 use anteroom_proxy::downstream::drain::DrainSignal;
 use anteroom_proxy::upstream::{Origins, Plan};
-use anteroom_room::decision::QueuePosition;
+use anteroom_room::queue_position::QueuePosition;
 use arc_swap::ArcSwap;
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 
@@ -63,10 +65,10 @@ use route_table::{RoomRoute, RouteTable, RouteTableDraft};
 use shared_tickets::SharedTickets;
 use verdict::Verdict;
 
-/// As many headers as a request is given on its way to the origin.
+/// Number of headers that a request gets on its way to the origin.
 const HEADERS_ADDED: usize = 12;
 
-/// Puts rooms in front of a service.
+/// Layer that puts rooms in front of a service.
 #[derive(Clone)]
 pub struct WaitingRoomLayer {
     gate: Arc<Gate>,
@@ -75,8 +77,8 @@ pub struct WaitingRoomLayer {
 struct Gate {
     node: Arc<Node>,
     routes: Arc<ArcSwap<RouteTable>>,
-    /// Whether a service is behind it.
-    stands: AtomicBool,
+    /// Whether the layer is applied to a service.
+    is_applied: AtomicBool,
     counters: Counters,
     shared_tickets: SharedTickets,
     queued_lines: QueuedLines,
@@ -84,7 +86,7 @@ struct Gate {
     origins: Origins<Body>,
 }
 
-/// What [`WaitingRoomLayer::plan`] found; to be let hold, or thrown away.
+/// Result of [`WaitingRoomLayer::plan`], to be committed or dropped.
 pub struct NextRooms {
     origins: Plan<Body>,
     routes: RouteTableDraft,
@@ -97,13 +99,12 @@ impl std::fmt::Debug for NextRooms {
 }
 
 impl WaitingRoomLayer {
-    /// A layer for the rooms of `config`, which run in `node`, until `draining` says that the
-    /// process ends.
+    /// Returns a layer for the rooms of `config`, which run in `node`. `draining` signals the end
+    /// of the process.
     ///
     /// # Errors
     ///
-    /// [`RouteTableError`] with everything that is wrong with the rooms' paths, bypass rules and
-    /// origins.
+    /// [`RouteTableError`] with all mistakes in the rooms' paths, bypass rules and origins.
     ///
     /// # Panics
     ///
@@ -126,7 +127,7 @@ impl WaitingRoomLayer {
         let gate = Arc::new(Gate {
             node,
             routes,
-            stands: AtomicBool::new(false),
+            is_applied: AtomicBool::new(false),
             counters,
             shared_tickets: SharedTickets::default(),
             queued_lines: QueuedLines::default(),
@@ -136,7 +137,7 @@ impl WaitingRoomLayer {
         Ok(Self { gate })
     }
 
-    /// Says what is wrong with the rooms of `config`, as far as only this crate can know.
+    /// Checks the rooms of `config` for mistakes that only this crate can find.
     ///
     /// # Errors
     ///
@@ -145,8 +146,7 @@ impl WaitingRoomLayer {
         RouteTable::check(config)
     }
 
-    /// Reads and finds out everything about a changed configuration that may go wrong; nothing has
-    /// changed yet.
+    /// Prepares a changed configuration with all steps that may fail, and changes nothing.
     ///
     /// # Errors
     ///
@@ -157,11 +157,11 @@ impl WaitingRoomLayer {
         Ok(NextRooms { origins, routes })
     }
 
-    /// Lets a plan hold for requests from now on. The node runs its rooms already.
+    /// Puts a plan into effect for new requests. The node already runs its rooms.
     ///
     /// # Errors
     ///
-    /// [`RouteTableError`] if the node does not run one of them; nothing changes then.
+    /// [`RouteTableError`] if the node does not run one of the rooms. Nothing changes then.
     pub fn commit(&self, plan: NextRooms) -> Result<(), RouteTableError> {
         let gate = &self.gate;
         let routes = RouteTable::new(&gate.node, plan.routes, &gate.counters)?;
@@ -170,19 +170,19 @@ impl WaitingRoomLayer {
         Ok(())
     }
 
-    /// How often origins are taken to decode a path, by the configuration that holds now.
+    /// Returns how often origins decode a path, by the configuration in effect.
     #[must_use]
     pub fn decoding(&self) -> Decoding {
         self.gate.routes.load().decoding
     }
 
-    /// Whether it stands before a service: before it does, nobody answers waiting pages.
+    /// Whether the layer is applied to a service. Without one, waiting pages get no responses.
     #[must_use]
     pub fn stands(&self) -> bool {
-        self.gate.stands.load(Ordering::Relaxed)
+        self.gate.is_applied.load(Ordering::Relaxed)
     }
 
-    /// Who shows a good ticket of the room that covers a request; `None` also where no room does.
+    /// Returns the visitor whose valid ticket a request carries. `None` without a room or a ticket.
     #[must_use]
     pub fn visitor_of(
         &self,
@@ -205,7 +205,7 @@ impl<S> tower::Layer<S> for WaitingRoomLayer {
     type Service = WaitingRoom<S>;
 
     fn layer(&self, inner: S) -> WaitingRoom<S> {
-        self.gate.stands.store(true, Ordering::Relaxed);
+        self.gate.is_applied.store(true, Ordering::Relaxed);
         WaitingRoom {
             gate: Arc::clone(&self.gate),
             inner,
@@ -213,7 +213,7 @@ impl<S> tower::Layer<S> for WaitingRoomLayer {
     }
 }
 
-/// A service with rooms in front.
+/// Service with rooms in front.
 #[derive(Clone)]
 pub struct WaitingRoom<S> {
     gate: Arc<Gate>,
@@ -253,12 +253,12 @@ impl Gate {
         S: tower::Service<Request<B>, Response = Response<R>, Error = Infallible>,
         R: AnswerBody,
     {
-        // The body may be one that only one thread at a time may look at.
+        // The body need not be `Sync`, so no reference to it may cross an await point.
         let (head, body) = request.into_parts();
         let request = Request::from_parts(head, ());
         let mut access = AccessEntry::of(&request, &self.queued_lines);
         let response = self.decide(request, body, inner, &mut access).await;
-        access.answered(response.status());
+        access.set_status(response.status());
         response
     }
 
@@ -276,51 +276,51 @@ impl Gate {
         let routes = self.routes.load_full();
         let client = RequestContext::of(&request).map(|context| context.client.clone());
         let Some(client) = client else {
-            return own(refuse(Refusal::BadRequest, request.headers()));
+            return own_response(reject(Refusal::BadRequest, request.headers()));
         };
-        if let Some(answer) = self
+        if let Some(response) = self
             .own_paths
             .respond(&routes, &request, &client, access)
             .await
         {
-            return own(answer);
+            return own_response(response);
         }
         let Ok(readings) = Readings::under(routes.decoding, request.uri().path()) else {
-            return own(refuse(Refusal::BadRequest, request.headers()));
+            return own_response(reject(Refusal::BadRequest, request.headers()));
         };
         let Ok(found) = routes.find(client.host(), &readings) else {
-            return own(refuse(Refusal::BadRequest, request.headers()));
+            return own_response(reject(Refusal::BadRequest, request.headers()));
         };
         let Some(route) = found else {
             return match routes.origin_of(client.host()) {
                 Some(upstream) => {
                     let request = request.map(|()| body);
-                    pass_by(request, inner, upstream, access, Verdict::NoRoom).await
+                    forward_bypassed(request, inner, upstream, access, Verdict::NoRoom).await
                 }
-                None => own(refuse(Refusal::NotFound, request.headers())),
+                None => own_response(reject(Refusal::NotFound, request.headers())),
             };
         };
-        access.enter(route);
+        access.set_room(route);
         if route.room.is_suspended().await {
             let upstream = route.upstream.clone();
             let request = request.map(|()| body);
-            return pass_by(request, inner, upstream, access, Verdict::Suspended).await;
+            return forward_bypassed(request, inner, upstream, access, Verdict::Suspended).await;
         }
-        let question = BypassRequest {
+        let bypass_request = BypassRequest {
             method: request.method(),
             host: client.host(),
             address: client.address,
             query: request.uri().query().unwrap_or_default(),
             headers: request.headers(),
         };
-        if route.bypass.allow(&readings, &question) {
+        if route.bypass.allow(&readings, &bypass_request) {
             let upstream = route.upstream.clone();
             let request = request.map(|()| body);
-            return pass_by(request, inner, upstream, access, Verdict::Bypass).await;
+            return forward_bypassed(request, inner, upstream, access, Verdict::Bypass).await;
         }
         if expect::is_unknown(request.headers()) {
-            // Before an admission is spent on it: it does not reach the origin.
-            return own(refuse(Refusal::ExpectationFailed, request.headers()));
+            // Rejected before it takes a slot: it would not reach the origin.
+            return own_response(reject(Refusal::ExpectationFailed, request.headers()));
         }
         let json_enabled = route.room.config().json_response_enabled;
         let kind = RequestKind::of(request.method(), request.headers(), json_enabled);
@@ -328,48 +328,48 @@ impl Gate {
             .shared_tickets
             .decide(route, &request, client.address, kind.is_page());
         match outcome.await {
-            // Only looks are answered so; nobody asked for one here.
-            Outcome::MayCome => own(refuse(Refusal::Unavailable, request.headers())),
+            // Only a poll without a ticket gets this outcome, and this request is none.
+            Outcome::MayCome => own_response(reject(Refusal::Unavailable, request.headers())),
             Outcome::Pass(pass) => {
-                access.pass(&pass);
+                access.set_pass(&pass);
                 note_ticket(&request, true);
-                let answer = let_in(route, &pass, request.map(|()| body), inner).await;
-                headers::finish(route, &pass, client.scheme, answer).await
+                let response = forward_admitted(route, &pass, request.map(|()| body), inner).await;
+                headers::finish(route, &pass, client.scheme, response).await
             }
-            Outcome::Queue { ticket, place } => {
+            Outcome::Queue { ticket, position } => {
                 note_ticket(&request, false);
                 let scheme = client.scheme;
-                own(self.queued(route, &request, kind, (ticket, place), scheme, access))
+                own_response(self.queued(route, &request, kind, (ticket, position), scheme, access))
             }
         }
     }
 
-    /// The response to somebody who waits.
+    /// Builds the response to a waiting visitor.
     fn queued(
         &self,
         route: &RoomRoute,
         request: &Request<()>,
         kind: RequestKind,
-        (ticket, place): (Option<String>, QueuePosition),
+        (ticket, position): (Option<String>, QueuePosition),
         scheme: Scheme,
         access: &mut AccessEntry<'_>,
     ) -> Response<Body> {
-        let holds = route.holds();
-        let view = holds.view(place, route.language(request.headers()));
-        access.queue(&view);
-        let answer = Answer {
+        let room = route.current();
+        let view = room.view(position, route.language(request.headers()));
+        access.set_queued(&view);
+        let shape = Answer {
             kind,
             is_head: request.method() == Method::HEAD,
-            queueing_status: status_of(holds.config.queueing_status_code),
-            non_navigation_status: status_of(holds.config.non_navigation_status_code),
+            queueing_status: status_of(room.config.queueing_status_code),
+            non_navigation_status: status_of(room.config.non_navigation_status_code),
         };
-        let response = respond(&view, answer, look_of(route, request)).map(Body::full);
-        headers::hand_out(route, response, ticket, scheme, &view)
+        let response = respond(&view, shape, look_of(route, request)).map(Body::full);
+        headers::add_waiting(route, response, ticket, scheme, &view)
     }
 }
 
-/// On to the origin, with what it is told about the visitor.
-async fn let_in<S, B, R>(
+/// Forwards a visitor's request to the origin, with headers about the visitor.
+async fn forward_admitted<S, B, R>(
     route: &RoomRoute,
     pass: &Pass,
     mut request: Request<B>,
@@ -379,14 +379,14 @@ where
     S: tower::Service<Request<B>, Response = Response<R>, Error = Infallible>,
     R: AnswerBody,
 {
-    // What is added here and on the way, without growing twice.
+    // Room for the headers that are added here and on the way, in one allocation.
     request.headers_mut().reserve(HEADERS_ADDED);
-    headers::introduce(route, pass, request.headers_mut());
+    headers::add_visitor(route, pass, request.headers_mut());
     forward(request, inner, route.upstream.clone()).await
 }
 
-/// On to the origin, untouched but for our own cookies.
-async fn pass_by<S, B, R>(
+/// Forwards a request that needs no verdict to the origin, without our own cookies.
+async fn forward_bypassed<S, B, R>(
     request: Request<B>,
     inner: S,
     upstream: Upstream,
@@ -400,11 +400,11 @@ where
     let context = RequestContext::of(&request);
     let connection = context.and_then(|context| context.connection.as_ref());
     if connection.is_some_and(Claim::needs_ticket) {
-        return own(refuse(Refusal::Unavailable, request.headers()));
+        return own_response(reject(Refusal::Unavailable, request.headers()));
     }
-    access.say(verdict);
+    access.set_verdict(verdict);
     let mut response = forward(request, inner, upstream).await;
-    // They are meant for us, also where there is no session to end.
+    // Commands are meant for us, even if there is no session to end.
     headers::take_commands(response.headers_mut());
     response
 }
@@ -430,7 +430,7 @@ where
     response
 }
 
-/// What the page looks like that is the answer to `request`.
+/// Returns the template and the target of the page in response to `request`.
 fn look_of<'a>(route: &'a RoomRoute, request: &'a Request<()>) -> Look<'a> {
     let target = request.uri().path_and_query();
     Look {
@@ -439,7 +439,7 @@ fn look_of<'a>(route: &'a RoomRoute, request: &'a Request<()>) -> Look<'a> {
     }
 }
 
-/// The answer instead of passing on whoever was to wait.
+/// Builds the response to a request that had to wait and cannot.
 fn cannot_wait<R: AnswerBody>() -> Response<R> {
     let mut response = Response::new(R::from_own(Body::empty()));
     *response.status_mut() = StatusCode::TOO_MANY_REQUESTS;
@@ -447,16 +447,16 @@ fn cannot_wait<R: AnswerBody>() -> Response<R> {
     response
 }
 
-fn refuse(refusal: Refusal, headers: &HeaderMap) -> Response<Body> {
+fn reject(refusal: Refusal, headers: &HeaderMap) -> Response<Body> {
     error_page::answer_to(headers, refusal)
 }
 
-/// An answer of the rooms themselves.
-fn own<R: AnswerBody>(response: Response<Body>) -> Response<R> {
+/// Converts a response of the rooms themselves.
+fn own_response<R: AnswerBody>(response: Response<Body>) -> Response<R> {
     response.map(R::from_own)
 }
 
-/// The status of waiting answers, checked when the config was read.
+/// Converts the status of waiting responses, which was checked when the config was read.
 fn status_of(code: u16) -> StatusCode {
     StatusCode::from_u16(code).unwrap_or(StatusCode::OK)
 }

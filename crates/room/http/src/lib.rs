@@ -1,11 +1,11 @@
 //! Waiting rooms over HTTP.
 //!
-//! [`layer`] is the `tower` layer that asks a node's rooms about each request. [`bypass`] says
-//! which requests pass without being asked about. [`page`] is the waiting page in every language,
-//! and [`waiting`] sends it, or the same facts as JSON or as a stream of events.
+//! [`layer`] is the `tower` layer that lets a node's rooms decide about each request. [`bypass`]
+//! has the rules by which requests pass without a decision. [`page`] is the waiting page in every
+//! language. [`waiting`] sends it, or the same facts as JSON or as a stream of events.
 //!
-//! Deliberately absent: who is admitted (the node's rooms decide) and how a request reaches its
-//! origin (`anteroom-proxy`).
+//! Deliberately absent: decisions about admission (the node's rooms make them) and how a request
+//! reaches its origin (`anteroom-proxy`).
 
 pub mod bypass;
 pub mod layer;

@@ -1,8 +1,8 @@
-//! What does a visitor see who waits, and in which language?
+//! Waiting page, in the visitor's language.
 //!
-//! Turns the facts of a finished decision into words and the words into a page, our own or the
-//! operator's. Deliberately absent: deciding, HTTP, cookies, clocks, files. Whoever answers
-//! requests brings all facts and sends what comes out.
+//! Turns the facts of a finished decision into words, and the words into a page, our own or the
+//! operator's. Deliberately absent: decisions, HTTP, cookies, clocks, files. The caller has all
+//! facts and sends the page.
 
 mod custom;
 mod fields;

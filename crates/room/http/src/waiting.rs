@@ -1,9 +1,9 @@
-//! What does a visitor without a slot get? A page, JSON or a refusal, with honest content and
-//! headers that keep it out of every cache.
+//! Response to a visitor without a slot: a page, JSON or a status, with headers that keep it out of
+//! every cache.
 //!
-//! Built from a finished decision; what the page says and looks like is `anteroom-room-http`'s.
-//! Deliberately absent: deciding, tickets and their cookies (the caller adds `Set-Cookie`), and any
-//! redirect to a page of waiting, forwarding or replay of what was sent.
+//! Responses are built from a finished decision; [`page`](crate::page) has the words and the look.
+//! Deliberately absent: decisions, tickets and their cookies (the caller adds `Set-Cookie`),
+//! redirects to a waiting page, and any forwarding or replay of the request.
 
 mod json;
 mod kind;

@@ -4,12 +4,12 @@ var d = document, root = d.documentElement, lang = root.lang === 'en' ? 'en-GB' 
 var place = root.getAttribute('data-place'), ask = root.getAttribute('data-ask'),
   list = d.getElementsByTagName('dl')[0];
 var sent = root.hasAttribute('data-post');
-// The server's clock less ours; only the server's counts.
+// Server clock minus local clock; only the server's time matters.
 var shift = Number(root.getAttribute('data-now')) - Date.now();
 var timer, due = 0, run = 0, busy = false, fails = 0, inside = false;
 var said = {}, saidAt = 0, target = 0, bounced = false;
 var stream, mute = 0, way = {};
-// Sent back here right after going in: the ticket got lost. Do not spin.
+// Sent back here right after an admission: the ticket got lost. Avoid a reload loop.
 try {
   bounced = Date.now() - Number(sessionStorage.getItem(place)) < 5000;
 } catch (x) { /* may be forbidden */ }
@@ -21,14 +21,14 @@ function put(id, words) {
   var e = el(id);
   if (e && e.textContent !== words) e.textContent = words;
 }
-// A line whose value is null is not there.
+// Hides a line whose value is null.
 function line(id, words) {
   var e = el(id), box = e && (e.tagName === 'DD' || e.tagName === 'SPAN') ? e.parentNode : e;
   if (!e) return;
   box.hidden = words == null;
   if (words != null) put(id, words);
 }
-// Server times are UTC; shown in the visitor's own zone, which is named.
+// Server times are UTC. The page shows them in the visitor's zone, with its name.
 function local(id, at, day) {
   var e = el(id), form = { hour: '2-digit', minute: '2-digit', timeZoneName: 'short' };
   if (!e || !at) return;
@@ -44,13 +44,13 @@ function tick() {
   if (!target) return;
   var s = Math.ceil((target - Date.now() - shift) / 1000);
   if (s <= 0) put('left', text('soon'));
-  // Beyond two days the server's words are easier to read than hours.
+  // From two days on, the server's words are easier to read than hours.
   else if (s < 172800) put('left',
     two(Math.floor(s / 3600)) + ':' + two(Math.floor(s / 60) % 60) + ':' + two(s % 60));
 }
 
-// Speaks to those who do not see the page: when the reason, the message or the estimate changes or
-// a tenth of the line is gone, but a moving number at most once a minute.
+// Announces to screen readers a change of the reason, the message or the estimate, and that a tenth
+// of the people ahead is gone. Changing numbers are announced at most once a minute.
 function speak(c, w) {
   var now = Date.now(), ahead = c.peopleAhead, words;
   if (c.reason !== said.reason || w.message !== said.message) words = [w.heading + '.',
@@ -67,7 +67,7 @@ function label(id, words) {
   return words && el(id).parentNode.firstChild.textContent + ': ' + words + '.';
 }
 
-// How much of the line is behind this visitor. It never shrinks, and outlives the tab.
+// Shows the part of the queue that is behind this visitor. It never shrinks, and survives the tab.
 function walked(c, w) {
   var key = 'anteroom ' + place.split('&')[0], ahead = c.peopleAhead,
     since = w.since && w.since.atMs;
@@ -101,18 +101,18 @@ function show(c, w) {
   speak(c, w);
 }
 
-// Browsers that keep none may say that they do, so one is tried. No room's name has a dot in it.
+// Browsers without cookies may claim to have them, so one is tried. No room's name has a dot.
 function keepsCookies() {
   var probe = '__anteroom_.=1', kept = false;
   try {
     d.cookie = probe + ';SameSite=Lax';
     kept = d.cookie.indexOf(probe) >= 0;
     d.cookie = probe + ';Max-Age=0';
-  } catch (x) { /* forbidden: kept nowhere */ }
+  } catch (x) { /* forbidden: no cookies */ }
   return kept;
 }
 
-// By GET: what was sent by POST must not be sent again without being asked for.
+// Loads the page by GET: a form must not be sent again without the visitor.
 function go() {
   if (sent) location.replace(location.href.split('#')[0]);
   else location.reload();
@@ -138,8 +138,8 @@ function enter() {
   }, bounced ? 20000 : 1500);
 }
 
-// Near the front the server says when to ask. Only while somebody looks: browsers open few
-// connections to a site, and many tabs would use them up. Asking goes on; a stream only hurries it.
+// Near the front, server-sent events tell the page when to poll. Only visible pages open a stream:
+// browsers open few connections to a site, and many tabs would use them up. Polling goes on.
 function listen(wanted) {
   if (stream && (!wanted || d.hidden)) { stream.close(); stream = null; }
   if (stream || !wanted || d.hidden || !window.EventSource || Date.now() < mute) return;
@@ -178,7 +178,7 @@ function check(asked) {
     if (asked === true || fails) put('say', words);
     fails = 0;
     listen(answer.push);
-    // A place counts only while it is asked for in time, so no jitter is added to the server's own.
+    // A position is kept only while polls come in time, so no jitter is added to the server's own.
     if (answer.askAfterMs != null) plan(Math.max(1000, answer.askAfterMs));
   }
   busy = true;
@@ -199,7 +199,7 @@ target = at('until');
 tick();
 setInterval(tick, 1000);
 if (!ask) return;
-// Without a cookie nobody has a place to ask for: asking would take a seat that cannot be used.
+// Without a cookie there is no position to poll: a poll would take a seat that cannot be used.
 var stranger = !keepsCookies();
 if (stranger) {
   d.title = text('allow');
@@ -225,6 +225,6 @@ window.addEventListener('pageshow', function (e) {
   if (e.persisted) { inside = busy = false; run++; check(); }
 });
 window.addEventListener('online', function () { plan(Math.random() * 2000); });
-// Soon, because a place counts from the first time that its ticket is brought back.
+// The first poll is early: a position counts from the first request with its ticket.
 plan(1000);
 })();

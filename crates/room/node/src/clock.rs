@@ -1,8 +1,8 @@
-//! The one place that reads clocks.
+//! Clocks. No other module reads one.
 //!
 //! Room time is the boot clock plus an offset that approaches the wall clock slowly
-//! ([`anteroom_room::room_clock`]). The offset is kept in a file, so that a restart goes on where
-//! the process before was, whatever became of the wall clock in between.
+//! ([`anteroom_room::room_clock`]). A file keeps the offset, so that room time continues over a
+//! restart even if the wall clock was stepped.
 
 use std::fs;
 use std::path::PathBuf;
@@ -15,28 +15,28 @@ use anteroom_store::Clock;
 use parking_lot::Mutex;
 use rustix::time::{ClockId, clock_gettime};
 
-/// The clock is slewed once in this time.
+/// Interval at which the clock is slewed.
 pub(crate) const SLEW_PERIOD: DurationMs = DurationMs(1_000);
 
-/// An offset is written down again when it has moved this far, in microseconds.
+/// Change of the offset after which it is saved again, in microseconds.
 const SAVE_AFTER_MICROS: u64 = 50_000;
 
-/// Room time, and how far the wall clock is from it.
+/// Room time and the wall clock.
 pub trait NodeClock: Clock {
-    /// The wall clock.
+    /// Returns the wall-clock time.
     fn wall(&self) -> Timestamp;
 
-    /// Approaches the wall clock; called once a second.
+    /// Moves room time towards the wall clock; called once a second.
     fn slew(&self);
 }
 
-/// Reads the wall clock. A seam for showing what a stepped clock does.
+/// Source of wall-clock time. Tests replace it by a stepped clock.
 pub trait WallClock: Send + Sync + 'static {
-    /// Milliseconds since the Unix epoch, as the machine believes.
+    /// Returns the milliseconds since the Unix epoch, by the machine's clock.
     fn read(&self) -> Timestamp;
 }
 
-/// The machine's wall clock.
+/// Wall clock of the machine.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemWallClock;
 
@@ -52,11 +52,10 @@ impl WallClock for SystemWallClock {
     }
 }
 
-/// The clock of a running node.
+/// Clock of a running node.
 pub struct RoomClock {
     offset_micros: AtomicI64,
-    /// The offset that is written down. Held while the offset changes, so that changes follow each
-    /// other.
+    /// Saved offset. Locked while the offset changes, so that changes are serialised.
     saved_micros: Mutex<Option<i64>>,
     boot_id: String,
     file: PathBuf,
@@ -70,13 +69,13 @@ impl std::fmt::Debug for RoomClock {
 }
 
 impl RoomClock {
-    /// Starts where the file says, or at the wall clock.
+    /// Returns a clock that continues with the saved offset, or starts at the wall clock.
     #[must_use]
     pub fn start(file: PathBuf) -> Self {
         Self::with_wall_clock(file, SystemWallClock)
     }
 
-    /// The same, with another wall clock.
+    /// Variant of [`start`](Self::start) with another wall clock.
     #[must_use]
     pub fn with_wall_clock(file: PathBuf, wall: impl WallClock) -> Self {
         let boot_id = boot_id();
@@ -99,9 +98,8 @@ impl RoomClock {
         }
     }
 
-    /// Changes the offset and, when it has moved enough, writes it down. A disk that does not take
-    /// it costs nothing before a restart, and then at most what was slewed since; the journal
-    /// bounds even that.
+    /// Changes the offset, and saves it when it has moved enough. If the disk fails, a restart
+    /// loses at most what was slewed since the last save; the journal bounds that as well.
     fn change(&self, change: impl FnOnce(Offset) -> Offset) {
         let mut saved = self.saved_micros.lock();
         let micros = change(self.offset()).micros;
@@ -115,7 +113,7 @@ impl RoomClock {
         let written = fs::write(&draft, text).and_then(|()| fs::rename(&draft, &self.file));
         match written {
             Ok(()) => *saved = Some(micros),
-            Err(error) => tracing::debug!(%error, "cannot write down the clock"),
+            Err(error) => tracing::debug!(%error, "cannot save the clock offset"),
         }
     }
 }
@@ -140,14 +138,14 @@ impl NodeClock for RoomClock {
     }
 }
 
-/// A clock that stands until it is told otherwise, for tests of whoever runs a node.
+/// Clock that stands until a test advances it.
 #[derive(Debug)]
 pub struct HandClock {
     now: AtomicU64,
 }
 
 impl HandClock {
-    /// A clock that stands at `now`.
+    /// Returns a clock that stands at `now`.
     #[must_use]
     pub fn new(now: Timestamp) -> Self {
         Self {
@@ -155,7 +153,7 @@ impl HandClock {
         }
     }
 
-    /// Moves it on.
+    /// Advances the clock.
     pub fn advance(&self, by: DurationMs) {
         self.now.fetch_add(by.0, Ordering::SeqCst);
     }
@@ -179,14 +177,15 @@ impl NodeClock for HandClock {
     fn slew(&self) {}
 }
 
-/// Time since the machine started, sleep included.
+/// Returns the time since the machine started, sleep included.
 fn boot_time() -> DurationMs {
     let time = clock_gettime(ClockId::Boottime);
     let millis = i128::from(time.tv_sec) * 1_000 + i128::from(time.tv_nsec) / 1_000_000;
     DurationMs(u64::try_from(millis).unwrap_or(0))
 }
 
-/// Names this boot of the machine. Where the system does not tell, every start counts as a reboot.
+/// Returns an id of this boot of the machine. If the system has none, every start counts as a
+/// reboot.
 fn boot_id() -> String {
     match fs::read_to_string("/proc/sys/kernel/random/boot_id") {
         Ok(id) => id.trim().to_owned(),

@@ -1,11 +1,10 @@
-//! Runs the core: reads clocks, draws random bytes, keeps one loop per room that syncs with the
-//! store, and shuts down in order.
+//! Node: reads clocks, draws random bytes, runs one sync loop per room, and shuts down in order.
 //!
-//! Decides nothing itself: a request's verdict comes out of [`anteroom_room::room::Room`], and for
-//! a visitor whose ticket says everything out of the ticket alone. Knows no backend and no HTTP.
+//! It decides nothing itself: the verdict about a request comes from [`anteroom_room::room::Room`],
+//! or from the ticket alone if that suffices. It knows no backend and no HTTP.
 
 mod clock;
-mod held_file;
+mod held_commands_file;
 mod node;
 mod outcome;
 mod processes;
@@ -13,7 +12,7 @@ mod random;
 mod room;
 mod stores;
 
-pub use anteroom_room::room::passage::Intent;
+pub use anteroom_room::room::request_flow::Intent;
 pub use clock::{HandClock, NodeClock, RoomClock, SystemWallClock, WallClock};
 pub use node::{Node, NodeSettings, StartError};
 pub use outcome::{Arrival, Outcome, Pass};

@@ -1,4 +1,4 @@
-//! A node: its rooms, their loops, reload and shutdown.
+//! Node: its rooms, their loops, reload and shutdown.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use crate::held_file::HeldFile;
+use crate::held_commands_file::HeldFile;
 use crate::processes::ProcessFile;
 use anteroom_config::{RoomConfig, RoomName};
 use anteroom_room::hash::LotteryKey;
@@ -26,62 +26,62 @@ use crate::random::{self, Random};
 use crate::room::{RoomHandle, Shared};
 use crate::stores::Stores;
 
-/// Names are for people: after so many tries they get along with a number.
-const INTRODUCTIONS_MAX: u32 = 5;
-const BETWEEN_INTRODUCTIONS: Duration = Duration::from_secs(2);
-/// How long a store may take to close: a last write.
+/// Most attempts at registering the data center's name. Without it, operators see a number.
+const REGISTRATIONS_MAX: u32 = 5;
+const REGISTRATION_PAUSE: Duration = Duration::from_secs(2);
+/// Longest time for closing a store: that of a last write.
 const CLOSE_TIME_OUT: Duration = Duration::from_secs(2);
-/// How soon a process obeys what another one on its data folder was told.
-const LOOK_AT_HELD_EVERY: Duration = Duration::from_secs(1);
+/// Interval at which a process looks for held stops of another one on its data folder.
+const HELD_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// What a node needs to start.
+/// Settings of a node.
 pub struct NodeSettings {
-    /// Keys of tickets, newest first; at least one.
+    /// Ticket keys, newest first; at least one.
     pub ticket_keys: Vec<[u8; 32]>,
-    /// The deployment's birth.
+    /// Id of the deployment.
     pub birth: DeploymentId,
-    /// The deployment's secret for lotteries.
+    /// Secret key of the deployment's lotteries.
     pub lottery_key: LotteryKey,
     /// Name of the data center.
     pub data_center: String,
-    /// Its rooms.
+    /// Rooms of the node.
     pub rooms: Vec<RoomConfig>,
-    /// The data folder, in which processes leave their names for their successors; `None` where no
-    /// other process meets visitors.
+    /// Data folder, in which processes register for their successors; `None` if no other process
+    /// serves visitors.
     pub folder: Option<PathBuf>,
 }
 
-/// Why a node could not start.
+/// Error of starting a node.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
-    /// The system has no random bytes to offer.
+    /// The system has no random bytes.
     #[error("cannot draw random bytes")]
     Random(#[from] getrandom::Error),
     /// The data folder cannot be used.
-    #[error("cannot leave the name of this process in {}", folder.display())]
+    #[error("cannot register this process in {}", folder.display())]
     Folder {
-        /// The folder.
+        /// Data folder.
         folder: PathBuf,
-        /// Why not.
+        /// Underlying error.
         source: io::Error,
     },
 }
 
-/// A running node.
+/// Running node.
 pub struct Node {
     shared: Arc<Shared>,
     id: NodeId,
     lottery_key: LotteryKey,
     rooms: ArcSwap<BTreeMap<RoomName, Arc<RoomHandle>>>,
     tasks: Mutex<BTreeMap<RoomName, RoomTask>>,
-    slewing: JoinHandle<()>,
-    /// What is done once, beside everything else.
-    chores: Mutex<Vec<JoinHandle<()>>>,
-    lives: AtomicU64,
+    slew_task: JoinHandle<()>,
+    /// Background tasks.
+    background: Mutex<Vec<JoinHandle<()>>>,
+    incarnations: AtomicU64,
     is_stopping: AtomicBool,
-    /// Loops of rooms that are gone, as long as they say goodbye.
-    leaving: Mutex<Vec<JoinHandle<()>>>,
+    /// Loops of removed rooms that still return their leases.
+    closing: Mutex<Vec<JoinHandle<()>>>,
 }
 
 struct RoomTask {
@@ -96,7 +96,7 @@ impl std::fmt::Debug for Node {
 }
 
 impl Node {
-    /// Starts all rooms. Each syncs at once; until its first answer it admits nobody.
+    /// Starts all rooms. Each syncs at once, and admits nobody before its first reply.
     ///
     /// # Errors
     ///
@@ -107,13 +107,13 @@ impl Node {
         clock: Arc<dyn NodeClock>,
     ) -> Result<Arc<Self>, StartError> {
         let id = random::node_id()?;
-        let enter = |folder: PathBuf| {
-            let entered = ProcessFile::enter(&folder, id);
-            entered.map_err(|source| StartError::Folder { folder, source })
+        let register = |folder: PathBuf| {
+            let registered = ProcessFile::register(&folder, id);
+            registered.map_err(|source| StartError::Folder { folder, source })
         };
         let folder = settings.folder.clone();
         let shared = Arc::new(Shared {
-            process: settings.folder.clone().map(enter).transpose()?,
+            process: settings.folder.clone().map(register).transpose()?,
             folder: settings.folder,
             clock: Arc::clone(&clock),
             stores,
@@ -124,49 +124,49 @@ impl Node {
         });
         let name = shared.data_center.clone();
         let common = shared.stores.common().cloned();
-        let introducing = common.map(|store| tokio::spawn(introduce_us(store, name)));
+        let registering = common.map(|store| tokio::spawn(register_name(store, name)));
         let node = Arc::new(Self {
             shared,
             id,
             lottery_key: settings.lottery_key,
             rooms: ArcSwap::default(),
             tasks: Mutex::default(),
-            slewing: tokio::spawn(slew(clock)),
-            chores: Mutex::new(introducing.into_iter().collect()),
-            lives: AtomicU64::new(0),
+            slew_task: tokio::spawn(slew(clock)),
+            background: Mutex::new(registering.into_iter().collect()),
+            incarnations: AtomicU64::new(0),
             is_stopping: AtomicBool::new(false),
-            leaving: Mutex::default(),
+            closing: Mutex::default(),
         });
         node.reload(settings.rooms);
         let forgetting = Self::forget_predecessors(Arc::clone(&node.shared), node.rooms());
-        node.chores.lock().push(tokio::spawn(forgetting));
+        node.background.lock().push(tokio::spawn(forgetting));
         if let Some(folder) = folder {
             let watching = watch_held(Arc::downgrade(&node), folder);
-            node.chores.lock().push(tokio::spawn(watching));
+            node.background.lock().push(tokio::spawn(watching));
         }
         Ok(node)
     }
 
-    /// The room of this name.
+    /// Returns the room of this name.
     #[must_use]
     pub fn room(&self, name: &RoomName) -> Option<Arc<RoomHandle>> {
         self.rooms.load().get(name).cloned()
     }
 
-    /// All rooms, by name.
+    /// Returns all rooms, sorted by name.
     #[must_use]
     pub fn rooms(&self) -> Vec<Arc<RoomHandle>> {
         self.rooms.load().values().cloned().collect()
     }
 
-    /// The node's clock.
+    /// Returns the clock of the node.
     #[must_use]
     pub fn clock(&self) -> &dyn NodeClock {
         &*self.shared.clock
     }
 
-    /// Applies a changed list of rooms: changed limits act at once, nobody loses a place. A room
-    /// that is gone gives back what it was lent; one that is renamed, or whose cookie is, is
+    /// Applies a changed list of rooms. Changed limits take effect at once, and no visitor loses
+    /// its position. A removed room returns its leases. A room with another name or cookie is
     /// another room to its visitors.
     pub fn reload(&self, configs: Vec<RoomConfig>) {
         let present = self.rooms.load_full();
@@ -183,74 +183,76 @@ impl Node {
             };
             next.insert(name, handle);
         }
-        let gone: Vec<_> = tasks
+        let removed: Vec<_> = tasks
             .keys()
             .filter(|name| !next.contains_key(*name))
             .cloned()
             .collect();
-        for (name, task) in gone
+        for (name, task) in removed
             .into_iter()
             .filter_map(|name| tasks.remove_entry(&name))
         {
-            tracing::warn!(room = %name, "the room is gone from the configuration; its visitors \
-                                          begin anew elsewhere");
+            tracing::warn!(
+                room = %name,
+                "room removed from the configuration: its visitors start anew elsewhere"
+            );
             task.stop.send_replace(true);
-            self.leaving.lock().push(task.done);
+            self.closing.lock().push(task.done);
         }
-        self.leaving.lock().retain(|task| !task.is_finished());
+        self.closing.lock().retain(|task| !task.is_finished());
         self.rooms.store(Arc::new(next));
     }
 
-    /// Changes the keys of tickets; newest first, at least one.
+    /// Replaces the ticket keys: newest first, at least one.
     pub fn set_ticket_keys(&self, keys: &[[u8; 32]]) {
         self.shared.ring.store(Arc::new(KeyRing::new(keys)));
     }
 
-    /// Returns when the ledgers of all rooms know of this process, or of one in whose place it
-    /// runs. Before that a ticket says nothing here: its session may have been ended.
+    /// Waits until the ledgers of all rooms know this process or its predecessor. Tickets are not
+    /// trusted before: their sessions may have been ended.
     pub async fn joined(&self) {
         for room in self.rooms() {
             room.joined().await;
         }
     }
 
-    /// Deletes the names of dead processes as soon as all ledgers have heard that they are dead.
+    /// Deletes the files of ended processes as soon as all ledgers know that these have ended.
     async fn forget_predecessors(shared: Arc<Shared>, rooms: Vec<Arc<RoomHandle>>) {
         for room in rooms {
-            room.heard().await;
+            room.acknowledged().await;
         }
         if let Some(process) = &shared.process {
             process.forget_predecessors();
         }
     }
 
-    /// Whether every room may admit, or has nothing to admit for.
+    /// Whether every room has a live lease.
     #[must_use]
     pub fn is_healthy(&self) -> bool {
         let rooms = self.rooms.load();
         rooms.values().all(|room| room.stats().has_live_lease)
     }
 
-    /// Whether [`Node::stop`] was called: nobody new should be sent here.
+    /// Whether [`Node::stop`] was called: no new visitor should be sent here.
     #[must_use]
     pub fn is_stopping(&self) -> bool {
         self.is_stopping.load(Ordering::Relaxed)
     }
 
-    /// Gives everything back and lets go of the store. Visitors inside still pass afterwards.
+    /// Returns all leases and closes the store. Active visitors still pass afterwards.
     pub async fn stop(&self) {
         self.is_stopping.store(true, Ordering::Relaxed);
-        self.slewing.abort();
-        for chore in self.chores.lock().drain(..) {
-            chore.abort();
+        self.slew_task.abort();
+        for task in self.background.lock().drain(..) {
+            task.abort();
         }
         let tasks = std::mem::take(&mut *self.tasks.lock());
         for task in tasks.values() {
             task.stop.send_replace(true);
         }
-        let leaving = std::mem::take(&mut *self.leaving.lock());
-        for done in tasks.into_values().map(|task| task.done).chain(leaving) {
-            // A loop that panicked has said so already.
+        let closing = std::mem::take(&mut *self.closing.lock());
+        for done in tasks.into_values().map(|task| task.done).chain(closing) {
+            // A panic of a loop is logged already.
             let _ = done.await;
         }
         // A disk that hangs must not keep the process from draining.
@@ -258,14 +260,14 @@ impl Node {
             .await
             .is_err()
         {
-            tracing::error!("the store does not let itself be closed; leaving all the same");
+            tracing::error!("the store did not close in time: shutting down without it");
         }
     }
 
-    /// An id of its own for every life of a room: a room that is closed and opened again counts
-    /// its requests anew.
+    /// Draws the id of a room's next incarnation: a room that is closed and opened again numbers
+    /// its requests from the start.
     fn next_incarnation(&self) -> NodeId {
-        let incarnation = self.lives.fetch_add(1, Ordering::Relaxed);
+        let incarnation = self.incarnations.fetch_add(1, Ordering::Relaxed);
         NodeId(self.id.0.wrapping_add(incarnation.wrapping_mul(2)))
     }
 
@@ -295,35 +297,35 @@ impl Node {
     }
 }
 
-/// Tells the others what this data center is called, as soon as the store lets itself be told.
-async fn introduce_us(store: Arc<dyn Store>, name: String) {
-    let us = data_center_id(&name);
-    for _ in 0..INTRODUCTIONS_MAX {
-        if introduce(&*store, us, &name).await.is_ok() {
+/// Writes the name of this data center to the store, as soon as that is available.
+async fn register_name(store: Arc<dyn Store>, name: String) {
+    let id = data_center_id(&name);
+    for _ in 0..REGISTRATIONS_MAX {
+        if introduce(&*store, id, &name).await.is_ok() {
             return;
         }
-        tokio::time::sleep(BETWEEN_INTRODUCTIONS).await;
+        tokio::time::sleep(REGISTRATION_PAUSE).await;
     }
 }
 
-/// Lets rooms look at what they hold when another process has written to the data folder: while one
+/// Makes rooms read their held stops when another process has written to the data folder: while one
 /// replaces the other, operators reach either.
 async fn watch_held(node: Weak<Node>, data_dir: PathBuf) {
     let data_dir: Arc<Path> = data_dir.into();
     let mut known = None;
-    let mut ticks = tokio::time::interval(LOOK_AT_HELD_EVERY);
+    let mut ticks = tokio::time::interval(HELD_CHECK_INTERVAL);
     loop {
         ticks.tick().await;
         let folder = Arc::clone(&data_dir);
-        let looking = tokio::task::spawn_blocking(move || HeldFile::changed_at(&folder));
-        let Ok(changed_at) = looking.await else {
+        let checking = tokio::task::spawn_blocking(move || HeldFile::changed_at(&folder));
+        let Ok(changed_at) = checking.await else {
             return;
         };
         let Some(node) = node.upgrade() else { return };
         if changed_at != known {
             known = changed_at;
             for room in node.rooms() {
-                room.look_at_held();
+                room.check_held();
             }
         }
     }
@@ -334,12 +336,12 @@ async fn slew(clock: Arc<dyn NodeClock>) {
     loop {
         ticks.tick().await;
         let clock = Arc::clone(&clock);
-        // It may write a file, and a disk may hang.
+        // A slew may write a file, and a disk may hang.
         let _ = tokio::task::spawn_blocking(move || clock.slew()).await;
     }
 }
 
-/// A data center by the first four bytes of a digest of its name.
+/// Returns the id of a data center: a 32-bit hash of its name.
 fn data_center_id(name: &str) -> DataCenterId {
     // FNV-1a: no secret is involved, and names are few.
     let digest = name.bytes().fold(0x811c_9dc5_u32, |hash, byte| {

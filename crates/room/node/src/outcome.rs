@@ -1,47 +1,46 @@
-//! What a front door asks a room, and what it is told.
+//! Requests to a room, and its verdicts.
 
-use anteroom_room::decision::QueuePosition;
-use anteroom_room::room::passage::Intent;
+use anteroom_room::queue_position::QueuePosition;
+use anteroom_room::room::request_flow::Intent;
 use anteroom_room::ticket::Ticket;
 use anteroom_room::time::Timestamp;
 
-/// A request, as far as a room cares.
+/// Request, as far as a room needs it.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival<'a> {
-    /// The values of the room's cookie. A client may send several, such as one for each kind of
-    /// jar that it keeps; the one that is worth most counts.
+    /// Values of the room's cookie. A client may send several; the best ticket among them counts.
     pub tickets: &'a [&'a str],
-    /// Whether a page is asked for, and not something that a page loads.
+    /// Whether the request is for a page, and not for a part of one.
     pub is_navigation: bool,
-    /// What its sender is after if it is not inside.
+    /// Intent of the request if its visitor is not active.
     pub intent: Intent,
 }
 
-/// What becomes of a request.
+/// Verdict of a room about a request.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
-    /// On to the origin.
+    /// The request goes to the origin.
     Pass(Pass),
-    /// Wait.
+    /// The visitor waits.
     Queue {
-        /// The waiting ticket to hand out; `None` where there is no queue.
+        /// Sealed ticket for the response; `None` without a queue.
         ticket: Option<String>,
-        /// Where the visitor stands.
-        place: QueuePosition,
+        /// Position in the queue, and the reason of waiting.
+        position: QueuePosition,
     },
-    /// The answer to a look: somebody new would be let in.
+    /// A poll without a ticket found that the room would admit a new visitor.
     MayCome,
 }
 
-/// Somebody who is inside.
+/// Active visitor whose request passes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pass {
-    /// Its ticket.
+    /// Ticket of the visitor.
     pub ticket: Ticket,
-    /// Until when it is inside.
+    /// End of the session.
     pub seat_ends_at: Timestamp,
-    /// A sealed ticket to hand out, if it is to carry a new one from now on.
+    /// Sealed ticket for the response, if there is a new one.
     pub new_ticket: Option<String>,
-    /// Whether it was let in just now.
+    /// Whether this request admitted the visitor.
     pub is_admission: bool,
 }

@@ -1,17 +1,16 @@
-//! Which process runs on a data folder, and which ones ran there and are dead?
+//! Registry of the processes that run or ran on a data folder.
 //!
-//! A ledger waits for a process that fell silent before it frees seats of ended sessions: it may
-//! still let visitors pass. A process that finds the name of a dead one in its own folder says so,
-//! and nobody waits any longer.
+//! A ledger waits for a process that sends nothing before it frees seats of ended sessions: the
+//! process may still let visitors pass. A process that finds the file of an ended one in its own
+//! folder reports it, and the ledger stops waiting.
 //!
-//! Each process has a file in `processes/`, named after it and locked for as long as it runs. The
-//! file says for each room whose ledger knows the process until when it was in touch and which
-//! tickets it refuses: a successor that starts while the ledger cannot be reached refuses them,
-//! too, and believes tickets no longer than the dead process would have. Before the process says
-//! goodbye to a ledger it takes the room from its file: from then on its name vouches for nobody
-//! there.
+//! Each process has a file in `processes/` with its id as name, locked while the process runs. For
+//! each room whose ledger knows the process, the file has the end of its newest lease and the
+//! revoked tickets. A successor that starts while the ledger is unavailable rejects the same
+//! tickets, and trusts tickets no longer than the ended process would have. Before a process sends
+//! its goodbye to a ledger it removes the room from its file, so that no successor relies on it.
 //!
-//! The file is for a process that dies, not for a machine that does: nothing is synced to the disk.
+//! The file serves after a crash of the process, not of the machine: it is not synced to the disk.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, TryLockError};
@@ -27,61 +26,61 @@ use parking_lot::Mutex;
 
 const FOLDER: &str = "processes";
 
-/// How far the file may lag behind what it says of the time of the newest lease. Of 48 hours it
-/// matters little, and a node's lease is renewed several times a second.
+/// Longest lag of the lease's end in the file. It matters little in 48 hours, and a lease is
+/// renewed several times a second.
 const LAG: DurationMs = DurationMs::from_secs(600);
 
-/// The file of this process, and what it found when it came.
+/// File of this process, and the predecessors that it found at its start.
 #[derive(Debug)]
 pub(crate) struct ProcessFile {
-    own: Mutex<Own>,
+    own: Mutex<OwnFile>,
     predecessors: Vec<Predecessor>,
 }
 
 #[derive(Debug)]
-struct Own {
-    /// Locked as long as it is open.
+struct OwnFile {
+    /// File with a lock, which lasts as long as it is open.
     file: File,
     rooms: Rooms,
-    /// Rooms whose ledgers heard or will hear a goodbye.
+    /// Rooms to whose ledgers a goodbye was or will be sent.
     left: BTreeSet<String>,
 }
 
 type Rooms = BTreeMap<String, Joined>;
 
-/// A room whose ledger knows the process.
+/// Room whose ledger knows the process.
 #[derive(Clone, Debug, Eq, PartialEq)]
 struct Joined {
-    /// Until when the ledger's newest lease ran, at least.
+    /// End of the ledger's newest lease, at least.
     in_touch_until: Timestamp,
-    /// The tickets that are refused, and until when.
-    refused: BTreeMap<VisitorId, Timestamp>,
+    /// Revoked visitors, and the time until which they are rejected.
+    revoked: BTreeMap<VisitorId, Timestamp>,
 }
 
-/// A process that ran on this folder and is dead.
+/// Process that ran on this folder and has ended.
 #[derive(Clone, Debug)]
 struct Predecessor {
     id: NodeId,
     path: PathBuf,
-    /// The rooms whose ledgers still count it: where it has not said goodbye.
+    /// Rooms whose ledgers still count it, because it sent no goodbye.
     rooms: Rooms,
 }
 
 impl ProcessFile {
-    /// Enters a data folder under the name `id`, and looks who was there.
+    /// Creates the file of the process `id` in a data folder, and reads those of its predecessors.
     ///
     /// # Errors
     ///
     /// [`io::Error`] if the folder cannot be read or written.
-    pub(crate) fn enter(data_dir: &Path, id: NodeId) -> io::Result<Self> {
+    pub(crate) fn register(data_dir: &Path, id: NodeId) -> io::Result<Self> {
         let folder = data_dir.join(FOLDER);
         fs::create_dir_all(&folder)?;
         let mut predecessors = Vec::new();
         for entry in fs::read_dir(&folder)? {
-            predecessors.extend(dead_process(&entry?.path())?);
+            predecessors.extend(ended_process(&entry?.path())?);
         }
         let file = new_file(&folder, id)?;
-        let own = Own {
+        let own = OwnFile {
             file,
             rooms: Rooms::new(),
             left: BTreeSet::new(),
@@ -92,45 +91,45 @@ impl ProcessFile {
         })
     }
 
-    /// Who was here before, as far as `room` is concerned.
+    /// Returns the predecessors of this process, with their state of `room`.
     #[must_use]
     pub(crate) fn predecessors(&self, room: &str) -> Predecessors {
         let counted = self.predecessors.iter();
         let counted: Vec<_> = counted
             .filter_map(|before| before.rooms.get(room))
             .collect();
-        let revoked = counted.iter().flat_map(|joined| joined.refused.iter());
+        let revoked = counted.iter().flat_map(|joined| joined.revoked.iter());
         Predecessors {
             dead: self.predecessors.iter().map(|before| before.id).collect(),
-            // The ledger waits for the last one of them.
+            // The ledger waits for the latest of them.
             in_touch_until: counted.iter().map(|joined| joined.in_touch_until).max(),
             revoked: revoked
-                .map(|(&visitor, &until)| refusal(visitor, until))
+                .map(|(&visitor, &until)| revocation(visitor, until))
                 .collect(),
         }
     }
 
-    /// The ledger of `room` knows this process until its lease ends `in_touch_until`, and that it
-    /// refuses these tickets. Writes only what matters: other tickets, or a lease ten minutes
-    /// later.
+    /// Records that the ledger of `room` knows this process until its lease ends at
+    /// `in_touch_until`, and the revoked tickets. Writes only if the tickets differ or the lease
+    /// ends ten minutes later.
     ///
     /// # Errors
     ///
-    /// [`io::Error`] if that cannot be written down; the process vouches for no successor then.
+    /// [`io::Error`] if the file cannot be written. No successor relies on this process then.
     pub(crate) fn note_joined(
         &self,
         room: &str,
         in_touch_until: Timestamp,
-        refused: &[Revocation],
+        revoked: &[Revocation],
     ) -> io::Result<()> {
         let mut own = self.own.lock();
-        let refused = refused.iter().map(|entry| (entry.visitor, entry.until));
+        let revoked = revoked.iter().map(|entry| (entry.visitor, entry.until));
         let joined = Joined {
             in_touch_until,
-            refused: refused.collect(),
+            revoked: revoked.collect(),
         };
         let is_written = |old: &Joined| {
-            old.refused == joined.refused && in_touch_until < old.in_touch_until + LAG
+            old.revoked == joined.revoked && in_touch_until < old.in_touch_until + LAG
         };
         if own.rooms.get(room).is_some_and(is_written) {
             return Ok(());
@@ -139,28 +138,26 @@ impl ProcessFile {
         let written = own.write();
         if written.is_err() {
             own.rooms.remove(room);
-            // Nothing that is left in the file may be believed.
+            // What is left in the file must not be trusted.
             let _ = own.file.set_len(0);
         }
         written
     }
 
-    /// The ledgers of all rooms have heard that those before are dead: their files are not needed
-    /// any more.
+    /// Deletes the files of predecessors. The ledgers of all rooms must know that these have ended.
     pub(crate) fn forget_predecessors(&self) {
         for before in &self.predecessors {
-            // What cannot be deleted is told once more by the next process, and does no harm.
+            // A file that remains makes the next process report once more, which does no harm.
             let _ = fs::remove_file(&before.path);
         }
     }
 
-    /// This process is about to say goodbye to the ledger of `room`: there neither its name vouches
-    /// for a successor nor those of the processes before it, whose places it took. Told to the
-    /// folder first and to the ledger afterwards.
+    /// Removes `room` from the files of this process and of its predecessors, before a goodbye to
+    /// the ledger: no successor may rely on them afterwards.
     ///
     /// # Errors
     ///
-    /// [`io::Error`] if that cannot be written down; then no goodbye may be said.
+    /// [`io::Error`] if a file cannot be written. The process must not send its goodbye then.
     pub(crate) fn leave(&self, room: &str) -> io::Result<()> {
         let mut own = self.own.lock();
         own.rooms.remove(room);
@@ -169,14 +166,14 @@ impl ProcessFile {
         for before in &self.predecessors {
             let rooms = before.rooms.iter();
             let rooms = rooms.filter(|(name, _)| !own.left.contains(*name));
-            let text = written(rooms);
+            let text = encode(rooms);
             match File::options()
                 .write(true)
                 .truncate(true)
                 .open(&before.path)
             {
                 Ok(mut file) => file.write_all(text.as_bytes())?,
-                // Its ledgers have all heard that it is dead.
+                // All ledgers know that it has ended.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => return Err(error),
             }
@@ -185,22 +182,22 @@ impl ProcessFile {
     }
 }
 
-impl Own {
-    /// Writes the file anew. Cut short by a crash it vouches for too little, never for too much: a
-    /// room counts once its last line is there.
+impl OwnFile {
+    /// Rewrites the file. If a crash truncates it, it has too few rooms and never too many: a room
+    /// counts only with its last line.
     fn write(&mut self) -> io::Result<()> {
-        let text = written(&self.rooms);
+        let text = encode(&self.rooms);
         self.file.set_len(0)?;
         self.file.rewind()?;
         self.file.write_all(text.as_bytes())
     }
 }
 
-/// What a file says of these rooms.
-fn written<'a>(rooms: impl IntoIterator<Item = (&'a String, &'a Joined)>) -> String {
+/// Encodes the rooms of a file.
+fn encode<'a>(rooms: impl IntoIterator<Item = (&'a String, &'a Joined)>) -> String {
     let mut text = String::new();
     for (room, joined) in rooms {
-        for (visitor, until) in &joined.refused {
+        for (visitor, until) in &joined.revoked {
             let id = hex(&visitor.0);
             text.push_str(&format!("refuses {id} {}\n", until.0));
         }
@@ -209,7 +206,7 @@ fn written<'a>(rooms: impl IntoIterator<Item = (&'a String, &'a Joined)>) -> Str
     text
 }
 
-fn refusal(visitor: VisitorId, until: Timestamp) -> Revocation {
+fn revocation(visitor: VisitorId, until: Timestamp) -> Revocation {
     Revocation {
         visitor,
         seat_ends_at: None,
@@ -217,23 +214,23 @@ fn refusal(visitor: VisitorId, until: Timestamp) -> Revocation {
     }
 }
 
-/// What a file says. A line that was cut off by a crash, and what belongs to it, says nothing.
+/// Parses a file. A line that a crash truncated is ignored, with the lines that belong to it.
 fn parse(text: &str) -> Rooms {
     let mut rooms = Rooms::new();
-    let mut refused = BTreeMap::new();
+    let mut revoked = BTreeMap::new();
     let whole = text
         .split_inclusive('\n')
         .filter_map(|line| line.strip_suffix('\n'));
     for line in whole {
         if let Some((room, in_touch_until)) = parse_room(line) {
-            let refused = std::mem::take(&mut refused);
+            let revoked = std::mem::take(&mut revoked);
             let joined = Joined {
                 in_touch_until,
-                refused,
+                revoked,
             };
             rooms.insert(room.to_owned(), joined);
-        } else if let Some((visitor, until)) = parse_refusal(line) {
-            refused.insert(visitor, until);
+        } else if let Some((visitor, until)) = parse_revocation(line) {
+            revoked.insert(visitor, until);
         }
     }
     rooms
@@ -244,7 +241,7 @@ fn parse_room(line: &str) -> Option<(&str, Timestamp)> {
     Some((room, Timestamp(until.parse().ok()?)))
 }
 
-fn parse_refusal(line: &str) -> Option<(VisitorId, Timestamp)> {
+fn parse_revocation(line: &str) -> Option<(VisitorId, Timestamp)> {
     let (id, until) = line.strip_prefix("refuses ")?.split_once(' ')?;
     Some((VisitorId(from_hex(id)?), Timestamp(until.parse().ok()?)))
 }
@@ -253,7 +250,7 @@ fn name_of(id: NodeId) -> String {
     format!("{:016x}", id.0)
 }
 
-/// A file that nobody ever sees without its lock.
+/// Creates the file of a process, which is locked before it has its name.
 fn new_file(folder: &Path, id: NodeId) -> io::Result<File> {
     let name = name_of(id);
     let draft = folder.join(format!("{name}.new"));
@@ -263,8 +260,8 @@ fn new_file(folder: &Path, id: NodeId) -> io::Result<File> {
     Ok(file)
 }
 
-/// The dead process to which a file belongs; `None` if it lives, or it is no such file.
-fn dead_process(path: &Path) -> io::Result<Option<Predecessor>> {
+/// Returns the ended process of a file; `None` if the process runs, or if it is no such file.
+fn ended_process(path: &Path) -> io::Result<Option<Predecessor>> {
     let name = path.file_stem().and_then(|name| name.to_str());
     let id = name.and_then(|name| u64::from_str_radix(name, 16).ok());
     let (Some(id), None) = (id, path.extension()) else {
@@ -292,25 +289,25 @@ fn dead_process(path: &Path) -> io::Result<Option<Predecessor>> {
 mod tests {
     use super::*;
 
-    fn enter(folder: &Path, id: u64) -> ProcessFile {
-        ProcessFile::enter(folder, NodeId(id)).unwrap()
+    fn register(folder: &Path, id: u64) -> ProcessFile {
+        ProcessFile::register(folder, NodeId(id)).unwrap()
     }
 
     #[test]
-    fn a_dead_process_vouches_for_its_successor_in_rooms_it_knew() {
+    fn a_successor_reads_the_rooms_of_ended_processes() {
         let folder = tempfile::tempdir().unwrap();
-        let first = enter(folder.path(), 1);
-        let refused = [refusal(VisitorId([7; 16]), Timestamp(900))];
+        let first = register(folder.path(), 1);
+        let revoked = [revocation(VisitorId([7; 16]), Timestamp(900))];
         first.note_joined("shop", Timestamp(50), &[]).unwrap();
         first.note_joined("the other", Timestamp(60), &[]).unwrap();
-        first.note_joined("shop", Timestamp(70), &refused).unwrap();
-        let beside = enter(folder.path(), 2);
-        assert_eq!(beside.predecessors("shop"), Predecessors::default());
-        drop((first, beside));
-        let next = enter(folder.path(), 3);
+        first.note_joined("shop", Timestamp(70), &revoked).unwrap();
+        let second = register(folder.path(), 2);
+        assert_eq!(second.predecessors("shop"), Predecessors::default());
+        drop((first, second));
+        let next = register(folder.path(), 3);
         let shop = next.predecessors("shop");
         assert_eq!(shop.in_touch_until, Some(Timestamp(70)));
-        assert_eq!(shop.revoked, refused);
+        assert_eq!(shop.revoked, revoked);
         let mut dead = shop.dead;
         dead.sort_unstable();
         assert_eq!(dead, [NodeId(1), NodeId(2)]);
@@ -320,62 +317,64 @@ mod tests {
         next.forget_predecessors();
         drop(next);
         assert_eq!(
-            enter(folder.path(), 4).predecessors("shop").dead,
+            register(folder.path(), 4).predecessors("shop").dead,
             [NodeId(3)]
         );
     }
 
     #[test]
-    fn the_file_lags_ten_minutes_behind_the_lease_at_most() {
+    fn the_file_lags_at_most_ten_minutes_behind_the_lease() {
         let folder = tempfile::tempdir().unwrap();
-        let first = enter(folder.path(), 1);
+        let first = register(folder.path(), 1);
         let mut newest = Timestamp(1_000);
         for _ in 0..100 {
             newest = newest + DurationMs::from_secs(61);
             first.note_joined("shop", newest, &[]).unwrap();
         }
         drop(first);
-        let found = enter(folder.path(), 2).predecessors("shop").in_touch_until;
+        let found = register(folder.path(), 2)
+            .predecessors("shop")
+            .in_touch_until;
         let found = found.expect("it joined");
         assert!(found <= newest && newest < found + LAG, "{found:?}");
     }
 
     #[test]
-    fn of_two_dead_processes_the_one_that_was_in_touch_last_counts() {
+    fn of_two_ended_processes_the_latest_lease_counts() {
         let folder = tempfile::tempdir().unwrap();
-        let (first, second) = (enter(folder.path(), 1), enter(folder.path(), 2));
+        let (first, second) = (register(folder.path(), 1), register(folder.path(), 2));
         first.note_joined("shop", Timestamp(70), &[]).unwrap();
         second.note_joined("shop", Timestamp(50), &[]).unwrap();
         drop((first, second));
-        let found = enter(folder.path(), 3).predecessors("shop");
+        let found = register(folder.path(), 3).predecessors("shop");
         assert_eq!(found.in_touch_until, Some(Timestamp(70)));
     }
 
     #[test]
-    fn a_process_that_said_goodbye_vouches_for_nobody() {
+    fn a_room_with_a_goodbye_is_not_in_the_file() {
         let folder = tempfile::tempdir().unwrap();
-        let first = enter(folder.path(), 1);
+        let first = register(folder.path(), 1);
         first.note_joined("shop", Timestamp(50), &[]).unwrap();
         first.note_joined("other", Timestamp(50), &[]).unwrap();
         first.leave("shop").unwrap();
         drop(first);
-        let third = enter(folder.path(), 3);
+        let third = register(folder.path(), 3);
         assert_eq!(third.predecessors("shop").dead, [NodeId(1)]);
         assert_eq!(third.predecessors("shop").in_touch_until, None);
         assert!(third.predecessors("other").in_touch_until.is_some());
     }
 
     #[test]
-    fn whoever_says_goodbye_takes_the_word_of_those_before_it_along() {
+    fn a_goodbye_removes_the_room_from_files_of_predecessors() {
         let folder = tempfile::tempdir().unwrap();
-        let first = enter(folder.path(), 1);
+        let first = register(folder.path(), 1);
         first.note_joined("shop", Timestamp(50), &[]).unwrap();
         first.note_joined("other", Timestamp(60), &[]).unwrap();
         drop(first);
-        let second = enter(folder.path(), 2);
+        let second = register(folder.path(), 2);
         second.leave("shop").unwrap();
         drop(second);
-        let third = enter(folder.path(), 3);
+        let third = register(folder.path(), 3);
         assert_eq!(third.predecessors("shop").in_touch_until, None);
         let other = third.predecessors("other").in_touch_until;
         assert_eq!(other, Some(Timestamp(60)));
@@ -384,23 +383,23 @@ mod tests {
     }
 
     #[test]
-    fn a_truncated_file_vouches_for_too_little_never_too_much() {
+    fn a_truncated_file_has_too_few_rooms_never_too_many() {
         let whole = format!("refuses {} 5\nroom 9 shop\n", hex(&[7; 16]));
-        assert_eq!(parse(&whole)["shop"].refused.len(), 1);
+        assert_eq!(parse(&whole)["shop"].revoked.len(), 1);
         for length in 0..whole.len() {
             assert_eq!(parse(&whole[..length]), Rooms::new(), "{length}");
         }
     }
 
     #[test]
-    fn what_is_no_process_file_is_left_alone() {
+    fn other_files_are_ignored() {
         let folder = tempfile::tempdir().unwrap();
         let processes = folder.path().join(FOLDER);
         fs::create_dir_all(&processes).unwrap();
         for name in ["notes.txt", "0000000000000009.new", "xyz"] {
             fs::write(processes.join(name), "room 9 shop\n").unwrap();
         }
-        let found = enter(folder.path(), 1).predecessors("shop");
+        let found = register(folder.path(), 1).predecessors("shop");
         assert_eq!(found, Predecessors::default());
     }
 }

@@ -7,11 +7,11 @@ use anteroom_room::time::DurationMs;
 use anteroom_ticket::NONCE_BYTES;
 use rand::Rng as _;
 
-/// Draws ids and nonces.
+/// Source of ids and nonces.
 #[derive(Debug)]
 pub(crate) struct Random {
-    /// A nonce is this and a count: cheaper than asking the system every time, and two processes
-    /// that share a prefix by chance reveal only that two tickets are equal.
+    /// First part of a nonce; the rest is a count. This is cheaper than random bytes of the system
+    /// each time. Two processes with the same prefix reveal only that two tickets are equal.
     prefix: [u8; NONCE_BYTES - 8],
     count: AtomicU64,
 }
@@ -34,21 +34,22 @@ impl Random {
         nonce
     }
 
-    /// A period, a sixteenth shorter or longer: nodes that started together do not stay in step,
-    /// and do not write the same record at the same moment for ever.
+    /// Returns a period up to a sixteenth shorter or longer, so that nodes that started together do
+    /// not keep writing the same record at the same moment.
     pub(crate) fn jittered(&self, period: DurationMs) -> DurationMs {
         let count = self.count.fetch_add(1, Ordering::Relaxed);
         let drawn = count.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48;
         DurationMs(period.0 - period.0 / 16 + period.0 * drawn / 8 / 0x1_0000)
     }
 
-    /// A new visitor, from the thread's generator: cryptographic, seeded by the system and seeded
-    /// anew every 64 KiB. Asking the system for each visitor costs more than deciding about it.
+    /// Draws the id of a new visitor from the thread's generator, which is cryptographic, seeded by
+    /// the system and reseeded every 64 KiB. Random bytes of the system for each visitor would cost
+    /// more than the decision.
     ///
     /// # Panics
     ///
-    /// If the system has no random bytes for a thread that starts, which it had when this process
-    /// started. Going on would hand one visitor the place of another.
+    /// If the system has no random bytes for a new thread, although it had some when the process
+    /// started. Without a panic two visitors could get the same id.
     pub(crate) fn visitor() -> VisitorId {
         let mut id = [0; 16];
         rand::rng().fill_bytes(&mut id);
@@ -56,7 +57,7 @@ impl Random {
     }
 }
 
-/// A new life of this node; never 0.
+/// Draws the id of a new node; never 0.
 pub(crate) fn node_id() -> Result<NodeId, getrandom::Error> {
     Ok(NodeId(getrandom::u64()? | 1))
 }
@@ -66,14 +67,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nonces_do_not_repeat() {
+    fn nonces_and_ids_do_not_repeat() {
         let random = Random::new().unwrap();
         assert_ne!(random.nonce(), random.nonce());
         assert_ne!(Random::visitor(), Random::visitor());
     }
 
     #[test]
-    fn a_jittered_period_varies_a_little_and_is_right_on_average() {
+    fn a_jittered_period_varies_a_little_around_its_mean() {
         let random = Random::new().unwrap();
         let period = DurationMs(1_600);
         let drawn: Vec<DurationMs> = (0..1_000).map(|_| random.jittered(period)).collect();

@@ -1,15 +1,14 @@
-//! A room as the rest of the program holds it: decisions for requests, facts in, figures out.
+//! Room of a running node: verdicts about requests, overrides, syncs and stats.
 //!
-//! The core's state machine stands behind a lock that is held for one decision at a time; a
-//! visitor who is inside and whose check-in is not due needs only its ticket and a [`View`], and
-//! takes no lock.
+//! A lock guards the core's state machine, for one decision at a time. An active visitor whose
+//! check-in is not due needs only its ticket and a [`View`], and takes no lock.
 
-mod asking;
-mod holding;
-mod listening;
-mod movement;
+mod event_streams;
 mod overrides;
+mod recent_admissions;
+mod shared_sync;
 mod stats;
+mod stops;
 mod syncing;
 mod tickets;
 mod wall_time;
@@ -18,14 +17,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
-use crate::held_file::HeldFile;
+use crate::held_commands_file::HeldFile;
 use crate::processes::ProcessFile;
 use anteroom_config::RoomConfig;
 use anteroom_config::overrides::RoomOverrides;
-use anteroom_room::decision::{QueuePosition, QueueReason};
 use anteroom_room::id::{DataCenterId, DeploymentId};
 use anteroom_room::origin::OriginOutcome;
-use anteroom_room::room::passage::{ArrivalKind, RequestFlow, Step};
+use anteroom_room::queue_position::{QueuePosition, QueueReason};
+use anteroom_room::room::request_flow::{ArrivalKind, RequestFlow, Step};
 use anteroom_room::room::view::View;
 use anteroom_room::room::{Capacity, Room, RoomIdentity};
 use anteroom_room::ticket::Ticket;
@@ -39,16 +38,16 @@ use crate::clock::NodeClock;
 use crate::outcome::{Arrival, Outcome, Pass};
 use crate::random::Random;
 use crate::stores::{Ledgers, Stores};
-use asking::{Joined, Rounds};
-pub use holding::CommandOutcome;
 pub use overrides::RoomCommandError;
+use shared_sync::{Joined, Rounds};
 pub use stats::RoomStats;
+pub use stops::CommandOutcome;
 use wall_time::{in_room_time, in_wall_time};
 
-/// When whoever was turned away by a process that is not joined yet tries again.
+/// Retry interval of visitors at a process that has not joined yet.
 const RETRY_UNJOINED: DurationMs = DurationMs::from_secs(2);
 
-/// What all rooms of a node share.
+/// State that all rooms of a node share.
 pub(crate) struct Shared {
     pub(crate) clock: Arc<dyn NodeClock>,
     pub(crate) stores: Stores,
@@ -56,13 +55,13 @@ pub(crate) struct Shared {
     pub(crate) birth: DeploymentId,
     pub(crate) random: Random,
     pub(crate) data_center: String,
-    /// This process in its data folder; `None` where no other process meets visitors.
+    /// File of this process in the data folder; `None` if no other process serves visitors.
     pub(crate) process: Option<ProcessFile>,
-    /// The data folder, if there is one.
+    /// Data folder, if there is one.
     pub(crate) folder: Option<PathBuf>,
 }
 
-/// One room of a running node.
+/// Room of a running node.
 pub struct RoomHandle {
     shared: Arc<Shared>,
     name: String,
@@ -71,38 +70,38 @@ pub struct RoomHandle {
     ledgers: Ledgers,
     history: stats::History,
     settings: ArcSwap<Settings>,
-    /// Held while settings are replaced: the file and operators both change them.
+    /// Locked while settings are replaced: the file and operators both change them.
     changing: Mutex<()>,
-    bulletin: overrides::OverrideState,
-    /// Stops that hold here and are not written down.
-    holding: Arc<holding::Holding>,
+    override_state: overrides::OverrideState,
+    /// Stops in effect here that are not in the store yet.
+    held: Arc<stops::HeldState>,
     room: Mutex<Room>,
     view: ArcSwap<View>,
-    movement: Mutex<movement::Movement>,
+    recent_admissions: Mutex<recent_admissions::RecentAdmissions>,
     rounds: Rounds,
     counts: Counts,
-    good_answers: AtomicU32,
+    good_responses: AtomicU32,
     is_origin_suspect: AtomicBool,
 }
 
-/// What follows from a room's configuration.
+/// Settings that follow from a room's configuration and overrides.
 struct Settings {
-    /// What holds: the file's, and what operators said.
+    /// Configuration in effect: the file's with overrides.
     config: Arc<RoomConfig>,
     file: Arc<RoomConfig>,
-    /// What is written down.
-    said: Arc<RoomOverrides>,
-    /// The same, under the stops that this node holds by itself.
+    /// Overrides in the store.
+    stored: Arc<RoomOverrides>,
+    /// Overrides in effect: those in the store with the held stops of this node.
     overrides: Arc<RoomOverrides>,
     binding: Binding,
 }
 
-/// What this crate counts; every figure only rises.
+/// Counters of this crate; none of them falls.
 #[derive(Debug, Default)]
 struct Counts {
     passed: AtomicU64,
     waited_passes: AtomicU64,
-    strange_tickets: AtomicU64,
+    invalid_tickets: AtomicU64,
     syncs: AtomicU64,
     failed_syncs: AtomicU64,
     global_syncs: AtomicU64,
@@ -122,8 +121,8 @@ impl RoomHandle {
         let opened_at = shared.clock.now();
         let ledgers = shared.stores.ledgers(&name, shared.birth, here);
         let about = format!("room {name}");
-        let hearing = shared.stores.hearing(&name, shared.birth, &about);
-        let bulletin = overrides::OverrideState::new(hearing);
+        let feed = shared.stores.hearing(&name, shared.birth, &about);
+        let override_state = overrides::OverrideState::new(feed);
         let rules = in_room_time(config.rules, &*shared.clock);
         let before = shared.process.as_ref();
         let before = before
@@ -132,19 +131,19 @@ impl RoomHandle {
         let room = Room::new(identity, before, rules, Capacity::default(), opened_at);
         let room_is_joined = room.is_joined();
         let file = shared.folder.as_ref();
-        let holding = holding::Holding::of(file.map(|folder| HeldFile::of(folder, &name)));
+        let held = stops::HeldState::of(file.map(|folder| HeldFile::of(folder, &name)));
         let file = Arc::new(config);
         let handle = Self {
             view: ArcSwap::from_pointee(View::of(&room)),
             room: Mutex::new(room),
-            movement: Mutex::default(),
+            recent_admissions: Mutex::default(),
             settings: ArcSwap::from_pointee(Settings::of_file(Arc::clone(&file))),
             changing: Mutex::default(),
-            bulletin,
-            holding: Arc::new(holding),
+            override_state,
+            held: Arc::new(held),
             rounds: Rounds::new(room_is_joined),
             counts: Counts::default(),
-            good_answers: AtomicU32::new(0),
+            good_responses: AtomicU32::new(0),
             is_origin_suspect: AtomicBool::new(false),
             shared,
             name,
@@ -153,38 +152,38 @@ impl RoomHandle {
             ledgers,
             history: stats::History::default(),
         };
-        if !handle.holding.held().is_empty() {
-            tracing::warn!(room = %handle.name, "stops of a process before this one hold");
+        if !handle.held.stops().is_empty() {
+            tracing::warn!(room = %handle.name, "held stops of an earlier process in effect");
             handle.apply_settings(file, Arc::default());
         }
         handle
     }
 
-    /// The room's configuration.
+    /// Returns the configuration in effect.
     #[must_use]
     pub fn config(&self) -> Arc<RoomConfig> {
         Arc::clone(&self.settings.load().config)
     }
 
-    /// Room time.
+    /// Returns room time.
     #[must_use]
     pub fn now(&self) -> Timestamp {
         self.shared.clock.now()
     }
 
-    /// The wall clock, by which people read times.
+    /// Returns wall-clock time, in which people read times.
     #[must_use]
     pub fn wall_now(&self) -> Timestamp {
         self.shared.clock.wall()
     }
 
-    /// Decides about one request. A visitor who is inside waits for nothing, unless it has its seat
-    /// in another data center or no ledger has ever heard of this process. Then, like anybody else,
-    /// it waits for the store no longer than 250 ms.
+    /// Decides about one request. An active visitor passes at once, unless it has its seat in
+    /// another data center or no ledger knows this process. Then it waits for the store for at most
+    /// 250 ms, like other visitors.
     pub async fn decide(&self, arrival: Arrival<'_>) -> Outcome {
         let now = self.shared.clock.now();
         let ticket = self.open(arrival.tickets, now);
-        if ticket.is_some() && !self.rounds.is_joined(self.patience()).await {
+        if ticket.is_some() && !self.rounds.is_joined(self.wait_deadline()).await {
             return self.not_joined(now);
         }
         if let Some(ticket) = ticket {
@@ -193,20 +192,20 @@ impl RoomHandle {
                 return self.pass(ticket, seat_ends_at, false);
             }
         }
-        let passage = RequestFlow::new(ArrivalKind {
+        let flow = RequestFlow::new(ArrivalKind {
             ticket,
             fresh: Random::visitor(),
             is_navigation: arrival.is_navigation,
             gets_page: arrival.is_navigation,
             intent: arrival.intent,
         });
-        self.go_through(passage).await
+        self.run_flow(flow).await
     }
 
-    /// Takes a request through its steps.
-    async fn go_through(&self, mut passage: RequestFlow) -> Outcome {
-        let mut patience = self.patience();
-        let mut step = self.locked(|room, now| passage.decide(room, now));
+    /// Runs the steps of a request.
+    async fn run_flow(&self, mut flow: RequestFlow) -> Outcome {
+        let mut deadline = self.wait_deadline();
+        let mut step = self.locked(|room, now| flow.decide(room, now));
         loop {
             let number = match step {
                 Step::Pass {
@@ -216,34 +215,34 @@ impl RoomHandle {
                     wants_sync,
                 } => {
                     if wants_sync {
-                        self.rounds.hurry();
+                        self.rounds.request_sync();
                     }
-                    if patience.has_waited() {
+                    if deadline.has_waited() {
                         self.counts.waited_passes.fetch_add(1, Ordering::Relaxed);
                     }
                     return self.pass(ticket, seat_ends_at, is_new_ticket);
                 }
                 Step::Admit(ticket) => return self.admitted(ticket),
-                Step::Queue(ticket, place) => {
-                    let place = in_wall_time(place, &*self.shared.clock);
+                Step::Queue(ticket, position) => {
+                    let position = in_wall_time(position, &*self.shared.clock);
                     let ticket = ticket.map(|ticket| self.seal(&ticket));
-                    return Outcome::Queue { ticket, place };
+                    return Outcome::Queue { ticket, position };
                 }
                 Step::MayCome => return Outcome::MayCome,
                 Step::NotInside => {
-                    patience = self.patience();
-                    let is_look = passage.is_look();
-                    if is_look {
+                    deadline = self.wait_deadline();
+                    let is_poll = flow.is_look();
+                    if is_poll {
                         self.hear_overrides().await;
                     } else if !self.are_overrides_fresh() {
-                        let may_ask_parent = self.hear_and_ask(&mut patience).await;
-                        passage.set_may_ask_parent(may_ask_parent);
+                        let may_ask_parent = self.refresh_and_sync(&mut deadline).await;
+                        flow.set_may_ask_parent(may_ask_parent);
                     }
                     None
                 }
                 Step::AskParent => {
-                    let may_ask_again = self.ask_parent(&mut patience).await;
-                    passage.set_may_ask_parent(may_ask_again);
+                    let may_ask_again = self.sync_with_parent(&mut deadline).await;
+                    flow.set_may_ask_parent(may_ask_again);
                     None
                 }
                 Step::TakeNumber(key) => {
@@ -252,8 +251,8 @@ impl RoomHandle {
                 }
             };
             step = self.locked(|room, now| match number {
-                Some(number) => passage.handle_number(number, room, now),
-                None => passage.decide(room, now),
+                Some(number) => flow.handle_number(number, room, now),
+                None => flow.decide(room, now),
             });
         }
     }
@@ -268,10 +267,10 @@ impl RoomHandle {
         })
     }
 
-    /// No ledger counts on this process, so that it cannot know whose session was ended: its
-    /// tickets are left as they are, and nobody passes.
+    /// Returns the verdict of a process that no ledger knows. It cannot know which sessions were
+    /// ended, so nobody passes, and tickets stay unchanged.
     fn not_joined(&self, now: Timestamp) -> Outcome {
-        let place = QueuePosition {
+        let position = QueuePosition {
             reason: QueueReason::StoreAway,
             people_ahead: None,
             people_waiting: 0,
@@ -281,55 +280,54 @@ impl RoomHandle {
         };
         Outcome::Queue {
             ticket: None,
-            place: in_wall_time(place, &*self.shared.clock),
+            position: in_wall_time(position, &*self.shared.clock),
         }
     }
 
-    /// Ends the session of a ticket, as the origin commands. The parent knows of it when this
-    /// returns, unless it cannot be reached.
+    /// Ends the session of a ticket, as the origin commands. The parent knows when this returns,
+    /// unless it is unavailable.
     pub async fn revoke(&self, ticket: Ticket) -> bool {
         let now = self.shared.clock.now();
         let is_new = {
             let mut room = self.room.lock();
             let is_new = room.handle_revoke(ticket, now);
-            // Under the lock: views follow each other as the room's states do.
+            // Under the lock, so that views have the same order as the room's states.
             self.view.store(Arc::new(View::of(&room)));
             is_new
         };
         if is_new {
-            self.ask_parent(&mut self.patience()).await;
+            self.sync_with_parent(&mut self.wait_deadline()).await;
         }
         is_new
     }
 
-    /// Ends the wait of a ledger that has lost its memory, on the operator's word that nobody is
-    /// inside.
+    /// Ends the reserve after a loss: an operator has confirmed that there are no active visitors.
     ///
     /// # Errors
     ///
     /// [`SyncError`] if the ledger cannot be reached.
     pub async fn assume_empty(&self) -> Result<(), SyncError> {
-        let place = self.ledgers.root().unwrap_or(&self.ledgers.parent);
-        place.assume_empty().await?;
-        self.rounds.hurry();
+        let ledger = self.ledgers.root().unwrap_or(&self.ledgers.parent);
+        ledger.assume_empty().await?;
+        self.rounds.request_sync();
         Ok(())
     }
 
-    /// Takes note of how a request to the origin went. While all goes well this is a count; the
-    /// room hears of it with the next failure.
+    /// Records the outcome of a request to the origin. Good ones are only counted, and reported to
+    /// the room with the next failure.
     pub fn handle_origin_outcome(&self, outcome: OriginOutcome) {
         if outcome == OriginOutcome::Good && !self.is_origin_suspect.load(Ordering::Relaxed) {
-            self.good_answers.fetch_add(1, Ordering::Relaxed);
+            self.good_responses.fetch_add(1, Ordering::Relaxed);
             return;
         }
-        self.report_good_answers();
+        self.report_good_responses();
         self.is_origin_suspect
             .store(outcome != OriginOutcome::Good, Ordering::Relaxed);
         self.locked(|room, now| room.handle_origin_outcome(outcome, now));
     }
 
-    fn report_good_answers(&self) {
-        let good = self.good_answers.swap(0, Ordering::Relaxed);
+    fn report_good_responses(&self) {
+        let good = self.good_responses.swap(0, Ordering::Relaxed);
         if good > 0 {
             self.locked(|room, now| room.handle_good_answers(good, now));
         }
@@ -344,14 +342,14 @@ impl RoomHandle {
         })
     }
 
-    /// Returns when tickets are worth something here; see [`crate::Node::joined`].
+    /// Waits until tickets are trusted here; see [`crate::Node::joined`].
     pub(crate) async fn joined(&self) {
-        self.rounds.joined(Joined::ByPredecessor).await;
+        self.rounds.wait_joined(Joined::ByPredecessor).await;
     }
 
-    /// Returns when the parent has answered this process.
-    pub(crate) async fn heard(&self) {
-        self.rounds.joined(Joined::Itself).await;
+    /// Waits until the parent has replied to this process.
+    pub(crate) async fn acknowledged(&self) {
+        self.rounds.wait_joined(Joined::Itself).await;
     }
 
     async fn take_number(&self, key: anteroom_room::allocation::CounterKey) -> Option<u64> {
@@ -361,19 +359,19 @@ impl RoomHandle {
         };
         let store = self.shared.stores.counters(key.scope);
         let number = store.take_number(&name);
-        match tokio::time::timeout(asking::patience_of_a_visitor(), number).await {
+        match tokio::time::timeout(shared_sync::visitor_timeout(), number).await {
             Ok(Ok(number)) => Some(number),
             Ok(Err(error)) => {
-                // The room's loop says so once; here it would be said for every visitor.
-                tracing::debug!(room = %self.name, %error, "no number from the counter");
+                // The room's loop logs a failure once; here each visitor would get a line.
+                tracing::debug!(room = %self.name, %error, "cannot take a number from the counter");
                 None
             }
             Err(_) => None,
         }
     }
 
-    /// One decision, with one `now` that is read after the lock is held: decisions follow each
-    /// other in time.
+    /// Runs one decision under the lock. `now` is read under it as well, so that decisions are in
+    /// the order of their times.
     fn locked<T>(&self, decide: impl FnOnce(&mut Room, Timestamp) -> T) -> T {
         let mut room = self.room.lock();
         decide(&mut room, self.shared.clock.now())
@@ -384,7 +382,7 @@ impl Settings {
     fn new(
         config: RoomConfig,
         file: Arc<RoomConfig>,
-        said: Arc<RoomOverrides>,
+        stored: Arc<RoomOverrides>,
         overrides: Arc<RoomOverrides>,
     ) -> Self {
         let cookie_name = config.cookie_name();
@@ -392,7 +390,7 @@ impl Settings {
             binding: Binding::new(&cookie_name, config.name.as_str()),
             config: Arc::new(config),
             file,
-            said,
+            stored,
             overrides,
         }
     }

@@ -1,4 +1,4 @@
-//! Which ledgers does a node talk to, and where are they?
+//! Stores of a node, and the ledgers and overrides in them.
 
 use std::sync::Arc;
 
@@ -10,37 +10,37 @@ use anteroom_room::ledger::LeaseTerms;
 use anteroom_room::time::DurationMs;
 use anteroom_store::{LedgerPlace, LedgerRole, OverrideFeed, OverrideStore, RecordKey, Store};
 
-/// Names a shorter lease of the global ledger, in seconds. Fault runs on real processes set it:
-/// they see that lease end, and nobody waits ten minutes for a test. All nodes need the same value.
+/// Environment variable with a shorter lease of the global ledger, in seconds. Fault runs on real
+/// processes set it, so that a test need not wait ten minutes. All nodes need the same value.
 #[cfg(debug_assertions)]
 const GLOBAL_LEASE: &str = "ANTEROOM_DEBUG_GLOBAL_LEASE_SECS";
 
-/// The stores of a node.
+/// Stores of a node.
 #[derive(Clone)]
 pub enum Stores {
-    /// In this process: one node.
+    /// Store inside this process, for a single node.
     Alone(Arc<dyn Store>),
-    /// One store for all nodes.
+    /// Store of all nodes.
     Shared(Arc<dyn Store>),
-    /// One in each data center, and one behind them all.
+    /// Local store in each data center, and a global store behind them.
     TwoLevels {
-        /// This data center's.
+        /// Store of this data center.
         local: Arc<dyn Store>,
-        /// The one behind all data centers; the same server may be both.
+        /// Store behind all data centers; may be the same server.
         global: Arc<dyn Store>,
     },
 }
 
-/// The ledgers of one room, as one node sees them.
+/// Ledgers of one room, as one node sees them.
 pub(crate) struct Ledgers {
-    /// The one it talks to.
+    /// Ledger with which the node syncs.
     pub(crate) parent: LedgerPlace,
-    /// The one behind that.
+    /// Ledger behind the parent, if the parent is not the root.
     pub(crate) global: Option<LedgerPlace>,
 }
 
 impl Ledgers {
-    /// The one that lends what the limits allow, if others write it as well.
+    /// Returns the root ledger, if other processes write it as well.
     pub(crate) fn root(&self) -> Option<&LedgerPlace> {
         match self.parent.role() {
             LedgerRole::Alone => None,
@@ -51,7 +51,7 @@ impl Ledgers {
 }
 
 impl Stores {
-    /// The store that all nodes of the deployment share, if there are others.
+    /// Returns the store that all nodes of the deployment share, if there are other nodes.
     pub(crate) fn common(&self) -> Option<&Arc<dyn Store>> {
         match self {
             Self::Alone(_) => None,
@@ -61,35 +61,35 @@ impl Stores {
 
     pub(crate) fn ledgers(&self, room: &str, birth: DeploymentId, here: DataCenterId) -> Ledgers {
         let key = |level: &str| RecordKey(format!("{room}/{:016x}/{level}", birth.0));
-        let place = |store: &Arc<dyn Store>, key, role| {
+        let ledger = |store: &Arc<dyn Store>, key, role| {
             LedgerPlace::new(Arc::clone(store), key, room, role)
         };
         match self {
             Self::Alone(store) => Ledgers {
-                parent: place(store, RecordKey(room.to_owned()), LedgerRole::Alone),
+                parent: ledger(store, RecordKey(room.to_owned()), LedgerRole::Alone),
                 global: None,
             },
             Self::Shared(store) => {
                 let role = LedgerRole::Root(LeaseTerms::default());
                 Ledgers {
-                    parent: place(store, key("all"), role),
+                    parent: ledger(store, key("all"), role),
                     global: None,
                 }
             }
             Self::TwoLevels { local, global } => {
                 let below = LedgerRole::Below(here);
-                let root = LedgerRole::Root(global_lending());
+                let root = LedgerRole::Root(global_terms());
                 Ledgers {
-                    parent: place(local, key(&format!("{:08x}", here.0)), below),
-                    global: Some(place(global, key("world"), root)),
+                    parent: ledger(local, key(&format!("{:08x}", here.0)), below),
+                    global: Some(ledger(global, key("world"), root)),
                 }
             }
         }
     }
 
-    /// What operators say about something, as this process hears it: a room by its name, or
-    /// whatever else by a name that no room has. It is kept with what lends what the limits allow;
-    /// and a copy next door, if that is elsewhere.
+    /// Returns the feed of overrides of a subject: a room by its name, or anything else by a name
+    /// that no room has. The main record is in the root ledger's store, and a copy in the local
+    /// store if that is another one.
     #[must_use]
     pub fn hearing<R: Record>(
         &self,
@@ -97,18 +97,18 @@ impl Stores {
         birth: DeploymentId,
         about: &str,
     ) -> OverrideFeed<R> {
-        let place = |store: &Arc<dyn Store>, end: &str| {
+        let record = |store: &Arc<dyn Store>, end: &str| {
             OverrideStore::new(Arc::clone(store), &format!("{name}/{:016x}{end}", birth.0))
         };
-        let places = match self {
+        let records = match self {
             Self::Alone(store) => (OverrideStore::new(Arc::clone(store), name), None),
-            Self::Shared(store) => (place(store, ""), None),
-            Self::TwoLevels { local, global } => (place(global, ""), Some(place(local, "/copy"))),
+            Self::Shared(store) => (record(store, ""), None),
+            Self::TwoLevels { local, global } => (record(global, ""), Some(record(local, "/copy"))),
         };
-        OverrideFeed::new(places, self.are_shared(), about)
+        OverrideFeed::new(records, self.are_shared(), about)
     }
 
-    /// Where counters of this scope are kept.
+    /// Returns the store of counters of this scope.
     pub(crate) fn counters(&self, scope: CounterScope) -> &Arc<dyn Store> {
         match (self, scope) {
             (Self::Alone(store) | Self::Shared(store), _) => store,
@@ -117,14 +117,14 @@ impl Stores {
         }
     }
 
-    /// Whether other processes write the same records. Then each call is a message to a server that
-    /// others need as well, and rounds are paced.
+    /// Whether other processes write the same records. If so, each request goes to a shared server,
+    /// and syncs are paced.
     #[must_use]
     pub fn are_shared(&self) -> bool {
         !matches!(self, Self::Alone(_))
     }
 
-    /// Lets go of everything.
+    /// Closes all stores.
     pub(crate) async fn close(&self) {
         match self {
             Self::Alone(store) | Self::Shared(store) => store.close().await,
@@ -136,16 +136,16 @@ impl Stores {
     }
 }
 
-/// How long the global ledger lends.
+/// Returns the terms of the global ledger's leases.
 #[cfg(not(debug_assertions))]
-const fn global_lending() -> LeaseTerms {
+const fn global_terms() -> LeaseTerms {
     LeaseTerms::ROOT
 }
 
-/// How long the global ledger lends. Only programs that are not built for release read
-/// [`GLOBAL_LEASE`]: no operator can shorten a lease in production.
+/// Returns the terms of the global ledger's leases. Only debug builds read [`GLOBAL_LEASE`]: no
+/// operator can shorten a lease in production.
 #[cfg(debug_assertions)]
-fn global_lending() -> LeaseTerms {
+fn global_terms() -> LeaseTerms {
     let secs = std::env::var(GLOBAL_LEASE).ok();
     let Some(secs) = secs.and_then(|secs| secs.parse().ok()) else {
         return LeaseTerms::ROOT;

@@ -1,4 +1,4 @@
-//! What every store must do. A new store runs this list and adds one line.
+//! Conformance suite of stores. A new store runs it with one line of code.
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
@@ -13,7 +13,7 @@ use crate::store::{
     CounterName, Expected, Identity, RecordKey, RecordVersion, Store, StoreError, Swap,
 };
 
-/// Runs the whole list against an empty store.
+/// Runs the suite for records and counters against an empty store.
 ///
 /// # Errors
 ///
@@ -25,17 +25,16 @@ use crate::store::{
 pub async fn check(store: &dyn Store) -> Result<(), StoreError> {
     a_record_is_absent_until_it_is_written(store).await?;
     a_write_against_an_old_version_changes_nothing(store).await?;
-    records_do_not_touch_each_other(store).await?;
-    a_write_that_was_meant_for_another_store_changes_nothing(store).await?;
-    values_come_back_byte_for_byte(store).await?;
-    of_many_writers_at_once_exactly_one_wins(store).await?;
-    the_clock_does_not_run_backwards_and_the_identity_stays(store).await?;
-    no_number_is_handed_out_twice(store).await
+    records_are_independent(store).await?;
+    a_write_that_expects_another_store_changes_nothing(store).await?;
+    values_are_stored_byte_for_byte(store).await?;
+    exactly_one_of_many_concurrent_writers_wins(store).await?;
+    the_clock_never_runs_backwards_and_the_identity_is_stable(store).await?;
+    no_number_is_taken_twice(store).await
 }
 
-/// What must come back of what operators say about a room, on every store that nodes may share or
-/// have alone. `again` is the same store as somebody else finds it: another connection, or the next
-/// process.
+/// Runs the suite for a room's overrides. `again` is the same store over another connection or in
+/// the next process.
 ///
 /// # Errors
 ///
@@ -48,54 +47,54 @@ pub async fn check_overrides(
     store: Arc<dyn Store>,
     again: Arc<dyn Store>,
 ) -> Result<(), ChangeError<Infallible>> {
-    let (place, other) = (
+    let (one, other) = (
         RoomOverrideStore::new(store, "shop/1"),
         RoomOverrideStore::new(again, "shop/1"),
     );
     let failed = ChangeError::Store;
-    assert_eq!(place.read().await.map_err(failed)?, None);
+    assert_eq!(one.read().await.map_err(failed)?, None);
     let nothing = RoomOverrides::default();
-    let next = |before: &RoomOverrides| Ok(said(before, "one"));
-    let first = place.change(&nothing, next).await?;
+    let next = |before: &RoomOverrides| Ok(changed(before, "one"));
+    let first = one.change(&nothing, next).await?;
     assert_eq!(other.read().await.map_err(failed)?, Some(first.clone()));
 
-    // Two who say something in the same moment are both heard, one after the other.
+    // Two concurrent changes are both applied, one after the other.
     let (left, right) = tokio::join!(
-        place.change(&first, |before| Ok(said(before, "left"))),
-        other.change(&first, |before| Ok(said(before, "right"))),
+        one.change(&first, |before| Ok(changed(before, "left"))),
+        other.change(&first, |before| Ok(changed(before, "right"))),
     );
     let mut versions = [left?.version, right?.version];
     versions.sort_unstable();
     assert_eq!(versions, [2, 3]);
     let log = other.log().await.map_err(failed)?;
-    let mut whats: Vec<&str> = log
+    let mut texts: Vec<&str> = log
         .entries
         .iter()
         .map(|entry| entry.what.as_str())
         .collect();
     assert_eq!(log.entries.iter().map(|entry| entry.version).max(), Some(3));
-    whats.sort_unstable();
-    assert_eq!(whats, ["left", "one", "right"]);
+    texts.sort_unstable();
+    assert_eq!(texts, ["left", "one", "right"]);
 
-    // Nobody goes back behind what is known, neither by mistake nor by putting it back.
-    let newest = place.read().await.map_err(failed)?.expect("it was written");
-    place.restore(&first).await.map_err(failed)?;
+    // An older version never replaces a newer one, and a newer one is restored.
+    let newest = one.read().await.map_err(failed)?.expect("it was written");
+    one.restore(&first).await.map_err(failed)?;
     assert_eq!(other.read().await.map_err(failed)?, Some(newest.clone()));
     let ahead = RoomOverrides {
         version: 9,
         ..newest
     };
-    assert!(ahead.is_newer_than(&place.read().await.map_err(failed)?.unwrap_or_default()));
+    assert!(ahead.is_newer_than(&one.read().await.map_err(failed)?.unwrap_or_default()));
     other.restore(&ahead).await.map_err(failed)?;
-    assert_eq!(place.read().await.map_err(failed)?, Some(ahead.clone()));
-    let tenth = place
-        .change(&ahead, |before| Ok(said(before, "ten")))
+    assert_eq!(one.read().await.map_err(failed)?, Some(ahead.clone()));
+    let tenth = one
+        .change(&ahead, |before| Ok(changed(before, "ten")))
         .await?;
     assert_eq!(tenth.version, 10);
     Ok(())
 }
 
-fn said(before: &RoomOverrides, what: &str) -> RoomOverrides {
+fn changed(before: &RoomOverrides, what: &str) -> RoomOverrides {
     let version = before.version + 1;
     RoomOverrides {
         version,
@@ -115,7 +114,7 @@ fn key(name: &str) -> RecordKey {
     RecordKey(name.to_owned())
 }
 
-/// Writes against what a reader finds now.
+/// Writes a record, whatever its present version is.
 async fn write(store: &dyn Store, key: &RecordKey, value: &[u8]) -> Result<Swap, StoreError> {
     let expected = store.load(key).await?.expected();
     store.compare_and_swap(key, expected, value.to_vec()).await
@@ -146,33 +145,33 @@ async fn a_write_against_an_old_version_changes_nothing(
     let first = store.compare_and_swap(&key, absent, b"one".to_vec());
     assert_eq!(first.await?, Swap::Swapped);
     let present = store.load(&key).await?.expected();
-    let unheard_of = Expected {
+    let unknown = Expected {
         version: RecordVersion(present.version.0 + 7),
         ..present
     };
-    for stale in [absent, unheard_of] {
+    for stale in [absent, unknown] {
         let swap = store.compare_and_swap(&key, stale, b"two".to_vec()).await?;
-        assert_brings(swap, b"one", present);
+        assert_conflict(swap, b"one", present);
     }
     let swap = store.compare_and_swap(&key, present, b"three".to_vec());
     assert_eq!(swap.await?, Swap::Swapped);
     let swap = store.compare_and_swap(&key, present, b"four".to_vec());
     let now = store.load(&key).await?.expected();
-    assert_brings(swap.await?, b"three", now);
+    assert_conflict(swap.await?, b"three", now);
     assert_eq!(read(store, &key).await?, b"three");
     Ok(())
 }
 
-/// A write that came too late brings what is there: another load would cost a round trip.
-fn assert_brings(swap: Swap, value: &[u8], expected: Expected) {
-    let Swap::Conflict(there) = swap else {
+/// Asserts that a late write returns the present record, which saves a load.
+fn assert_conflict(swap: Swap, value: &[u8], expected: Expected) {
+    let Swap::Conflict(present) = swap else {
         panic!("{swap:?}");
     };
-    assert_eq!(there.expected(), expected);
-    assert_eq!(there.record.expect("it was written").value, value);
+    assert_eq!(present.expected(), expected);
+    assert_eq!(present.record.expect("it was written").value, value);
 }
 
-async fn records_do_not_touch_each_other(store: &dyn Store) -> Result<(), StoreError> {
+async fn records_are_independent(store: &dyn Store) -> Result<(), StoreError> {
     for name in ["a", "b"] {
         let swap = write(store, &key(name), name.as_bytes()).await?;
         assert_eq!(swap, Swap::Swapped);
@@ -181,22 +180,22 @@ async fn records_do_not_touch_each_other(store: &dyn Store) -> Result<(), StoreE
     Ok(())
 }
 
-async fn a_write_that_was_meant_for_another_store_changes_nothing(
+async fn a_write_that_expects_another_store_changes_nothing(
     store: &dyn Store,
 ) -> Result<(), StoreError> {
-    let key = key("strange");
-    let here = store.load(&key).await?.expected();
-    let elsewhere = Expected {
-        identity: Identity(here.identity.0 ^ 1),
-        ..here
+    let key = key("identity");
+    let present = store.load(&key).await?.expected();
+    let other_store = Expected {
+        identity: Identity(present.identity.0 ^ 1),
+        ..present
     };
-    let swap = store.compare_and_swap(&key, elsewhere, b"one".to_vec());
+    let swap = store.compare_and_swap(&key, other_store, b"one".to_vec());
     assert_eq!(swap.await?, Swap::OtherStore);
     assert_eq!(store.load(&key).await?.record, None);
     Ok(())
 }
 
-async fn values_come_back_byte_for_byte(store: &dyn Store) -> Result<(), StoreError> {
+async fn values_are_stored_byte_for_byte(store: &dyn Store) -> Result<(), StoreError> {
     let key = key("bytes");
     let all: Vec<u8> = (0..=255).collect();
     // As long as the record of a large room.
@@ -208,7 +207,7 @@ async fn values_come_back_byte_for_byte(store: &dyn Store) -> Result<(), StoreEr
     Ok(())
 }
 
-async fn of_many_writers_at_once_exactly_one_wins(store: &dyn Store) -> Result<(), StoreError> {
+async fn exactly_one_of_many_concurrent_writers_wins(store: &dyn Store) -> Result<(), StoreError> {
     let key = key("race");
     for _ in 0..20 {
         let expected = store.load(&key).await?.expected();
@@ -223,7 +222,7 @@ async fn of_many_writers_at_once_exactly_one_wins(store: &dyn Store) -> Result<(
     Ok(())
 }
 
-async fn the_clock_does_not_run_backwards_and_the_identity_stays(
+async fn the_clock_never_runs_backwards_and_the_identity_is_stable(
     store: &dyn Store,
 ) -> Result<(), StoreError> {
     let first = store.load(&key("clock")).await?;
@@ -233,7 +232,7 @@ async fn the_clock_does_not_run_backwards_and_the_identity_stays(
     Ok(())
 }
 
-async fn no_number_is_handed_out_twice(store: &dyn Store) -> Result<(), StoreError> {
+async fn no_number_is_taken_twice(store: &dyn Store) -> Result<(), StoreError> {
     let minute = store.load(&key("clock")).await?.now.minute();
     let name = |minute: Minute| CounterName {
         room: "shop".to_owned(),

@@ -1,39 +1,39 @@
-//! What do the nodes that share a store have in common, and is anything older than the store?
+//! Record that all nodes of a store share: the id of the deployment and its secrets.
 //!
-//! The first node of a deployment draws its birth and secrets and leaves them in the store; the
-//! others find them there. Who has them on its own disk puts them back into a store that has lost
-//! them. That a deployment was born on the very server that keeps it is the one proof that a
-//! ledger that is not there never was.
+//! The first node of a deployment draws them and writes them to the store. The other nodes read
+//! them there. A node that has them on its own disk restores them to a store that has lost them.
+//! The record also shows whether the deployment began on this very server. Only then is a ledger
+//! that is absent known to be new, and not lost.
 
 use std::collections::BTreeMap;
 
 use crate::wire::deployment::{self as record, DamagedDeployment, DeploymentFacts};
 use anteroom_room::hash::LotteryKey;
 use anteroom_room::id::{DataCenterId, DeploymentId};
-use anteroom_room::ledger_call::{FirstStart, Kept};
+use anteroom_room::ledger_exchange::{FirstStart, Kept};
 use anteroom_room::time::DurationMs;
 
 use crate::store::{Identity, Loaded, RecordKey, Store, StoreError, Swap};
 
-/// A race here is lost once for each node that starts at the same time.
+/// Attempts at a write. One is lost for each other node that starts at the same time.
 const TRIES: u32 = 32;
 
-/// What makes a deployment itself: drawn at the first start and kept from then on.
+/// Identity and secret of a deployment: drawn at the first start and kept from then on.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Deployment {
-    /// Tickets of another birth are no tickets.
+    /// Id of the deployment. Tickets of another deployment are invalid.
     pub birth: DeploymentId,
-    /// The secret of its lotteries.
+    /// Secret key of its lotteries.
     pub lottery_key: LotteryKey,
 }
 
 /// Ticket keys, newest first.
 pub type TicketKeys = Vec<[u8; 32]>;
 
-/// What nodes have in common.
+/// Facts that all nodes of a store share.
 #[derive(Clone, Eq, PartialEq)]
 pub struct Membership {
-    /// Birth and lottery key.
+    /// Id and lottery key.
     pub deployment: Deployment,
     /// Keys of tickets, newest first; at least one.
     pub ticket_keys: TicketKeys,
@@ -41,31 +41,31 @@ pub struct Membership {
 
 impl std::fmt::Debug for Membership {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // Keys have no place in logs.
+        // A log must not show keys.
         write!(f, "Membership({:016x})", self.deployment.birth.0)
     }
 }
 
-/// Why a node could not join a deployment.
+/// Error of joining a deployment.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum JoinError {
     /// The store failed.
     #[error("cannot learn from the store which deployment this is")]
     Store(#[from] StoreError),
-    /// What the store says is not readable.
+    /// The record is not readable.
     #[error(
-        "the store's record of the deployment is damaged; delete it to begin anew (everybody \
-         inside and waiting becomes a new visitor)"
+        "the store's record of the deployment is damaged; delete it to start over (all active and \
+         waiting visitors become new ones)"
     )]
     Damaged(#[from] DamagedDeployment),
-    /// Others wrote first every time.
+    /// Other nodes wrote first, every time.
     #[error("too many nodes start at the same time; start this one again")]
     Contention,
 }
 
-/// Joins the deployment that the store knows. If it knows none it is told `own`, of which `is_new`
-/// says that it was drawn just now.
+/// Joins the deployment that the store knows. If it knows none, writes `own` there. `is_new` says
+/// that `own` was drawn just now.
 ///
 /// # Errors
 ///
@@ -102,7 +102,8 @@ pub async fn join(
     Err(JoinError::Contention)
 }
 
-/// Puts the deployment back into a store that has lost it. Nothing happens if it knows one.
+/// Restores the deployment to a store that has lost it, and returns the id that the store has. A
+/// store that knows a deployment keeps it.
 ///
 /// # Errors
 ///
@@ -112,7 +113,7 @@ pub async fn restore(store: &dyn Store, own: &Membership) -> Result<DeploymentId
     Ok(found.deployment.birth)
 }
 
-/// Tells others what this data center is called. Returns what all of them are called.
+/// Writes the name of this data center to the store, and returns the names of all of them.
 ///
 /// # Errors
 ///
@@ -141,8 +142,8 @@ pub async fn introduce(
     Err(JoinError::Contention)
 }
 
-/// Whether a ledger that is not in this store was never in it, or nothing that it had lent can run
-/// any more: after a loss, whoever was lent something has `ttl` to say so.
+/// Whether an absent ledger was never in this store, or all leases that it granted have ended.
+/// After a loss that takes `ttl`.
 pub(crate) async fn is_first_start(store: &dyn Store, ttl: DurationMs) -> Result<bool, StoreError> {
     let key = key();
     for _ in 0..TRIES {

@@ -1,6 +1,5 @@
-//! A store in memory that several nodes of one process share. It survives nothing, counts its
-//! calls, and is as far away and as unwell as it is told to be: for tests of what stands above
-//! stores.
+//! Store in memory that several nodes of one process share, for tests of the code above stores. It
+//! counts its requests, and a test sets its delay and makes it unavailable or lose its records.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,7 +13,7 @@ use crate::store::{
     Store, StoreError, Swap,
 };
 
-/// The store. Clones are the same store.
+/// Handle to a store in memory. Clones share the store.
 #[derive(Clone)]
 pub struct Memory {
     inner: Arc<Inner>,
@@ -23,10 +22,10 @@ pub struct Memory {
 struct Inner {
     clock: Arc<dyn Clock>,
     state: Mutex<State>,
-    /// One way, in microseconds.
+    /// Delay in one direction, in microseconds.
     delay_micros: AtomicU64,
-    is_away: AtomicBool,
-    calls: AtomicU64,
+    is_unavailable: AtomicBool,
+    requests: AtomicU64,
 }
 
 #[derive(Default)]
@@ -38,12 +37,12 @@ struct State {
 
 impl std::fmt::Debug for Memory {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Memory({} calls)", self.calls())
+        write!(f, "Memory({} requests)", self.calls())
     }
 }
 
 impl Memory {
-    /// An empty store, next door.
+    /// Returns an empty store without delay.
     #[must_use]
     pub fn new(clock: Arc<dyn Clock>) -> Self {
         Self {
@@ -51,24 +50,26 @@ impl Memory {
                 clock,
                 state: Mutex::default(),
                 delay_micros: AtomicU64::new(0),
-                is_away: AtomicBool::new(false),
-                calls: AtomicU64::new(0),
+                is_unavailable: AtomicBool::new(false),
+                requests: AtomicU64::new(0),
             }),
         }
     }
 
-    /// Every call takes so long to get here, and its answer as long to get back.
+    /// Delays every request by this time, and every reply as well.
     pub fn set_delay(&self, one_way: Duration) {
         let micros = u64::try_from(one_way.as_micros()).unwrap_or(u64::MAX);
         self.inner.delay_micros.store(micros, Ordering::Relaxed);
     }
 
-    /// Whether calls fail.
-    pub fn set_away(&self, is_away: bool) {
-        self.inner.is_away.store(is_away, Ordering::Relaxed);
+    /// Makes all requests fail, or succeed again.
+    pub fn set_away(&self, is_unavailable: bool) {
+        self.inner
+            .is_unavailable
+            .store(is_unavailable, Ordering::Relaxed);
     }
 
-    /// It comes back empty, as another server.
+    /// Replaces the store by an empty one with another identity.
     pub fn wipe(&self) {
         let mut state = self.inner.state.lock();
         *state = State {
@@ -77,29 +78,29 @@ impl Memory {
         };
     }
 
-    /// It comes back with all that it had, as another server.
+    /// Changes the identity and keeps the records, as a restart does.
     pub fn restart(&self) {
         self.inner.state.lock().identity += 1;
     }
 
-    /// Calls so far, those that failed included.
+    /// Counts all requests, failed ones included.
     #[must_use]
     pub fn calls(&self) -> u64 {
-        self.inner.calls.load(Ordering::Relaxed)
+        self.inner.requests.load(Ordering::Relaxed)
     }
 
-    async fn call<T>(&self, work: impl FnOnce(&mut State) -> T) -> Result<T, StoreError> {
-        self.inner.calls.fetch_add(1, Ordering::Relaxed);
-        self.travel().await;
-        if self.inner.is_away.load(Ordering::Relaxed) {
+    async fn request<T>(&self, work: impl FnOnce(&mut State) -> T) -> Result<T, StoreError> {
+        self.inner.requests.fetch_add(1, Ordering::Relaxed);
+        self.delay().await;
+        if self.inner.is_unavailable.load(Ordering::Relaxed) {
             return Err(StoreError::Unavailable {
                 doing: "reach",
                 place: "the store in memory".to_owned(),
-                source: "it is away".into(),
+                source: "unavailable by request of a test".into(),
             });
         }
         let done = work(&mut self.inner.state.lock());
-        self.travel().await;
+        self.delay().await;
         Ok(done)
     }
 
@@ -111,7 +112,7 @@ impl Memory {
         }
     }
 
-    async fn travel(&self) {
+    async fn delay(&self) {
         let micros = self.inner.delay_micros.load(Ordering::Relaxed);
         if micros > 0 {
             tokio::time::sleep(Duration::from_micros(micros)).await;
@@ -121,7 +122,7 @@ impl Memory {
 
 impl Store for Memory {
     fn load<'a>(&'a self, key: &'a RecordKey) -> BoxFuture<'a, Result<Loaded, StoreError>> {
-        Box::pin(self.call(move |state| self.loaded(state, key)))
+        Box::pin(self.request(move |state| self.loaded(state, key)))
     }
 
     fn compare_and_swap<'a>(
@@ -130,7 +131,7 @@ impl Store for Memory {
         expected: Expected,
         value: Vec<u8>,
     ) -> BoxFuture<'a, Result<Swap, StoreError>> {
-        Box::pin(self.call(move |state| {
+        Box::pin(self.request(move |state| {
             if Identity(state.identity) != expected.identity {
                 return Swap::OtherStore;
             }
@@ -146,7 +147,7 @@ impl Store for Memory {
     }
 
     fn take_number<'a>(&'a self, name: &'a CounterName) -> BoxFuture<'a, Result<u64, StoreError>> {
-        Box::pin(self.call(move |state| {
+        Box::pin(self.request(move |state| {
             let next = state.numbers.entry(name.clone()).or_insert(0);
             *next += 1;
             *next - 1

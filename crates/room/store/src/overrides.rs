@@ -1,30 +1,31 @@
-//! Where what operators say is kept: a record, and one with the log. That about a room lies beside
-//! its ledger.
+//! Storage of overrides: one record with their values and one with the audit log. Those of a room
+//! are beside its ledger.
 //!
-//! What is said is judged elsewhere. A change and its entry are written in one piece, as the newest
-//! entry stands in the record itself; the log gets it afterwards, by whoever comes by.
+//! A change and its log entry are written atomically: the record itself contains the newest entry.
+//! The next writer or the same one copies it to the log afterwards. Validation is not done here.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use anteroom_config::overrides::{Entry, Log, Record as Said, RoomOverrides};
+use anteroom_config::overrides::{Entry, Log, Record as OverrideRecord, RoomOverrides};
 
 use crate::store::{Loaded, RecordKey, Store, StoreError, Swap, chain};
 
-/// A race here is lost to another operator who acts in the same moment.
+/// Attempts at a write. One is lost to each operator who writes at the same moment.
 const TRIES: u32 = 16;
 
-/// What of a key says that its record is no ledger.
+/// Suffix of the keys of overrides, which no ledger has.
 const OVERRIDES: &str = "/settings";
+/// Suffix of the keys of audit logs.
 const LOG: &str = "/audit";
 
-/// Whether a record is one of these, and no ledger.
+/// Whether a record has overrides or their log, and is no ledger.
 #[must_use]
 pub fn is_overrides(key: &RecordKey) -> bool {
     key.0.ends_with(OVERRIDES) || key.0.ends_with(LOG)
 }
 
-/// What operators said about something, in one store.
+/// Overrides of one subject in one store.
 pub struct OverrideStore<R> {
     store: Arc<dyn Store>,
     overrides: RecordKey,
@@ -32,7 +33,7 @@ pub struct OverrideStore<R> {
     kind: PhantomData<fn() -> R>,
 }
 
-/// The orders of one room in one store.
+/// Overrides of one room in one store.
 pub type RoomOverrideStore = OverrideStore<RoomOverrides>;
 
 impl<R> Clone for OverrideStore<R> {
@@ -46,29 +47,29 @@ impl<R> Clone for OverrideStore<R> {
     }
 }
 
-/// Why a change of orders was not made.
+/// Error of a change of overrides.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ChangeError<E: std::error::Error + 'static> {
-    /// What was to be changed is not allowed.
-    #[error("that cannot be done")]
+    /// The change is not allowed.
+    #[error("cannot change the overrides")]
     Refused(#[source] E),
     /// The store failed.
-    #[error("cannot reach the settings")]
+    #[error("cannot reach the overrides")]
     Store(#[source] StoreError),
-    /// Others wrote first every time.
-    #[error("lost {TRIES} races for the settings")]
+    /// Other writers were first, every time.
+    #[error("cannot change the overrides: lost {TRIES} races to other writers; try again")]
     Contention,
 }
 
 impl<R> std::fmt::Debug for OverrideStore<R> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "SaidPlace({})", self.overrides.0)
+        write!(f, "OverrideStore({})", self.overrides.0)
     }
 }
 
-impl<R: Said> OverrideStore<R> {
-    /// The orders whose records' keys begin with `prefix`.
+impl<R: OverrideRecord> OverrideStore<R> {
+    /// Returns the overrides whose records' keys begin with `prefix`.
     #[must_use]
     pub fn new(store: Arc<dyn Store>, prefix: &str) -> Self {
         Self {
@@ -79,52 +80,55 @@ impl<R: Said> OverrideStore<R> {
         }
     }
 
-    /// What was said, as the store knows it.
+    /// Returns the overrides in the store.
     ///
     /// # Errors
     ///
-    /// [`StoreError`] if the store fails, or has a record that cannot be read: a newer program may
-    /// have written it, and its nodes go by it.
+    /// [`StoreError`] if the store fails or its record cannot be read. Nodes with a newer program
+    /// may use such a record.
     pub async fn read(&self) -> Result<Option<R>, StoreError> {
         let loaded = self.store.load(&self.overrides).await?;
         self.overrides_in(&loaded)
     }
 
-    /// Changes what was said, after what is known here if the store has lost it. `change` is called
-    /// anew on what a competitor left. A record that cannot be read is replaced: somebody wants
-    /// something to hold.
+    /// Changes the overrides. If the store has lost newer ones, the change builds on `known`.
+    /// `change` is called again on what another writer left. A record that cannot be read is
+    /// replaced: the operator's new command must take effect.
     ///
     /// # Errors
     ///
-    /// [`ChangeError`]; nothing is changed then, unless the store failed after it was told.
+    /// [`ChangeError`]. Nothing is changed then, unless the store failed after the write.
     pub async fn change<E: std::error::Error + 'static>(
         &self,
         known: &R,
         mut change: impl FnMut(&R) -> Result<R, E>,
     ) -> Result<R, ChangeError<E>> {
         let failed = ChangeError::Store;
-        let mut there = self.store.load(&self.overrides).await.map_err(failed)?;
+        let mut loaded = self.store.load(&self.overrides).await.map_err(failed)?;
         for _ in 0..TRIES {
-            let found = self.overrides_in(&there).unwrap_or_else(|error| {
-                tracing::error!(cause = chain(&error), "replacing the settings");
+            let found = self.overrides_in(&loaded).unwrap_or_else(|error| {
+                tracing::error!(
+                    cause = chain(&error),
+                    "overrides unreadable: replacing them"
+                );
                 None
             });
             let before = found.filter(|found| !known.is_newer_than(found));
             let before = before.unwrap_or_else(|| known.clone());
             let next = change(&before).map_err(ChangeError::Refused)?;
-            // The place of the newest entry is needed for the next one.
+            // The next entry overwrites the newest one in the record.
             if let Some(newest) = before.newest()
-                && !self.note(newest).await.map_err(failed)?
+                && !self.add_to_log(newest).await.map_err(failed)?
             {
                 return Err(ChangeError::Contention);
             }
             let value = next.encode();
             let swap = self
                 .store
-                .compare_and_swap(&self.overrides, there.expected(), value);
-            there = match swap.await.map_err(failed)? {
+                .compare_and_swap(&self.overrides, loaded.expected(), value);
+            loaded = match swap.await.map_err(failed)? {
                 Swap::Swapped => {
-                    self.note_later(&next).await;
+                    self.try_log(&next).await;
                     return Ok(next);
                 }
                 Swap::Conflict(loaded) => loaded,
@@ -134,7 +138,7 @@ impl<R: Said> OverrideStore<R> {
         Err(ChangeError::Contention)
     }
 
-    /// Puts back what the store has lost. Nothing happens if it knows something as new.
+    /// Restores overrides that the store has lost. Overrides that are as new stay.
     ///
     /// # Errors
     ///
@@ -144,7 +148,7 @@ impl<R: Said> OverrideStore<R> {
         let found = self.overrides_in(&loaded)?.unwrap_or_default();
         if known.is_newer_than(&found) {
             let value = known.encode();
-            // Whoever was faster has put back the same.
+            // A process that was faster has restored the same.
             self.store
                 .compare_and_swap(&self.overrides, loaded.expected(), value)
                 .await?;
@@ -152,7 +156,7 @@ impl<R: Said> OverrideStore<R> {
         Ok(())
     }
 
-    /// Who changed what, oldest first.
+    /// Returns the audit log, oldest entry first.
     ///
     /// # Errors
     ///
@@ -171,8 +175,8 @@ impl<R: Said> OverrideStore<R> {
         let found = record.map(|record| R::decode(&record.value));
         found.transpose().map_err(|source| StoreError::Refused {
             place: format!("the record {}", self.overrides.0),
-            refusal: "holds settings that this program cannot read",
-            remedy: "run the version that wrote them, or say something anew: that replaces them",
+            refusal: "has overrides that this program cannot read",
+            remedy: "run the version that wrote them, or replace them by a new command",
             source: Box::new(source),
         })
     }
@@ -180,33 +184,35 @@ impl<R: Said> OverrideStore<R> {
     fn log_in(&self, loaded: &Loaded) -> Log {
         let record = loaded.record.as_ref();
         let read = record.map(|record| Log::decode(&record.value)).transpose();
-        let read =
-            read.inspect_err(|error| tracing::error!(record = %self.log.0, %error, "not read"));
+        let read = read.inspect_err(|error| {
+            tracing::error!(record = %self.log.0, %error, "audit log unreadable");
+        });
         read.ok().flatten().unwrap_or_default()
     }
 
-    /// Sees to the newest entry; if that fails, whoever comes by next does.
-    async fn note_later(&self, overrides: &R) {
+    /// Copies the newest entry to the log. If that fails, the next change does.
+    async fn try_log(&self, overrides: &R) {
         if let Some(newest) = overrides.newest()
-            && let Err(error) = self.note(newest).await
+            && let Err(error) = self.add_to_log(newest).await
         {
-            tracing::debug!(%error, "the log gets its newest entry later");
+            tracing::debug!(%error, "newest entry not logged yet");
         }
     }
 
-    /// Makes sure that an entry is in the log. `false`: others wrote first every time.
-    async fn note(&self, entry: &Entry) -> Result<bool, StoreError> {
-        let mut there = self.store.load(&self.log).await?;
+    /// Makes sure that an entry is in the log. Returns `false` if other writers were first, every
+    /// time.
+    async fn add_to_log(&self, entry: &Entry) -> Result<bool, StoreError> {
+        let mut loaded = self.store.load(&self.log).await?;
         for _ in 0..TRIES {
-            let mut log = self.log_in(&there);
+            let mut log = self.log_in(&loaded);
             if !log.add(entry) {
                 return Ok(true);
             }
             let value = log.encode();
             let swap = self
                 .store
-                .compare_and_swap(&self.log, there.expected(), value);
-            there = match swap.await? {
+                .compare_and_swap(&self.log, loaded.expected(), value);
+            loaded = match swap.await? {
                 Swap::Swapped => return Ok(true),
                 Swap::Conflict(loaded) => loaded,
                 Swap::OtherStore => self.store.load(&self.log).await?,

@@ -1,23 +1,23 @@
-//! What every store offers.
+//! The [`Store`] trait: versioned records, counters, a clock and an identity.
 
 use std::future::Future;
 use std::pin::Pin;
 
 use anteroom_room::allocation::CounterKey;
-pub use anteroom_room::ledger_call::{Expected, Identity, RecordVersion};
+pub use anteroom_room::ledger_exchange::{Expected, Identity, RecordVersion};
 use anteroom_room::time::Timestamp;
 
-/// A future that a store returns. Boxed: a node talks to its store a few times a second, and one
-/// allocation buys that nodes need not know which store it is.
+/// Future that a store returns. It is boxed so that nodes need not know the type of their store: a
+/// node sends it a few requests a second, so one allocation each is cheap.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// A place for ledgers and counters.
+/// Storage of ledgers and counters.
 pub trait Store: Send + Sync + 'static {
     /// Loads a record, together with the store's clock and identity.
     fn load<'a>(&'a self, key: &'a RecordKey) -> BoxFuture<'a, Result<Loaded, StoreError>>;
 
-    /// Writes a record if nobody has written it since, and the store is still the one that it was.
-    /// Only a write that will survive a crash of this process may report [`Swap::Swapped`].
+    /// Writes a record if its version and the store's identity are still the expected ones. Only a
+    /// write that survives a crash of this process may report [`Swap::Swapped`].
     fn compare_and_swap<'a>(
         &'a self,
         key: &'a RecordKey,
@@ -29,16 +29,16 @@ pub trait Store: Send + Sync + 'static {
     /// after a crash some may be missing.
     fn take_number<'a>(&'a self, name: &'a CounterName) -> BoxFuture<'a, Result<u64, StoreError>>;
 
-    /// Lets go of everything, so that another process may take over. Later calls fail.
+    /// Releases everything, so that another process may take over. Later operations fail.
     fn close(&self) -> BoxFuture<'_, ()>;
 }
 
-/// Tells the time of rooms. A store that lives in this process uses the node's clock.
+/// Source of room time. A store inside this process uses the node's clock.
 pub trait Clock: Send + Sync + 'static {
-    /// Now.
+    /// Returns the present room time.
     fn now(&self) -> Timestamp;
 
-    /// Room time was at least this before: it never falls behind what a journal has seen.
+    /// Keeps room time at or after `at`, the latest time that a journal has recorded.
     fn never_before(&self, at: Timestamp);
 }
 
@@ -49,13 +49,13 @@ pub struct RecordKey(pub String);
 /// Name of a counter of the `counters` allocation.
 #[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct CounterName {
-    /// Which room.
+    /// Name of the room.
     pub room: String,
-    /// Which counter of it.
+    /// Counter of that room.
     pub key: CounterKey,
 }
 
-/// What [`Store::load`] returns.
+/// Result of [`Store::load`].
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Loaded {
     /// The record; `None` if there is none.
@@ -67,7 +67,7 @@ pub struct Loaded {
 }
 
 impl Loaded {
-    /// What a write that follows from this must find.
+    /// Returns the state that a write based on this load must find.
     #[must_use]
     pub fn expected(&self) -> Expected {
         let record = self.record.as_ref();
@@ -81,61 +81,61 @@ impl Loaded {
 /// A record and its version.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Record {
-    /// Its version.
+    /// Version that the next write must expect.
     pub version: RecordVersion,
-    /// Its bytes.
+    /// Content, opaque to the store.
     pub value: Vec<u8>,
 }
 
-/// What became of a write.
+/// Outcome of a write.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Swap {
-    /// Written.
+    /// The record is written.
     Swapped,
-    /// Somebody else wrote first: what is there, as a load would bring it.
+    /// Another writer was first. Contains the present record, as a load returns it.
     Conflict(Loaded),
-    /// The store is another one than was read; load again.
+    /// The identity of the store has changed since the load. Load again.
     OtherStore,
 }
 
-/// Why a store could not do what it was asked to do.
+/// Error of a store operation.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// Another process holds it. Wait, or stop the other one.
+    /// Another process holds the journal. Wait, or stop that process.
     #[error("another process holds the journal {path}")]
     Held {
-        /// The journal.
+        /// Path of the journal.
         path: String,
     },
-    /// It does not work at present: disk full, read-only, gone.
+    /// The store does not work at present: unreachable, disk full or read-only.
     #[error("cannot {doing} {place}")]
     Unavailable {
-        /// What was tried: open, read, write, reach.
+        /// Operation that failed: open, read, write or reach.
         doing: &'static str,
-        /// Which store: a journal, an address without its password.
+        /// Name of the store: a journal's path, or an address without its password.
         place: String,
-        /// Why not.
+        /// Underlying error.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// It answers, and will not do what is asked before somebody has changed something.
+    /// The store replies, but rejects the operation until an operator changes something.
     #[error("{place} {refusal}; {remedy}")]
     Refused {
-        /// Which store.
+        /// Name of the store.
         place: String,
-        /// What it said, in our words.
+        /// Reason, in our words.
         refusal: &'static str,
-        /// What to do.
+        /// Next step of the operator.
         remedy: &'static str,
-        /// What it said, in its words.
+        /// Reply of the store, in its words.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// It was closed on purpose.
+    /// [`Store::close`] was called before.
     #[error("the store is closed")]
     Closed,
 }
 
-/// An error with its causes, on one line.
+/// Formats an error with its causes, on one line.
 #[must_use]
 pub fn chain(error: &(dyn std::error::Error + 'static)) -> String {
     let mut text = error.to_string();

@@ -1,8 +1,7 @@
-//! Runs the core's ledger on a store: load, decide, compare and swap.
+//! Ledger of one room on a store: load, decide, compare and swap.
 //!
-//! What is decided, what becomes of a record that is not there or that another server wrote, and of
-//! a race that is lost, is the core's business ([`anteroom_room::ledger_call`]). Here messages are
-//! carried and records read and written.
+//! The core decides, and says what to do if a record is absent, if another server wrote it, or if a
+//! race is lost ([`anteroom_room::ledger_exchange`]). This module reads and writes the records.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,8 +9,8 @@ use std::time::Duration;
 use crate::wire::ledger::{self as record, LedgerRecordError};
 use anteroom_room::id::Incarnation;
 use anteroom_room::ledger::Ledger;
-pub use anteroom_room::ledger_call::{Exchange, LedgerRole};
-use anteroom_room::ledger_call::{
+pub use anteroom_room::ledger_exchange::{Exchange, LedgerRole};
+use anteroom_room::ledger_exchange::{
     LedgerOperation, Next, Opening, STEP_ASIDE_MAX, Seen, TRIES, Tries, Written,
 };
 use anteroom_room::sync::{Reply, SyncRequest};
@@ -21,46 +20,46 @@ use tokio::time::Instant;
 use crate::deployment;
 use crate::store::{Identity, Loaded, RecordKey, Store, StoreError, Swap};
 
-/// One room's ledger in one store.
+/// Ledger of one room in one store.
 #[derive(Clone)]
 pub struct LedgerPlace {
     store: Arc<dyn Store>,
     key: RecordKey,
     room: String,
     role: LedgerRole,
-    lives: IncarnationSource,
+    incarnations: IncarnationSource,
 }
 
-/// Draws the life of a record that begins anew.
+/// Source of the incarnations of new records.
 type IncarnationSource = Arc<dyn Fn() -> Result<Incarnation, SyncError> + Send + Sync>;
 
-/// Why a sync brought no reply.
+/// Error of an operation on a ledger.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SyncError {
     /// The store failed.
     #[error("cannot reach the ledger of room {room}")]
     Store {
-        /// The room.
+        /// Name of the room.
         room: String,
-        /// Why not.
+        /// Underlying error.
         source: StoreError,
     },
     /// The record is not readable.
     #[error("cannot read the ledger of room {room}")]
     Record {
-        /// The room.
+        /// Name of the room.
         room: String,
-        /// Why not.
+        /// Underlying error.
         source: LedgerRecordError,
     },
-    /// Others wrote first every time.
-    #[error("lost {TRIES} races for the ledger of room {room}")]
+    /// Other writers were first, every time.
+    #[error("cannot update the ledger of room {room}: lost {TRIES} races to other nodes")]
     Contention {
-        /// The room.
+        /// Name of the room.
         room: String,
     },
-    /// The system has no random bytes to offer.
+    /// The system has no random bytes.
     #[error("cannot draw random bytes")]
     Random(getrandom::Error),
 }
@@ -72,7 +71,7 @@ impl std::fmt::Debug for LedgerPlace {
 }
 
 impl LedgerPlace {
-    /// The ledger of `room` under `key`.
+    /// Returns the ledger of `room` under `key`.
     #[must_use]
     pub fn new(store: Arc<dyn Store>, key: RecordKey, room: &str, role: LedgerRole) -> Self {
         let room = room.to_owned();
@@ -81,19 +80,19 @@ impl LedgerPlace {
             key,
             room,
             role,
-            lives: Arc::new(new_incarnation),
+            incarnations: Arc::new(new_incarnation),
         }
     }
 
-    /// The same with lives from elsewhere: for replays, which must draw what was drawn before.
+    /// Replaces the source of incarnations. Replays need those of the recorded run.
     #[doc(hidden)]
     #[must_use]
-    pub fn with_lives(mut self, lives: impl Fn() -> Incarnation + Send + Sync + 'static) -> Self {
-        self.lives = Arc::new(move || Ok(lives()));
+    pub fn with_lives(mut self, source: impl Fn() -> Incarnation + Send + Sync + 'static) -> Self {
+        self.incarnations = Arc::new(move || Ok(source()));
         self
     }
 
-    /// Whose memory it is.
+    /// Returns the ledger's role among the levels.
     #[must_use]
     pub fn role(&self) -> LedgerRole {
         self.role
@@ -103,15 +102,16 @@ impl LedgerPlace {
     ///
     /// # Errors
     ///
-    /// [`SyncError`] if there is no reply. The request may have taken effect all the same; the next
-    /// one, in absolute figures, sets that right.
+    /// [`SyncError`] if there is no reply. The request may still have taken effect. The next one
+    /// corrects that, because requests contain absolute numbers.
     pub async fn sync(&self, request: &SyncRequest) -> Result<Reply, SyncError> {
         let exchange = self.visit(request, None, false).await?;
         Ok(exchange.reply)
     }
 
-    /// Brings what the root's ledger said, if anything, and sends a request; and draws the next
-    /// request to the world if that is due. `is_wanted`: somebody waits for more than is here.
+    /// Delivers the reply of the root's ledger, if there is one, and sends a request. The exchange
+    /// contains the next request to the root if that is due. `is_wanted` says that visitors wait
+    /// for more than this ledger has.
     ///
     /// # Errors
     ///
@@ -119,34 +119,34 @@ impl LedgerPlace {
     ///
     /// # Panics
     ///
-    /// Never: whoever speaks is answered.
+    /// Never: every request of a child gets a reply.
     pub async fn visit(
         &self,
         request: &SyncRequest,
-        news: Option<&Reply>,
+        upstream_reply: Option<&Reply>,
         is_wanted: bool,
     ) -> Result<Exchange, SyncError> {
-        let deed = LedgerOperation::Sync {
+        let operation = LedgerOperation::Sync {
             request: Box::new(request.clone()),
-            news: news.cloned(),
+            news: upstream_reply.cloned(),
             is_wanted,
         };
-        let exchange = self.perform(&deed).await?;
-        Ok(exchange.expect("a child that speaks is answered"))
+        let exchange = self.perform(&operation).await?;
+        Ok(exchange.expect("a request of a child gets a reply"))
     }
 
-    /// Brings what the root's ledger said, and nothing else.
+    /// Delivers a reply of the root's ledger, and nothing else.
     ///
     /// # Errors
     ///
     /// As [`LedgerPlace::sync`].
-    pub async fn deliver(&self, news: &Reply) -> Result<(), SyncError> {
-        self.perform(&LedgerOperation::Deliver(news.clone()))
+    pub async fn deliver(&self, upstream_reply: &Reply) -> Result<(), SyncError> {
+        self.perform(&LedgerOperation::Deliver(upstream_reply.clone()))
             .await?;
         Ok(())
     }
 
-    /// Ends a reserve on the operator's word that nobody is inside.
+    /// Ends a reserve: an operator has confirmed that there are no active visitors.
     ///
     /// # Errors
     ///
@@ -156,19 +156,22 @@ impl LedgerPlace {
         Ok(())
     }
 
-    /// Does something to the ledger, on whatever competitors leave there.
+    /// Performs an operation on the ledger, again if another writer was first.
     ///
     /// # Errors
     ///
     /// As [`LedgerPlace::sync`].
     #[doc(hidden)]
-    pub async fn perform(&self, deed: &LedgerOperation) -> Result<Option<Exchange>, SyncError> {
-        let lending = self.role.lending();
-        self.change(|ledger, now| deed.perform(ledger, lending, now))
+    pub async fn perform(
+        &self,
+        operation: &LedgerOperation,
+    ) -> Result<Option<Exchange>, SyncError> {
+        let terms = self.role.lending();
+        self.change(|ledger, now| operation.perform(ledger, terms, now))
             .await
     }
 
-    /// The ledger as it is, to look at.
+    /// Returns the ledger and the store's time, and changes nothing.
     ///
     /// # Errors
     ///
@@ -179,7 +182,7 @@ impl LedgerPlace {
         Ok((ledger, loaded.now))
     }
 
-    /// Changes the record. `change` is called anew on what a competitor left.
+    /// Changes the record. `change` is called again on what another writer left.
     ///
     /// # Errors
     ///
@@ -194,7 +197,7 @@ impl LedgerPlace {
         loop {
             let mut ledger = self.open(&loaded).await?;
             let done = change(&mut ledger, loaded.now);
-            let value = self.written(&ledger, loaded.identity);
+            let value = self.encode(&ledger, loaded.identity);
             let swap = self
                 .store
                 .compare_and_swap(&self.key, loaded.expected(), value);
@@ -229,7 +232,7 @@ impl LedgerPlace {
         loaded.map_err(|source| self.failed(source))
     }
 
-    /// The ledger of a record, or the one that begins where there is none, or none to be trusted.
+    /// Returns the ledger of a record, or a new one if the record is absent or not trusted.
     async fn open(&self, loaded: &Loaded) -> Result<Ledger, SyncError> {
         let (seen, left) = self.parse(loaded)?;
         let is_first_start = if Opening::needs_first_start(self.role, seen) {
@@ -240,22 +243,22 @@ impl LedgerPlace {
             false
         };
         if left.is_some() && seen.keeper == Some(loaded.identity) {
-            // Nothing begins, and no life has to be drawn.
+            // No ledger begins, so no incarnation is drawn.
             return Ok(Opening::AsLeft.open(left, loaded.now));
         }
-        let opening = Opening::of(self.role, seen, (self.lives)()?, is_first_start);
+        let opening = Opening::of(self.role, seen, (self.incarnations)()?, is_first_start);
         if matches!(opening, Opening::Epoch(..)) {
             tracing::warn!(
                 room = %self.room,
                 "the store is another server than before and may have lost its newest writes: \
-                 nobody is admitted until all that may have been lent has ended"
+                 nobody is admitted until all earlier leases have ended"
             );
         }
         Ok(opening.open(left, loaded.now))
     }
 
-    /// What is to be known of a record, and what is in it. A journal is written by one process and
-    /// says nothing of who wrote it.
+    /// Splits a record into its facts and its ledger. A journal has one writer, so its records do
+    /// not name the store that wrote them.
     fn parse(&self, loaded: &Loaded) -> Result<(Seen, Option<Ledger>), SyncError> {
         let damaged = |source| SyncError::Record {
             room: self.room.clone(),
@@ -282,7 +285,7 @@ impl LedgerPlace {
         Ok((seen, Some(ledger)))
     }
 
-    fn written(&self, ledger: &Ledger, keeper: Identity) -> Vec<u8> {
+    fn encode(&self, ledger: &Ledger, keeper: Identity) -> Vec<u8> {
         let record = record::encode(ledger);
         if self.role == LedgerRole::Alone {
             return record;
@@ -303,10 +306,10 @@ fn new_incarnation() -> Result<Incarnation, SyncError> {
     getrandom::u64().map(Incarnation).map_err(SyncError::Random)
 }
 
-/// Lets others go first, each for another while.
+/// Waits for a random time, so that other writers go first.
 async fn step_aside() {
     let most = STEP_ASIDE_MAX.0 * 1_000;
-    // Without random bytes everybody waits the same: slower, not wrong.
+    // Without random bytes all writers wait equally long: slower, not wrong.
     let drawn = getrandom::u64().unwrap_or(most) % most;
     tokio::time::sleep(Duration::from_micros(drawn)).await;
 }

@@ -1,8 +1,7 @@
-//! How do the bytes of a ticket stand in a cookie? As base64url without padding (RFC 4648, section
-//! 5).
+//! Encoding of a ticket's bytes in a cookie: base64url without padding (RFC 4648, section 5).
 //!
-//! By the processor's wide instructions where there are any: each request of each visitor carries a
-//! ticket, and letter by letter this cost as much as the cipher.
+//! It uses the processor's SIMD instructions where there are any. Each request of each visitor
+//! carries a ticket, and scalar decoding cost as much as the cipher.
 
 use std::sync::LazyLock;
 
@@ -10,27 +9,27 @@ use base64::engine::general_purpose::NO_PAD;
 use base64::{DecodeSliceError, Engine as _};
 
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-type Letters = base64::engine::Simd;
+type Base64Engine = base64::engine::Simd;
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-type Letters = base64::engine::GeneralPurpose;
+type Base64Engine = base64::engine::GeneralPurpose;
 
-/// It finds out once what the processor can do.
-static LETTERS: LazyLock<Letters> = LazyLock::new(|| {
+/// Engine that detects the processor's features once.
+static ENGINE: LazyLock<Base64Engine> = LazyLock::new(|| {
     #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-    return Letters::url_safe(NO_PAD);
+    return Base64Engine::url_safe(NO_PAD);
     #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-    return Letters::new(&base64::alphabet::URL_SAFE, NO_PAD);
+    return Base64Engine::new(&base64::alphabet::URL_SAFE, NO_PAD);
 });
 
-/// Bytes as text.
-pub(crate) fn written(bytes: &[u8]) -> String {
-    LETTERS.encode(bytes)
+/// Encodes bytes as text.
+pub(crate) fn encode(bytes: &[u8]) -> String {
+    ENGINE.encode(bytes)
 }
 
-/// Reads a text into a buffer, and says how many bytes it was. One text for the same bytes: what no
-/// writer writes (padding, bits left over) is an error.
-pub(crate) fn read(text: &str, buffer: &mut [u8]) -> Result<usize, DecodeSliceError> {
-    LETTERS.decode_slice(text, buffer)
+/// Decodes a text into a buffer and returns the number of bytes. Only the canonical text of some
+/// bytes is valid: padding and trailing bits are errors.
+pub(crate) fn decode(text: &str, buffer: &mut [u8]) -> Result<usize, DecodeSliceError> {
+    ENGINE.decode_slice(text, buffer)
 }
 
 #[cfg(test)]
@@ -42,18 +41,18 @@ mod tests {
 
     proptest! {
         #[test]
-        fn bytes_are_written_as_letter_by_letter(
+        fn encoding_matches_the_scalar_engine(
             bytes in proptest::collection::vec(any::<u8>(), 0..200),
         ) {
-            prop_assert_eq!(written(&bytes), URL_SAFE_NO_PAD.encode(&bytes));
+            prop_assert_eq!(encode(&bytes), URL_SAFE_NO_PAD.encode(&bytes));
         }
 
         #[test]
-        fn any_text_is_read_as_letter_by_letter(
+        fn decoding_matches_the_scalar_engine(
             text in prop_oneof!["[A-Za-z0-9_-]{0,200}", "[A-Za-z0-9_=+/-]{0,90}", "\\PC{0,90}"],
         ) {
             let [mut ours, mut theirs] = [[0; 256]; 2];
-            let length = read(&text, &mut ours).ok();
+            let length = decode(&text, &mut ours).ok();
             prop_assert_eq!(length, URL_SAFE_NO_PAD.decode_slice(&text, &mut theirs).ok());
             let length = length.unwrap_or_default();
             prop_assert_eq!(&ours[..length], &theirs[..length]);
@@ -61,10 +60,10 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_nobody_writes_is_not_read() {
+    fn non_canonical_text_is_rejected() {
         let mut buffer = [0; 64];
         for text in ["QQ==", "QR", "Q", "Q+Q/", "QQ\n"] {
-            assert!(read(text, &mut buffer).is_err(), "{text:?}");
+            assert!(decode(text, &mut buffer).is_err(), "{text:?}");
         }
     }
 }

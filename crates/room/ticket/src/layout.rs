@@ -1,7 +1,7 @@
-//! How a ticket is laid out before it is sealed: fixed fields, little-endian.
+//! Layout of a ticket before it is sealed: fixed fields, little-endian.
 //!
-//! Version 1: version (1), birth (8), visitor (16), bucket (8), last check-in (8), accepted at (8,
-//! 0 = waiting), flags (1), number of seats (1), and for each seat data center (4), end (8),
+//! Version 1: version (1), deployment (8), visitor (16), bucket (8), last check-in (8), accepted at
+//! (8, 0 = waiting), flags (1), number of seats (1), and for each seat data center (4), end (8),
 //! epoch (4).
 
 use anteroom_room::id::{DataCenterId, DeploymentId, Epoch, VisitorId};
@@ -16,12 +16,12 @@ const FIXED_BYTES: usize = 1 + 8 + 16 + 8 + 8 + 8 + 1 + 1;
 /// Most bytes of a ticket before sealing.
 pub(crate) const CONTENT_BYTES_MAX: usize = FIXED_BYTES + SEATS_MAX * SEAT_BYTES;
 
-/// The bytes are no ticket of a version known here.
+/// Error of bytes that are no ticket of a known version.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct NoTicket;
 
-/// Writes a ticket; returns the buffer and how much of it is used.
-pub(crate) fn write(birth: DeploymentId, ticket: &Ticket) -> ([u8; CONTENT_BYTES_MAX], usize) {
+/// Writes a ticket; returns the buffer and the number of its bytes in use.
+pub(crate) fn write(deployment: DeploymentId, ticket: &Ticket) -> ([u8; CONTENT_BYTES_MAX], usize) {
     let mut writer = Writer {
         bytes: [0; CONTENT_BYTES_MAX],
         length: 0,
@@ -32,7 +32,7 @@ pub(crate) fn write(birth: DeploymentId, ticket: &Ticket) -> ([u8; CONTENT_BYTES
         0
     };
     writer.put(&[VERSION]);
-    writer.put(&birth.0.to_le_bytes());
+    writer.put(&deployment.0.to_le_bytes());
     writer.put(&ticket.visitor.0);
     writer.put(&ticket.bucket.0.to_le_bytes());
     writer.put(&ticket.last_check_in_at.0.to_le_bytes());
@@ -49,13 +49,13 @@ pub(crate) fn write(birth: DeploymentId, ticket: &Ticket) -> ([u8; CONTENT_BYTES
     (writer.bytes, writer.length)
 }
 
-/// Reads a ticket and the birth under which it was written.
+/// Reads a ticket and the deployment that it belongs to.
 pub(crate) fn read(bytes: &[u8]) -> Result<(DeploymentId, Ticket), NoTicket> {
     let mut reader = Reader { rest: bytes };
     if reader.u8()? != VERSION {
         return Err(NoTicket);
     }
-    let birth = DeploymentId(reader.u64()?);
+    let deployment = DeploymentId(reader.u64()?);
     let visitor = VisitorId(reader.take()?);
     let bucket = Timestamp(reader.u64()?);
     let last_check_in_at = Timestamp(reader.u64()?);
@@ -76,7 +76,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<(DeploymentId, Ticket), NoTicket> {
         is_provisional: flags & FLAG_PROVISIONAL != 0,
         seats,
     };
-    Ok((birth, ticket))
+    Ok((deployment, ticket))
 }
 
 struct Writer {

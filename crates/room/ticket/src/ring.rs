@@ -1,7 +1,7 @@
 //! The keys of a deployment, and sealing and opening under them.
 //!
 //! A sealed ticket is base64url of key id (4), nonce (12), ciphertext, tag (16). Several keys
-//! open, the newest seals, so that keys can be changed without throwing anybody out.
+//! open, the newest seals, so that an operator can rotate keys without losing sessions.
 
 use anteroom_room::id::DeploymentId;
 use anteroom_room::ticket::Ticket;
@@ -13,7 +13,7 @@ use crate::layout::{self, CONTENT_BYTES_MAX};
 
 /// Bytes of a nonce.
 pub const NONCE_BYTES: usize = 12;
-/// No longer cookie value is looked at.
+/// Longest cookie value that is decoded; a longer one is malformed.
 pub const TICKET_CHARS_MAX: usize = 256;
 
 const KEY_ID_BYTES: usize = 4;
@@ -42,35 +42,35 @@ impl std::fmt::Debug for KeyRing {
     }
 }
 
-/// What a ticket is bound to besides its key: the room and the cookie that carries it.
+/// Associated data of a ticket: the room and the cookie that carries it.
 #[derive(Clone, Debug)]
 pub struct Binding {
     data: Vec<u8>,
 }
 
-/// A sealed ticket, as it stands in a cookie.
+/// Sealed ticket, as a cookie carries it.
 pub type SealedTicket = String;
 
-/// Why a cookie is no ticket. All of these make a new visitor, never an error page.
+/// Error of opening a cookie. The visitor counts as new; it never sees an error page.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// Not of the form of a ticket, or of a version not known here.
+    /// Text without the form of a ticket, or of an unknown version.
     #[error("malformed ticket")]
     Malformed,
-    /// Sealed under a key that is not on the ring.
+    /// Ticket sealed under a key that is not on the ring.
     #[error("ticket of an unknown key")]
     UnknownKey,
-    /// Changed, of another room, or of another cookie.
+    /// Ticket that was changed, or is of another room or another cookie.
     #[error("forged ticket")]
     Forged,
-    /// Of another deployment, or of this one before it lost its data.
+    /// Ticket of another deployment, or of this one before it lost its data.
     #[error("ticket of another deployment")]
     OtherBirth,
 }
 
 impl Binding {
-    /// The binding to a room and the name of its cookie.
+    /// Returns the binding to a room and the name of its cookie.
     #[must_use]
     pub fn new(cookie: &str, room: &str) -> Self {
         let data = ["anteroom ticket", cookie, room].join("\0").into_bytes();
@@ -79,7 +79,7 @@ impl Binding {
 }
 
 impl KeyRing {
-    /// A ring of AES-256 keys, newest first.
+    /// Makes a ring of AES-256 keys, newest first.
     ///
     /// # Panics
     ///
@@ -99,22 +99,22 @@ impl KeyRing {
         Self { keys }
     }
 
-    /// Seals a ticket under the newest key. A nonce should not repeat; if it does, only equality
-    /// of the two tickets shows.
+    /// Seals a ticket under the newest key. A nonce should not repeat. If it does, an observer
+    /// learns only whether the two tickets are equal.
     ///
     /// # Panics
     ///
-    /// Never: a ticket is far shorter than what the cipher takes.
+    /// Never: a ticket is far shorter than the longest text of the cipher.
     #[must_use]
     pub fn seal(
         &self,
         ticket: &Ticket,
-        birth: DeploymentId,
+        deployment: DeploymentId,
         binding: &Binding,
         nonce: [u8; NONCE_BYTES],
     ) -> SealedTicket {
         let newest = &self.keys[0];
-        let (mut content, length) = layout::write(birth, ticket);
+        let (mut content, length) = layout::write(deployment, ticket);
         let tag = newest
             .key
             .seal_in_place_separate_tag(
@@ -122,7 +122,7 @@ impl KeyRing {
                 Aad::from(&binding.data),
                 &mut content[..length],
             )
-            .expect("a ticket is shorter than what the cipher takes");
+            .expect("a ticket is shorter than the longest text of the cipher");
         let mut sealed = [0; SEALED_BYTES_MAX];
         let tag_at = HEAD_BYTES + length;
         let end = tag_at + TAG_BYTES;
@@ -130,7 +130,7 @@ impl KeyRing {
         sealed[KEY_ID_BYTES..HEAD_BYTES].copy_from_slice(&nonce);
         sealed[HEAD_BYTES..tag_at].copy_from_slice(&content[..length]);
         sealed[tag_at..end].copy_from_slice(tag.as_ref());
-        base64url::written(&sealed[..end])
+        base64url::encode(&sealed[..end])
     }
 
     /// Opens a cookie's value.
@@ -141,14 +141,14 @@ impl KeyRing {
     pub fn open(
         &self,
         text: &str,
-        birth: DeploymentId,
+        deployment: DeploymentId,
         binding: &Binding,
     ) -> Result<Ticket, OpenError> {
         if text.len() > TICKET_CHARS_MAX {
             return Err(OpenError::Malformed);
         }
         let mut buffer = [0; TICKET_CHARS_MAX];
-        let length = base64url::read(text, &mut buffer).map_err(|_| OpenError::Malformed)?;
+        let length = base64url::decode(text, &mut buffer).map_err(|_| OpenError::Malformed)?;
         let (head, sealed) = buffer[..length]
             .split_at_mut_checked(HEAD_BYTES)
             .ok_or(OpenError::Malformed)?;
@@ -167,8 +167,8 @@ impl KeyRing {
                 sealed,
             )
             .map_err(|_| OpenError::Forged)?;
-        let (written_under, ticket) = layout::read(content).map_err(|_| OpenError::Malformed)?;
-        if written_under == birth {
+        let (sealed_for, ticket) = layout::read(content).map_err(|_| OpenError::Malformed)?;
+        if sealed_for == deployment {
             Ok(ticket)
         } else {
             Err(OpenError::OtherBirth)

@@ -1,7 +1,7 @@
 //! Opening tickets on damaged bytes: never a panic, never a forgery that opens.
 //!
-//! `ANTEROOM_FUZZ_SECONDS=10 cargo test -p anteroom-ticket --test fuzz_ticket` takes longer;
-//! `ANTEROOM_FUZZ_SEED=n` begins elsewhere, or repeats a failure.
+//! `ANTEROOM_FUZZ_SECONDS=10 cargo test -p anteroom-ticket --test fuzz_ticket` runs longer;
+//! `ANTEROOM_FUZZ_SEED=n` begins at another seed, or repeats a failure.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ use anteroom_room::time::Timestamp;
 use anteroom_testkit::{Effort, Language, fuzz, seeds};
 use anteroom_ticket::{Binding, KeyRing, NONCE_BYTES, OpenError};
 
-/// Fields of a ticket before it is sealed, and the edges of the text after.
+/// Fields of a ticket before it is sealed, and edge cases of the text after.
 const LANGUAGE: Language<'_> = Language {
     pieces: &[
         &[0],
@@ -37,14 +37,14 @@ const LANGUAGE: Language<'_> = Language {
     field: None,
 };
 
-/// What the function under test opens with: [`anteroom_ticket::fuzz::ticket`].
+/// Key of the function under test, [`anteroom_ticket::fuzz::ticket`].
 const KEY: [u8; 32] = [7; 32];
 const COOKIE: &str = "__anteroom_fuzz";
 const ROOM: &str = "fuzz";
-const BIRTH: DeploymentId = DeploymentId(1);
+const DEPLOYMENT: DeploymentId = DeploymentId(1);
 
-/// A ticket sealed under the right key, but for another room or another deployment.
-fn sealed(room: &str, birth: DeploymentId) -> String {
+/// Seals a ticket under the right key, for the given room and deployment.
+fn sealed(room: &str, deployment: DeploymentId) -> String {
     let ticket = Ticket {
         visitor: VisitorId([9; 16]),
         bucket: Timestamp(1_900_000_000_000),
@@ -54,7 +54,7 @@ fn sealed(room: &str, birth: DeploymentId) -> String {
         seats: Seats::default(),
     };
     let nonce = [3; NONCE_BYTES];
-    KeyRing::new(&[KEY]).seal(&ticket, birth, &Binding::new(COOKIE, room), nonce)
+    KeyRing::new(&[KEY]).seal(&ticket, deployment, &Binding::new(COOKIE, room), nonce)
 }
 
 fn folder() -> PathBuf {
@@ -66,22 +66,22 @@ fn corpus() -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn the_sealed_seeds_get_as_far_as_their_names_say() {
+fn sealed_seeds_fail_with_the_error_in_their_name() {
     let ring = KeyRing::new(&[KEY]);
     let check = |name: &str, text: &str, expected: OpenError| {
         let seed = std::fs::read_to_string(folder().join(name)).unwrap_or_default();
-        // Fails when tickets look different from now on: then the seed is to be replaced.
+        // Fails when the layout of tickets changes: then replace the seed.
         assert_eq!(seed, text, "{name}");
-        let opened = ring.open(&seed, BIRTH, &Binding::new(COOKIE, ROOM));
+        let opened = ring.open(&seed, DEPLOYMENT, &Binding::new(COOKIE, ROOM));
         assert_eq!(opened, Err(expected), "{name}");
     };
     check(
         "sealed-for-another-room",
-        &sealed("other", BIRTH),
+        &sealed("other", DEPLOYMENT),
         OpenError::Forged,
     );
     check(
-        "sealed-for-another-birth",
+        "sealed-for-another-deployment",
         &sealed(ROOM, DeploymentId(2)),
         OpenError::OtherBirth,
     );

@@ -1,5 +1,5 @@
-//! Runs many seeds of small worlds full of faults, or tells one of them: what `cargo xtask sim`
-//! calls.
+//! Runs many seeds of small deployments full of faults, or replays one of them. `cargo xtask sim`
+//! runs it.
 
 #![expect(clippy::print_stdout, reason = "a tool that prints")]
 
@@ -10,42 +10,42 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
-use anteroom_sim::outcome::Promise;
+use anteroom_sim::outcome::Invariant;
 use anteroom_sim::seeds::coverage::Coverage;
 use anteroom_sim::seeds::{self, SeedRun};
 use clap::Parser;
 
-/// Look for an order of events in which a promise breaks.
+/// Look for an order of events that breaks an invariant.
 #[derive(Parser)]
 #[command(name = "cargo xtask sim")]
 struct Options {
-    /// How many seeds to run.
+    /// Number of seeds to run.
     #[arg(long, default_value_t = 2_000)]
     seeds: u64,
-    /// The first of them.
+    /// First seed.
     #[arg(long, default_value_t = 0)]
     from: u64,
-    /// Tell what happens in this one seed instead.
+    /// Replay this seed and print what happened.
     #[arg(long)]
     seed: Option<u64>,
-    /// How many lines of what went on to tell.
+    /// Number of trace lines to print.
     #[arg(long, default_value_t = 60)]
     lines: usize,
-    /// How many broken seeds to name.
+    /// Number of failed seeds to print.
     #[arg(long, default_value_t = 10)]
     show: usize,
-    /// Seeds run at the same time.
+    /// Number of seeds that run at the same time.
     #[arg(long)]
     threads: Option<usize>,
-    /// Stop at the first broken seed and print one line for a program to read.
+    /// Stop at the first failed seed and print one line for a program to read.
     #[arg(long)]
     first: bool,
 }
 
-/// So many pairs of faults are named.
+/// Number of pairs of faults to print.
 const RAREST: usize = 10;
 
-/// What all seeds together came to.
+/// Totals over all seeds.
 #[derive(Default)]
 struct Sum {
     done: u64,
@@ -75,21 +75,21 @@ fn main() -> ExitCode {
     }
     let sum = run(&options, threads);
     println!(
-        "{} seeds, {} steps, {} visitors let in, {} seeds seen to recover, fingerprint {:016x}",
+        "{} seeds, {} steps, {} visitors admitted, {} seeds recovered, fingerprint {:016x}",
         options.seeds, sum.steps, sum.admitted, sum.recovered, sum.digest
     );
     print_coverage(&sum.coverage);
-    let mut by_promise: BTreeMap<Promise, u64> = BTreeMap::new();
+    let mut by_invariant: BTreeMap<Invariant, u64> = BTreeMap::new();
     for run in sum.broken.values() {
         if let Some(violation) = &run.violation {
-            *by_promise.entry(violation.promise).or_insert(0) += 1;
+            *by_invariant.entry(violation.promise).or_insert(0) += 1;
         }
     }
-    for (promise, count) in by_promise {
-        println!("{promise:?} broken in {count} seeds");
+    for (invariant, count) in by_invariant {
+        println!("{invariant:?} violated in {count} seeds");
     }
     let Some((&first, _)) = sum.broken.first_key_value() else {
-        println!("no promise was broken");
+        println!("no invariant was violated");
         return exit_code(true);
     };
     for (seed, run) in sum.broken.iter().take(options.show) {
@@ -102,7 +102,8 @@ fn main() -> ExitCode {
     exit_code(false)
 }
 
-/// Which faults were met, and which pairs of kinds were under way at the same time least often.
+/// Prints how many seeds met each fault, and which pairs of faults were active together least
+/// often.
 fn print_coverage(coverage: &Coverage) {
     println!("\nseeds with each fault before their end:");
     for (name, seeds) in &coverage.seeds {
@@ -137,12 +138,12 @@ fn exit_code(is_good: bool) -> ExitCode {
     }
 }
 
-/// The first seed in which a promise breaks, and which. A panic is an assertion that failed.
+/// Returns the first seed that breaks an invariant, and which. A panic is an assertion that failed.
 fn first_broken(options: &Options, threads: usize) -> Option<(u64, String)> {
     let next = AtomicU64::new(options.from);
     let end = options.from.saturating_add(options.seeds);
     let first = Mutex::new(None);
-    // Seeds are taken in order: when one is broken, all before it are done or under way.
+    // Threads take seeds in order: when one fails, all before it are done or running.
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
         for _ in 0..threads.max(1) {
@@ -174,7 +175,7 @@ fn run(options: &Options, threads: usize) -> Sum {
     let end = options.from.saturating_add(options.seeds);
     let sum = Mutex::new(Sum::default());
     // Every few seconds, and twenty times at most.
-    let tell_every = (options.seeds / 20).max(500);
+    let report_every = (options.seeds / 20).max(500);
     thread::scope(|scope| {
         for _ in 0..threads.max(1) {
             scope.spawn(|| {
@@ -188,14 +189,14 @@ fn run(options: &Options, threads: usize) -> Sum {
                     sum.steps += run.steps;
                     sum.admitted += run.admitted;
                     sum.recovered += u64::from(run.has_recovered);
-                    // Whatever the order in which seeds end.
+                    // Independent of the order in which seeds end.
                     sum.digest = sum.digest.wrapping_add(run.digest);
                     sum.coverage.note(&scenario, run.elapsed);
                     if run.violation.is_some() {
                         sum.broken.insert(seed, run);
                     }
                     sum.done += 1;
-                    if sum.done.is_multiple_of(tell_every) {
+                    if sum.done.is_multiple_of(report_every) {
                         let (done, broken) = (sum.done, sum.broken.len());
                         eprintln!("{done} of {} seeds, {broken} broken", options.seeds);
                     }

@@ -1,7 +1,7 @@
-//! The machinery that is rehearsed: nodes with the production room, stores with the production
-//! ledger, and the network between them.
+//! Simulated deployment: nodes with the production room, stores with the production ledger, and the
+//! network between them.
 //!
-//! When what happens is decided in `run`; here is only what each part is and can do.
+//! This module says what each part can do; `run` decides when it happens.
 
 pub(crate) mod ledgers;
 pub(crate) mod network;
@@ -19,7 +19,7 @@ use ledgers::Stores;
 use network::Network;
 use node::Node;
 
-/// Everything that stands between the crowd and the origin.
+/// All parts between the visitors and the origin.
 #[derive(Debug)]
 pub(crate) struct Deployment {
     pub(crate) nodes: Vec<Node>,
@@ -27,10 +27,10 @@ pub(crate) struct Deployment {
     pub(crate) stores: Stores,
     pub(crate) network: Network,
     pub(crate) lottery_key: LotteryKey,
-    lives: Dice,
+    start_rng: Dice,
 }
 
-/// A data center: its nodes stand together in [`Deployment::nodes`].
+/// Data center; its nodes are adjacent in [`Deployment::nodes`].
 #[derive(Debug)]
 pub(crate) struct DataCenter {
     pub(crate) plan: DataCenterPlan,
@@ -39,16 +39,16 @@ pub(crate) struct DataCenter {
 
 impl Deployment {
     pub(crate) fn new(scenario: &Scenario, rules: Rules, now: Timestamp) -> Self {
-        let mut lives = Dice::new(scenario.seed, Purpose::Lives);
+        let mut start_rng = Dice::new(scenario.seed, Purpose::NodeStarts);
         let mut key = [0; 16];
-        key[..8].copy_from_slice(&lives.word().to_le_bytes());
+        key[..8].copy_from_slice(&start_rng.word().to_le_bytes());
         let mut deployment = Self {
             nodes: Vec::new(),
             data_centers: Vec::new(),
             stores: Stores::new(scenario),
             network: Network::new(scenario),
             lottery_key: LotteryKey(key),
-            lives,
+            start_rng,
         };
         for (plan, index) in scenario.data_centers.iter().zip(0u32..) {
             let first_node = deployment.node_count();
@@ -66,9 +66,9 @@ impl Deployment {
         deployment
     }
 
-    /// Who a node is from its next start on.
+    /// Returns the identity of a node for its next start.
     pub(crate) fn new_incarnation(&mut self, data_center: u32) -> RoomIdentity {
-        let node = NodeId(self.lives.word());
+        let node = NodeId(self.start_rng.word());
         RoomIdentity {
             node,
             process: node,
@@ -78,24 +78,24 @@ impl Deployment {
         }
     }
 
-    /// The dice for whatever has to do with starts.
-    pub(crate) fn lives(&mut self) -> &mut Dice {
-        &mut self.lives
+    /// Returns the random numbers for everything about starts of nodes.
+    pub(crate) fn start_rng(&mut self) -> &mut Dice {
+        &mut self.start_rng
     }
 
     pub(crate) fn node_count(&self) -> u32 {
         u32::try_from(self.nodes.len()).unwrap_or(u32::MAX)
     }
 
-    /// The index of a node by its place.
+    /// Returns the index of a node.
     pub(crate) fn node_at(&self, place: NodePlace) -> Option<u32> {
         let data_center = self.data_centers.get(place.data_center)?;
         let node = u32::try_from(place.node).ok()?;
         (node < data_center.plan.nodes).then_some(data_center.first_node + node)
     }
 
-    /// What a load balancer makes of the wish for a node: that one, or the next that lives in its
-    /// data center, or one elsewhere; `None` if all are dead.
+    /// Chooses a node as a load balancer does: the wanted one, the next running one of its data
+    /// center, or one of another data center. Returns `None` if no node is open.
     pub(crate) fn route(&self, wanted: u32) -> Option<u32> {
         if self.nodes[wanted as usize].is_open() {
             return Some(wanted);
@@ -115,7 +115,7 @@ impl Deployment {
         None
     }
 
-    /// The highest limits that any node has.
+    /// Returns the highest limits of all nodes.
     pub(crate) fn highest_limits(&self) -> Limits {
         let limits = self.nodes.iter().map(|node| node.rules.limits);
         let highest = limits.reduce(|a, b| Limits {
@@ -125,7 +125,7 @@ impl Deployment {
         highest.unwrap_or_else(|| Rules::default().limits)
     }
 
-    /// How a node is called in a trace: `sjc/2`.
+    /// Returns the name of a node in a trace: `sjc/2`.
     pub(crate) fn name_of(&self, node: u32) -> String {
         let data_center = &self.data_centers[self.nodes[node as usize].data_center as usize];
         format!(
@@ -135,8 +135,8 @@ impl Deployment {
         )
     }
 
-    /// Whether a message passes between a node and a store: that of its data center, or the root's
-    /// (`is_far`). `is_answer` of one that says what was written.
+    /// Whether a message passes between a node and the store of its data center or the root's
+    /// (`is_far`). `is_answer` is set for a reply to a write.
     pub(crate) fn is_linked(
         &self,
         node: u32,

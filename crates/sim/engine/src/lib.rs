@@ -1,20 +1,20 @@
-//! What would happen? The production core under a virtual clock, network and crowd.
+//! Simulator: the production core under a virtual clock, a virtual network and simulated visitors.
 //!
-//! For an operator who wants to know what next Friday will look like, and for us, who must know
-//! that no promise is ever broken. Nothing here waits, opens a socket or reads a clock: a run is a
-//! pure function of its scenario and its seed. How what happened is shown is not known here.
+//! It shows an operator what the next sale will look like, and shows that no invariant is ever
+//! broken. It never waits, opens a socket or reads a clock: a run is a pure function of its
+//! scenario and its seed. `anteroom-sim-report` shows the results.
 
-mod crowd;
+pub mod checkers;
 mod deployment;
-pub mod judge;
+mod event_queue;
 mod measure;
 pub mod outcome;
-mod queue;
 pub mod recording;
 pub mod rng;
 pub mod run;
 pub mod scenario;
 pub mod seeds;
 pub mod trace;
+mod visitors;
 
 pub use run::{Progress, Simulation, run};

@@ -1,47 +1,47 @@
-//! How good was it? Figures for the table and samples for the charts, from the visitors' side.
+//! Statistics for the table and samples for the charts, from the visitors' side.
 //!
-//! Whether promises were kept is the judge's business.
+//! The checkers decide whether invariants held.
 
+mod cohorts;
 mod fill;
-mod line;
 
 use anteroom_room::time::{DurationMs, Timestamp};
 use hdrhistogram::Histogram;
 
-use crate::judge::Checkers;
-use crate::outcome::{DataCenterOutcome, DataCenterSample, Figures, Sample};
+use crate::checkers::Checkers;
+use crate::outcome::{DataCenterOutcome, DataCenterSample, RunStatistics, Sample};
 use crate::scenario::model::Scenario;
+use cohorts::Cohorts;
 use fill::Fill;
-use line::Line;
 
-/// The longest wait that is told apart from longer ones: a week.
+/// Longest wait that the histograms tell apart: a week.
 const LONGEST_MS: u64 = 7 * 24 * 3_600 * 1_000;
 
-/// Everything that is counted while a run goes on.
+/// Counts and histograms of a run.
 #[derive(Debug)]
 pub(crate) struct Measure {
     starts_at: Timestamp,
     sample_every: DurationMs,
     next_sample_at: Timestamp,
-    stats: Figures,
+    stats: RunStatistics,
     queued_although_free: u64,
     queued_although_free_and_first: u64,
     waits: Histogram<u64>,
     inversions: Histogram<u64>,
     latencies: Histogram<u64>,
-    line: Line,
+    cohorts: Cohorts,
     fill: Fill,
-    people: Vec<People>,
+    counts: Vec<Counts>,
     since_sample: SinceSample,
     samples: Vec<Sample>,
     data_centers: Vec<DataCenterOutcome>,
-    pub(crate) local_calls: u64,
-    pub(crate) global_calls: u64,
+    pub(crate) local_requests: u64,
+    pub(crate) global_requests: u64,
 }
 
 /// Counts of one data center.
 #[derive(Clone, Copy, Debug, Default)]
-struct People {
+struct Counts {
     arrived: u32,
     admitted: u32,
     waiting: u32,
@@ -53,14 +53,14 @@ struct SinceSample {
     wait_ms: u64,
 }
 
-/// Somebody who is let in.
+/// Visitor who is admitted.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Entry {
     pub(crate) data_center: u32,
     pub(crate) arrived_at: Timestamp,
-    /// It had been told to wait.
+    /// Whether it was queued before.
     pub(crate) has_waited: bool,
-    /// It brings its ticket back.
+    /// Whether it sends its ticket back.
     pub(crate) keeps_cookies: bool,
 }
 
@@ -76,46 +76,46 @@ impl Measure {
             starts_at: scenario.starts_at,
             sample_every: scenario.sample_every,
             next_sample_at: scenario.starts_at + scenario.sample_every,
-            stats: Figures::default(),
+            stats: RunStatistics::default(),
             queued_although_free: 0,
             queued_although_free_and_first: 0,
             waits: histogram(),
             inversions: histogram(),
             latencies: histogram(),
-            line: Line::new(scenario.starts_at),
+            cohorts: Cohorts::new(scenario.starts_at),
             fill: Fill::default(),
-            people: vec![People::default(); count],
+            counts: vec![Counts::default(); count],
             since_sample: SinceSample::default(),
             samples: Vec::new(),
             data_centers: named.collect(),
-            local_calls: 0,
-            global_calls: 0,
+            local_requests: 0,
+            global_requests: 0,
         }
     }
 
     pub(crate) fn handle_arrival(&mut self, data_center: u32) {
         self.stats.visitors += 1;
-        self.people[data_center as usize].arrived += 1;
+        self.counts[data_center as usize].arrived += 1;
     }
 
-    /// A newcomer got its first answer.
-    pub(crate) fn handle_first_answer(&mut self, latency: DurationMs) {
+    /// Records the first response to a new visitor.
+    pub(crate) fn handle_first_response(&mut self, latency: DurationMs) {
         self.latencies.saturating_record(latency.0);
     }
 
-    /// A newcomer was told to wait. With `pacing`, a minute's admissions come free one by one while
-    /// somebody waits.
+    /// Records a new visitor who is queued. With `pacing`, the admissions of a minute come free one
+    /// by one while visitors wait.
     pub(crate) fn handle_queued_newcomer(
         &mut self,
-        judge: &mut Checkers,
+        checkers: &mut Checkers,
         pacing: bool,
         now: Timestamp,
     ) {
         self.stats.queued += 1;
-        let inside = judge.seats.inside(now);
+        let inside = checkers.seats.inside(now);
         let minute = now.minute();
-        let admitted = judge.rate.admitted_in(minute);
-        let (seats, rate) = (judge.seats.limit(), judge.rate.limit());
+        let admitted = checkers.rate.admitted_in(minute);
+        let (seats, rate) = (checkers.seats.limit(), checkers.rate.limit());
         let is_paced = pacing && self.waiting() > 0;
         let elapsed = now.since(minute.starts_at()).0;
         let given = if is_paced {
@@ -125,7 +125,7 @@ impl Measure {
         };
         if inside < seats && u64::from(admitted) < given {
             self.queued_although_free += 1;
-            if self.line.oldest().is_none() {
+            if self.cohorts.oldest().is_none() {
                 self.queued_although_free_and_first += 1;
             }
         }
@@ -138,29 +138,29 @@ impl Measure {
             });
     }
 
-    /// Somebody is in line from now on.
-    pub(crate) fn handle_join(
+    /// Records that a visitor enters the queue.
+    pub(crate) fn handle_queued(
         &mut self,
         data_center: u32,
         arrived_at: Timestamp,
         is_followed: bool,
     ) {
-        self.people[data_center as usize].waiting += 1;
+        self.counts[data_center as usize].waiting += 1;
         if is_followed {
-            self.line.join(arrived_at);
+            self.cohorts.add(arrived_at);
         }
     }
 
-    /// Somebody is not in line any more.
-    pub(crate) fn handle_part(
+    /// Records that a visitor leaves the queue.
+    pub(crate) fn handle_dequeued(
         &mut self,
         data_center: u32,
         arrived_at: Timestamp,
         is_followed: bool,
     ) {
-        self.people[data_center as usize].waiting -= 1;
+        self.counts[data_center as usize].waiting -= 1;
         if is_followed {
-            self.line.part(arrived_at);
+            self.cohorts.remove(arrived_at);
         }
     }
 
@@ -168,11 +168,12 @@ impl Measure {
         self.stats.abandoned += 1;
     }
 
-    /// Somebody is let in, who has left the line.
+    /// Records an admission, after [`handle_dequeued`](Self::handle_dequeued) for a visitor who
+    /// waited.
     pub(crate) fn handle_entry(&mut self, entry: Entry, now: Timestamp) {
         self.stats.admitted += 1;
-        self.people[entry.data_center as usize].admitted += 1;
-        let overtaken = self.line.oldest().filter(|_| entry.keeps_cookies);
+        self.counts[entry.data_center as usize].admitted += 1;
+        let overtaken = self.cohorts.oldest().filter(|_| entry.keeps_cookies);
         let inversion = overtaken.map_or(DurationMs::ZERO, |oldest| entry.arrived_at.since(oldest));
         self.inversions.saturating_record(inversion.0);
         if entry.has_waited {
@@ -183,64 +184,64 @@ impl Measure {
         }
     }
 
-    /// How many are in line.
+    /// Returns the number of waiting visitors.
     pub(crate) fn waiting(&self) -> u32 {
-        self.people.iter().map(|people| people.waiting).sum()
+        self.counts.iter().map(|counts| counts.waiting).sum()
     }
 
-    /// How many in line bring their tickets back.
+    /// Returns the number of waiting visitors who send their tickets back.
     pub(crate) fn asking(&self) -> u32 {
-        self.line.len()
+        self.cohorts.len()
     }
 
-    /// Takes note of how things stand, once a second.
-    pub(crate) fn handle_second(&mut self, judge: &mut Checkers, now: Timestamp) {
-        let inside = judge.seats.inside(now);
-        let seats = f64::from(inside) / f64::from(judge.seats.limit());
-        // A minute is told at its end.
+    /// Records the state of the room once a second.
+    pub(crate) fn handle_second(&mut self, checkers: &mut Checkers, now: Timestamp) {
+        let inside = checkers.seats.inside(now);
+        let seats = f64::from(inside) / f64::from(checkers.seats.limit());
+        // At the end of a minute its admissions are complete.
         let minute = (now - DurationMs(1)).minute();
-        let admitted = judge.rate.admitted_in(minute);
-        let admissions = f64::from(admitted) / f64::from(judge.rate.limit());
+        let admitted = checkers.rate.admitted_in(minute);
+        let admissions = f64::from(admitted) / f64::from(checkers.rate.limit());
         let is_waited_for = self.waiting() > 0;
         self.fill.note_second(is_waited_for, seats, admissions, now);
         if now >= self.next_sample_at {
             self.next_sample_at = self.next_sample_at + self.sample_every;
-            self.sample(judge, (inside, admitted), now);
+            self.sample(checkers, (inside, admitted), now);
         }
     }
 
-    fn sample(&mut self, judge: &Checkers, (inside, admitted): (u32, u32), now: Timestamp) {
+    fn sample(&mut self, checkers: &Checkers, (inside, admitted): (u32, u32), now: Timestamp) {
         let at_ms = now.since(self.starts_at).0;
         let waited = std::mem::take(&mut self.since_sample);
         self.samples.push(Sample {
             at_ms,
             inside,
-            seats_limit: judge.seats.limit(),
+            seats_limit: checkers.seats.limit(),
             waiting: self.waiting(),
             admitted_this_minute: admitted,
-            rate_limit: judge.rate.limit(),
-            arrived: self.people.iter().map(|people| people.arrived).sum(),
-            admitted: self.people.iter().map(|people| people.admitted).sum(),
+            rate_limit: checkers.rate.limit(),
+            arrived: self.counts.iter().map(|counts| counts.arrived).sum(),
+            admitted: self.counts.iter().map(|counts| counts.admitted).sum(),
             wait_ms: waited.wait_ms / u64::from(waited.waited.max(1)),
         });
-        for (people, outcome) in self.people.iter_mut().zip(&mut self.data_centers) {
+        for (counts, outcome) in self.counts.iter_mut().zip(&mut self.data_centers) {
             outcome.samples.push(DataCenterSample {
-                admitted: std::mem::take(&mut people.admitted),
-                arrived: std::mem::take(&mut people.arrived),
-                waiting: people.waiting,
+                admitted: std::mem::take(&mut counts.admitted),
+                arrived: std::mem::take(&mut counts.arrived),
+                waiting: counts.waiting,
             });
         }
     }
 
-    /// The figures, when all is over.
+    /// Returns all results at the end of a run.
     pub(crate) fn finish(
         self,
-        judge: &Checkers,
+        checkers: &Checkers,
         (nodes, length, events): (u32, DurationMs, u64),
-    ) -> (Figures, Vec<Sample>, Vec<DataCenterOutcome>) {
+    ) -> (RunStatistics, Vec<Sample>, Vec<DataCenterOutcome>) {
         let mut stats = self.stats;
-        (stats.inside_max, stats.above_seats) = judge.seats.highest();
-        (stats.admitted_in_a_minute_max, stats.above_rate) = judge.rate.highest();
+        (stats.inside_max, stats.above_seats) = checkers.seats.highest();
+        (stats.admitted_in_a_minute_max, stats.above_rate) = checkers.rate.highest();
         let share = |count: u64| count as f64 / stats.visitors.max(1) as f64;
         stats.queued_although_free = share(self.queued_although_free);
         stats.queued_although_free_and_first = share(self.queued_although_free_and_first);
@@ -259,10 +260,10 @@ impl Measure {
         stats.added_latency_ms_p99 = of(&self.latencies, 0.99).unwrap_or(0);
         let secs = length.0.max(1) as f64 / 1_000.0;
         stats.local_calls_per_node_and_second =
-            self.local_calls as f64 / f64::from(nodes.max(1)) / secs;
+            self.local_requests as f64 / f64::from(nodes.max(1)) / secs;
         stats.global_calls_per_data_center_and_second =
-            self.global_calls as f64 / self.data_centers.len().max(1) as f64 / secs;
-        stats.thrown_out = judge.thrown_out();
+            self.global_requests as f64 / self.data_centers.len().max(1) as f64 / secs;
+        stats.thrown_out = checkers.thrown_out();
         stats.events = events;
         (stats, self.samples, self.data_centers)
     }

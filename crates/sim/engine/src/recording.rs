@@ -1,71 +1,70 @@
-//! What was each ledger of a run asked, when, and what did it answer? For whoever plays the same
-//! schedule on real stores.
+//! Recording of the requests to each ledger of a run and its replies, to replay the same schedule
+//! on real stores.
 //!
-//! A store of a run keeps this only if it is told to. Nothing here knows how it is played, and
-//! nothing that is decided depends on whether it is kept.
+//! A simulated store records only on request, and recording changes no decision.
 
 use crate::scenario::model::StorePlace;
 use anteroom_room::id::Incarnation;
 use anteroom_room::ledger::Ledger;
-pub use anteroom_room::ledger_call::{Exchange, LedgerOperation, LedgerRole};
+pub use anteroom_room::ledger_exchange::{Exchange, LedgerOperation, LedgerRole};
 use anteroom_room::time::Timestamp;
 
-/// All that happened to one ledger.
+/// History of one ledger.
 #[derive(Clone, Debug)]
 pub struct Recording {
-    /// Which store.
+    /// Store of the ledger.
     pub place: StorePlace,
-    /// Whom its ledger lends to.
+    /// Role of the ledger.
     pub role: LedgerRole,
-    /// The life of the record that the first caller finds; [`Incarnation::ALONE`] in the journal of
-    /// one process.
+    /// Incarnation of the record that the first operation finds; [`Incarnation::ALONE`] in the
+    /// journal of one process.
     pub first_incarnation: Incarnation,
-    /// What happened, in its order.
-    pub operations: Vec<Operation>,
+    /// Operations in their order.
+    pub operations: Vec<RecordedOperation>,
 }
 
-/// One call of a store: load, decide, write back.
+/// Operation of a store: load, decide, write back.
 #[derive(Clone, Debug)]
-pub struct Operation {
-    /// When, by the store's clock. It may be stepped back.
+pub struct RecordedOperation {
+    /// Time by the store's clock, which may be stepped back.
     pub at: Timestamp,
-    /// What the caller found.
+    /// Record that the operation found.
     pub found: Found,
-    /// What it did.
-    pub deed: LedgerOperation,
-    /// What came of it.
+    /// Operation on the ledger.
+    pub operation: LedgerOperation,
+    /// Result of the operation.
     pub exchange: Option<Exchange>,
-    /// The ledger after it.
+    /// Ledger after the operation.
     pub ledger: Ledger,
 }
 
-/// What a caller finds in a store.
+/// Record that an operation finds in a store.
 #[derive(Clone, Debug)]
 pub enum Found {
-    /// What the last one left.
-    WhatWasLeft,
+    /// The record that the last operation left.
+    Unchanged,
     /// Another server than before, with an older record, or the same.
     Older {
-        /// That record.
+        /// The older record.
         record: Box<Ledger>,
-        /// The life that begins.
+        /// New incarnation.
         incarnation: Incarnation,
     },
     /// Another server than before, and it is empty.
-    Nothing {
-        /// The life that begins.
+    Empty {
+        /// New incarnation.
         incarnation: Incarnation,
-        /// Whether nothing that was lost can have lent what still runs: the deployment's own record
-        /// has been there for longer.
+        /// Whether no lease of the lost record can still run, because the deployment's own record
+        /// is older than a lease.
         is_first: bool,
     },
 }
 
-/// Keeps a recording while it is made.
+/// Recording under construction.
 #[derive(Debug)]
 pub(crate) struct Recorder {
     recording: Recording,
-    /// For the operation under way.
+    /// Record found by the present operation.
     found: Found,
 }
 
@@ -78,32 +77,32 @@ impl Recorder {
                 first_incarnation,
                 operations: Vec::new(),
             },
-            found: Found::WhatWasLeft,
+            found: Found::Unchanged,
         }
     }
 
-    /// The caller under way finds something else than was left.
-    pub(crate) fn note_damage(&mut self, found: Found) {
+    /// Notes that the present operation finds another record than the last one left.
+    pub(crate) fn note_change(&mut self, found: Found) {
         self.found = found;
     }
 
-    /// The record begins with this life.
+    /// Notes the first incarnation of the record.
     pub(crate) fn note_first_incarnation(&mut self, incarnation: Incarnation) {
         self.recording.first_incarnation = incarnation;
     }
 
-    /// The operation under way is over.
+    /// Adds the present operation to the recording.
     pub(crate) fn note(
         &mut self,
         at: Timestamp,
-        (deed, exchange): (&LedgerOperation, Option<&Exchange>),
+        (operation, exchange): (&LedgerOperation, Option<&Exchange>),
         ledger: &Ledger,
     ) {
-        let found = std::mem::replace(&mut self.found, Found::WhatWasLeft);
-        self.recording.operations.push(Operation {
+        let found = std::mem::replace(&mut self.found, Found::Unchanged);
+        self.recording.operations.push(RecordedOperation {
             at,
             found,
-            deed: deed.clone(),
+            operation: operation.clone(),
             exchange: exchange.cloned(),
             ledger: ledger.clone(),
         });

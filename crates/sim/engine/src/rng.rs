@@ -1,6 +1,6 @@
-//! Chance that can be repeated: the same seed gives the same numbers on every platform.
+//! Repeatable random numbers: the same seed gives the same numbers on every platform.
 //!
-//! Each purpose has a stream of its own, so that the same crowd comes whatever the network does.
+//! Each purpose has its own stream, so that the same visitors come whatever the network does.
 //! Logarithms come from `libm`: the standard library's differ between platforms.
 
 use anteroom_room::split_mix::SplitMix;
@@ -8,42 +8,42 @@ use anteroom_room::time::DurationMs;
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
-/// What a stream of numbers is for.
+/// Purpose of a stream of numbers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Purpose {
-    /// Who comes and when: one stream for each stream of arrivals.
+    /// Behaviour and arrival times of visitors: one stream for each stream of arrivals.
     Arrivals(u32),
-    /// How long messages travel and which are lost.
+    /// Delay and loss of messages.
     Network,
-    /// Names of lives of nodes, and when each starts its rounds.
-    Lives,
-    /// What a small world is like.
-    World,
+    /// Names of processes, and the start of each node's first sync.
+    NodeStarts,
+    /// Deployment of a seed.
+    Deployment,
 }
 
-/// Draws of all kinds from a stream of random words.
+/// Random draws from a stream of random words.
 pub trait Draw {
-    /// The next word: all values are equally likely.
+    /// Returns the next word: all values are equally likely.
     fn word(&mut self) -> u64;
 
-    /// Uniform in 0..1.
+    /// Returns a uniform number in 0..1.
     fn unit(&mut self) -> f64 {
         const STEP: f64 = 1.0 / (1u64 << 53) as f64;
         (self.word() >> 11) as f64 * STEP
     }
 
-    /// True in `share` of all cases.
+    /// Returns true in `share` of all cases.
     fn chance(&mut self, share: f64) -> bool {
         // Without a draw where nothing depends on it: most shares are 0.
         share > 0.0 && self.unit() < share
     }
 
-    /// Uniform in 0..`bound`; 0 if that is empty.
+    /// Returns a uniform number in 0..`bound`; 0 if that is empty.
     fn below(&mut self, bound: u32) -> u32 {
         (((self.word() >> 32) * u64::from(bound)) >> 32) as u32
     }
 
-    /// Uniform between two lengths, both included.
+    /// Returns a uniform length between two lengths, both included.
     fn between(&mut self, from: DurationMs, to: DurationMs) -> DurationMs {
         let width = to.less(from).0;
         if width == 0 {
@@ -53,17 +53,17 @@ pub trait Draw {
         DurationMs(from.0 + u64::from(self.below(width + 1)))
     }
 
-    /// Exponential with this mean.
+    /// Returns an exponential number with this mean.
     fn exponential(&mut self, mean: f64) -> f64 {
         -mean * libm::log(1.0 - self.unit())
     }
 
-    /// An exponential length of time with this mean.
+    /// Returns an exponential length of time with this mean.
     fn exponential_span(&mut self, mean: DurationMs) -> DurationMs {
         DurationMs(whole(self.exponential(mean.0 as f64)))
     }
 
-    /// How many tries until it ends, with this mean: geometric, at least 1.
+    /// Returns a geometric number of tries with this mean, at least 1.
     fn geometric(&mut self, mean: f64) -> u32 {
         if mean <= 1.0 {
             return 1;
@@ -73,17 +73,17 @@ pub trait Draw {
     }
 }
 
-/// Whole units of a figure that is not negative; saturates.
+/// Converts a number that is not negative to whole units; saturates.
 #[expect(
     clippy::cast_possible_truncation,
     reason = "conversions of floats saturate; fractions are meant to be cut off"
 )]
 #[must_use]
-pub fn whole(figure: f64) -> u64 {
-    figure as u64
+pub fn whole(number: f64) -> u64 {
+    number as u64
 }
 
-/// A long stream for one purpose.
+/// Long stream for one purpose.
 #[derive(Clone, Debug)]
 pub struct Dice(Pcg64Mcg);
 
@@ -91,14 +91,14 @@ impl Dice {
     pub(crate) fn new(seed: u64, purpose: Purpose) -> Self {
         let salt = match purpose {
             Purpose::Network => 1,
-            Purpose::Lives => 2,
-            Purpose::World => 3,
+            Purpose::NodeStarts => 2,
+            Purpose::Deployment => 3,
             Purpose::Arrivals(stream) => 16 + u64::from(stream),
         };
         Self::salted(seed, salt)
     }
 
-    /// The stream of a seed that has this number: each is for one purpose.
+    /// Creates stream `salt` of a seed; each salt is for one purpose.
     #[must_use]
     pub fn salted(seed: u64, salt: u64) -> Self {
         let [seed, salt] = [seed, salt].map(|word| SplitMix(word).word());
@@ -112,7 +112,7 @@ impl Draw for Dice {
     }
 }
 
-/// A visitor's own little stream: what it does depends on nobody else.
+/// Short stream of one visitor, so that its behaviour depends on no other visitor.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct VisitorRng(SplitMix);
 
@@ -138,12 +138,12 @@ mod tests {
         let one = first(1, Purpose::Network);
         assert_eq!(one, first(1, Purpose::Network));
         assert_ne!(one, first(2, Purpose::Network));
-        assert_ne!(one, first(1, Purpose::Lives));
+        assert_ne!(one, first(1, Purpose::NodeStarts));
         assert_ne!(one, first(1, Purpose::Arrivals(0)));
     }
 
     #[test]
-    fn means_are_what_was_asked_for() {
+    fn draws_have_the_requested_means() {
         let mut rng = Dice::new(7, Purpose::Network);
         let mean = |draw: &mut dyn FnMut() -> f64| (0..20_000).map(|_| draw()).sum::<f64>() / 2e4;
         let exponential = mean(&mut || rng.exponential(50.0));
@@ -156,15 +156,15 @@ mod tests {
 
     #[test]
     fn bounds_are_kept() {
-        let mut lot = VisitorRng::new(3);
+        let mut rng = VisitorRng::new(3);
         for _ in 0..1_000 {
-            assert!(lot.below(3) < 3);
+            assert!(rng.below(3) < 3);
             assert!(
                 (DurationMs(2)..=DurationMs(4))
-                    .contains(&lot.between(DurationMs(2), DurationMs(4)))
+                    .contains(&rng.between(DurationMs(2), DurationMs(4)))
             );
         }
-        assert_eq!(lot.below(0), 0);
-        assert_eq!(lot.geometric(1.0), 1);
+        assert_eq!(rng.below(0), 0);
+        assert_eq!(rng.geometric(1.0), 1);
     }
 }

@@ -1,13 +1,13 @@
-//! A run: events in the order of their time, until the length of the scenario is over.
+//! Run of a scenario: events in the order of their time, until the length of the scenario is over.
 //!
-//! The file holds the whole and its clockwork; what happens at an event is in `visiting`,
-//! `answering`, `syncing`, `numbers` and `faults`.
+//! This file has the event loop. `visiting`, `answering`, `syncing`, `numbers` and `faults` handle
+//! the events.
 
-mod answering;
+mod checking;
 mod event;
 mod faults;
-mod judging;
 mod numbers;
+mod replies;
 pub(crate) mod slab;
 mod syncing;
 mod visiting;
@@ -15,43 +15,44 @@ mod visiting;
 use anteroom_room::rules::{AllocationKind, QueueingMethod, Rules};
 use anteroom_room::time::{DurationMs, Timestamp};
 
-use crate::crowd::Crowd;
+use crate::checkers::Checkers;
+use crate::checkers::recovery::Observation;
 use crate::deployment::Deployment;
 use crate::deployment::node::Request;
-use crate::judge::Checkers;
-use crate::judge::recovery::Sample;
+use crate::event_queue::Wheel;
 use crate::measure::Measure;
 use crate::outcome::Outcome;
-use crate::queue::Wheel;
 use crate::recording::Recording;
 use crate::rng::Draw;
 use crate::scenario::model::{FaultKind, Scenario};
 use crate::trace::{Digest, Trace};
+use crate::visitors::Population;
 use event::Event;
 use slab::Slab;
 use syncing::Message;
 
-/// Nodes and stores run so long before anybody comes: a deployment does not start with a sale.
+/// Time for which nodes and stores run before the first visitor: a deployment does not start with a
+/// sale.
 const WARM_UP: DurationMs = DurationMs::from_secs(5);
 
-/// How far a run has come.
+/// Progress of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress {
-    /// Virtual time that is over.
+    /// Virtual time that has passed.
     pub done: DurationMs,
-    /// Of so much.
+    /// Length of the run.
     pub length: DurationMs,
-    /// Events so far.
+    /// Number of events until now.
     pub events: u64,
 }
 
-/// Rehearses one room of a scenario under one allocation.
+/// Simulates one room of a scenario under one allocation.
 ///
-/// `progress` is called once for every virtual second.
+/// Calls `progress` once for every virtual second.
 ///
 /// # Panics
 ///
-/// If the scenario has no such room.
+/// Panics if the scenario has no such room.
 pub fn run(
     scenario: &Scenario,
     room: usize,
@@ -72,7 +73,7 @@ pub fn run(
     simulation.finish()
 }
 
-/// One room of a scenario, somewhere in its run.
+/// Simulation of one room of a scenario.
 #[derive(Debug)]
 pub struct Simulation {
     scenario: Scenario,
@@ -80,11 +81,11 @@ pub struct Simulation {
     rules: Rules,
     now: Timestamp,
     queue: Wheel<Event>,
-    crowd: Crowd,
+    population: Population,
     deployment: Deployment,
-    judge: Checkers,
+    checkers: Checkers,
     measure: Measure,
-    /// Requests that wait for an answer from above.
+    /// Requests that wait for a reply of the node's parent.
     parked: Slab<Request>,
     messages: Slab<Message>,
     events: u64,
@@ -93,11 +94,11 @@ pub struct Simulation {
 }
 
 impl Simulation {
-    /// A room as it stands before the first event.
+    /// Creates a room in its state before the first event.
     ///
     /// # Panics
     ///
-    /// If the scenario has no such room.
+    /// Panics if the scenario has no such room.
     #[must_use]
     pub fn new(scenario: &Scenario, room: usize, allocation: AllocationKind) -> Self {
         let plan = &scenario.rooms[room];
@@ -110,9 +111,9 @@ impl Simulation {
             rules,
             now: scenario.starts_at - WARM_UP,
             queue: Wheel::new((scenario.starts_at - WARM_UP).0),
-            crowd: Crowd::new(plan, &scenario.data_centers, scenario.seed),
+            population: Population::new(plan, &scenario.data_centers, scenario.seed),
             deployment: Deployment::new(scenario, rules, scenario.starts_at - WARM_UP),
-            judge: Checkers::new(scenario, allocation, rules.limits),
+            checkers: Checkers::new(scenario, allocation, rules.limits),
             measure: Measure::new(scenario),
             parked: Slab::default(),
             messages: Slab::default(),
@@ -121,7 +122,7 @@ impl Simulation {
             trace: None,
             scenario: scenario.clone(),
         };
-        simulation.plan_beginning();
+        simulation.plan_start();
         simulation
     }
 
@@ -132,80 +133,80 @@ impl Simulation {
         self
     }
 
-    /// The trace, if one is kept.
+    /// Returns the trace, if one is kept.
     #[must_use]
     pub fn trace(&self) -> Option<&Trace> {
         self.trace.as_ref()
     }
 
-    /// Keeps what its ledgers are asked and what they answer: for before the first event.
+    /// Records the requests to its ledgers and their replies; called before the first event.
     #[must_use]
     pub(crate) fn with_recording(mut self) -> Self {
         self.deployment.stores.record();
         self
     }
 
-    /// What was kept, by ledger.
+    /// Returns the recordings by ledger.
     pub(crate) fn into_recordings(self) -> Vec<Recording> {
         self.deployment.stores.into_recordings()
     }
 
-    /// What was found to be wrong so far.
+    /// Returns the checkers with the violations until now.
     #[must_use]
-    pub fn judge(&self) -> &Checkers {
-        &self.judge
+    pub fn checkers(&self) -> &Checkers {
+        &self.checkers
     }
 
-    /// A fingerprint of every decision so far: the same for the same scenario and code.
+    /// Returns a fingerprint of every decision until now: equal for the same scenario and code.
     #[must_use]
     pub fn digest(&self) -> u64 {
         self.digest.value()
     }
 
-    /// Events so far, requests that a page loads beside itself included.
+    /// Returns the number of events until now, requests for subresources included.
     #[must_use]
     pub fn events(&self) -> u64 {
         self.events
     }
 
-    /// Whether somebody was let in after the end of the last fault. What it leaves behind may go
-    /// on for longer.
+    /// Whether a visitor was admitted after the end of the last fault. Effects of the fault may
+    /// last longer.
     #[must_use]
     pub fn has_recovered(&self) -> bool {
         let faults = self.scenario.faults.iter();
         let last = faults.map(|fault| fault.at + fault.kind.lasts()).max();
         let last = self.scenario.starts_at + last.unwrap_or(DurationMs::ZERO);
-        self.judge.newest_admission() > Some(last)
+        self.checkers.newest_admission() > Some(last)
     }
 
-    /// Virtual time since the start.
+    /// Returns the virtual time since the start.
     #[must_use]
     pub fn elapsed(&self) -> DurationMs {
         self.now.since(self.scenario.starts_at)
     }
 
-    /// Lets the next event happen. Returns whether there was one within the scenario's length.
+    /// Handles the next event. Returns whether there was one within the scenario's length.
     pub fn step(&mut self) -> bool {
         let until = self.scenario.starts_at + self.scenario.length;
         self.step_until(until)
     }
 
-    /// Lets everything happen until this long after the start.
+    /// Handles all events until this long after the start.
     pub fn run_until(&mut self, elapsed: DurationMs) {
         let until = self.scenario.starts_at + elapsed;
         while self.step_until(until) {}
         self.now = self.now.max(until);
     }
 
-    /// Ends the run where it stands, and tells what it was like.
+    /// Ends the run at the present time and returns its results.
     #[must_use]
     pub fn finish(mut self) -> Outcome {
-        let calm_and_over = self.glance();
-        self.judge
-            .check_counts(calm_and_over.of(&self.deployment), self.now);
+        let end_state = self.observe();
+        self.checkers
+            .check_counts(end_state.of(&self.deployment), self.now);
         let length = self.elapsed();
         let scale = (self.deployment.node_count(), length, self.events);
-        let (stats, samples, data_centers) = self.measure.finish(&self.judge, scale);
+        let (stats, samples, data_centers) = self.measure.finish(&self.checkers, scale);
         let plan = &self.scenario.rooms[self.room];
         Outcome {
             room: plan.name.clone(),
@@ -217,27 +218,27 @@ impl Simulation {
             stats,
             samples,
             data_centers,
-            violations: self.judge.violations().to_vec(),
+            violations: self.checkers.violations().to_vec(),
         }
     }
 
-    fn plan_beginning(&mut self) {
-        for stream in 0..self.crowd.streams.len() {
+    fn plan_start(&mut self) {
+        for stream in 0..self.population.streams.len() {
             self.plan_arrival(stream);
         }
         for node in 0..self.deployment.node_count() {
-            // Not all in the same millisecond.
+            // Spreads the first polls over several milliseconds.
             let after = self
                 .deployment
-                .lives()
+                .start_rng()
                 .between(DurationMs::ZERO, DurationMs(250));
             let at = self.now + after;
             self.deployment.nodes[node as usize].looked_at = Some(at);
             self.plan(at, Event::LoopDue { node, at });
         }
         for (fault, index) in self.scenario.faults.iter().zip(0u32..) {
-            // A clock that is wrong from the start on is wrong before anybody comes: it does not
-            // stand still until the right time has caught up with it.
+            // A clock that is wrong from the start is set before the first visitor. Otherwise it
+            // would stand still until the true time has caught up.
             let is_wrong_clock = matches!(fault.kind, FaultKind::NodeClockIsOff { .. });
             let at = if fault.at == DurationMs::ZERO && is_wrong_clock {
                 self.now
@@ -267,10 +268,10 @@ impl Simulation {
     fn handle(&mut self, event: Event) {
         match event {
             Event::Arrives { stream } => self.handle_arrival(stream),
-            Event::Asks { visitor } => self.handle_ask(visitor),
-            Event::Reaches { visitor } => self.handle_reach(visitor),
+            Event::SendsRequest { visitor } => self.handle_next_request(visitor),
+            Event::ReachesNode { visitor } => self.handle_arrived_request(visitor),
             Event::CopySent { copy } => self.handle_copy(copy),
-            Event::PatienceEnds { request } => self.handle_patience_end(request),
+            Event::WaitEnds { request } => self.handle_wait_end(request),
             Event::LoopDue { node, at } => self.handle_loop_due(node, at),
             Event::Message { message } => self.handle_message(message),
             Event::AtCounter { request } => self.handle_request_at_counter(request),
@@ -284,27 +285,27 @@ impl Simulation {
     }
 
     fn handle_second(&mut self) {
-        self.measure.handle_second(&mut self.judge, self.now);
-        let glance = self.glance();
-        self.judge
-            .check_progress(glance.of(&self.deployment), self.now);
+        self.measure.handle_second(&mut self.checkers, self.now);
+        let observation = self.observe();
+        self.checkers
+            .check_progress(observation.of(&self.deployment), self.now);
         self.plan(self.now + DurationMs::from_secs(1), Event::Second);
     }
 
-    fn glance(&self) -> Looking {
-        let behaviour = &self.crowd.behaviour;
+    fn observe(&self) -> ObservationBase {
+        let behaviour = &self.population.behaviour;
         let mut doubles =
             behaviour.changes_data_center + behaviour.changes_node + behaviour.replays;
         if !self.scenario.is_one_node() {
-            // Where others may let a copy of the ticket pass, a seat outlives a logout.
+            // At another node a copy of the ticket may still pass, so a seat outlives a logout.
             doubles += behaviour.log_out;
         }
         if self.rules.queueing_method == QueueingMethod::Passthrough {
-            // Those who go in outside of the limits are counted by ledgers, and by no checker.
+            // Ledgers count admissions outside the limits, and checkers do not.
             doubles += 1.0;
         }
         let opens_at = self.rules.opens_at.unwrap_or(Timestamp::ZERO);
-        Looking {
+        ObservationBase {
             asking: self.measure.asking(),
             is_open: !self.rules.queue_all && self.now >= opens_at,
             is_simple: doubles <= 0.0,
@@ -321,18 +322,18 @@ impl Simulation {
     }
 }
 
-/// A glance without the ledger.
+/// Observation without the ledger.
 #[derive(Clone, Copy, Debug)]
-struct Looking {
+struct ObservationBase {
     asking: u32,
     is_open: bool,
     is_simple: bool,
     given_back_within: DurationMs,
 }
 
-impl Looking {
-    fn of(self, deployment: &Deployment) -> Sample<'_> {
-        Sample {
+impl ObservationBase {
+    fn of(self, deployment: &Deployment) -> Observation<'_> {
+        Observation {
             root: deployment.stores.root(),
             kept_for_movers: deployment.stores.kept_for_movers(),
             asking: self.asking,

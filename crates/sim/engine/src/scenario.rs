@@ -1,7 +1,7 @@
-//! What is rehearsed: rooms, data centers, a crowd, faults.
+//! Scenario of a simulation: rooms, data centers, visitors, faults.
 //!
-//! How a scenario is written down is in `file`; what it means is in `model`; what a command line
-//! changes about it is in `settings`; those that everybody has are in `shipped`.
+//! `file` reads the format, `model` has the values, `settings` applies changes of the command line,
+//! and `shipped` has the scenarios of the program.
 
 pub mod file;
 pub mod model;

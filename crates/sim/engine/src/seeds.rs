@@ -1,8 +1,8 @@
-//! Is there any order of events in which a promise breaks? One small world for each seed, full of
-//! faults, judged by the same checkers as a rehearsal.
+//! Search for an order of events that violates an invariant. Each seed is a small deployment full
+//! of faults under the checkers of the simulator.
 //!
-//! A seed and the code give the same bytes every time: [`SeedRun::digest`]. What a broken promise
-//! looked like is told by [`explain`], as short as it can be made.
+//! A seed and the code give the same bytes every time: [`SeedRun::digest`]. [`explain`] describes a
+//! violation after it has removed all that the violation does not need.
 
 pub mod coverage;
 mod generate;
@@ -12,21 +12,21 @@ use std::fmt::Write as _;
 use anteroom_room::rules::AllocationKind;
 use anteroom_room::time::DurationMs;
 
-use crate::outcome::{Promise, Violation};
+use crate::outcome::{Invariant, Violation};
 use crate::recording::Recording;
 use crate::run::Simulation;
 use crate::scenario::model::{Behaviour, Scenario};
 pub use generate::scenario;
 
-/// Events after which a seed has shown what it can, if somebody was let in after the last fault.
+/// Events after which a seed may end, if a visitor was admitted after the last fault.
 const STEPS: u64 = 4_000;
-/// Events after which that is waited for no longer.
+/// Events after which a seed ends without that.
 const STEPS_MAX: u64 = 12_000;
-/// The same in worlds that last longer, because sessions do.
+/// `STEPS_MAX` of deployments that run longer because sessions are long.
 const STEPS_MAX_LONG: u64 = 60_000;
-/// The same in one of eight of them, so that these run to their end.
+/// `STEPS_MAX` of one of eight long runs, so that these run to their end.
 const STEPS_MAX_WHOLE: u64 = 500_000;
-/// Worlds that last longer than this do.
+/// Length beyond which a run counts as long.
 const LONG: DurationMs = DurationMs::from_secs(240);
 
 fn steps_max(scenario: &Scenario) -> u64 {
@@ -39,22 +39,22 @@ fn steps_max(scenario: &Scenario) -> u64 {
     }
 }
 
-/// What became of a seed.
+/// Result of a seed.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct SeedRun {
-    /// The seed.
+    /// Seed of the run.
     pub seed: u64,
-    /// Events that happened.
+    /// Number of events.
     pub steps: u64,
-    /// How long it took, in virtual time.
+    /// Virtual time of the run.
     pub elapsed: DurationMs,
-    /// A fingerprint of everything that was decided.
+    /// Fingerprint of all decisions.
     pub digest: u64,
-    /// Visitors who were let in: a world in which nobody is proves nothing.
+    /// Number of admitted visitors: a run without any proves nothing.
     pub admitted: u64,
-    /// Whether somebody was let in after the end of the last fault.
+    /// Whether a visitor was admitted after the end of the last fault.
     pub has_recovered: bool,
-    /// The first broken promise.
+    /// First violated invariant.
     pub violation: Option<Violation>,
 }
 
@@ -64,8 +64,7 @@ pub fn run(seed: u64) -> SeedRun {
     run_scenario(&scenario(seed))
 }
 
-/// Runs one seed and tells what each of its ledgers was asked and what it answered; the root's is
-/// the last.
+/// Runs one seed and returns the requests to its ledgers and their replies; the root's come last.
 #[must_use]
 pub fn record(seed: u64) -> Vec<Recording> {
     run_recorded(&scenario(seed)).into_recordings()
@@ -96,9 +95,9 @@ fn run_scenario(scenario: &Scenario) -> SeedRun {
     }
 }
 
-/// Lets a small world run until a promise is broken, or long enough.
+/// Runs a small deployment until an invariant is violated, or for long enough.
 fn run_out(simulation: &mut Simulation, steps_max: u64) {
-    while simulation.judge().violation_count() == 0 {
+    while simulation.checkers().violation_count() == 0 {
         let steps = simulation.events();
         let has_shown = steps >= STEPS && steps_max == STEPS_MAX && simulation.has_recovered();
         let is_over = steps >= steps_max || has_shown;
@@ -108,29 +107,28 @@ fn run_out(simulation: &mut Simulation, steps_max: u64) {
     }
 }
 
-/// Whether a scenario still breaks this promise.
-fn breaks(scenario: &Scenario, promise: Promise) -> Option<Violation> {
+/// Returns how a scenario still violates this invariant.
+fn breaks(scenario: &Scenario, promise: Invariant) -> Option<Violation> {
     run_scenario(scenario)
         .violation
         .filter(|violation| violation.promise == promise)
 }
 
-/// What happened in a seed, for a person: the world with everything left out that is not needed
-/// to break the promise, and the last `lines` of what went on before it broke. For a seed that
-/// breaks none, its end.
+/// Describes a seed for a person: the deployment without all that the violation does not need, and
+/// the last `lines` of the trace before it. For a seed without a violation it describes the end.
 #[must_use]
 pub fn explain(seed: u64, lines: usize) -> String {
     let found = scenario(seed);
     match run_scenario(&found).violation {
         Some(violation) => {
             let (shortest, violation) = shorten(found, violation);
-            tell(&shortest, Some(&violation), lines)
+            describe(&shortest, Some(&violation), lines)
         }
-        None => tell(&found, None, lines),
+        None => describe(&found, None, lines),
     }
 }
 
-/// Leaves out one thing after the other, as long as the same promise breaks.
+/// Removes one thing after the other, as long as the same invariant is violated.
 fn shorten(mut scenario: Scenario, mut violation: Violation) -> (Scenario, Violation) {
     let promise = violation.promise;
     let mut attempt = |changed: Scenario, scenario: &mut Scenario| {
@@ -167,7 +165,7 @@ fn shorten(mut scenario: Scenario, mut violation: Violation) -> (Scenario, Viola
     (scenario, violation)
 }
 
-/// Ways to make visitors do less.
+/// Simplifications of the visitors' behaviour.
 const SIMPLER: &[fn(&mut Behaviour)] = &[
     |behaviour| behaviour.without_cookies = 0.0,
     |behaviour| behaviour.second_tab = 0.0,
@@ -180,14 +178,14 @@ const SIMPLER: &[fn(&mut Behaviour)] = &[
     |behaviour| behaviour.parallel_requests = 0,
 ];
 
-fn tell(scenario: &Scenario, violation: Option<&Violation>, lines: usize) -> String {
+fn describe(scenario: &Scenario, violation: Option<&Violation>, lines: usize) -> String {
     let mut text = String::new();
     let room = &scenario.rooms[0];
     let limits = room.rules.limits;
     // Writing into a string cannot fail.
     let _ = writeln!(
         text,
-        "{}: {} seats, {} a minute, sessions of {}, world lease {}",
+        "{}: {} seats, {} a minute, sessions of {}, global lease {}",
         scenario.name,
         limits.total_active_users,
         limits.new_users_per_minute,
@@ -197,7 +195,7 @@ fn tell(scenario: &Scenario, violation: Option<&Violation>, lines: usize) -> Str
     for plan in &scenario.data_centers {
         let _ = writeln!(
             text,
-            "  {}: {} nodes, {} to the world",
+            "  {}: {} nodes, {} to the global store",
             plan.name, plan.nodes, plan.to_global.to
         );
     }
@@ -213,22 +211,23 @@ fn tell(scenario: &Scenario, violation: Option<&Violation>, lines: usize) -> Str
             let at = DurationMs(broken.at_ms);
             let _ = writeln!(
                 text,
-                "broken at {at}: {} ({:?})",
+                "violated at {at}: {} ({:?})",
                 broken.seen, broken.promise
             );
         }
         None => {
-            let _ = writeln!(text, "no promise is broken");
+            let _ = writeln!(text, "no invariant is violated");
         }
     }
     text
 }
 
-/// The last lines of a run that stops where a promise breaks.
+/// Returns the last lines of a run that stops at a violation.
 fn trace(scenario: &Scenario, lines: usize) -> Vec<String> {
     let simulation = Simulation::new(scenario, 0, AllocationKind::Leases);
     let mut simulation = simulation.with_trace(lines);
-    while simulation.events() < steps_max(scenario) && simulation.judge().violation_count() == 0 {
+    while simulation.events() < steps_max(scenario) && simulation.checkers().violation_count() == 0
+    {
         if !simulation.step() {
             break;
         }

@@ -1,11 +1,10 @@
-//! What happened, for a person who reads: the last lines before something went wrong, and a digest
-//! of everything, by which two runs are compared.
+//! Trace of the last decisions for a reader, and a digest of all decisions that compares two runs.
 
 use std::collections::VecDeque;
 
 use anteroom_room::time::DurationMs;
 
-/// The newest lines of a run.
+/// Newest lines of a run.
 #[derive(Debug)]
 pub struct Trace {
     lines: VecDeque<String>,
@@ -13,7 +12,7 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// Keeps the newest `capacity` lines.
+    /// Creates a trace that keeps the newest `capacity` lines.
     #[must_use]
     pub fn new(capacity: usize) -> Self {
         Self {
@@ -22,7 +21,7 @@ impl Trace {
         }
     }
 
-    /// The lines, oldest first.
+    /// Returns the lines, oldest first.
     pub fn lines(&self) -> impl Iterator<Item = &str> {
         self.lines.iter().map(String::as_str)
     }
@@ -36,7 +35,7 @@ impl Trace {
     }
 }
 
-/// A fingerprint of all decisions so far, in order.
+/// Fingerprint of all decisions until now, in order.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Digest(u64);
 

@@ -1,11 +1,11 @@
-//! How is a chart drawn? Lines over an axis, shaded rows, bars with marks: SVG as text. And what
-//! stands beside charts: numbers as people write them, and files that overwrite nothing of others.
+//! Charts as SVG text: lines over an axis, shaded rows, bars with marks. Also numbers for readers,
+//! and files that overwrite no others.
 //!
-//! Charts know nothing of rooms, limits and runs: who calls them has prepared numbers and names.
-//! The same input gives the same bytes on every machine. No font is measured (the reader's browser
-//! has its own), so widths of texts are estimated on the generous side.
+//! Charts know nothing of rooms, limits and runs: callers prepare numbers and names. The same input
+//! gives the same bytes on every machine. Browsers have their own fonts, so widths of texts are
+//! generous estimates.
 //!
-//! Everything is drawn at twice the size that is shown, because the library has whole pixels only.
+//! Charts are drawn at twice the size that is shown, because the library has whole pixels only.
 
 pub mod axis;
 pub mod bars;
@@ -26,32 +26,32 @@ use text::clean;
 
 /// Width of every chart, in drawn pixels.
 const WIDTH: u32 = 1280;
-/// Shown pixels are half as many.
+/// Drawn pixels per shown pixel.
 const SHOWN: u32 = 2;
-/// Stands in every file, so that a later run knows that it may overwrite it.
+/// Mark in every file by which a later run knows that it may overwrite it.
 pub const MARK: &str = "<!-- anteroom simulate -->";
 
-/// A finished chart.
+/// Finished chart.
 #[derive(Clone, Debug)]
 pub struct Chart {
-    /// `1-inside.svg`.
+    /// Name of its file: `1-inside.svg`.
     pub file_name: String,
-    /// What it shows, in a few words.
+    /// Title of a few words.
     pub title: String,
-    /// What there is to see, for those who cannot see it.
+    /// Description for readers who cannot see the chart.
     pub description: String,
-    /// The SVG document.
+    /// SVG document.
     pub svg: String,
 }
 
-/// What names a chart and explains it.
+/// Name and texts of a chart.
 #[derive(Clone, Debug)]
 pub struct Caption {
-    /// `1-inside.svg`; letters, digits and hyphens.
+    /// Name of its file, `1-inside.svg`: letters, digits and hyphens.
     pub file_name: String,
-    /// What it shows, in a few words.
+    /// Title of a few words.
     pub title: String,
-    /// What there is to see, for those who cannot see it.
+    /// Description for readers who cannot see the chart.
     pub description: String,
 }
 
@@ -59,7 +59,7 @@ type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 type DrawError = DrawingAreaErrorKind<std::io::Error>;
 type Drawn = Result<(), DrawError>;
 
-/// Draws on a white sheet of this height and signs it.
+/// Draws on a white area of this height and adds the caption.
 fn draw(caption: Caption, height: u32, paint: impl FnOnce(&Area<'_>) -> Drawn) -> Chart {
     let mut body = String::new();
     {
@@ -78,7 +78,7 @@ fn draw(caption: Caption, height: u32, paint: impl FnOnce(&Area<'_>) -> Drawn) -
     }
 }
 
-/// Replaces the opening tag by one that scales, and adds what screen readers read.
+/// Replaces the opening tag by one that scales, and adds texts for screen readers.
 fn sign(body: &str, caption: &Caption, height: u32) -> String {
     let rest = body.split_once('\n').map_or("", |(_, rest)| rest);
     let id = caption.file_name.trim_end_matches(".svg");

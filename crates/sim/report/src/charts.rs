@@ -1,5 +1,5 @@
-//! Which charts show a rehearsal? For each room and setting: who is inside, who waits, who comes in
-//! and how long it took, all allocations in one chart; then the same crowd by data center.
+//! Charts of a report. For each room and setting: active visitors, waiting visitors, admissions and
+//! waits, all allocations in one chart; then the visitors by data center.
 
 use crate::chart::axis::{Axis, as_f64};
 use crate::chart::bars::{BarChart, BarRow};
@@ -18,7 +18,8 @@ use crate::variant::Variant;
 const MINUTES_FROM_MS: f64 = 600_000.0;
 const TIME: &str = "time of day (UTC)";
 
-/// The charts of a variant; `prefix` makes their names different from those of others.
+/// Returns the charts of a variant; `prefix` distinguishes their names from those of other
+/// variants.
 pub(crate) fn charts(variant: &Variant<'_>, prefix: &str) -> Vec<Chart> {
     let mut charts = vec![
         inside(variant, prefix),
@@ -51,7 +52,7 @@ fn inside(variant: &Variant<'_>, prefix: &str) -> Chart {
     let caption = caption(
         prefix,
         "inside",
-        "Visitors inside, against the limit",
+        "Active visitors, against the limit",
         "The dashed line is the limit. A line above it means more visitors on the site than \
          allowed.",
     );
@@ -65,10 +66,10 @@ fn waiting(variant: &Variant<'_>, prefix: &str) -> Chart {
     let caption = caption(
         prefix,
         "waiting",
-        "Visitors who wait",
-        "How many visitors were in the waiting room at each moment.",
+        "Waiting visitors",
+        "Number of waiting visitors at each moment.",
     );
-    over_time(variant, caption, "visitors who wait", lines)
+    over_time(variant, caption, "waiting visitors", lines)
 }
 
 fn admissions(variant: &Variant<'_>, prefix: &str) -> Chart {
@@ -101,14 +102,14 @@ fn wait(variant: &Variant<'_>, prefix: &str) -> Chart {
     let caption = caption(
         prefix,
         "wait",
-        "How long those waited who got in",
+        "Wait of admitted visitors",
         "The mean wait of visitors who got in at that moment after they had waited; 0 where nobody \
          waits.",
     );
     over_time(variant, caption, &format!("wait in {unit}"), lines)
 }
 
-/// How the crowd was spread, and who got in where.
+/// Draws the arrivals and the admissions by data center.
 fn by_data_center(variant: &Variant<'_>, rows: &[Row], prefix: &str) -> Chart {
     let first = variant.first();
     let bars: Vec<BarRow> = rows
@@ -132,7 +133,7 @@ fn by_data_center(variant: &Variant<'_>, rows: &[Row], prefix: &str) -> Chart {
         caption: caption(
             prefix,
             "by-data-center",
-            "Who came and who got in, by data center",
+            "Arrivals and admissions, by data center",
             "The grey bar is how many visitors came to a data center during the run; each mark is \
              how many of them got in under an allocation.",
         ),
@@ -142,7 +143,7 @@ fn by_data_center(variant: &Variant<'_>, rows: &[Row], prefix: &str) -> Chart {
         marks: marks
             .map(|outcome| {
                 (
-                    format!("got in: {}", name(outcome)),
+                    format!("admitted: {}", name(outcome)),
                     look(outcome.allocation),
                 )
             })
@@ -158,12 +159,12 @@ fn heat(outcome: &Outcome, rows: &[Row], most: u32, prefix: &str) -> Chart {
         caption: caption(
             prefix,
             &format!("waiting-by-data-center-{name}"),
-            &format!("Who waits where, with {name}"),
-            "One row for each data center; the darker, the more visitors wait there at that time.",
+            &format!("Waiting visitors by data center, with {name}"),
+            "One row for each data center; a darker shade is more waiting visitors at that time.",
         ),
         across: Axis::time(outcome.starts_at, outcome.length.0),
         across_is: TIME.to_owned(),
-        shaded_is: "visitors who wait:".to_owned(),
+        shaded_is: "waiting visitors:".to_owned(),
         rows: rows
             .iter()
             .map(|row| (row.name.clone(), row.waiting(outcome)))
@@ -186,7 +187,7 @@ fn over_time(variant: &Variant<'_>, caption: Caption, up_is: &str, lines: Vec<Li
     .draw()
 }
 
-/// A line for each allocation; the last one lies above the others.
+/// Returns a line for each allocation; later ones are drawn over earlier ones.
 fn lines(variant: &Variant<'_>, points: impl Fn(&Outcome) -> Vec<(f64, f64)>) -> Vec<Line> {
     let line = |outcome: &&Outcome| Line {
         name: name(outcome).to_owned(),

@@ -1,4 +1,4 @@
-//! Where does the report go? Into a folder: one page, and each chart as a file for slides.
+//! Writer of a report: one page, and each chart as a file for slides.
 
 use std::path::{Path, PathBuf};
 
@@ -11,19 +11,20 @@ use crate::charts::charts;
 use crate::page::{self, Section};
 use crate::variant::Variant;
 
-/// Rooms and settings whose charts are drawn. A sweep can have dozens, of up to ten charts each;
-/// nobody looks through more, and the page should still fit into a mail.
+/// Most rooms and settings with charts. A sweep can have dozens, of up to ten charts each; the page
+/// must be readable and fit into a mail.
 const DRAWN_MAX: usize = 8;
 
-/// Writes `index.html` and one SVG file for each chart into `folder`, which is made if it is not
-/// there, and returns the path of the page. The page holds all charts itself and can be mailed.
+/// Writes `index.html` and one SVG file for each chart into `folder`, which it creates if
+/// necessary, and returns the path of the page. The page contains all charts itself and can be
+/// mailed.
 ///
-/// Files of an earlier report are overwritten; others never are.
+/// It overwrites files of an earlier report, and no others.
 ///
 /// # Errors
 ///
-/// [`ReportError`] when the folder or a file cannot be written, or when a file is in the way that
-/// no report has written; in this last case nothing has been written yet.
+/// Returns [`ReportError`] when the folder or a file cannot be written, or when another file exists
+/// at its path. In the last case nothing has been written yet.
 pub fn write_html(
     folder: &Path,
     scenario: &Scenario,
@@ -47,7 +48,7 @@ pub fn write_html(
     let mut files: Vec<(PathBuf, &str)> = drawn
         .map(|chart| (folder.join(&chart.file_name), &*chart.svg))
         .collect();
-    // Last, so that a page is only there when all of its charts are.
+    // The page comes last, so that it exists only with all of its charts.
     files.push((page.clone(), &html));
     write_files(folder, files, &[page::MARK])?;
     Ok(page)

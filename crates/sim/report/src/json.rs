@@ -1,5 +1,4 @@
-//! The report for programs. Names of fields are kept: a new one may come, none goes or changes its
-//! meaning.
+//! Report as JSON. Names of fields are stable: new ones may come, none goes or changes its meaning.
 //!
 //! ```text
 //! scenario     name, about, seed, starts_at (RFC 3339), length_ms, sample_every_ms,
@@ -9,23 +8,23 @@
 //!   room, allocation ("even" | "curve" | "counters" | "leases")
 //!   settings      [{key, value}]: what was changed against the file, as typed
 //!   limits        {total_active_users, new_users_per_minute}, at the start
-//!   figures       numbers of the table; shares are in 0..=1, times in ms; null = cannot be known
+//!   figures       numbers of the table; shares are in 0..=1, times in ms; null = unknown
 //!   samples       [{at_ms, inside, seats_limit, waiting, ...}], by time since the start
 //!   data_centers  [{name, samples: [{admitted, arrived, waiting}]}], at the times of `samples`
-//!   violations    [{promise ("I1" to "I6"), at_ms, seen}]: broken promises, the first hundred
+//!   violations    [{promise ("I1" to "I6"), at_ms, seen}]: violated invariants, the first hundred
 //! ```
 
 use anteroom_config::time_text::rfc3339_millis;
 use anteroom_config::words;
-use anteroom_sim::outcome::{DataCenterOutcome, Outcome, Promise, Violation};
+use anteroom_sim::outcome::{DataCenterOutcome, Invariant, Outcome, Violation};
 use anteroom_sim::scenario::model::{DataCenterPlan, Scenario};
 use serde_json::{Value, json};
 
 use crate::ASSUMPTIONS;
 
-/// Shows outcomes as JSON; the fields are listed in the head of `json.rs`:
-/// `scenario`, `assumptions` and `outcomes`, each of these with `room`, `allocation`, `settings`,
-/// `limits`, `stats`, `samples`, `data_centers` and `violations`.
+/// Returns outcomes as JSON. The head of `json.rs` lists the fields: `scenario`, `assumptions` and
+/// `outcomes`, each of these with `room`, `allocation`, `settings`, `limits`, `stats`, `samples`,
+/// `data_centers` and `violations`.
 #[must_use]
 pub fn json(scenario: &Scenario, outcomes: &[Outcome]) -> Value {
     json!({
@@ -76,14 +75,14 @@ fn violation(violation: &Violation) -> Value {
     })
 }
 
-/// The number under which a promise is known.
-pub(super) const fn promise(promise: Promise) -> &'static str {
+/// Returns the number of an invariant.
+pub(super) const fn promise(promise: Invariant) -> &'static str {
     match promise {
-        Promise::Seats => "I1",
-        Promise::Rate => "I2",
-        Promise::Inside => "I3",
-        Promise::Order => "I4",
-        Promise::NoWaste => "I5",
-        Promise::Recovery => "I6",
+        Invariant::Seats => "I1",
+        Invariant::Rate => "I2",
+        Invariant::Inside => "I3",
+        Invariant::Order => "I4",
+        Invariant::NoWaste => "I5",
+        Invariant::Recovery => "I6",
     }
 }

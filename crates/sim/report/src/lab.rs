@@ -1,19 +1,20 @@
-//! How well does a limit of calls count? The algorithms of the gateway on the same traffic, one or
-//! many nodes, over models of how they share what they know, beside the truth: an exact sliding
-//! count.
+//! Lab for rate limits: how well they count. It runs the gateway's algorithms on the same traffic,
+//! at one or many nodes, over models of how nodes share counts. It compares them with the truth, an
+//! exact sliding count.
 //!
-//! Nothing here decides about a call: that is done by `anteroom-limit`, whose steps and leases run
-//! in the gateway, too. Traffic, networks and stores around them are modelled, in virtual time. The
-//! same seed gives the same bytes.
+//! `anteroom-limit` decides about every request; its steps and leases run in the gateway. Traffic,
+//! networks and stores around it are models in virtual time. The same seed gives the same bytes.
 
 pub mod algorithm;
 mod charts;
 pub mod command;
+mod comparison;
 mod estimate;
+mod input;
 mod json;
+mod oracle;
 pub mod outcome;
 pub mod printing;
-mod referee;
 mod rng;
 pub mod routing;
 pub mod run;

@@ -1,10 +1,10 @@
-//! How is a rehearsal shown? As a table for a terminal, as JSON for programs, and as one HTML page
-//! with charts for people who were not there.
+//! Reports of simulations: a table for a terminal, JSON for programs, and one HTML page with charts
+//! for readers.
 //!
-//! And why are there four allocations? That is a text of its own, [`story`].
+//! The text about the four allocations is in [`story`].
 //!
-//! It shows what [`Outcome`](anteroom_sim::outcome::Outcome) holds and judges nothing anew. The
-//! same outcomes give the same bytes.
+//! A report shows an [`Outcome`](anteroom_sim::outcome::Outcome) and checks nothing again. The same
+//! outcomes give the same bytes.
 
 pub mod chart;
 mod charts;
@@ -26,19 +26,20 @@ pub use files::{ReportError, write_html};
 pub use json::json;
 pub use table::table;
 
-/// What a rehearsal takes for granted, and what it cannot know. Said in every form of the report.
+/// Assumptions and limits of a simulation, part of every form of the report.
 pub const ASSUMPTIONS: [&str; 6] = [
-    "Who goes in is decided by the code that runs in the gateway. Visitors, clocks, networks and \
+    "The code that runs in the gateway decides who is admitted. Visitors, clocks, networks and \
      stores around it are simulated.",
     "The origin is not simulated: not its capacity, not its response times, not its errors. The \
-     limits are taken for what it can carry; whether they are right, a load test has to say.",
-    "Visitors are guesses. Arrivals scatter at random around the rates of the scenario; pages, \
-     think \
-     times, patience and no-shows are the scenario's. Measure your own and put them there.",
+     simulation assumes that it can carry the limits. Only a load test shows whether it can.",
+    "Visitors are guesses. Arrivals scatter at random around the rates of the scenario. Pages, \
+     think times, patience and no-shows are the scenario's. Replace them by your own \
+     measurements.",
     "A decision takes no time on a node. Added latency is round trips to stores, as long as the \
-     scenario says.",
+     scenario sets.",
     "One run is one possible day. Try other seeds before you build on a small difference.",
-    "Waits are those of visitors who got in. Who left, or still waited at the end, is not in them.",
+    "Waits are those of admitted visitors. Visitors who left, or still waited at the end, are not \
+     in them.",
 ];
 
 #[cfg(test)]

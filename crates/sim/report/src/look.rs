@@ -1,9 +1,9 @@
-//! Which colour and which mark stand for an allocation? The same in all charts.
+//! Colour and mark of each allocation, equal in all charts.
 
 use crate::chart::palette::{BLUE, GREEN, Look, Mark, ORANGE, PURPLE};
 use anteroom_room::rules::AllocationKind;
 
-/// The looks of an allocation.
+/// Returns the looks of an allocation.
 pub(crate) const fn look(kind: AllocationKind) -> Look {
     let (colour, mark) = match kind {
         AllocationKind::Even => (ORANGE, Mark::Triangle),

@@ -1,5 +1,5 @@
-//! The report as one HTML page: no script, nothing fetched, all charts inside, so that the file can
-//! be mailed. Readable from 320 px, on paper, and by ear.
+//! Report as one HTML page: no script, nothing fetched, all charts inside, so that the file can be
+//! mailed. It is readable from 320 px, on paper, and by screen readers.
 
 use std::fmt::Write as _;
 
@@ -14,20 +14,20 @@ use crate::rows::{self, GROUPS, NOTES};
 use crate::variant::{Variant, blocks};
 use crate::verdict;
 
-/// Stands in every page, so that a later run knows that it may overwrite it.
+/// Mark in every page by which a later run knows that it may overwrite it.
 pub(super) const MARK: &str = "<meta name=\"generator\" content=\"anteroom simulate\">";
 
 const STYLE: &str = include_str!("page.css");
 
-/// What a variant's part of the page shows.
+/// Part of the page for one variant.
 pub(super) struct Section<'a> {
-    /// What was run.
+    /// Variant that was run.
     pub(super) variant: Variant<'a>,
-    /// Its charts; empty if there are too many variants to draw them all.
+    /// Charts of the variant; empty if there are too many variants to draw them all.
     pub(super) charts: Vec<Chart>,
 }
 
-/// Puts the page together.
+/// Returns the page.
 pub(super) fn page(scenario: &Scenario, outcomes: &[Outcome], sections: &[Section<'_>]) -> String {
     let name = escape(&scenario.name);
     let mut html = format!(
@@ -46,7 +46,7 @@ pub(super) fn page(scenario: &Scenario, outcomes: &[Outcome], sections: &[Sectio
     }
     push_undrawn(&mut html, sections);
     push_violations(&mut html, outcomes);
-    html.push_str("<h2>What this takes for granted, and what it cannot know</h2>\n<ul>\n");
+    html.push_str("<h2>Assumptions, and what a simulation cannot know</h2>\n<ul>\n");
     for assumption in ASSUMPTIONS {
         push(&mut html, format_args!("<li>{}</li>\n", escape(assumption)));
     }
@@ -90,7 +90,7 @@ fn push_plan(html: &mut String, scenario: &Scenario) {
     }
     let faults = plan::faults(scenario);
     if !faults.is_empty() {
-        html.push_str("<p class=\"plan\">What happens on purpose:</p>\n<ul class=\"plan\">\n");
+        html.push_str("<p class=\"plan\">Planned faults and changes:</p>\n<ul class=\"plan\">\n");
         for fault in faults {
             push(html, format_args!("<li>{}</li>\n", escape(&fault)));
         }
@@ -99,7 +99,7 @@ fn push_plan(html: &mut String, scenario: &Scenario) {
 }
 
 fn push_verdicts(html: &mut String, sections: &[Section<'_>]) {
-    html.push_str("<h2>What came of it</h2>\n");
+    html.push_str("<h2>Summary</h2>\n");
     for section in sections {
         if sections.len() > 1 {
             let title = escape(&section.variant.title());
@@ -117,7 +117,7 @@ fn push_verdicts(html: &mut String, sections: &[Section<'_>]) {
 }
 
 fn push_tables(html: &mut String, outcomes: &[Outcome]) {
-    html.push_str("<h2>Figures</h2>\n");
+    html.push_str("<h2>Numbers</h2>\n");
     for block in blocks(outcomes) {
         push_table(html, &block);
     }
@@ -134,7 +134,7 @@ fn push_table(html: &mut String, columns: &[&Outcome]) {
     push(
         html,
         format_args!(
-            "<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"Figures of room \
+            "<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"Numbers of room \
              {room}\">\n\
              <table>\n<caption>Room {room}</caption>\n<thead>\n\
              <tr><th scope=\"col\">Allocation [1]</th>"
@@ -227,7 +227,7 @@ fn push_undrawn(html: &mut String, sections: &[Section<'_>]) {
     if undrawn > 0 {
         let drawn = sections.len() - undrawn;
         let text = format!(
-            "Charts are drawn for the first {drawn} of {} settings. The figures above are of all.",
+            "Charts are drawn for the first {drawn} of {} settings. The tables above have all.",
             sections.len()
         );
         push_paragraph(html, "plan", &text);
@@ -235,16 +235,16 @@ fn push_undrawn(html: &mut String, sections: &[Section<'_>]) {
 }
 
 fn push_violations(html: &mut String, outcomes: &[Outcome]) {
-    /// The first ones tell what happened; the rest is in the JSON.
+    /// The first ones describe the fault; the JSON has all.
     const SHOWN: usize = 10;
-    let mut broken = outcomes
+    let mut violating = outcomes
         .iter()
         .filter(|outcome| !outcome.violations.is_empty())
         .peekable();
-    if broken.peek().is_some() {
-        html.push_str("<h2>Broken promises</h2>\n");
+    if violating.peek().is_some() {
+        html.push_str("<h2>Violated invariants</h2>\n");
     }
-    for outcome in broken {
+    for outcome in violating {
         let name = format!("Room {}, {}", outcome.room, rows::column(outcome));
         push(html, format_args!("<h3>{}</h3>\n<ul>\n", escape(&name)));
         for violation in outcome.violations.iter().take(SHOWN) {

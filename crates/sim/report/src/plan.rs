@@ -1,4 +1,4 @@
-//! What was rehearsed, in words: the deployment, the rooms, and what went wrong on purpose.
+//! Description of the scenario: the deployment, the rooms, and the planned faults.
 
 use crate::chart::number::{counted, grouped, length, percent, since_start};
 use anteroom_config::time_text::rfc3339_secs;
@@ -6,17 +6,17 @@ use anteroom_sim::scenario::model::{
     FaultKind, FaultPlan, LinkPlace, NodePlace, RoomPlan, Scenario, StorePlace,
 };
 
-/// Faults that are told one by one; a rolling restart of a large deployment has thousands.
+/// Most faults that are listed; a rolling restart of a large deployment has thousands.
 const FAULTS_MAX: usize = 20;
 
-/// The frame of the rehearsal: when, how long, on what.
+/// Describes time, length and size of the simulation.
 pub(super) fn frame(scenario: &Scenario) -> String {
     let nodes: u64 = scenario
         .data_centers
         .iter()
         .map(|data_center| u64::from(data_center.nodes))
         .sum();
-    let places = u64::try_from(scenario.data_centers.len()).unwrap_or(u64::MAX);
+    let data_centers = u64::try_from(scenario.data_centers.len()).unwrap_or(u64::MAX);
     format!(
         "{} from {}, on {} in {}, seed {}.",
         capital(&length(scenario.length.0)),
@@ -24,42 +24,45 @@ pub(super) fn frame(scenario: &Scenario) -> String {
             .replace('T', " ")
             .replace('Z', " UTC"),
         counted(nodes, "node", "nodes"),
-        counted(places, "data center", "data centers"),
+        counted(data_centers, "data center", "data centers"),
         scenario.seed,
     )
 }
 
-/// A room and its crowd.
+/// Describes a room and its visitors.
 pub(super) fn room(plan: &RoomPlan) -> String {
     let (limits, behaviour) = (plan.rules.limits, plan.behaviour);
     let patience = behaviour.patience.map_or_else(
-        || "nobody gives up waiting".to_owned(),
-        |patience| format!("who waits gives up after {} on average", length(patience.0)),
+        || "Waiting visitors never give up.".to_owned(),
+        |patience| {
+            let after = length(patience.0);
+            format!("A waiting visitor gives up after {after} on average.")
+        },
     );
     format!(
-        "Room {}: at most {} inside and {} admitted a minute; a visitor stays inside for {} after \
-         the last request. Visitors look at {:.1} pages on average, one every {}; {patience}, and \
-         {} \
-         of those who wait are away when their turn comes.",
+        "Room {}: at most {} active visitors and {} admissions a minute. A session lasts {} after \
+         the last request. Visitors look at {:.1} pages on average, one every {}. {} On average {} \
+         of waiting visitors leave before their turn.",
         plan.name,
         grouped(limits.total_active_users.into()),
         grouped(limits.new_users_per_minute.into()),
         length(plan.rules.session_duration.0),
         behaviour.pages,
         length(behaviour.think_time.0),
+        patience,
         percent(behaviour.no_shows),
     )
 }
 
-/// What goes wrong, one sentence each, by time; many of them end with how many there are more.
+/// Describes each fault in one sentence, by time; a long list ends with the number of further ones.
 pub(super) fn faults(scenario: &Scenario) -> Vec<String> {
-    let told = scenario.faults.iter().take(FAULTS_MAX);
-    let mut told: Vec<String> = told.map(|plan| fault(scenario, plan)).collect();
+    let shown = scenario.faults.iter().take(FAULTS_MAX);
+    let mut sentences: Vec<String> = shown.map(|plan| fault(scenario, plan)).collect();
     let more = scenario.faults.len().saturating_sub(FAULTS_MAX);
     if more > 0 {
-        told.push(format!("and {more} more"));
+        sentences.push(format!("and {more} more"));
     }
-    told
+    sentences
 }
 
 fn fault(scenario: &Scenario, plan: &FaultPlan) -> String {
@@ -67,7 +70,7 @@ fn fault(scenario: &Scenario, plan: &FaultPlan) -> String {
     format!("{at} into the run: {}", event(scenario, plan.kind))
 }
 
-/// A registry: one sentence for each kind of fault.
+/// Describes a fault. A registry with one sentence for each kind.
 #[expect(
     clippy::too_many_lines,
     reason = "one arm for each kind of fault, each a sentence"
@@ -80,12 +83,12 @@ fn event(scenario: &Scenario, kind: FaultKind) -> String {
             length(after.0)
         ),
         FaultKind::Restart { node, after } => format!(
-            "{} is stopped in good order, and starts again {} later",
+            "{} drains and stops, and starts again {} later",
             node_name(scenario, node),
             length(after.0)
         ),
         FaultKind::Pause { node, lasts } => format!(
-            "{} stands still for {}",
+            "{} pauses for {}",
             node_name(scenario, node),
             length(lasts.0)
         ),
@@ -97,7 +100,7 @@ fn event(scenario: &Scenario, kind: FaultKind) -> String {
             "{} {} for {}",
             link_name(scenario, link),
             if answers_only {
-                "loses the answers to what was written"
+                "loses the replies to writes"
             } else {
                 "is cut"
             },
@@ -109,14 +112,15 @@ fn event(scenario: &Scenario, kind: FaultKind) -> String {
             delayed,
             lasts,
         } => format!(
-            "for {} the network loses {} of all messages, doubles {} and delays them by up to {}",
+            "for {} the network loses {} of all messages, duplicates {}, and delays them by up \
+             to {}",
             length(lasts.0),
             percent(lost),
             percent(doubled),
             length(delayed.0)
         ),
         FaultKind::StoreDown { store, lasts } => format!(
-            "{} does not answer for {}",
+            "{} is unavailable for {}",
             store_name(scenario, store),
             length(lasts.0)
         ),
@@ -130,7 +134,7 @@ fn event(scenario: &Scenario, kind: FaultKind) -> String {
         ),
         FaultKind::StoreClockSteps { store, by_ms } => {
             format!(
-                "the clock of {} jumps by {by_ms} ms",
+                "the clock of {} steps by {by_ms} ms",
                 store_name(scenario, store)
             )
         }
@@ -143,9 +147,8 @@ fn event(scenario: &Scenario, kind: FaultKind) -> String {
             format!("the clock of {name} is off by {by_ms} ms, and drifts by {drifts_ppm} ppm")
         }
         FaultKind::Limits { limits, within } => format!(
-            "the operator sets the limits to {} inside and {} admissions a minute; the last node \
-             has \
-             them {} later",
+            "the operator sets the limits to {} active visitors and {} admissions a minute; the \
+             last node has them {} later",
             grouped(limits.total_active_users.into()),
             grouped(limits.new_users_per_minute.into()),
             length(within.0)
@@ -163,7 +166,7 @@ fn event(scenario: &Scenario, kind: FaultKind) -> String {
     }
 }
 
-fn place(scenario: &Scenario, data_center: usize) -> String {
+fn data_center_name(scenario: &Scenario, data_center: usize) -> String {
     let known = scenario.data_centers.get(data_center);
     known.map_or_else(
         || format!("data center {data_center}"),
@@ -172,13 +175,16 @@ fn place(scenario: &Scenario, data_center: usize) -> String {
 }
 
 fn node_name(scenario: &Scenario, node: NodePlace) -> String {
-    format!("node {}/{}", place(scenario, node.data_center), node.node)
+    let data_center = data_center_name(scenario, node.data_center);
+    format!("node {data_center}/{}", node.node)
 }
 
 fn store_name(scenario: &Scenario, store: StorePlace) -> String {
     match store {
-        StorePlace::Local(data_center) => format!("the store of {}", place(scenario, data_center)),
-        StorePlace::World => "the store of the world".to_owned(),
+        StorePlace::Local(data_center) => {
+            format!("the store of {}", data_center_name(scenario, data_center))
+        }
+        StorePlace::Global => "the global store".to_owned(),
     }
 }
 
@@ -188,9 +194,9 @@ fn link_name(scenario: &Scenario, link: LinkPlace) -> String {
             "the link between {} and its store",
             node_name(scenario, node)
         ),
-        LinkPlace::ToWorld(data_center) => format!(
-            "the link between {} and the world",
-            place(scenario, data_center)
+        LinkPlace::ToGlobal(data_center) => format!(
+            "the link between {} and the global store",
+            data_center_name(scenario, data_center)
         ),
     }
 }

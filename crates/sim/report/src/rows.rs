@@ -1,110 +1,100 @@
-//! Which figures stand in the table, under which names, and what do they mean? One registry for the
-//! terminal and for the page.
+//! Rows of the table: names, values and notes, for the terminal and for the page.
 
 use crate::chart::number::{duration, grouped, percent};
 use anteroom_config::words;
-use anteroom_sim::outcome::{Figures, Outcome, Violation};
+use anteroom_sim::outcome::{Outcome, RunStatistics, Violation};
 
 /// Rows under one heading.
 #[derive(Debug)]
 pub(super) struct Group {
-    /// The heading.
+    /// Heading of the group.
     pub(super) title: &'static str,
-    /// From top to bottom.
+    /// Rows from top to bottom.
     pub(super) rows: &'static [Row],
 }
 
-/// A figure.
+/// Row of the table.
 #[derive(Debug)]
 pub(super) struct Row {
-    /// Its name; 40 characters at most.
+    /// Name of the row; 40 characters at most.
     pub(super) name: &'static str,
     /// Index into [`NOTES`].
     pub(super) note: Option<usize>,
-    /// Where its value comes from; 13 characters at most where numbers are of a size that occurs.
+    /// Source of its value; 13 characters at most for realistic numbers.
     value: Source,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Source {
-    Figures(fn(&Figures) -> Cell),
+    RunStatistics(fn(&RunStatistics) -> Cell),
     Outcome(fn(&Outcome) -> Cell),
 }
 
 impl Row {
-    /// Its value in a column.
+    /// Returns its value in a column.
     pub(super) fn cell(&self, outcome: &Outcome) -> Cell {
         match self.value {
-            Source::Figures(value) => value(&outcome.stats),
+            Source::RunStatistics(value) => value(&outcome.stats),
             Source::Outcome(value) => value(outcome),
         }
     }
 }
 
-/// A value.
+/// Value of a row in a column.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) struct Cell {
-    /// As written.
+    /// Text of the value.
     pub(super) text: String,
-    /// Whether a promise or a limit was broken: to be seen at once.
+    /// Whether an invariant or a limit was violated, so that it is highlighted.
     pub(super) is_bad: bool,
 }
 
-/// What is not there.
+/// Text of an unknown value.
 const UNKNOWN: &str = "-";
 
-/// What needs to be explained, in the order of the numbers in the table.
+/// Explanations, in the order of the numbers in the table.
 pub(super) const NOTES: [&str; 9] = [
-    "How slots are shared among nodes. even: each node gets an equal part. curve: more than that \
-     while the room is far from its limit. counters: shared counters give out numbers. leases: \
-     slots \
-     are lent ahead of demand; the only one that promises never to exceed a limit.",
-    "The limits at the start. A scenario can change them under way; limits in force at a moment \
-     are \
-     in the charts.",
-    "Promises of the product that were broken, counted up to 100. Only leases makes promises about \
-     limits.",
-    "Newcomers who had to wait although a seat and an admission were free in the world at that \
-     moment, as a share of all newcomers. What pacing keeps for the rest of the minute is free \
-     too, \
-     and kept on purpose.",
-    "Those of them who came while nobody waited who had come earlier: needless by any measure. A \
-     share \
-     of all newcomers too. The others waited behind somebody, which is what a queue is.",
-    "The larger of seats taken over seats and of this minute's admissions over admissions, when \
-     the \
-     first visitor had to wait. 100 % is what one wishes for.",
-    "How well the limit that binds was used while somebody waited, from a minute after the first \
-     visitor had to.",
-    "Somebody got in although another one, who was still asking, had come this much earlier; 99 % \
-     of \
-     admissions were at most this unfair. When a line runs out, newcomers go in beside those who \
-     are \
-     called and have not asked yet.",
-    "Round trips to stores that a newcomer waited for before it got its first answer.",
+    "The allocation of slots among nodes. even: each node gets an equal part. curve: each node \
+     gets more than that while the room is far from its limit. counters: shared counters give \
+     out numbers. leases: nodes lease slots ahead of demand. Only leases never exceed a limit.",
+    "The limits at the start. A scenario can change them. The charts have the limits in force at \
+     each moment.",
+    "Violations of the product's invariants, counted up to 100. Only leases keep limits as an \
+     invariant.",
+    "New visitors who were queued although a seat and an admission were free somewhere at that \
+     moment, as a share of all new visitors. Admissions that pacing reserves for the rest of the \
+     minute count as free.",
+    "Those of them who came while no earlier visitor waited, as a share of all new visitors. \
+     There was no reason to queue them. The others waited behind earlier visitors.",
+    "The larger of two shares when the first visitor was queued: seats taken of all seats, and \
+     this minute's admissions of all admissions. 100 % is ideal.",
+    "Mean use of the limit that binds while visitors waited. It is measured from a minute after \
+     the first visitor was queued.",
+    "By how much later an admitted visitor had come than the oldest visitor who still polled. \
+     For 99 % of admissions it was at most this. When a queue runs empty, new visitors enter \
+     beside eligible ones who have not polled yet.",
+    "Round trips to stores that a new visitor waited for before its first response.",
 ];
 
-/// The table.
+/// All groups of the table.
 pub(super) const GROUPS: [Group; 6] = [
     Group {
         title: "Visitors",
         rows: &[
             row("came", |f| count(f.visitors)),
-            row("were told to wait", |f| count(f.queued)),
-            row("got in", |f| count(f.admitted)),
-            row("left while they waited", |f| count(f.abandoned)),
-            row("thrown out with a valid ticket", |f| {
-                bad_count(f.thrown_out)
-            }),
+            row("queued", |f| count(f.queued)),
+            row("admitted", |f| count(f.admitted)),
+            row("left while waiting", |f| count(f.abandoned)),
+            row("queued with a valid ticket", |f| bad_count(f.thrown_out)),
         ],
     },
     Group {
         title: "Limits",
         rows: &[
-            of("limit: inside at once", Some(1), |outcome| {
+            of("limit: active at once", Some(1), |outcome| {
                 plain(grouped(outcome.limits.total_active_users.into()))
             }),
-            row("most inside at once", |f| count(f.inside_max.into())),
+            row("most active at once", |f| count(f.inside_max.into())),
             of("above that limit, at most", None, |outcome| {
                 above(outcome.stats.above_seats, outcome.limits.total_active_users)
             }),
@@ -120,7 +110,7 @@ pub(super) const GROUPS: [Group; 6] = [
                     outcome.limits.new_users_per_minute,
                 )
             }),
-            of("broken promises", Some(2), |outcome| {
+            of("violated invariants", Some(2), |outcome| {
                 bad_count(len(&outcome.violations))
             }),
         ],
@@ -131,7 +121,7 @@ pub(super) const GROUPS: [Group; 6] = [
             noted("queued although a slot was free", 3, |f| {
                 plain(percent(f.queued_although_free))
             }),
-            noted("  of them first in line", 4, |f| {
+            noted("  of them first in the queue", 4, |f| {
                 plain(percent(f.queued_although_free_and_first))
             }),
             noted("utilization when queueing began", 5, |f| {
@@ -143,7 +133,7 @@ pub(super) const GROUPS: [Group; 6] = [
         ],
     },
     Group {
-        title: "Wait of those who got in after waiting",
+        title: "Wait of admitted visitors who waited",
         rows: &[
             row("half of them less than", |f| time(f.wait_ms_p50)),
             row("90 % of them less than", |f| time(f.wait_ms_p90)),
@@ -155,18 +145,18 @@ pub(super) const GROUPS: [Group; 6] = [
         ],
     },
     Group {
-        title: "What the decision costs",
+        title: "Cost of decisions",
         rows: &[
-            noted("added latency of newcomers, half", 8, |f| {
+            noted("added latency of new visitors, half", 8, |f| {
                 time(Some(f.added_latency_ms_p50))
             }),
-            noted("added latency of newcomers, 99 %", 8, |f| {
+            noted("added latency of new visitors, 99 %", 8, |f| {
                 time(Some(f.added_latency_ms_p99))
             }),
-            row("store calls per node and second", |f| {
+            row("store requests per node and second", |f| {
                 rate(f.local_calls_per_node_and_second)
             }),
-            row("world calls per data center and second", |f| {
+            row("root requests per data center and second", |f| {
                 rate(f.global_calls_per_data_center_and_second)
             }),
         ],
@@ -177,19 +167,19 @@ pub(super) const GROUPS: [Group; 6] = [
     },
 ];
 
-const fn row(name: &'static str, value: fn(&Figures) -> Cell) -> Row {
+const fn row(name: &'static str, value: fn(&RunStatistics) -> Cell) -> Row {
     Row {
         name,
         note: None,
-        value: Source::Figures(value),
+        value: Source::RunStatistics(value),
     }
 }
 
-const fn noted(name: &'static str, note: usize, value: fn(&Figures) -> Cell) -> Row {
+const fn noted(name: &'static str, note: usize, value: fn(&RunStatistics) -> Cell) -> Row {
     Row {
         name,
         note: Some(note),
-        value: Source::Figures(value),
+        value: Source::RunStatistics(value),
     }
 }
 
@@ -201,7 +191,7 @@ const fn of(name: &'static str, note: Option<usize>, value: fn(&Outcome) -> Cell
     }
 }
 
-/// The name of a column.
+/// Returns the name of a column.
 pub(super) const fn column(outcome: &Outcome) -> &'static str {
     words::allocation(outcome.allocation)
 }
@@ -224,7 +214,7 @@ fn bad_count(number: u64) -> Cell {
     }
 }
 
-/// By how much a limit was exceeded: `never`, or `14 (7.0 %)`.
+/// Formats the excess over a limit: `never`, or `14 (7.0 %)`.
 fn above(by: u32, limit: u32) -> Cell {
     if by == 0 {
         return plain("never".to_owned());

@@ -1,37 +1,37 @@
-//! Which points does a chart need? Fewer than there are samples, with every peak kept.
+//! Points of the charts: fewer than there are samples, with every peak kept.
 
 use crate::chart::axis::as_f64;
 use anteroom_room::time::Timestamp;
 use anteroom_sim::outcome::{DataCenterOutcome, Outcome, Sample};
 
-/// Points of a line that are drawn: twice as many as a phone has pixels for.
+/// Most points of a line: twice as many as a phone has pixels for.
 const POINTS_MAX: usize = 600;
 /// Columns of shaded rows.
 pub(super) const COLUMNS: usize = 90;
-/// Data centers with a row of their own; the others share one.
+/// Data centers with their own row; the others share one.
 const DATA_CENTERS_MAX: usize = 12;
 
-/// A figure of all samples.
+/// Returns a value of all samples.
 pub(super) fn line(outcome: &Outcome, value: fn(&Sample) -> u64) -> Vec<(f64, f64)> {
     let point = |sample: &Sample| (as_f64(sample.at_ms), as_f64(value(sample)));
     thinned(outcome.samples.iter().map(point).collect())
 }
 
-/// The mean wait of those who got in. Nothing is said of moments at which people waited and none of
-/// them got in: that is not a wait of 0.
+/// Returns the mean wait of admitted visitors. Moments at which visitors waited and none was
+/// admitted have no point, because that is not a wait of 0.
 pub(super) fn wait(outcome: &Outcome) -> Vec<(f64, f64)> {
-    let says_something = |sample: &&Sample| sample.wait_ms > 0 || sample.waiting == 0;
+    let has_value = |sample: &&Sample| sample.wait_ms > 0 || sample.waiting == 0;
     let point = |sample: &Sample| (as_f64(sample.at_ms), as_f64(sample.wait_ms));
-    let samples = outcome.samples.iter().filter(says_something);
+    let samples = outcome.samples.iter().filter(has_value);
     thinned(samples.map(point).collect())
 }
 
-/// The most admissions that were counted in each calendar minute, as steps.
+/// Returns the most admissions that were counted in each calendar minute, as steps.
 pub(super) fn admissions(outcome: &Outcome) -> Vec<(f64, f64)> {
     let mut minutes: Vec<(u64, u32)> = Vec::new();
     for sample in &outcome.samples {
         let at = outcome.starts_at.0.saturating_add(sample.at_ms);
-        // A sample on the edge tells of the minute that ends there.
+        // A sample on the edge belongs to the minute that ends there.
         let minute = Timestamp(at.saturating_sub(1)).minute().0;
         match minutes.last_mut() {
             Some((last, most)) if *last == minute => *most = sample.admitted_this_minute.max(*most),
@@ -53,7 +53,7 @@ pub(super) fn admissions(outcome: &Outcome) -> Vec<(f64, f64)> {
     thinned(steps.collect())
 }
 
-/// The least and the greatest of every few points, in their order.
+/// Returns the least and the greatest of every few points, in their order.
 fn thinned(points: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
     if points.len() <= POINTS_MAX {
         return points;
@@ -73,22 +73,22 @@ fn thinned(points: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
             kept.extend([greatest, least]);
         }
     }
-    // The last moment is where a reader looks first.
+    // The last moment is the one that readers look at first.
     kept.extend(points.last());
     kept
 }
 
-/// A row of the charts by data center: one of the largest, or all the others.
+/// Row of the charts by data center: one of the largest, or all the others.
 #[derive(Clone, Debug)]
 pub(super) struct Row {
-    /// Its name.
+    /// Name of the row.
     pub(super) name: String,
     /// Indices of its data centers.
     members: Vec<usize>,
 }
 
-/// Rows for the charts by data center, the busiest first. The same for all outcomes of a scenario
-/// whose crowd is the same, because they go by who came, not by who got in.
+/// Returns rows for the charts by data center, the busiest first. They depend on arrivals, so they
+/// are equal for all outcomes of the same arrivals.
 pub(super) fn rows(outcome: &Outcome) -> Vec<Row> {
     let mut order: Vec<(u64, usize)> = outcome
         .data_centers
@@ -125,12 +125,12 @@ fn came(data_center: &DataCenterOutcome) -> u64 {
 }
 
 impl Row {
-    /// Visitors who came here.
+    /// Returns the visitors who came here.
     pub(super) fn came(&self, outcome: &Outcome) -> u64 {
         self.of(outcome).map(came).sum()
     }
 
-    /// Visitors who got in here.
+    /// Returns the visitors who were admitted here.
     pub(super) fn admitted(&self, outcome: &Outcome) -> u64 {
         let samples = self
             .of(outcome)
@@ -138,7 +138,7 @@ impl Row {
         samples.map(|sample| u64::from(sample.admitted)).sum()
     }
 
-    /// The most who waited here at once in each of [`COLUMNS`] stretches of the run.
+    /// Returns the most waiting visitors here in each of [`COLUMNS`] parts of the run.
     pub(super) fn waiting(&self, outcome: &Outcome) -> Vec<u32> {
         let count = outcome.samples.len();
         let columns = COLUMNS.min(count.max(1));

@@ -1,23 +1,25 @@
-//! Why are there four allocations, and what does each of them cost? Told with numbers from the code
-//! that runs in the gateway, and checked against the article that the first three come from.
+//! Text about the four allocations and their costs. Its numbers come from the gateway's code, and a
+//! test checks them against the article that describes the first three.
 //!
-//! The text is generated, so that it cannot say what the code does not do.
+//! The program writes the text, so that it cannot contradict the code.
 
+mod arrivals;
 mod article;
-mod crowd;
 mod curves;
+mod markdown;
 mod rehearsals;
-mod tell;
+mod room;
+mod text;
 
 use crate::chart::story::Story;
 
-/// What its files are called.
+/// Name of its files.
 const NAME: &str = "allocations";
-/// Stands in the text, so that a later run knows that it may overwrite it.
+/// Mark in the text by which a later run knows that it may overwrite it.
 const MARK: &str = "<!-- Written by `anteroom simulate --story`.";
 
-/// Computes the story. Takes seconds; gives the same bytes every time.
+/// Computes the story. It takes seconds and gives the same bytes every time.
 #[must_use]
 pub fn tell() -> Story {
-    tell::tell()
+    text::tell()
 }

@@ -1,5 +1,5 @@
-//! The table for a terminal of 100 columns: one row for each figure, one column for each allocation
-//! and setting.
+//! Table for a terminal of 100 columns: one row for each value, one column for each allocation and
+//! setting.
 
 use std::fmt::Write as _;
 
@@ -14,8 +14,8 @@ const WIDTH: usize = 100;
 const NAME: usize = 43;
 const COLUMN: usize = 14;
 
-/// Shows outcomes as text of at most 100 columns: verdicts, figures, notes, and what the rehearsal
-/// cannot know. Ends with a line feed.
+/// Returns outcomes as text of at most 100 columns: summary, table, notes, and assumptions. It ends
+/// with a line feed.
 #[must_use]
 pub fn table(outcomes: &[Outcome]) -> String {
     let mut text = String::new();
@@ -32,7 +32,7 @@ pub fn table(outcomes: &[Outcome]) -> String {
     for (at, note) in NOTES.iter().enumerate() {
         push_wrapped(&mut text, "", &format!("[{}] {note}", at + 1));
     }
-    text.push_str("\nWhat this takes for granted, and what it cannot know:\n");
+    text.push_str("\nAssumptions, and what a simulation cannot know:\n");
     for assumption in ASSUMPTIONS {
         push_wrapped(&mut text, "- ", assumption);
     }
@@ -90,13 +90,13 @@ fn push_row(text: &mut String, name: &str, cells: impl Iterator<Item = String>) 
     text.push('\n');
 }
 
-/// Text from a file may hold anything; a table has lines.
+/// Replaces control characters, so that a text stays on its line.
 fn one_line(text: &str) -> String {
     let visible = |c: char| if c.is_control() { ' ' } else { c };
     text.chars().map(visible).collect()
 }
 
-/// Cut at the end if it is too long.
+/// Cuts a text at the end if it is too long.
 fn fitted(text: &str, width: usize) -> String {
     if text.chars().count() <= width {
         return text.to_owned();
@@ -105,7 +105,7 @@ fn fitted(text: &str, width: usize) -> String {
     kept.chain(std::iter::once('…')).collect()
 }
 
-/// Cut at the front if it is too long: the end of a key says most.
+/// Cuts a text at the front if it is too long, because the end of a key distinguishes it.
 fn tail(text: &str, width: usize) -> String {
     let count = text.chars().count();
     if count <= width {
@@ -115,8 +115,8 @@ fn tail(text: &str, width: usize) -> String {
     std::iter::once('…').chain(kept).collect()
 }
 
-/// Breaks lines at spaces; the first one starts with `lead`, later ones are indented as far. A word
-/// that is too long for a line keeps one for itself.
+/// Breaks lines at spaces; the first one starts with `lead`, and later ones are indented as far. A
+/// word that is too long gets its own line.
 fn push_wrapped(text: &mut String, lead: &str, paragraph: &str) {
     let mut line = lead.to_owned();
     let mut is_empty = true;

@@ -1,11 +1,11 @@
-//! What people and programs see of made-up outcomes.
+//! Reports of made-up outcomes, as text, JSON and HTML.
 
 use std::fs;
 
 use anteroom_room::rules::{AllocationKind, Limits, Rules};
 use anteroom_room::time::{DurationMs, Timestamp};
 use anteroom_sim::outcome::{
-    DataCenterOutcome, DataCenterSample, Figures, Outcome, Promise, Sample, Violation,
+    DataCenterOutcome, DataCenterSample, Invariant, Outcome, RunStatistics, Sample, Violation,
 };
 use anteroom_sim::scenario::model::{
     Behaviour, DataCenterPlan, Delay, FaultKind, FaultPlan, NodePlace, RoomPlan, Scenario,
@@ -88,7 +88,7 @@ fn behaviour() -> Behaviour {
     }
 }
 
-/// A made-up run: the crowd rises, the curve overshoots, leases touch the limit.
+/// Returns a made-up run: arrivals rise, the curve overshoots, leases reach the limit.
 fn outcome(room: &str, allocation: AllocationKind) -> Outcome {
     let peak: u32 = match allocation {
         AllocationKind::Even => 1_850,
@@ -107,13 +107,13 @@ fn outcome(room: &str, allocation: AllocationKind) -> Outcome {
         admitted: 10,
         wait_ms: u64::from(at.saturating_sub(120)) * 500,
     };
-    let data_center = |place: u32| DataCenterOutcome {
-        name: format!("data center {place} {room}"),
+    let data_center = |number: u32| DataCenterOutcome {
+        name: format!("data center {number} {room}"),
         samples: (0..=600)
             .map(|at: u32| DataCenterSample {
-                admitted: peak / 200 / (place + 1),
-                arrived: 20 / (place + 1),
-                waiting: at.saturating_sub(120 + place * 20) / (place + 1),
+                admitted: peak / 200 / (number + 1),
+                arrived: 20 / (number + 1),
+                waiting: at.saturating_sub(120 + number * 20) / (number + 1),
             })
             .collect(),
     };
@@ -125,7 +125,7 @@ fn outcome(room: &str, allocation: AllocationKind) -> Outcome {
         limits: LIMITS,
         starts_at: START,
         length: LENGTH,
-        stats: Figures {
+        stats: RunStatistics {
             visitors: 12_000,
             queued: 7_500,
             admitted: 6_000,
@@ -138,7 +138,7 @@ fn outcome(room: &str, allocation: AllocationKind) -> Outcome {
             wait_ms_p99: Some(250_000),
             abandoned: 37,
             added_latency_ms_p99: 66,
-            ..Figures::default()
+            ..RunStatistics::default()
         },
         samples: (0..=600).map(sample).collect(),
         data_centers: (0..20).map(data_center).collect(),
@@ -150,7 +150,7 @@ fn outcomes(room: &str) -> Vec<Outcome> {
     KINDS.map(|kind| outcome(room, kind)).to_vec()
 }
 
-/// Three values of a limit, four allocations each.
+/// Returns three values of a limit, four allocations each.
 fn sweep() -> Vec<Outcome> {
     let with = |value: &str| {
         let value = value.to_owned();
@@ -177,13 +177,13 @@ fn a_table_fits_100_columns_with_one_for_each_allocation() {
 }
 
 #[test]
-fn a_table_says_who_exceeded_what_and_what_it_cannot_know() {
+fn a_table_names_exceeded_limits_and_assumptions() {
     let text = table(&outcomes("shop"));
     for expected in [
-        "With curve, the limit of 2,000 visitors inside was exceeded by up to 140 (7.0 %).",
-        "With leases, the limits were never exceeded: at most 2,000 inside",
+        "With curve, the limit of 2,000 active visitors was exceeded by up to 140 (7.0 %).",
+        "With leases, the limits were never exceeded: at most 2,000 active",
         "half waited 39.5 s at most, and 99 % 4 min 10 s at most. 37 visitors left while waiting.",
-        "were told to wait 7,500 7,500 7,500 7,500",
+        "queued 7,500 7,500 7,500 7,500",
         "140 (7.0 %)",
         "The origin is not simulated",
     ] {
@@ -229,13 +229,13 @@ fn json_has_the_names_that_programs_rely_on() {
 }
 
 #[test]
-fn nothing_typed_by_somebody_becomes_markup() {
+fn typed_text_never_becomes_markup() {
     let folder = tempfile::tempdir().unwrap();
     let name = "<script>alert(1)</script>\"'&";
     let mut outcomes = outcomes(name);
     outcomes[3].settings = vec![(name.to_owned(), name.to_owned())];
     outcomes[3].violations = vec![Violation {
-        promise: Promise::Seats,
+        promise: Invariant::Seats,
         at_ms: 61_000,
         seen: name.to_owned(),
     }];
@@ -289,7 +289,7 @@ fn only_the_largest_data_centers_have_a_row_of_their_own() {
 }
 
 #[test]
-fn a_file_that_is_no_report_is_never_overwritten() {
+fn a_file_that_is_not_a_report_is_never_overwritten() {
     let folder = tempfile::tempdir().unwrap();
     let mine = folder.path().join("1-wait.svg");
     fs::write(&mine, "mine").unwrap();
@@ -298,22 +298,21 @@ fn a_file_that_is_no_report_is_never_overwritten() {
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
 }
 
-/// With `ANTEROOM_REPORT=DIR` in the environment, leaves a made-up report there for people to look
-/// at.
+/// Leaves a made-up report in `ANTEROOM_REPORT=DIR`, if that is set, to look at.
 #[test]
 fn a_report_without_events_or_data_centers_is_written() {
     let folder = tempfile::tempdir().unwrap();
     let bare = Outcome {
         samples: vec![],
         data_centers: vec![],
-        stats: Figures::default(),
+        stats: RunStatistics::default(),
         ..outcome("shop", AllocationKind::Leases)
     };
     let page = write_html(folder.path(), &scenario("sale"), &[bare]).unwrap();
     assert!(
         fs::read_to_string(page)
             .unwrap()
-            .contains("Nobody had to wait.")
+            .contains("No visitor waited.")
     );
     assert!(table(&[]).contains("The origin is not simulated"));
     if let Some(folder) = std::env::var_os("ANTEROOM_REPORT") {

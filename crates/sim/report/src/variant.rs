@@ -1,12 +1,12 @@
-//! Which outcomes belong together? Those of one room under the same settings: they differ by their
-//! allocation only, and can be compared at a glance.
+//! Variants: the outcomes of one room under the same settings, which differ by their allocation
+//! only.
 
 use anteroom_sim::outcome::Outcome;
 
-/// A room with what `--set` made of it, under each of the allocations.
+/// Room with settings, under each of the allocations.
 #[derive(Clone, Debug)]
 pub(crate) struct Variant<'a> {
-    /// At least one.
+    /// Outcomes; at least one.
     pub(crate) outcomes: Vec<&'a Outcome>,
 }
 
@@ -29,14 +29,14 @@ impl<'a> Variant<'a> {
         variants
     }
 
-    /// The first outcome; what all of them share can be read from it.
+    /// Returns the first outcome, which has what all of them share.
     pub(super) fn first(&self) -> &'a Outcome {
         self.outcomes
             .first()
             .expect("a variant is made from an outcome")
     }
 
-    /// `Room shop`, `Room shop with room.shop.new_users_per_minute = 900`.
+    /// Returns a title: `Room shop`, `Room shop with room.shop.new_users_per_minute = 900`.
     pub(super) fn title(&self) -> String {
         let first = self.first();
         let settings: Vec<String> = first
@@ -52,7 +52,7 @@ impl<'a> Variant<'a> {
     }
 }
 
-/// Columns of a table that stand side by side: whole variants where they fit, four at most.
+/// Splits columns into tables: whole variants where they fit, four columns at most.
 pub(super) fn blocks(outcomes: &[Outcome]) -> Vec<Vec<&Outcome>> {
     const COLUMNS_MAX: usize = 4;
     let mut blocks: Vec<Vec<&Outcome>> = Vec::new();

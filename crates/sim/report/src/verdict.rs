@@ -1,23 +1,22 @@
-//! What came of it, in words that a manager can use: was a limit exceeded, how long did people
-//! wait?
+//! Summary in plain words: whether a limit was exceeded, and how long visitors waited.
 
 use crate::chart::number::{counted, duration, grouped, percent};
 use anteroom_room::rules::AllocationKind;
-use anteroom_sim::outcome::{Outcome, Promise};
+use anteroom_sim::outcome::{Invariant, Outcome};
 
 use crate::rows::column;
 use crate::variant::Variant;
 
-/// A verdict on one allocation.
+/// Summary of one allocation.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) struct Sentence {
-    /// A few sentences.
+    /// Text of a few sentences.
     pub(super) text: String,
-    /// Whether a limit or a promise was broken.
+    /// Whether a limit or an invariant was violated.
     pub(super) is_bad: bool,
 }
 
-/// A verdict on each of the allocations of a room.
+/// Returns a summary of each allocation of a room.
 pub(super) fn sentences(variant: &Variant<'_>) -> Vec<Sentence> {
     variant.outcomes.iter().map(|outcome| of(outcome)).collect()
 }
@@ -28,9 +27,9 @@ fn of(outcome: &Outcome) -> Sentence {
     let mut text = format!("With {}, {}", column(outcome), limits(outcome));
     text.push(' ');
     text.push_str(&waits(outcome));
-    if let Some(promises) = broken(outcome) {
+    if let Some(violations) = violated(outcome) {
         text.push(' ');
-        text.push_str(&promises);
+        text.push_str(&violations);
     }
     Sentence {
         text,
@@ -43,7 +42,7 @@ fn limits(outcome: &Outcome) -> String {
     let seats = over(
         stats.above_seats,
         limits.total_active_users,
-        "visitors inside",
+        "active visitors",
     );
     let rate = over(
         stats.above_rate,
@@ -52,7 +51,7 @@ fn limits(outcome: &Outcome) -> String {
     );
     match (seats, rate) {
         (None, None) => format!(
-            "the limits were never exceeded: at most {} inside, at most {} admitted in a minute.",
+            "the limits were never exceeded: at most {} active, at most {} admitted in a minute.",
             grouped(stats.inside_max.into()),
             grouped(stats.admitted_in_a_minute_max.into()),
         ),
@@ -61,7 +60,7 @@ fn limits(outcome: &Outcome) -> String {
     }
 }
 
-/// `of 200 visitors inside was exceeded by up to 14 (7.0 %)`.
+/// Describes an excess: `of 200 active visitors was exceeded by up to 14 (7.0 %)`.
 fn over(by: u32, limit: u32, what: &str) -> Option<String> {
     let part = percent(f64::from(by) / f64::from(limit.max(1)));
     let (by, limit) = (grouped(by.into()), grouped(limit.into()));
@@ -72,9 +71,9 @@ fn waits(outcome: &Outcome) -> String {
     let stats = &outcome.stats;
     let most = outcome.samples.iter().map(|sample| sample.waiting).max();
     let most = u64::from(most.unwrap_or(0));
-    let got_in = match (stats.wait_ms_p50, stats.wait_ms_p99) {
+    let waited = match (stats.wait_ms_p50, stats.wait_ms_p99) {
         (Some(half), Some(most)) => format!(
-            " Of those who got in after waiting, half waited {} at most, and 99 % {} at most.",
+            " Of admitted visitors who waited, half waited {} at most, and 99 % {} at most.",
             duration(half),
             duration(most)
         ),
@@ -87,37 +86,37 @@ fn waits(outcome: &Outcome) -> String {
             counted(some, "visitor", "visitors")
         ),
     };
-    if most == 0 && got_in.is_empty() && left.is_empty() {
-        return "Nobody had to wait.".to_owned();
+    if most == 0 && waited.is_empty() && left.is_empty() {
+        return "No visitor waited.".to_owned();
     }
     let waiting = match most {
-        0 => "People waited for moments only.".to_owned(),
-        1 => "One visitor at a time had to wait.".to_owned(),
-        most => format!("Up to {} visitors waited at one time.", grouped(most)),
+        0 => "Visitors waited for moments only.".to_owned(),
+        1 => "One visitor at a time waited.".to_owned(),
+        most => format!("Up to {} visitors waited at the same time.", grouped(most)),
     };
-    format!("{waiting}{got_in}{left}")
+    format!("{waiting}{waited}{left}")
 }
 
-/// What was promised and not kept.
-fn broken(outcome: &Outcome) -> Option<String> {
+/// Describes violated invariants.
+fn violated(outcome: &Outcome) -> Option<String> {
     let count = u64::try_from(outcome.violations.len()).unwrap_or(u64::MAX);
     let first = outcome.violations.first()?;
     let which = match first.promise {
-        Promise::Seats => "never too many inside",
-        Promise::Rate => "never too many admissions in a minute",
-        Promise::Inside => "who is inside stays inside",
-        Promise::Order => "nobody overtakes",
-        Promise::NoWaste => "nobody waits while a slot is free",
-        Promise::Recovery => "faults end",
+        Invariant::Seats => "active visitors stay within the limit",
+        Invariant::Rate => "admissions of a minute stay within the limit",
+        Invariant::Inside => "a visitor with a valid ticket is never queued",
+        Invariant::Order => "no visitor behind the watermark is admitted",
+        Invariant::NoWaste => "no eligible visitor waits while a slot is free",
+        Invariant::Recovery => "the room recovers after a fault",
     };
     let count = counted(count, "time", "times");
-    let whose = match outcome.allocation {
+    let hint = match outcome.allocation {
         AllocationKind::Leases => {
-            " This is a bug in Anteroom: please report the scenario and the seed."
+            " This is a bug in Anteroom. Report it with the scenario and the seed."
         }
         _ => "",
     };
     Some(format!(
-        "Promises were broken {count}, the first of them: {which}.{whose}"
+        "Invariants were violated {count}. The first one: {which}.{hint}"
     ))
 }

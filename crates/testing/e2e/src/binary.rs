@@ -1,16 +1,16 @@
-//! Which program is tested? The one that `cargo xtask cluster` names, or else the one that Cargo
-//! put beside the tests.
+//! Program under test: the one that `cargo xtask cluster` names, or the one that Cargo put beside
+//! the tests.
 //!
-//! Cargo builds that one along with the tests of the whole workspace, and not with those of this
-//! crate alone: then it may be older than its source. `cargo xtask cluster` builds it first.
+//! Cargo builds the latter with the tests of the whole workspace, but not with those of this crate
+//! alone. Then it may be older than its source. `cargo xtask cluster` builds it first.
 
 use std::env;
 use std::path::PathBuf;
 
-/// Names the program to test.
+/// Environment variable with the program under test.
 pub const VARIABLE: &str = "ANTEROOM_BINARY";
 
-/// The path of the program `anteroom`.
+/// Returns the path of the program `anteroom`.
 ///
 /// # Panics
 ///
@@ -27,7 +27,7 @@ pub fn path() -> PathBuf {
         return path;
     }
     let test = env::current_exe().expect("a running program has a path");
-    // Tests stand in `deps`, beside which the programs of the same profile are.
+    // Tests are in `deps`, beside the programs of the same profile.
     let beside = test
         .ancestors()
         .skip(1)

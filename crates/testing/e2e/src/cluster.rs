@@ -1,8 +1,8 @@
-//! What does a deployment consist of? A store for the world and one for each data center, links in
-//! front of them, nodes, and the origin that judges.
+//! Deployment under test: a global store and one store for each data center, links in front of
+//! them, nodes, and an origin that checks the limits.
 //!
-//! Everything ends when the [`Cluster`] is dropped. When a test fails the logs are printed and
-//! kept; with [`KEEP`] they are kept anyway.
+//! Everything ends when the [`Cluster`] is dropped. When a test fails, the logs are printed and
+//! kept; with [`KEEP`] they are always kept.
 
 mod data_center;
 mod parts;
@@ -16,61 +16,61 @@ use tempfile::TempDir;
 
 use self::data_center::{DataCenter, Surroundings};
 use crate::binary;
-use crate::crowd::{Doors, Tally};
-use crate::judge::{self, CheckingOrigin};
 use crate::node::Node;
+use crate::origin::{self, CheckingOrigin};
 use crate::recorder::{self, Recorder};
 use crate::stepped::Shim;
 use crate::stores::{Store, StoreKind};
+use anteroom_testkit::load::{NodeAt, NodeRoutes, VisitorCounts};
 
 /// Half a round trip to the global store: 70 ms there and back.
 const GLOBAL_DELAY: Duration = Duration::from_millis(35);
-/// Somebody who waits and changes the node is counted at the former one as well until the next ask
-/// is overdue there, and those who are counted at the front hold back all behind them. Left to
-/// itself a node asks for patience of up to a minute; a run does not last much longer.
+/// A waiting visitor who changes the node also counts at the former one until its next poll is
+/// overdue there, and delays all visitors behind it. By default nodes request intervals of up to a
+/// minute, which is too long for a run.
 const REFRESH_INTERVAL: &str = "refresh_interval = \"2s\"";
-/// If it is set, logs are kept even if all went well.
+/// Environment variable that keeps the logs of a successful run.
 pub const KEEP: &str = "ANTEROOM_CLUSTER_KEEP";
-/// Nodes speak to the world every second while something happens, and every ten while nothing does.
+/// Nodes sync with the root every second under traffic, and every ten seconds without.
 const SILENCE_MAX: Duration = Duration::from_secs(60);
-/// What a node logs that lends for a shorter time.
+/// Log message of a node with a shorter lease.
 const SHORT_LEASE: &str = "global lease shortened for a fault run";
-/// Lines of each log that a failure shows; the rest is in the folder that it names.
+/// Lines of each log that a failure prints; the folder has the rest.
 const TAIL_LINES: usize = 25;
 
-/// What to build.
+/// Setup of a cluster.
 #[derive(Clone, Debug)]
 pub struct Setup {
-    /// The room's limits.
+    /// Limits of the room.
     pub limits: Limits,
-    /// The room's session duration, in seconds.
+    /// Session duration of the room, in seconds.
     pub session_secs: u64,
     /// Names of the data centers.
     pub data_centers: Vec<String>,
-    /// Nodes in each of them.
+    /// Nodes per data center.
     pub nodes: usize,
-    /// The room's allocation.
+    /// Allocation of the room.
     pub allocation: String,
-    /// What the store of each data center is made of.
+    /// Kind of the local stores.
     pub local: StoreKind,
-    /// The same of the world's; `None`: one data center, whose store is all there is.
+    /// Kind of the global store; `None`: one data center with one store.
     pub global: Option<StoreKind>,
-    /// Of the links to the global store.
+    /// Delays of the links to the global store.
     pub global_delays: Delays,
-    /// Whether it can be heard which node speaks to the global store.
+    /// Whether taps show which node syncs with the global store.
     pub has_taps: bool,
-    /// How far the wall clocks of the nodes of each data center are ahead, in order; those that are
-    /// not named have the machine's.
+    /// Offsets of the wall clocks of each data center's nodes, in order; nodes without an entry
+    /// have the machine's clock.
     pub clocks_ms: Vec<i64>,
-    /// For how long the global ledger lends to a data center; `None`: ten minutes, as in
-    /// production. Programs that are built for release lend for ten minutes, whatever stands here.
+    /// Length of a lease from the root to a data center; `None`: ten minutes, as in production.
+    /// Release builds always use ten minutes.
     pub global_lease_secs: Option<u64>,
-    /// More lines of the room's configuration.
+    /// Further lines of the room's configuration.
     pub room: String,
 }
 
 impl Setup {
-    /// Two data centers with three nodes each, and a room with these limits.
+    /// Creates a setup of two data centers with three nodes each, and a room with these limits.
     #[must_use]
     pub fn new(limits: Limits, session_secs: u64) -> Self {
         Self {
@@ -90,25 +90,21 @@ impl Setup {
     }
 }
 
-/// A node: the number of its data center, and its number there.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct NodeAt(pub usize, pub usize);
-
-/// A deployment that runs.
+/// Running deployment.
 #[derive(Debug)]
 pub struct Cluster {
     origin: CheckingOrigin,
     data_centers: Vec<DataCenter>,
     global: Option<Store>,
     recorder: Recorder,
-    /// Holds what the clocks of processes read all the time.
+    /// Keeps the files that clocks of processes read.
     _shim: Shim,
     /// After the nodes, which write into it; taken out to be kept.
     folder: Option<TempDir>,
 }
 
 impl Cluster {
-    /// Starts everything and waits until all nodes serve and hold a lease.
+    /// Starts everything and waits until all nodes serve and have a lease.
     ///
     /// # Panics
     ///
@@ -120,7 +116,7 @@ impl Cluster {
             .tempdir()
             .expect("a folder for the nodes");
         let session = Duration::from_secs(setup.session_secs);
-        let origin = judge::start(setup.limits, session).await;
+        let origin = origin::start(setup.limits, session).await;
         let shim = Shim::new();
         let global = match setup.global {
             Some(kind) => Some(Store::start(kind, &shim).await),
@@ -165,12 +161,12 @@ impl Cluster {
         }
     }
 
-    /// Fails if a node lends for ten minutes: the run would wait in vain for the end of that.
+    /// Fails if a node has leases of ten minutes: the run would wait in vain for their end.
     fn check_global_lease(&self) {
         for node in self.nodes() {
             assert!(
                 node.log().contains(SHORT_LEASE),
-                "{} is built for release and lends for ten minutes: run it without --release",
+                "{} is built for release and has leases of ten minutes; run it without --release",
                 node.name()
             );
         }
@@ -184,7 +180,7 @@ impl Cluster {
         self.data_centers.iter().flat_map(|dc| &dc.nodes)
     }
 
-    /// All nodes, data center by data center.
+    /// Returns all nodes, data center by data center.
     #[must_use]
     pub fn all(&self) -> Vec<NodeAt> {
         let data_centers = self.data_centers.iter().enumerate();
@@ -193,24 +189,24 @@ impl Cluster {
             .collect()
     }
 
-    /// Where visitors go.
+    /// Returns the routes of visitors.
     #[must_use]
-    pub fn doors(&self) -> Doors {
+    pub fn routes(&self) -> NodeRoutes {
         let rows = self.data_centers.iter().map(|dc| {
             let row = dc.nodes.iter();
-            row.map(|node| (node.name().to_owned(), node.door().clone()))
+            row.map(|node| (node.name().to_owned(), node.address().clone()))
                 .collect()
         });
-        Doors::new(rows.collect())
+        NodeRoutes::new(rows.collect())
     }
 
-    /// The origin.
+    /// Returns the origin.
     #[must_use]
     pub const fn origin(&self) -> &CheckingOrigin {
         &self.origin
     }
 
-    /// A node.
+    /// Returns a node.
     ///
     /// # Panics
     ///
@@ -220,7 +216,7 @@ impl Cluster {
         &self.data_centers[at.0].nodes[at.1]
     }
 
-    /// A node, to do something to it.
+    /// Returns a node, to change it.
     ///
     /// # Panics
     ///
@@ -229,7 +225,7 @@ impl Cluster {
         &mut self.data_centers[at.0].nodes[at.1]
     }
 
-    /// Starts a node again, with what it had in its data folder.
+    /// Restarts a node with its data folder.
     ///
     /// # Panics
     ///
@@ -240,28 +236,28 @@ impl Cluster {
         node.serves().await;
     }
 
-    /// Waits until so many are inside, as the origin counts.
+    /// Waits for so many active visitors, as the origin counts.
     ///
     /// # Panics
     ///
     /// If that does not happen within a minute.
     pub async fn has_inside(&self, count: u32) {
-        let what = format!("{count} are inside");
+        let what = format!("{count} visitors are active");
         eventually(&what, async || self.origin.inside() >= count as usize).await;
     }
 
-    /// Waits until so many more have been admitted.
+    /// Waits for so many more admissions.
     ///
     /// # Panics
     ///
     /// If that does not happen within a minute.
     pub async fn admits(&self, more: u64) {
         let wanted = self.origin.admissions() + more;
-        let what = format!("{more} more are admitted");
+        let what = format!("{more} more visitors are admitted");
         eventually(&what, async || self.origin.admissions() >= wanted).await;
     }
 
-    /// Waits until every node knows of all others: some allocations divide by their number.
+    /// Waits until every node knows all others: some allocations divide by their number.
     ///
     /// # Panics
     ///
@@ -281,13 +277,13 @@ impl Cluster {
         eventually("all nodes know each other", know).await;
     }
 
-    /// Fails unless both limits were kept at every moment, nobody overstayed, and nobody with a
-    /// valid ticket was queued (I3). Prints what was counted.
+    /// Fails unless both limits held at every moment, no visitor passed after its seat, and no
+    /// visitor with a valid ticket was queued (I3). Prints the counts.
     ///
     /// # Panics
     ///
     /// With the evidence, if one of them does not hold.
-    pub fn assert_kept(&self, counters: &Tally) {
+    pub fn assert_kept(&self, counters: &VisitorCounts) {
         self.assert_nobody_thrown_out(counters);
         let evidence = self.origin.evidence();
         assert!(
@@ -297,22 +293,21 @@ impl Cluster {
         );
     }
 
-    /// Fails if somebody with a valid ticket was queued (I3), whatever became of the limits. Prints
-    /// what was counted.
+    /// Fails if a visitor with a valid ticket was queued (I3), whatever the limits. Prints the
+    /// counts.
     ///
     /// # Panics
     ///
     /// With the evidence, if that happened.
-    pub fn assert_nobody_thrown_out(&self, counters: &Tally) {
+    pub fn assert_nobody_thrown_out(&self, counters: &VisitorCounts) {
         let verdict = self.origin.verdict();
         eprintln!(
             "{verdict:?}\nby minute: {:?}\n{counters}",
             self.origin.minutes()
         );
-        assert!(
-            counters.thrown_out.is_empty(),
-            "valid tickets were queued:\n{}",
-            counters.thrown_out.join("\n")
+        assert_eq!(
+            counters.thrown_out, 0,
+            "valid tickets were queued: {counters}"
         );
     }
 }
@@ -331,7 +326,7 @@ impl Drop for Cluster {
         }
         if let Some(folder) = self.folder.take() {
             eprintln!(
-                "all logs, and what the nodes said all the time (`states`), stay in {}",
+                "all logs, and the states of the nodes over time (`states`), stay in {}",
                 folder.keep().display()
             );
         }

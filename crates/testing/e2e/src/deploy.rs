@@ -1,9 +1,8 @@
-//! Do the files in `deploy/`, the docs about them and the program agree with each other?
+//! Readers for the tests of `deploy/`: its files, the docs about them and the program must agree.
 //!
-//! Nothing here runs anything: these are readers for `tests/it/deploy`. What systemd, Prometheus
-//! and Kubernetes themselves say about the files is asked by `cargo xtask test`, where they are
-//! installed. `tests/it/haproxy` is the exception: it runs a real HAProxy with the files that a
-//! page gives to paste.
+//! Nothing here runs a program. `cargo xtask test` lets systemd, Prometheus and Kubernetes check
+//! the files, where they are installed. `tests/it/haproxy` is the exception: it runs a real HAProxy
+//! with the files of a page.
 
 pub mod config;
 pub mod files;

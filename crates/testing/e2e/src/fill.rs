@@ -1,19 +1,19 @@
-//! How well is a room used while people wait? How full it is, and for how long a seat stays free.
+//! Fill of a room while visitors wait: the share of taken seats, and the time for which seats stay
+//! free.
 //!
-//! Pure: whoever looks tells the time, how many are inside and how many wait. Seats are not told
-//! apart at the origin, so the one that is free for longest counts as the first to be taken: then
-//! the longest time is never shorter than what some order of taking them would show. What happens
-//! between two looks is not seen; a seat that is given and taken there makes others look free for
-//! longer, never shorter.
+//! Pure: the caller passes the time, the active visitors and the waiting visitors. The origin
+//! cannot tell seats apart, so the seat that is free for longest counts as taken first. The longest
+//! time is then never shorter than with any other order. Changes between two samples are not seen.
+//! They make other seats look free for longer, never shorter.
 
 use std::collections::VecDeque;
 
 use anteroom_room::time::{DurationMs, Timestamp};
 
-/// How often the fill is sampled.
+/// Interval of the mean's samples.
 const SAMPLE_EVERY: DurationMs = DurationMs(1_000);
 
-/// Looks at a room.
+/// Meter of a room's fill.
 #[derive(Debug)]
 pub struct FillMeter {
     seats: usize,
@@ -22,34 +22,34 @@ pub struct FillMeter {
     next_sample_at: Timestamp,
     samples: u64,
     inside_sum: u64,
-    /// Since when each free seat is free, the oldest first.
+    /// Times since which seats are free, the oldest first.
     free_since: VecDeque<Timestamp>,
     free_for: Vec<DurationMs>,
-    /// Whether somebody waited when the room was looked at last.
+    /// Whether visitors waited at the last sample.
     was_wanted: bool,
 }
 
-/// What was seen.
+/// Result of the meter.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Fill {
-    /// How long it took until all seats were taken for the first time.
+    /// Time until all seats were taken for the first time.
     pub full_after: DurationMs,
-    /// Mean share of the seats that were taken since then, in parts of a hundred thousand.
+    /// Mean share of taken seats since then, in parts of a hundred thousand.
     pub taken_per_100_000: u64,
-    /// How many looks that is the mean of.
+    /// Number of samples of that mean.
     pub samples: u64,
-    /// How often a seat that had been free was taken, since then, while somebody waited.
+    /// Number of free seats that were taken since then while visitors waited.
     pub taken: usize,
-    /// For how long seats were free then: half of them no longer than this.
+    /// Median time for which those seats were free.
     pub free_p50: DurationMs,
-    /// 99 of a hundred no longer than this.
+    /// 99th percentile of that time.
     pub free_p99: DurationMs,
-    /// None longer than this; one that is free at the end counts.
+    /// Longest such time; a seat that is free at the end counts.
     pub free_max: DurationMs,
 }
 
 impl FillMeter {
-    /// A room with so many seats; at least one.
+    /// Creates a meter for a room with so many seats; at least one.
     #[must_use]
     pub const fn new(seats: usize) -> Self {
         Self {
@@ -65,7 +65,7 @@ impl FillMeter {
         }
     }
 
-    /// Takes note of what is so at `now`. Before all seats were taken once, nothing is counted.
+    /// Records the state at `now`. Nothing counts before all seats were taken once.
     pub fn look(&mut self, now: Timestamp, inside: usize, waiting: usize) {
         self.began_at.get_or_insert(now);
         if self.full_at.is_none() {
@@ -89,13 +89,13 @@ impl FillMeter {
         }
         self.was_wanted = waiting > 0;
         if !self.was_wanted {
-            // A seat that nobody wants is not free for too long.
+            // Without waiting visitors a seat may stay free.
             self.free_since.clear();
         }
         self.free_since.resize(free, now);
     }
 
-    /// What was seen until `now`; `None` if the room was never full.
+    /// Returns the result until `now`; `None` if the room was never full.
     #[must_use]
     pub fn fill(&self, now: Timestamp) -> Option<Fill> {
         let (began_at, full_at) = (self.began_at?, self.full_at?);
@@ -123,7 +123,7 @@ impl FillMeter {
 mod tests {
     use super::*;
 
-    /// Looks as (time, inside, waiting) at a room with ten seats.
+    /// Runs samples of (time, active, waiting) on a room with ten seats.
     fn seen(looks: &[(u64, usize, usize)]) -> Option<Fill> {
         let mut meter = FillMeter::new(10);
         for &(at, inside, waiting) in looks {
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_seat_that_nobody_wants_may_stay_free() {
+    fn a_seat_may_stay_free_without_waiting_visitors() {
         let looks = [
             (0, 10, 0),
             (100, 9, 0),

@@ -1,18 +1,16 @@
-//! How is a node run? As a process of the real program, with a config file, a data folder and a
-//! log.
+//! Node as a process of the real program, with a config file, a data folder and a log.
 //!
-//! What the node does in there is not looked at, except for the line that says where it serves.
+//! The test does not look inside, except for the log line with its addresses.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::sync::Arc;
 use std::time::Duration;
 
 use anteroom_testkit::eventually;
-use parking_lot::Mutex;
+use anteroom_testkit::load::NodeAddress;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tokio::process::{Child, Command};
@@ -20,43 +18,26 @@ use tokio::time::timeout;
 
 use crate::stepped::SteppedClock;
 
-/// How long a node may take to end by itself. Its drain time is shorter.
+/// Longest time until a node ends after a signal. Its drain time is shorter.
 const ENDS_WITHIN: Duration = Duration::from_secs(20);
 
-/// Where a node serves at present, if it does. Nodes that are started again are elsewhere.
-#[derive(Clone, Debug, Default)]
-pub struct Door(Arc<Mutex<Option<SocketAddr>>>);
-
-impl Door {
-    /// The address, while the node serves.
-    #[must_use]
-    pub fn address(&self) -> Option<SocketAddr> {
-        *self.0.lock()
-    }
-
-    /// Sends visitors elsewhere: there is nobody, or somebody new.
-    pub(crate) fn is_at(&self, address: Option<SocketAddr>) {
-        *self.0.lock() = address;
-    }
-}
-
-/// A node; killed when dropped.
+/// Node; killed when dropped.
 #[derive(Debug)]
 pub struct Node {
     name: String,
     binary: PathBuf,
     folder: PathBuf,
-    door: Door,
-    admin: Door,
-    /// What it is started with beside its own environment.
+    address: NodeAddress,
+    admin: NodeAddress,
+    /// Variables in addition to the test's environment.
     environment: Vec<(&'static str, OsString)>,
     child: Option<Child>,
-    /// How often it was started; each start has a log of its own.
+    /// Number of starts; each has its own log.
     starts: u32,
 }
 
 impl Node {
-    /// A node that does not run yet, with everything it writes in `folder`.
+    /// Creates a node that does not run yet, with all its files in `folder`.
     ///
     /// # Panics
     ///
@@ -69,43 +50,43 @@ impl Node {
             name: name.to_owned(),
             binary: binary.to_owned(),
             folder,
-            door: Door::default(),
-            admin: Door::default(),
+            address: NodeAddress::default(),
+            admin: NodeAddress::default(),
             environment: Vec::new(),
             child: None,
             starts: 0,
         }
     }
 
-    /// The same node with a wall clock of its own.
+    /// Gives the node its own wall clock.
     #[must_use]
     pub(crate) fn with_clock(mut self, clock: &SteppedClock) -> Self {
         self.environment.extend(clock.environment());
         self
     }
 
-    /// The same node with one more variable in its environment.
+    /// Adds a variable to its environment.
     #[must_use]
     pub(crate) fn with_variable(mut self, name: &'static str, value: impl Into<OsString>) -> Self {
         self.environment.push((name, value.into()));
         self
     }
 
-    /// Its name, as in logs.
+    /// Returns its name, as in logs.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Where it serves.
+    /// Returns its address for visitors.
     #[must_use]
-    pub const fn door(&self) -> &Door {
-        &self.door
+    pub const fn address(&self) -> &NodeAddress {
+        &self.address
     }
 
-    /// Where operators ask.
+    /// Returns its address for operators.
     #[must_use]
-    pub const fn admin(&self) -> &Door {
+    pub const fn admin(&self) -> &NodeAddress {
         &self.admin
     }
 
@@ -134,7 +115,7 @@ impl Node {
         }
     }
 
-    /// Waits until the node serves, and opens its door.
+    /// Waits until the node serves, and publishes its address.
     ///
     /// # Panics
     ///
@@ -147,12 +128,12 @@ impl Node {
         .await;
         let addresses = serving_line(&log);
         self.admin
-            .is_at(addresses.map(|addresses| addresses.operators));
-        self.door
-            .is_at(addresses.map(|addresses| addresses.visitors));
+            .set(addresses.map(|addresses| addresses.operators));
+        self.address
+            .set(addresses.map(|addresses| addresses.visitors));
     }
 
-    /// `kill -9`, and waits until it is gone.
+    /// Kills it (`kill -9`), and waits until it is gone.
     ///
     /// # Panics
     ///
@@ -163,33 +144,32 @@ impl Node {
         child.kill().await.expect("it is a child of this process");
     }
 
-    /// SIGTERM, and waits for the end. Visitors are sent elsewhere at once, as by a load balancer
-    /// that was told first.
+    /// Sends SIGTERM, and waits for the end. Visitors go to other nodes at once, as behind a load
+    /// balancer.
     ///
     /// # Panics
     ///
-    /// If it does not run, or does not end well.
+    /// If it does not run, or ends with an error.
     pub async fn terminate(&mut self) {
         self.leaves();
         self.signal(Signal::TERM);
         let mut child = self.child.take().expect("the node runs");
         let ended = timeout(ENDS_WITHIN, child.wait()).await;
-        let status = ended.expect("a node ends when it is told to");
+        let status = ended.expect("a node ends after SIGTERM");
         let status = status.expect("it is a child of this process");
         assert!(status.success(), "{} ended with {status}", self.name);
     }
 
-    /// SIGTERM, and no more; [`Node::ends`] waits for the end.
+    /// Sends SIGTERM only; [`Node::ends`] waits for the end.
     ///
     /// # Panics
     ///
     /// If it does not run.
-    pub fn tell_to_end(&self) {
+    pub fn request_end(&self) {
         self.signal(Signal::TERM);
     }
 
-    /// Changes its configuration. A node reads it when it starts, or when it is told to
-    /// ([`Node::reload`]).
+    /// Changes its configuration. A node reads it at its start, or after [`Node::reload`].
     ///
     /// # Panics
     ///
@@ -202,7 +182,7 @@ impl Node {
         fs::write(&path, after).expect("a file that was written before");
     }
 
-    /// Changes its configuration, and tells it so (SIGHUP).
+    /// Changes its configuration and reloads it (SIGHUP).
     ///
     /// # Panics
     ///
@@ -212,7 +192,7 @@ impl Node {
         self.signal(Signal::HUP);
     }
 
-    /// SIGSTOP: it keeps its connections and says nothing. Its door stays open.
+    /// Pauses it (SIGSTOP): it keeps its connections and sends nothing. Its address stays open.
     ///
     /// # Panics
     ///
@@ -221,7 +201,7 @@ impl Node {
         self.signal(Signal::STOP);
     }
 
-    /// SIGCONT.
+    /// Continues it (SIGCONT).
     ///
     /// # Panics
     ///
@@ -230,7 +210,7 @@ impl Node {
         self.signal(Signal::CONT);
     }
 
-    /// SIGUSR2: a successor is to take its place.
+    /// Starts a successor (SIGUSR2).
     ///
     /// # Panics
     ///
@@ -239,8 +219,8 @@ impl Node {
         self.signal(Signal::USR2);
     }
 
-    /// Waits until it ends by itself, and says whether it ended well. Its door stays open: somebody
-    /// else may stand there.
+    /// Waits until it ends, and returns whether it succeeded. Its address stays open, because a
+    /// successor may use it.
     ///
     /// # Panics
     ///
@@ -252,15 +232,15 @@ impl Node {
         status.expect("it is a child of this process").success()
     }
 
-    /// The log of the newest start, and of those who took its place.
+    /// Returns the log of the newest start, successors included.
     #[must_use]
     pub fn log(&self) -> String {
         fs::read_to_string(self.log_file(self.starts)).unwrap_or_default()
     }
 
     fn leaves(&self) {
-        self.door.is_at(None);
-        self.admin.is_at(None);
+        self.address.set(None);
+        self.admin.set(None);
     }
 
     fn signal(&self, signal: Signal) {
@@ -276,7 +256,7 @@ impl Node {
         self.folder.join(format!("log-{start}"))
     }
 
-    /// The last lines of its logs, of each start.
+    /// Returns the last lines of its logs, of each start.
     #[must_use]
     pub fn log_tail(&self, lines: usize) -> String {
         let mut text = String::new();
@@ -292,14 +272,14 @@ impl Node {
     }
 }
 
-/// Where a node serves.
+/// Addresses of a node.
 #[derive(Clone, Copy, Debug)]
 struct Addresses {
     visitors: SocketAddr,
     operators: SocketAddr,
 }
 
-/// What a node says of that, once it serves.
+/// Reads the addresses from the log, once it serves.
 fn serving_line(log: &Path) -> Option<Addresses> {
     let log = fs::read_to_string(log).ok()?;
     let line = log

@@ -1,6 +1,5 @@
-//! What did the nodes say of the room, and when? Twice a second each one is asked for its state, as
-//! an operator would, and the answers are written down: evidence for runs that fail, and nothing
-//! else.
+//! Recorder of the nodes' states: twice a second it requests the state of each node like an
+//! operator, and writes it down. It is evidence for failed runs, and nothing else.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -17,19 +16,19 @@ use serde_json::Value;
 use tokio::task::JoinHandle;
 use tokio::time::{interval, timeout};
 
-use crate::clock::now;
-use crate::judge::ROOM;
-use crate::node::Door;
+use crate::origin::ROOM;
+use anteroom_testkit::clock::now;
+use anteroom_testkit::load::NodeAddress;
 
-/// How often.
-const ASK_EVERY: Duration = Duration::from_millis(500);
-/// A node that is paused says nothing.
-const ANSWER_WITHIN: Duration = Duration::from_millis(400);
+/// Interval of the requests.
+const REQUEST_EVERY: Duration = Duration::from_millis(500);
+/// Longest wait for a response; a paused node sends none.
+const RESPONSE_WITHIN: Duration = Duration::from_millis(400);
 
-/// What a run counts must not be missing because the machine is busy.
+/// Longest wait for metrics, which must not be missing on a busy machine.
 const METRICS_WITHIN: Duration = Duration::from_secs(10);
 
-/// Writes down what nodes say; stops when dropped.
+/// Recorder of states; stops when dropped.
 #[derive(Debug)]
 pub(crate) struct Recorder {
     file: PathBuf,
@@ -37,14 +36,14 @@ pub(crate) struct Recorder {
 }
 
 impl Recorder {
-    /// Asks the nodes of these names at their addresses for operators.
-    pub(crate) fn start(folder: &Path, nodes: Vec<(String, Door)>) -> Self {
+    /// Starts to request the nodes of these names at their addresses for operators.
+    pub(crate) fn start(folder: &Path, nodes: Vec<(String, NodeAddress)>) -> Self {
         let file = folder.join("states");
         let task = tokio::spawn(record(file.clone(), nodes));
         Self { file, task }
     }
 
-    /// The last lines.
+    /// Returns the last lines.
     pub(crate) fn tail(&self, lines: usize) -> String {
         let text = std::fs::read_to_string(&self.file).unwrap_or_default();
         let all: Vec<&str> = text.lines().collect();
@@ -59,16 +58,17 @@ impl Drop for Recorder {
     }
 }
 
-/// What a node says of the room at present; `None` if it does not answer.
-pub(crate) async fn state(door: &Door) -> Option<Value> {
+/// Returns the present state of the room at a node; `None` without a response.
+pub(crate) async fn state(address: &NodeAddress) -> Option<Value> {
     let client = Client::builder(TokioExecutor::new()).build_http();
-    timeout(ANSWER_WITHIN, ask(&client, door)).await.ok()?
+    timeout(RESPONSE_WITHIN, ask(&client, address)).await.ok()?
 }
 
-/// A metric of the room at present; `None` if the node does not answer, or has none of this name.
-pub(crate) async fn metric<T: FromStr>(door: &Door, name: &str) -> Option<T> {
+/// Returns a present metric of the room; `None` without a response, or if there is none of this
+/// name.
+pub(crate) async fn metric<T: FromStr>(address: &NodeAddress, name: &str) -> Option<T> {
     let client = Client::builder(TokioExecutor::new()).build_http();
-    let metrics = timeout(METRICS_WITHIN, read(&client, door, "/metrics"));
+    let metrics = timeout(METRICS_WITHIN, read(&client, address, "/metrics"));
     let metrics = metrics.await.ok()??;
     let metrics = std::str::from_utf8(&metrics).ok()?;
     let sample = format!("{name}{{room=\"{ROOM}\"}} ");
@@ -77,36 +77,36 @@ pub(crate) async fn metric<T: FromStr>(door: &Door, name: &str) -> Option<T> {
     value.parse().ok()
 }
 
-async fn record(path: PathBuf, nodes: Vec<(String, Door)>) {
+async fn record(path: PathBuf, nodes: Vec<(String, NodeAddress)>) {
     let client = Client::builder(TokioExecutor::new()).build_http();
     let mut file = std::fs::File::create(path).expect("a file in a new folder");
-    let mut looks = interval(ASK_EVERY);
+    let mut ticks = interval(REQUEST_EVERY);
     loop {
-        looks.tick().await;
-        for (name, door) in &nodes {
-            if door.address().is_none() {
+        ticks.tick().await;
+        for (name, address) in &nodes {
+            if address.get().is_none() {
                 continue;
             }
-            let state = timeout(ANSWER_WITHIN, ask(&client, door)).await;
+            let state = timeout(RESPONSE_WITHIN, ask(&client, address)).await;
             let state = state.ok().flatten().map(|state| state.to_string());
-            let state = state.unwrap_or_else(|| "no answer".to_owned());
-            // Evidence that cannot be written down is no reason to end a run.
+            let state = state.unwrap_or_else(|| "no response".to_owned());
+            // A failed write of evidence does not end a run.
             let _ = writeln!(file, "{} {name} {state}", now().0);
         }
     }
 }
 
-async fn ask(client: &Client<HttpConnector, Empty<Bytes>>, door: &Door) -> Option<Value> {
-    let body = read(client, door, &format!("/rooms/{ROOM}/state")).await?;
+async fn ask(client: &Client<HttpConnector, Empty<Bytes>>, address: &NodeAddress) -> Option<Value> {
+    let body = read(client, address, &format!("/rooms/{ROOM}/state")).await?;
     serde_json::from_slice(&body).ok()
 }
 
 async fn read(
     client: &Client<HttpConnector, Empty<Bytes>>,
-    door: &Door,
+    address: &NodeAddress,
     path: &str,
 ) -> Option<Bytes> {
-    let url = format!("http://{}{path}", door.address()?);
+    let url = format!("http://{}{path}", address.get()?);
     let request = Request::get(url).body(Empty::new()).ok()?;
     let response = client.request(request).await.ok()?;
     let body = response.into_body().collect().await.ok()?;

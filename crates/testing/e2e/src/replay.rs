@@ -1,11 +1,11 @@
-//! Do real stores answer as the simulator saw?
+//! Replay of simulated schedules on real stores, which must give the same replies.
 //!
-//! What the simulator judges is the core's ledger, kept in its own memory. What runs is the same
-//! ledger behind a store: read, changed, written down, swapped. Here the simulator's schedules are
-//! played that way, and every answer and every record compared. For tests; nothing here ships.
+//! The simulator checks the core's ledger in its own memory. Production runs the same ledger behind
+//! a store: read, changed, written, swapped. The replay runs the simulator's schedules that way,
+//! and compares every reply and every record. For tests; nothing here ships.
 //!
-//! Deliberately absent: races for a record, which a schedule does not have; the stores' conformance
-//! suite has them.
+//! Races for a record are absent, because a schedule has none; the stores' conformance suite has
+//! them.
 
 mod play;
 mod stage;

@@ -1,9 +1,9 @@
-/* What if a process had a clock of its own? Loaded before the C library (LD_PRELOAD), this adds to
- * the wall clock what stands in a file, and leaves all other clocks alone: a wall clock that is
+/* Wall clock of a single process. Loaded before the C library (LD_PRELOAD), this adds the value in a
+ * file to the wall clock, and leaves all other clocks alone. So a process can have a clock that is
  * wrong, or stepped, on a machine whose clock is right.
  *
- * The file holds nanoseconds, eight bytes, signed, in the order of the machine. It is mapped and
- * not read: a step is seen by the next look at the clock.
+ * The file contains nanoseconds: eight bytes, signed, in the machine's byte order. It is mapped, so
+ * the next read of the clock sees a step.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -17,7 +17,7 @@
 
 #define SECOND INT64_C(1000000000)
 
-/* 0 until the file is mapped: before that nothing asks that we are interested in. */
+/* 0 until the file is mapped: before that no read of the clock matters. */
 static const int64_t *offset;
 
 static void fail(const char *what, size_t length) {

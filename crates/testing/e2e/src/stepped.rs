@@ -1,9 +1,8 @@
-//! How does a process get a wall clock of its own? By a small library that is loaded into it first,
-//! and a file that says how wrong the clock is.
+//! Wall clock of a single process, by a small library that is loaded into it first, and a file with
+//! the error of the clock.
 //!
-//! Only the wall clock: how long something takes is measured by clocks that nobody can step. Needs
-//! Linux, programs that link the C library dynamically, and the C compiler that links Rust
-//! programs.
+//! Only the wall clock is changed: durations come from clocks that cannot be stepped. Needs Linux,
+//! programs that link the C library dynamically, and the C compiler that links Rust programs.
 
 use std::ffi::OsString;
 use std::fs::{self, OpenOptions};
@@ -13,26 +12,26 @@ use std::process::Command;
 
 use tempfile::TempDir;
 
-/// What the library is made of.
+/// Source of the library.
 const SOURCE: &str = include_str!("stepped.c");
-/// Names the file to the library.
+/// Environment variable with the file, read by the library.
 const OFFSET: &str = "ANTEROOM_CLOCK_OFFSET";
-/// Names the library to the loader.
+/// Environment variable with the library, read by the loader.
 const PRELOAD: &str = "LD_PRELOAD";
 const NANOS_PER_MILLI: i64 = 1_000_000;
 
-/// The library, built when it is needed, and the files beside it.
+/// Library, built when needed, and its files.
 #[derive(Debug)]
 pub struct Shim {
     folder: TempDir,
 }
 
 impl Shim {
-    /// A place for the library; nothing is built yet.
+    /// Creates a folder for the library, which is not built yet.
     ///
     /// # Panics
     ///
-    /// If there is no room for temporary files.
+    /// If there is no space for temporary files.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -40,11 +39,11 @@ impl Shim {
         }
     }
 
-    /// A clock that shows so many milliseconds more than the machine's.
+    /// Creates a clock that is so many milliseconds ahead of the machine's.
     ///
     /// # Panics
     ///
-    /// If the library cannot be built, with what the compiler says.
+    /// If the library cannot be built, with the compiler's output.
     #[must_use]
     pub fn clock(&self, name: &str, offset_ms: i64) -> SteppedClock {
         let clock = SteppedClock {
@@ -80,7 +79,7 @@ impl Default for Shim {
     }
 }
 
-/// The wall clock of the processes that are started with it.
+/// Wall clock of the processes that are started with it.
 #[derive(Clone, Debug)]
 pub struct SteppedClock {
     library: PathBuf,
@@ -88,20 +87,20 @@ pub struct SteppedClock {
 }
 
 impl SteppedClock {
-    /// From now on the clock shows so many milliseconds more than the machine's.
+    /// Sets the clock so many milliseconds ahead of the machine's.
     ///
     /// # Panics
     ///
     /// If its file is gone.
     pub fn step_to(&self, offset_ms: i64) {
-        // Written over and never emptied: processes have mapped it.
+        // Overwrite it without truncation, because processes have mapped it.
         let file = OpenOptions::new().write(true).open(&self.file);
         let mut file = file.expect("the file lasts as long as its folder");
         file.write_all(&in_file(offset_ms))
             .expect("eight bytes where eight bytes are");
     }
 
-    /// What a process is started with.
+    /// Returns the environment of a process with this clock.
     #[must_use]
     pub fn environment(&self) -> [(&'static str, OsString); 2] {
         let path = |path: &Path| path.as_os_str().to_owned();
@@ -116,9 +115,9 @@ fn in_file(offset_ms: i64) -> [u8; 8] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::now;
+    use anteroom_testkit::clock::now;
 
-    /// How far the clock of a program is ahead, in seconds, rounded.
+    /// Checks how far the clock of a program is ahead, in rounded seconds.
     fn check(clock: &SteppedClock, expected_secs: i64) {
         let output = Command::new("date")
             .arg("+%s%3N")

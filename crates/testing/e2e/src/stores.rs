@@ -1,6 +1,6 @@
-//! What stands behind the address of a store? One server, or several that replace each other.
+//! Stores of a cluster: one server, or several that replace each other.
 //!
-//! Faults are done to the parts themselves; what a node is told of them is one address.
+//! Tests cause faults in the parts; a node sees one address.
 
 mod clocked;
 mod replicated;
@@ -15,43 +15,43 @@ pub use self::replicated::Replicated;
 pub use self::watched::Watched;
 use crate::stepped::Shim;
 
-/// A master that sends a replica what it has at once, and not after the five seconds in which
-/// others might ask for the same.
+/// Arguments of a master that sends a replica its data at once, and not after five seconds in which
+/// other replicas might follow.
 const SENDS_AT_ONCE: &[&str] = &["--repl-diskless-sync-delay", "0"];
 
-/// What a store is made of.
+/// Kind of a store.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum StoreKind {
     /// One server.
     Single,
-    /// A server and a replica that takes its place when it is told to, at the same address.
+    /// Server with a replica that takes over on request, at the same address.
     Replicated,
-    /// A server, a replica, and the sentinel that tells which of them is the master. No link of the
-    /// [`Cluster`](crate::cluster::Cluster) is in between.
+    /// Server, replica, and the sentinel that names the master. There is no link of the
+    /// [`Cluster`](crate::cluster::Cluster) in between.
     Watched,
-    /// A cluster of three masters. No link is in between either.
+    /// Cluster of three masters, without a link in between.
     Cluster,
-    /// One server, whose wall clock can be stepped.
+    /// One server whose wall clock can be stepped.
     Clocked,
 }
 
-/// A store that runs; ends when dropped.
+/// Running store; ends when dropped.
 #[derive(Debug)]
 pub enum Store {
-    /// See [`StoreKind::Single`].
+    /// Store of kind [`StoreKind::Single`].
     Single(RedisServer),
-    /// See [`StoreKind::Replicated`].
+    /// Store of kind [`StoreKind::Replicated`].
     Replicated(Replicated),
-    /// See [`StoreKind::Watched`].
+    /// Store of kind [`StoreKind::Watched`].
     Watched(Watched),
-    /// See [`StoreKind::Cluster`].
+    /// Store of kind [`StoreKind::Cluster`].
     Cluster(RedisCluster),
-    /// See [`StoreKind::Clocked`].
+    /// Store of kind [`StoreKind::Clocked`].
     Clocked(ClockedServer),
 }
 
 impl Store {
-    /// Starts a store. The clock of one that has a clock of its own is right at first.
+    /// Starts a store. A steppable clock is right at first.
     ///
     /// # Panics
     ///
@@ -66,7 +66,8 @@ impl Store {
         }
     }
 
-    /// Where a link leads to; `None` if the store itself tells addresses, which no link knows.
+    /// Returns the target of a link; `None` if the store announces addresses itself, which no link
+    /// knows.
     #[must_use]
     pub fn address(&self) -> Option<SocketAddr> {
         match self {
@@ -77,7 +78,7 @@ impl Store {
         }
     }
 
-    /// What a node is told, where the link to the store, if there is one, is at `link`.
+    /// Returns the URL for a node, where the link to the store, if there is one, is at `link`.
     #[must_use]
     pub fn url(&self, link: Option<SocketAddr>) -> String {
         match self {
@@ -97,7 +98,7 @@ impl Store {
     }
 }
 
-/// A server of this machine.
+/// Returns the address of a server of this machine.
 pub(crate) fn at(port: u16) -> SocketAddr {
     ([127, 0, 0, 1], port).into()
 }

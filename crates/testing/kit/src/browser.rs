@@ -1,8 +1,8 @@
-//! A Chromium with an empty profile, steered through a chromedriver of its own.
+//! Chromium with an empty profile, driven through its own chromedriver.
 //!
-//! Both must be on the path: a test that cannot have its browser fails, and says what to install.
-//! With `ANTEROOM_SCREENSHOTS=DIR` in the environment, [`Browser::photograph`] leaves pictures in
-//! `DIR`, on a phone and on a desk, by day and by night, for people to look at:
+//! Both must be on the path. A test without its browser fails, and its message names the packages
+//! to install. With `ANTEROOM_SCREENSHOTS=DIR` in the environment, [`Browser::photograph`] saves
+//! pictures in `DIR`: phone and desktop, light and dark.
 //!
 //! ```text
 //! ANTEROOM_SCREENSHOTS=/some/folder cargo nextest run -p anteroom --test e2e browser
@@ -29,12 +29,13 @@ use url::{ParseError, Url};
 
 use crate::waiting::{LOOK_EVERY, PATIENCE};
 
-/// Why nothing here returns an error.
-const OBEYS: &str = "the browser does what it is told";
-/// Where pictures go, if anybody wants them.
+/// Message of panics: a browser that does not obey fails the test.
+const OBEYS: &str = "the browser obeys";
+/// Environment variable with the folder for pictures.
 const SCREENSHOTS: &str = "ANTEROOM_SCREENSHOTS";
 
-/// No window, no sandbox (build servers run as root), and nobody called but the page under test.
+/// Flags of Chromium: no window, no sandbox (build servers run as root), and no connections but to
+/// the page under test.
 const FLAGS: [&str; 9] = [
     "--headless=new",
     "--no-sandbox",
@@ -47,26 +48,26 @@ const FLAGS: [&str; 9] = [
     "--disable-dev-shm-usage",
 ];
 
-/// What pictures are taken with: name, width and height in CSS pixels, whether it is a phone.
+/// Screens of pictures: name, width and height in CSS pixels, whether it is a phone.
 const SCREENS: [(&str, u64, u64, bool); 2] =
     [("phone", 390, 844, true), ("desktop", 1280, 800, false)];
 
-/// It takes a port that is free by IPv6 and gives up if somebody has the same one by IPv4, which
-/// happens where many connections are open. So often in a row it does not.
+/// Most starts of chromedriver. It takes a port that is free by IPv6 and gives up if the same port
+/// is taken by IPv4, which happens where many connections are open.
 const DRIVER_STARTS_MAX: usize = 20;
 
-/// How its owner has set the browser up.
+/// Settings of the browser.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Setup {
-    /// As it comes.
+    /// Default settings.
     Usual,
-    /// Runs no script.
+    /// Scripts are off.
     NoScript,
-    /// Keeps no cookie.
+    /// Cookies are off.
     NoCookies,
 }
 
-/// A browser. Killed when dropped; [`Browser::close`] is the polite way.
+/// Browser. Killed when dropped; [`Browser::close`] ends it properly.
 #[derive(Debug)]
 pub struct Browser {
     page: Client,
@@ -76,7 +77,7 @@ pub struct Browser {
 }
 
 impl Browser {
-    /// Starts a browser that has never been anywhere.
+    /// Starts a browser with an empty history.
     pub async fn start(setup: Setup) -> Self {
         let (chromium, chromedriver) = programs();
         let profile = tempfile::tempdir().expect(OBEYS);
@@ -102,7 +103,7 @@ impl Browser {
         self.driver.kill().await.expect(OBEYS);
     }
 
-    /// Types an address; returns when its page has loaded.
+    /// Opens an address; returns when its page has loaded.
     pub async fn open(&self, url: &str) {
         self.page.goto(url).await.expect(OBEYS);
     }
@@ -123,13 +124,13 @@ impl Browser {
         element.expect(OBEYS).click().await.expect(OBEYS);
     }
 
-    /// Opens a tab and looks at it from now on.
+    /// Opens a tab and switches to it.
     pub async fn open_tab(&self) {
         let tab = self.page.new_window(true).await.expect(OBEYS);
         self.page.switch_to_window(tab.handle).await.expect(OBEYS);
     }
 
-    /// Closes tab `number`, from 0, and looks at the last one.
+    /// Closes tab `number`, from 0, and switches to the last one.
     pub async fn close_tab(&self, number: usize) {
         self.look_at_tab(number).await;
         self.page.close_window().await.expect(OBEYS);
@@ -138,51 +139,51 @@ impl Browser {
         self.page.switch_to_window(last).await.expect(OBEYS);
     }
 
-    /// Puts the page to sleep as a phone does with what is in the background, or wakes it.
+    /// Freezes the page as a phone does in the background, or wakes it.
     pub async fn set_frozen(&self, is_frozen: bool) {
         let state = if is_frozen { "frozen" } else { "active" };
         let parameters = json!({"state": state});
         self.command("Page.setWebLifecycleState", parameters).await;
     }
 
-    /// Prefers `light` or `dark`.
+    /// Sets the preferred colour scheme: `light` or `dark`.
     pub async fn set_light(&self, light: &str) {
         let media = json!([{"name": "prefers-color-scheme", "value": light}]);
         self.command("Emulation.setEmulatedMedia", json!({"features": media}))
             .await;
     }
 
-    /// How many tabs there are.
+    /// Returns the number of tabs.
     pub async fn tabs(&self) -> usize {
         self.page.windows().await.expect(OBEYS).len()
     }
 
-    /// Looks at tab `number`, from 0.
+    /// Switches to tab `number`, from 0.
     pub async fn look_at_tab(&self, number: usize) {
         let tabs = self.page.windows().await.expect(OBEYS);
         let tab = tabs[number].clone();
         self.page.switch_to_window(tab).await.expect(OBEYS);
     }
 
-    /// What stands in the address bar.
+    /// Returns the address in the address bar.
     pub async fn address(&self) -> String {
         self.page.current_url().await.expect(OBEYS).into()
     }
 
-    /// The text that can be seen in the first element that `css` finds; `None` if there is no such
+    /// Returns the visible text of the first element that `css` finds; `None` if there is no such
     /// element, or the page is just being left.
     pub async fn text(&self, css: &str) -> Option<String> {
         let element = self.page.find(Locator::Css(css)).await.ok()?;
         element.text().await.ok()
     }
 
-    /// An attribute of the first element that `css` finds.
+    /// Returns an attribute of the first element that `css` finds.
     pub async fn attribute(&self, css: &str, name: &str) -> Option<String> {
         let element = self.page.find(Locator::Css(css)).await.ok()?;
         element.attr(name).await.ok()?
     }
 
-    /// The title of the tab; empty while a page is being left.
+    /// Returns the title of the tab; empty while a page is being left.
     pub async fn title(&self) -> String {
         self.page.title().await.unwrap_or_default()
     }
@@ -192,7 +193,7 @@ impl Browser {
         self.page.execute(script, Vec::new()).await.expect(OBEYS)
     }
 
-    /// Waits until `css` finds something with exactly this text to be seen.
+    /// Waits until `css` finds a visible element with exactly this text.
     pub async fn until_shows(&self, css: &str, text: &str) {
         let what = format!("{css} shows {text:?}");
         let shows = async || self.text(css).await.as_deref() == Some(text);
@@ -201,12 +202,12 @@ impl Browser {
 
     /// Waits until the tab has this title.
     pub async fn until_called(&self, title: &str) {
-        let what = format!("the tab is called {title:?}");
+        let what = format!("the tab has the title {title:?}");
         self.until(&what, async || self.title().await == title)
             .await;
     }
 
-    /// Waits until `holds` says so; otherwise fails with what the page shows instead.
+    /// Waits until `holds` returns true; otherwise fails and prints the page.
     pub async fn until(&self, what: &str, mut holds: impl AsyncFnMut() -> bool) {
         let deadline = Instant::now() + PATIENCE;
         let mut looks = interval(LOOK_EVERY);
@@ -219,13 +220,13 @@ impl Browser {
         }
     }
 
-    /// Whether somebody wants pictures (see the module).
+    /// Whether pictures are wanted (see the module).
     #[must_use]
     pub fn takes_pictures() -> bool {
         std::env::var_os(SCREENSHOTS).is_some()
     }
 
-    /// Takes pictures of the whole page, if somebody wants them (see the module).
+    /// Takes pictures of the whole page, if they are wanted (see the module).
     pub async fn photograph(&self, name: &str) {
         let Some(folder) = std::env::var_os(SCREENSHOTS).map(PathBuf::from) else {
             return;
@@ -249,7 +250,7 @@ impl Browser {
             .await;
     }
 
-    /// Gives the page a screen of so many CSS pixels.
+    /// Sets the size of the screen in CSS pixels.
     pub async fn set_screen(&self, width: u64, height: u64, is_phone: bool) {
         let screen = json!({
             "width": width, "height": height, "deviceScaleFactor": 1, "mobile": is_phone,
@@ -258,7 +259,7 @@ impl Browser {
             .await;
     }
 
-    /// What only Chromium can do.
+    /// Sends a command that only Chromium knows.
     async fn command(&self, name: &'static str, parameters: Value) -> Value {
         let command = DevToolsCommand { name, parameters };
         let answer: Result<Value, CmdError> = self.page.issue_cmd(command).await;
@@ -268,7 +269,7 @@ impl Browser {
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        // chromedriver ends by itself when it is dropped, and would leave the browser behind.
+        // chromedriver ends when it is dropped, and would leave the browser behind.
         if let Some(id) = self.main_process {
             let _ = std::process::Command::new("kill")
                 .args(["-KILL", &id.to_string()])
@@ -277,7 +278,7 @@ impl Drop for Browser {
     }
 }
 
-/// A command of the DevTools protocol, sent through chromedriver.
+/// Command of the DevTools protocol, sent through chromedriver.
 #[derive(Debug)]
 struct DevToolsCommand {
     name: &'static str,
@@ -297,7 +298,7 @@ impl WebDriverCompatibleCommand for DevToolsCommand {
 }
 
 fn capabilities(chromium: &Path, profile: &Path, setup: Setup) -> Capabilities {
-    /// Chromium's word for "never" in its preferences.
+    /// Value for "never" in Chromium's preferences.
     const BLOCK: u8 = 2;
     let mut flags: Vec<String> = FLAGS.map(str::to_owned).into();
     flags.push(format!("--user-data-dir={}", profile.display()));
@@ -313,22 +314,22 @@ fn capabilities(chromium: &Path, profile: &Path, setup: Setup) -> Capabilities {
     ])
 }
 
-/// Starts chromedriver on a port of its choice, and reads which it is.
+/// Starts chromedriver on a port of its choice, and reads that port.
 async fn start_driver(program: &Path) -> (Child, u16) {
-    let mut said = String::new();
+    let mut output = String::new();
     for _ in 0..DRIVER_STARTS_MAX {
         match try_start_driver(program).await {
             Ok(started) => return started,
-            Err(last_words) => said = last_words,
+            Err(last_words) => output = last_words,
         }
-        if !said.contains("port not available") {
+        if !output.contains("port not available") {
             break;
         }
     }
-    panic!("chromedriver ended before it listened, and said: {said}");
+    panic!("chromedriver ended before it listened; output: {output}");
 }
 
-/// As [`start_driver`], but once; an error is everything that it said before it ended.
+/// Starts chromedriver once; an error is all that it printed before it ended.
 async fn try_start_driver(program: &Path) -> Result<(Child, u16), String> {
     let mut driver = Command::new(program)
         .arg("--port=0")
@@ -339,25 +340,25 @@ async fn try_start_driver(program: &Path) -> Result<(Child, u16), String> {
         .spawn()
         .expect(OBEYS);
     let mut lines = BufReader::new(driver.stdout.take().expect(OBEYS)).lines();
-    let mut said = String::new();
+    let mut output = String::new();
     let port = async {
         while let Some(line) = lines.next_line().await.expect(OBEYS) {
             if let Some((_, rest)) = line.split_once("started successfully on port ") {
                 return Some(rest.trim_end_matches('.').parse().expect(OBEYS));
             }
-            said += &line;
-            said.push('\n');
+            output += &line;
+            output.push('\n');
         }
         None
     };
     let port = tokio::time::timeout(PATIENCE, port).await;
-    let port = port.expect("chromedriver says its port, or ends");
-    // What else it says is of no interest, but it must not wait for somebody to read it.
+    let port = port.expect("chromedriver prints its port, or ends");
+    // Read on, so that it never waits for a reader.
     tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
-    port.map(|port| (driver, port)).ok_or(said)
+    port.map(|port| (driver, port)).ok_or(output)
 }
 
-/// Where chromium and chromedriver are.
+/// Finds chromium and chromedriver.
 fn programs() -> (PathBuf, PathBuf) {
     let chromium = on_path("chromium");
     let chromedriver = on_path("chromedriver");

@@ -1,4 +1,4 @@
-//! A client of HTTP/2 over TLS: one connection, and as many requests on it as a test likes.
+//! HTTP/2 client over TLS: one connection for any number of requests.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use tokio_rustls::rustls::crypto::aws_lc_rs;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
-/// Sends requests without bodies; clones share the connection.
+/// Sender of requests without bodies; clones share the connection.
 pub type Connection = SendRequest<Empty<Bytes>>;
 
-/// Connects to `localhost` at this address, and believes this certificate alone.
+/// Connects to `localhost` at this address, and trusts this certificate only.
 ///
 /// # Panics
 ///
@@ -24,7 +24,7 @@ pub type Connection = SendRequest<Empty<Bytes>>;
 pub async fn connect(address: SocketAddr, trusted: CertificateDer<'static>) -> Connection {
     let mut roots = RootCertStore::empty();
     roots.add(trusted).expect("it is a certificate");
-    // Named, for a program of tests may hold several.
+    // Explicit, because a program of tests may have several providers.
     let provider = Arc::new(aws_lc_rs::default_provider());
     let mut config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()

@@ -1,14 +1,18 @@
-//! What do the tests of several crates share? A fuzzer that needs no other compiler, real
-//! redis-servers and memcached servers, links that are slow or broken, ends of connections that are
-//! spoken to by hand; and, each with the feature of its name, a client of HTTP/2 and a browser.
+//! Tools that tests of several crates share: a fuzzer that needs no other compiler, real
+//! redis-servers and memcached servers, slow or broken links, and raw HTTP connections. Features
+//! add an HTTP/2 client, a browser, and a load generator.
 //!
-//! A dependency of tests alone (the layer check sees to it), so it knows no crate of ours.
-//! Deliberately absent: what must hold for which input; each crate says that itself.
+//! Only tests depend on this crate; the layer check ensures that. Only the load generator knows our
+//! crates: it reads the headers of the demo's origin. Each crate itself checks its inputs.
 
 #[cfg(feature = "browser")]
 pub mod browser;
+#[cfg(feature = "load")]
+pub mod clock;
 #[cfg(feature = "http2")]
 pub mod http2;
+#[cfg(feature = "load")]
+pub mod load;
 pub mod memcached_server;
 mod mutate;
 mod process;
@@ -25,22 +29,21 @@ use std::time::{Duration, Instant};
 pub use mutate::{Field, Language, Mutator};
 pub use waiting::{LOOK_EVERY, PATIENCE, eventually, eventually_within};
 
-/// How long to go on, and where to begin: what a failure prints so that it can be repeated.
+/// Length and first seed of a run; a failure prints both so that it can be repeated.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Effort {
-    /// After this many seconds no further input is made; at least one is.
+    /// Time in seconds after which no further input is made; at least one is.
     pub seconds: u64,
-    /// Seed of the first input; each one after it has the next.
+    /// Seed of the first input; each further one adds one.
     pub seed: u64,
 }
 
 impl Effort {
-    /// What `ANTEROOM_FUZZ_SECONDS` and `ANTEROOM_FUZZ_SEED` say; one second from seed 1 if they
-    /// say nothing.
+    /// Reads `ANTEROOM_FUZZ_SECONDS` and `ANTEROOM_FUZZ_SEED`; by default one second from seed 1.
     ///
     /// # Panics
     ///
-    /// If one of them is set and not a number: a run that is shorter than asked for would pass.
+    /// If one of them is set and not a number, because a shorter run would pass unnoticed.
     #[must_use]
     pub fn from_environment() -> Self {
         Self {
@@ -68,8 +71,8 @@ fn number(name: &str) -> u64 {
     number.unwrap_or_else(|| panic!("{name} is not a number: {}", text.display()))
 }
 
-/// Damages files of `corpus` and gives each result to `check`, until the time is over. Returns
-/// how many there were.
+/// Damages files of `corpus` and passes each result to `check`, until the time is over. Returns the
+/// number of results.
 ///
 /// # Panics
 ///

@@ -12,12 +12,12 @@ use tokio::time::{interval, timeout};
 use crate::process::{Process, TRIES, free_port};
 use crate::waiting::{LOOK_EVERY, PATIENCE};
 
-/// What a server says to a command that asks for nothing: so it is known that nothing more comes.
+/// Reply to a command without an effect: it shows that no more comes.
 const END: &[u8] = b"MN\r\n";
-/// How it refuses a list while it makes another.
+/// Reply while the server makes another list.
 const BUSY: &str = "BUSY";
 
-/// A memcached of this test.
+/// Memcached server of this test.
 #[derive(Debug)]
 pub struct MemcachedServer {
     port: u16,
@@ -60,21 +60,21 @@ impl MemcachedServer {
         self.port
     }
 
-    /// Sends a command and returns what is answered.
+    /// Sends a command and returns its reply.
     ///
     /// # Panics
     ///
-    /// If the server does not answer.
+    /// If the server does not reply.
     pub async fn ask(&self, command: &str) -> String {
-        let asked = ask(self.port, command).await;
-        asked.unwrap_or_else(|error| panic!("{command}: {error}"))
+        let reply = ask(self.port, command).await;
+        reply.unwrap_or_else(|error| panic!("{command}: {error}"))
     }
 
-    /// A number that the server says of itself.
+    /// Returns a number of the server's statistics.
     ///
     /// # Panics
     ///
-    /// If it does not say it.
+    /// If it has no such number.
     pub async fn stat(&self, name: &str) -> u64 {
         let stats = self.ask("stats").await;
         let prefix = format!("STAT {name} ");
@@ -83,15 +83,16 @@ impl MemcachedServer {
         number.unwrap_or_else(|| panic!("no {name} in {stats}"))
     }
 
-    /// The names of all values, and when each is forgotten: seconds since the Unix epoch.
+    /// Returns the names of all values, and the time at which each expires, in seconds since the
+    /// Unix epoch.
     ///
     /// # Panics
     ///
-    /// If the server does not say it.
+    /// If the server does not list them.
     pub async fn values(&self) -> Vec<(String, u64)> {
-        let listed = timeout(PATIENCE, self.listed()).await;
-        let listed = listed.expect("it has time for a list within a minute");
-        let lines = listed.lines().filter_map(|line| line.strip_prefix("key="));
+        let list = timeout(PATIENCE, self.list()).await;
+        let list = list.expect("it has time for a list within a minute");
+        let lines = list.lines().filter_map(|line| line.strip_prefix("key="));
         let value = |line: &str| {
             let (key, rest) = line.split_once(" exp=")?;
             let exp = rest.split(' ').next()?.parse().ok()?;
@@ -101,24 +102,24 @@ impl MemcachedServer {
         values.collect()
     }
 
-    /// The server goes through its values for one list at a time, and now and then for itself.
-    async fn listed(&self) -> String {
+    /// Lists the values. The server makes one list at a time, sometimes for itself.
+    async fn list(&self) -> String {
         let mut looks = interval(LOOK_EVERY);
         loop {
             looks.tick().await;
-            let listed = self.ask("lru_crawler metadump hash").await;
-            if !listed.starts_with(BUSY) {
-                return listed;
+            let list = self.ask("lru_crawler metadump hash").await;
+            if !list.starts_with(BUSY) {
+                return list;
             }
         }
     }
 
-    /// Ends the server as a crash does.
+    /// Ends the server like a crash.
     pub fn kill(&mut self) {
         self.process = None;
     }
 
-    /// Ends the server as a crash does and starts it again, at the same port, with nothing in it.
+    /// Ends the server like a crash and starts it again, empty, at the same port.
     ///
     /// # Panics
     ///
@@ -128,7 +129,7 @@ impl MemcachedServer {
         assert!(self.run().await, "memcached does not start again");
     }
 
-    /// Stops the process where it is; it keeps its connections and says nothing.
+    /// Pauses the process; it keeps its connections and sends nothing.
     ///
     /// # Panics
     ///
@@ -137,7 +138,7 @@ impl MemcachedServer {
         self.running().pause();
     }
 
-    /// Lets a paused process go on.
+    /// Continues a paused process.
     ///
     /// # Panics
     ///
@@ -150,10 +151,10 @@ impl MemcachedServer {
         self.process.as_ref().expect("the server runs")
     }
 
-    /// Whether the server has started; it has not if its port was taken meanwhile.
+    /// Starts the server; returns whether it runs. It does not if its port was taken meanwhile.
     async fn run(&mut self) -> bool {
         let mut command = Command::new("memcached");
-        // Root must say so; for everybody else the name means nothing.
+        // Root must set a user; others may not change it, and the flag has no effect.
         command.args(["-u", "root", "-l", "127.0.0.1", "-U", "0"]);
         command
             .args(["-p", &self.port.to_string()])
@@ -165,30 +166,29 @@ impl MemcachedServer {
     }
 }
 
-/// Sends a command over a connection of its own, and returns what comes before the answer to one
-/// that asks for nothing.
+/// Sends a command over its own connection, and returns all before the reply to a command without
+/// an effect.
 async fn ask(port: u16, command: &str) -> io::Result<String> {
     let asking = async {
         let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await?;
         stream
             .write_all(format!("{command}\r\n").as_bytes())
             .await?;
-        // What lists much answers from another thread, and only to a client that says nothing
-        // meanwhile.
+        // Another thread writes long lists, and only to a client that sends nothing meanwhile.
         let is_list = command.starts_with("lru_crawler");
         let end = if is_list { b"END\r\n".as_slice() } else { END };
         if !is_list {
             stream.write_all(b"mn\r\n").await?;
         }
-        let mut heard = Vec::new();
-        let is_refused =
-            |heard: &[u8]| is_list && heard.starts_with(BUSY.as_bytes()) && heard.ends_with(b"\n");
-        while !heard.ends_with(end) && !is_refused(&heard) {
-            if stream.read_buf(&mut heard).await? == 0 {
+        let mut received = Vec::new();
+        let is_rejected =
+            |data: &[u8]| is_list && data.starts_with(BUSY.as_bytes()) && data.ends_with(b"\n");
+        while !received.ends_with(end) && !is_rejected(&received) {
+            if stream.read_buf(&mut received).await? == 0 {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
         }
-        let answer = heard.strip_suffix(end).unwrap_or(&heard);
+        let answer = received.strip_suffix(end).unwrap_or(&received);
         Ok(String::from_utf8_lossy(answer).into_owned())
     };
     timeout(PATIENCE, asking).await?
@@ -199,7 +199,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_server_keeps_what_it_is_told_until_it_crashes() {
+    async fn a_server_keeps_values_until_it_crashes() {
         let mut server = MemcachedServer::start().await;
         assert_eq!(server.ask("ms a:b 5 T60\r\nvalue").await, "HD\r\n");
         assert_eq!(server.ask("mg a:b v").await, "VA 5\r\nvalue\r\n");

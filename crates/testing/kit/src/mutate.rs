@@ -1,40 +1,40 @@
-//! Damages inputs, the same way every time for the same seed.
+//! Mutator that damages inputs, in the same way for the same seed.
 //!
-//! It is told a little of the language of its inputs, so that most results still are some: a
-//! fuzzer that only ever meets syntax errors tests no more than the first line of a parser.
+//! It knows some of the language of its inputs, so that most results remain inputs. A fuzzer that
+//! meets only syntax errors tests only the first line of a parser.
 
-/// What a mutator knows about its inputs.
+/// Knowledge about the inputs.
 #[derive(Clone, Copy, Debug)]
 pub struct Language<'a> {
-    /// Pieces that mean something; put in at random. At least one.
+    /// Pieces with a meaning, inserted at random. At least one.
     pub pieces: &'a [&'a [u8]],
-    /// How values are found in it, if they can be.
+    /// Position of values in an input, if known.
     pub field: Option<Field>,
 }
 
-/// Where a value stands: behind one byte, up to another one or to the end.
+/// Position of a value: after one byte, up to another one or to the end.
 #[derive(Clone, Copy, Debug)]
 pub struct Field {
-    /// The byte before a value, such as `=`.
+    /// Byte before a value, such as `=`.
     pub begins_after: u8,
-    /// The byte after it, such as a line end.
+    /// Byte after it, such as a line end.
     pub ends_before: u8,
 }
 
-/// A small generator of damage.
+/// Mutator with a small random generator.
 #[derive(Clone, Debug)]
 pub struct Mutator {
     state: u64,
 }
 
 impl Mutator {
-    /// A mutator that does what this seed says.
+    /// Creates a mutator with this seed.
     #[must_use]
     pub const fn new(seed: u64) -> Self {
         Self { state: seed }
     }
 
-    /// One input of the corpus, or two spliced, with a few wounds.
+    /// Returns one input of the corpus, or two spliced, with some damage.
     ///
     /// # Panics
     ///
@@ -49,12 +49,12 @@ impl Mutator {
             bytes.extend_from_slice(&other[self.below(other.len() + 1)..]);
         }
         for _ in 0..=self.below(4) {
-            self.wound(&mut bytes, language);
+            self.mutate(&mut bytes, language);
         }
         bytes
     }
 
-    fn wound(&mut self, bytes: &mut Vec<u8>, language: &Language<'_>) {
+    fn mutate(&mut self, bytes: &mut Vec<u8>, language: &Language<'_>) {
         let from = self.below(bytes.len() + 1);
         let length = self.below(12).min(bytes.len() - from);
         let piece = language.pieces[self.below(language.pieces.len())];
@@ -67,7 +67,7 @@ impl Mutator {
                 drop(bytes.splice(from..from, copy.into_iter().cycle().take(length * 40)));
             }
             4 => {
-                // A whole value, which most often leaves the input legal.
+                // Replace a whole value, which often leaves the input valid.
                 if let Some(field) = language.field {
                     self.replace_value(bytes, field, piece);
                 }
@@ -99,7 +99,8 @@ impl Mutator {
         drop(bytes.splice(from..end, piece.iter().copied()));
     }
 
-    /// SplitMix64, from its published constants; modulo is even enough here.
+    /// Returns a number below `end`: SplitMix64 with its published constants; modulo is uniform
+    /// enough here.
     fn below(&mut self, end: usize) -> usize {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.state;
@@ -124,19 +125,19 @@ mod tests {
     };
 
     #[test]
-    fn an_empty_input_can_be_damaged_too() {
+    fn an_empty_input_can_be_damaged() {
         for seed in 0..1000 {
             let _ = Mutator::new(seed).damage(&[Vec::new()], &COOKIES);
         }
     }
 
     #[test]
-    fn damage_differs_from_seed_to_seed_and_still_has_a_limit() {
+    fn damage_differs_between_seeds_and_has_a_limit() {
         let corpus = [b"a=1; b=2".to_vec()];
         let mut results: Vec<_> = (0..1000)
             .map(|seed| Mutator::new(seed).damage(&corpus, &COOKIES))
             .collect();
-        // Five wounds that each repeat eleven bytes forty times, and two inputs.
+        // Five changes that each repeat eleven bytes forty times, and two inputs.
         assert!(results.iter().all(|bytes| bytes.len() <= 5 * 11 * 40 + 16));
         results.sort();
         results.dedup();

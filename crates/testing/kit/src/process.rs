@@ -1,7 +1,6 @@
-//! A server of a test as a process: started at a port, stopped where it is, and ended with its
-//! owner.
+//! Server process of a test: started at a port, paused, and ended with its owner.
 //!
-//! Nothing waits for a fixed time: a server counts as started once it answers.
+//! No fixed waits: a server counts as started once it responds.
 
 use std::net::{Ipv4Addr, TcpListener};
 use std::process::{Child, Command, Stdio};
@@ -11,16 +10,16 @@ use tokio::time::{Instant, interval};
 
 use crate::waiting::{LOOK_EVERY, PATIENCE};
 
-/// How often another port is tried when somebody else was faster.
+/// Most ports that are tried when another process took one first.
 pub(crate) const TRIES: u32 = 10;
 
-/// A process that ends with its owner.
+/// Process that ends with its owner.
 #[derive(Debug)]
 pub(crate) struct Process(Child);
 
 impl Process {
-    /// Starts a server and waits until it answers. `None` if its process ends before: its port was
-    /// taken meanwhile.
+    /// Starts a server and waits until it responds. Returns `None` if its process ends before,
+    /// because its port was taken.
     ///
     /// # Panics
     ///
@@ -67,18 +66,18 @@ impl Process {
         }
     }
 
-    /// Stops it where it is; it keeps its connections and says nothing.
+    /// Pauses it; it keeps its connections and sends nothing.
     ///
     /// # Panics
     ///
     /// If it has ended.
     pub(crate) fn pause(&self) {
         let id = self.signal(Signal::STOP);
-        // On a busy machine its threads go on for a moment, and answer.
+        // On a busy machine its threads run on for a moment, and respond.
         waitpid(Some(id), WaitOptions::UNTRACED).expect("it is a child that stops");
     }
 
-    /// Lets it go on after a pause.
+    /// Continues it after a pause.
     ///
     /// # Panics
     ///
@@ -96,13 +95,13 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // It may have ended by itself. SIGKILL reaches one that is stopped, too.
+        // It may have ended already. SIGKILL also ends a stopped process.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// A port that was free a moment ago.
+/// Returns a port that was free a moment ago.
 pub(crate) fn free_port() -> u16 {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
         .and_then(|listener| listener.local_addr())

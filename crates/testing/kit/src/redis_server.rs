@@ -1,6 +1,6 @@
 //! Real redis-servers for tests: alone, with replicas and sentinels, as a cluster.
 //!
-//! Each has a folder of its own, a free port of this machine, and ends when it is dropped.
+//! Each has its own folder and a free port of this machine, and ends when it is dropped.
 
 mod cluster;
 mod impostor;
@@ -22,10 +22,10 @@ pub use self::sentinel::RedisSentinel;
 use crate::process::{self, Process, TRIES};
 use crate::waiting::eventually;
 
-/// A server of a cluster listens at its port plus this as well.
+/// Offset of the second port of a cluster's server.
 const CLUSTER_PORT_OFFSET: u16 = 10_000;
 
-/// A redis-server of this test.
+/// Redis server of this test.
 #[derive(Debug)]
 pub struct RedisServer {
     folder: TempDir,
@@ -44,8 +44,8 @@ impl RedisServer {
         Self::start_with(&[]).await
     }
 
-    /// Starts a server with further arguments, as `["--requirepass", "secret"]`. `{folder}` in one
-    /// of them becomes the folder of this server, `{second_port}` another free port.
+    /// Starts a server with further arguments, as `["--requirepass", "secret"]`. `{folder}` in an
+    /// argument becomes the folder of this server, `{second_port}` another free port.
     ///
     /// # Panics
     ///
@@ -67,7 +67,7 @@ impl RedisServer {
         panic!("redis-server {arguments:?} does not start:\n{last_log}");
     }
 
-    /// Starts a replica of another server, and waits until it has all that the other one has.
+    /// Starts a replica of another server, and waits until it has all its data.
     ///
     /// # Panics
     ///
@@ -91,61 +91,61 @@ impl RedisServer {
         self.port
     }
 
-    /// Another port that is free for this server, as for TLS.
+    /// Returns another free port of this server, as for TLS.
     #[must_use]
     pub fn second_port(&self) -> u16 {
         self.port.saturating_add(CLUSTER_PORT_OFFSET)
     }
 
-    /// The folder of this server.
+    /// Returns the folder of this server.
     #[must_use]
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// What the server has logged.
+    /// Returns the log of the server.
     #[must_use]
     pub fn log(&self) -> String {
         fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
     }
 
-    /// Sends a command and returns the answer.
+    /// Sends a command and returns its reply.
     ///
     /// # Panics
     ///
-    /// If the server does not answer.
+    /// If the server does not reply.
     pub async fn ask(&self, command: &[&str]) -> Reply {
         let asked = ask(self.port, &[command]).await;
         asked.unwrap_or_else(|error| panic!("{command:?}: {error}"))
     }
 
-    /// Sends a command that must not fail.
+    /// Sends a command that must succeed.
     ///
     /// # Panics
     ///
-    /// If the server does not answer, or with an error.
+    /// If the server sends no reply, or an error.
     pub async fn tell(&self, command: &[&str]) -> Reply {
         let reply = self.ask(command).await;
         assert!(!matches!(reply, Reply::Error(_)), "{command:?}: {reply:?}");
         reply
     }
 
-    /// A section of what the server says of itself.
+    /// Returns a section of the server's `INFO`.
     ///
     /// # Panics
     ///
-    /// If the server does not answer.
+    /// If the server does not reply.
     pub async fn info(&self, section: &str) -> String {
         self.tell(&["INFO", section]).await.text()
     }
 
-    /// Ends the server as a crash does.
+    /// Ends the server like a crash.
     pub fn kill(&mut self) {
         self.process = None;
     }
 
-    /// Ends the server as a crash does and starts it again, at the same port, with what it had
-    /// saved: nothing, unless it was told to save.
+    /// Ends the server like a crash and starts it again at the same port, with the data that it had
+    /// saved: none by default.
     ///
     /// # Panics
     ///
@@ -160,7 +160,7 @@ impl RedisServer {
         );
     }
 
-    /// Stops the process where it is; it keeps its connections and says nothing.
+    /// Pauses the process; it keeps its connections and sends nothing.
     ///
     /// # Panics
     ///
@@ -169,7 +169,7 @@ impl RedisServer {
         self.running().pause();
     }
 
-    /// Lets a paused process go on.
+    /// Continues a paused process.
     ///
     /// # Panics
     ///
@@ -182,7 +182,7 @@ impl RedisServer {
         self.process.as_ref().expect("the server runs")
     }
 
-    /// Whether the server has started; it has not if its port was taken meanwhile.
+    /// Starts the server; returns whether it runs. It does not if its port was taken meanwhile.
     async fn run(&mut self) -> bool {
         let folder = self.folder.path().display().to_string();
         let port = self.port.to_string();
@@ -200,14 +200,14 @@ impl RedisServer {
     }
 }
 
-/// Starts a redis-server. `None` if its port was taken meanwhile.
+/// Starts a redis-server. Returns `None` if its port was taken meanwhile.
 async fn start(command: &mut Command, port: u16) -> Option<Process> {
-    // One that wants a password or loads its data answers too.
+    // A server that wants a password or loads its data also replies.
     let answers = async || ask(port, &[&["PING"]]).await.is_ok();
     Process::start(command, answers).await
 }
 
-/// A port that was free a moment ago, low enough for the second port of a cluster.
+/// Returns a port that was free a moment ago, low enough for the second port of a cluster.
 fn free_port() -> u16 {
     let free = |port: u16| TcpListener::bind((Ipv4Addr::LOCALHOST, port));
     for _ in 0..10_000 {
@@ -220,7 +220,7 @@ fn free_port() -> u16 {
     panic!("no two free ports, {CLUSTER_PORT_OFFSET} apart");
 }
 
-/// Arguments as a configuration file has them.
+/// Formats arguments as lines of a configuration file.
 fn as_config(lines: &[&str]) -> String {
     lines.iter().fold(String::new(), |mut text, line| {
         // Writing to a string cannot fail.
@@ -234,7 +234,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_server_keeps_what_it_is_told_until_it_crashes() {
+    async fn a_server_keeps_values_until_it_crashes() {
         let mut server = RedisServer::start().await;
         server.tell(&["SET", "key", "value"]).await;
         assert_eq!(server.ask(&["GET", "key"]).await.text(), "value");

@@ -1,8 +1,8 @@
-//! What if the network between a node and its store were slow, or broken? A TCP relay on loopback
-//! that delays, stalls and cuts.
+//! TCP relay on loopback that delays, stalls and cuts: a slow or broken network between a node and
+//! its store.
 //!
-//! It moves bytes and knows no protocol. Bytes never get lost within a connection, as TCP promises:
-//! they come late, or the connection breaks.
+//! It knows no protocol. Bytes never get lost within a connection, as TCP promises: they come late,
+//! or the connection breaks.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -14,24 +14,24 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{Instant, sleep_until};
 
-/// Most bytes that are read at once.
+/// Most bytes of one read.
 const CHUNK_BYTES: usize = 16 * 1024;
-/// Chunks on their way in one direction of a connection: enough for any delay at the traffic of a
-/// ledger. When it is full the sender has to wait, as with a full socket.
+/// Most chunks on their way in one direction of a connection: enough for any delay at the traffic
+/// of a ledger. When it is full the sender waits, as with a full socket.
 const CHUNKS_MAX: usize = 1_024;
 
-/// How long bytes take. Timers count whole milliseconds: a delay that is not zero takes up to one
-/// longer, so a link that is faster than that has none, and takes what the relay itself takes.
+/// Delays of a link. Timers count whole milliseconds, so a delay that is not zero takes up to one
+/// longer. A zero delay takes only the relay's own time.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Delays {
-    /// Towards the server.
+    /// Delay towards the server.
     pub there: Duration,
-    /// Back to the client.
+    /// Delay back to the client.
     pub back: Duration,
 }
 
 impl Delays {
-    /// The same in both directions; a round trip takes twice as long.
+    /// Creates equal delays in both directions; a round trip takes twice as long.
     #[must_use]
     pub const fn each_way(delay: Duration) -> Self {
         Self {
@@ -41,17 +41,17 @@ impl Delays {
     }
 }
 
-/// How the link is at present.
+/// State of the link.
 #[derive(Clone, Copy, Debug, Default)]
 struct Link {
-    /// Counts cuts: a connection breaks at the first one after its beginning, even if the link is
-    /// whole again before the connection looks.
+    /// Number of cuts. A connection breaks at the first cut after its start, even if the link is
+    /// healed before the connection notices.
     cuts: u64,
     drops_new: bool,
     is_stalled: bool,
 }
 
-/// A relay; ends, with all its connections, when dropped.
+/// Relay; ends, with all its connections, when dropped.
 #[derive(Debug)]
 pub struct Relay {
     address: SocketAddr,
@@ -60,7 +60,7 @@ pub struct Relay {
 }
 
 impl Relay {
-    /// Relays connections to a free port of 127.0.0.1 on to `server`.
+    /// Relays connections from a free port of 127.0.0.1 to `server`.
     ///
     /// # Panics
     ///
@@ -81,13 +81,13 @@ impl Relay {
         }
     }
 
-    /// Where to connect.
+    /// Returns the address to connect to.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Breaks all connections; new ones are closed as soon as they come.
+    /// Breaks all connections; new ones are closed at once.
     pub fn cut(&self) {
         self.link.send_modify(|link| {
             link.cuts += 1;
@@ -95,18 +95,18 @@ impl Relay {
         });
     }
 
-    /// Closes new connections as soon as they come; those that there are go on.
+    /// Closes new connections at once; open ones continue.
     pub fn drop_new_connections(&self) {
         self.link.send_modify(|link| link.drops_new = true);
     }
 
-    /// Holds back everything, in both directions: connections stay open, and new ones are taken,
-    /// but nobody hears anything. What was sent meanwhile arrives after [`Relay::heal`].
+    /// Delays everything, in both directions: connections stay open, new ones are accepted, and no
+    /// data passes. The data arrives after [`Relay::heal`].
     pub fn stall(&self) {
         self.link.send_modify(|link| link.is_stalled = true);
     }
 
-    /// Ends whatever is wrong with the link.
+    /// Ends all faults of the link.
     pub fn heal(&self) {
         self.link.send_modify(|link| {
             link.drops_new = false;
@@ -131,7 +131,7 @@ async fn accept(
     loop {
         tokio::select! {
             accepted = listener.accept() => {
-                // A connection that is gone before it was taken is the client's business.
+                // A connection may be gone before it is accepted.
                 if let Ok((client, _)) = accepted
                     && !link.borrow().drops_new
                 {
@@ -151,12 +151,12 @@ async fn carry(
     mut link: watch::Receiver<Link>,
 ) {
     let cuts = link.borrow().cuts;
-    // A server that is away closes the client's connection: nothing else can be said in TCP once
-    // the client's was accepted.
+    // If the server is unavailable, close the client's connection: TCP has no other signal after
+    // the accept.
     let Ok(server) = TcpStream::connect(server).await else {
         return;
     };
-    // Without it small messages wait for acknowledgements; a socket that refuses still works.
+    // Without it small messages wait for acknowledgements; the relay works without it.
     let _ = (client.set_nodelay(true), server.set_nodelay(true));
     let (from_client, to_client) = client.into_split();
     let (from_server, to_server) = server.into_split();
@@ -168,7 +168,7 @@ async fn carry(
     }
 }
 
-/// Carries one direction, each chunk `delay` after it came.
+/// Carries one direction, with each chunk `delay` late.
 async fn pump(
     mut from: OwnedReadHalf,
     mut to: OwnedWriteHalf,
@@ -199,7 +199,7 @@ async fn pump(
                 return;
             }
         }
-        // The other end may be gone, which is as good.
+        // The other end may be gone, which ends the connection as well.
         let _ = to.shutdown().await;
     };
     tokio::join!(reading, writing);
@@ -211,7 +211,7 @@ mod tests {
 
     use super::*;
 
-    /// A server that sends back what it hears.
+    /// Starts a server that sends back its input.
     async fn echo() -> SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -230,12 +230,12 @@ mod tests {
         Relay::start(echo().await, delays).await
     }
 
-    /// What comes back for `word`; `None` if the connection breaks.
-    async fn say(stream: &mut TcpStream, word: &[u8]) -> Option<Vec<u8>> {
+    /// Sends `word` and returns the reply; `None` if the connection breaks.
+    async fn send_word(stream: &mut TcpStream, word: &[u8]) -> Option<Vec<u8>> {
         stream.write_all(word).await.ok()?;
-        let mut heard = vec![0; word.len()];
-        stream.read_exact(&mut heard).await.ok()?;
-        Some(heard)
+        let mut received = vec![0; word.len()];
+        stream.read_exact(&mut received).await.ok()?;
+        Some(received)
     }
 
     #[tokio::test]
@@ -247,69 +247,69 @@ mod tests {
         .await;
         let mut stream = TcpStream::connect(relay.address()).await.unwrap();
         let began = Instant::now();
-        assert_eq!(say(&mut stream, b"hello").await.unwrap(), b"hello");
+        assert_eq!(send_word(&mut stream, b"hello").await.unwrap(), b"hello");
         assert!(began.elapsed() >= Duration::from_millis(50));
         let long = vec![7; 300_000];
-        assert_eq!(say(&mut stream, &long).await.unwrap(), long);
+        assert_eq!(send_word(&mut stream, &long).await.unwrap(), long);
     }
 
     #[tokio::test]
     async fn a_cut_breaks_open_and_new_connections_until_healed() {
         let relay = relay(Delays::default()).await;
         let mut stream = TcpStream::connect(relay.address()).await.unwrap();
-        assert!(say(&mut stream, b"one").await.is_some());
+        assert!(send_word(&mut stream, b"one").await.is_some());
         relay.cut();
-        assert!(say(&mut stream, b"two").await.is_none());
+        assert!(send_word(&mut stream, b"two").await.is_none());
         let mut other = TcpStream::connect(relay.address()).await.unwrap();
-        assert!(say(&mut other, b"three").await.is_none());
+        assert!(send_word(&mut other, b"three").await.is_none());
         relay.heal();
         let mut third = TcpStream::connect(relay.address()).await.unwrap();
-        assert!(say(&mut third, b"four").await.is_some());
+        assert!(send_word(&mut third, b"four").await.is_some());
     }
 
     #[tokio::test]
-    async fn a_cut_that_is_healed_at_once_breaks_connections_all_the_same() {
+    async fn a_cut_that_is_healed_at_once_still_breaks_connections() {
         let relay = relay(Delays::default()).await;
         let mut stream = TcpStream::connect(relay.address()).await.unwrap();
-        assert!(say(&mut stream, b"one").await.is_some());
+        assert!(send_word(&mut stream, b"one").await.is_some());
         relay.cut();
         relay.heal();
-        assert!(say(&mut stream, b"two").await.is_none());
+        assert!(send_word(&mut stream, b"two").await.is_none());
     }
 
     #[tokio::test]
     async fn dropping_new_connections_leaves_the_others_alone() {
         let relay = relay(Delays::default()).await;
         let mut stream = TcpStream::connect(relay.address()).await.unwrap();
-        assert!(say(&mut stream, b"one").await.is_some());
+        assert!(send_word(&mut stream, b"one").await.is_some());
         relay.drop_new_connections();
         let mut other = TcpStream::connect(relay.address()).await.unwrap();
-        assert!(say(&mut other, b"two").await.is_none());
-        assert!(say(&mut stream, b"three").await.is_some());
+        assert!(send_word(&mut other, b"two").await.is_none());
+        assert!(send_word(&mut stream, b"three").await.is_some());
     }
 
     #[tokio::test]
-    async fn while_stalled_nothing_is_heard_and_afterwards_all_of_it_is() {
+    async fn a_stalled_link_delivers_everything_afterwards() {
         let relay = relay(Delays::default()).await;
         let mut stream = TcpStream::connect(relay.address()).await.unwrap();
-        assert!(say(&mut stream, b"one").await.is_some());
+        assert!(send_word(&mut stream, b"one").await.is_some());
         relay.stall();
         stream.write_all(b"two").await.unwrap();
-        let mut heard = [0; 3];
-        let silence = timeout(Duration::from_millis(200), stream.read_exact(&mut heard)).await;
+        let mut received = [0; 3];
+        let silence = timeout(Duration::from_millis(200), stream.read_exact(&mut received)).await;
         assert!(silence.is_err());
         relay.heal();
-        stream.read_exact(&mut heard).await.unwrap();
-        assert_eq!(&heard, b"two");
+        stream.read_exact(&mut received).await.unwrap();
+        assert_eq!(&received, b"two");
     }
 
     #[tokio::test]
-    async fn a_server_that_is_away_ends_the_connection() {
+    async fn an_unavailable_server_ends_the_connection() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let nobody = listener.local_addr().unwrap();
+        let unused = listener.local_addr().unwrap();
         drop(listener);
-        let relay = Relay::start(nobody, Delays::default()).await;
+        let relay = Relay::start(unused, Delays::default()).await;
         let mut stream = TcpStream::connect(relay.address()).await.unwrap();
-        assert!(say(&mut stream, b"one").await.is_none());
+        assert!(send_word(&mut stream, b"one").await.is_none());
     }
 }

@@ -1,6 +1,6 @@
-//! Which inputs does a fuzzer begin with? The files of a folder, one input each.
+//! Seeds of fuzzers: the files of a folder, one input each.
 //!
-//! The same folders are given to `cargo fuzz`; see `fuzz/README.md`.
+//! `cargo fuzz` uses the same folders; see `fuzz/README.md`.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 ///
 /// # Panics
 ///
-/// If it cannot be read or is empty: a test without seeds would test next to nothing.
+/// If it cannot be read or is empty: a test without seeds tests nearly nothing.
 #[must_use]
 pub fn of_folder(folder: &Path) -> Vec<Vec<u8>> {
     read(folder, |_| true)
@@ -36,7 +36,7 @@ fn read(folder: &Path, is_wanted: impl Fn(&Path) -> bool) -> Vec<Vec<u8>> {
         .filter(|path| path.is_file() && is_wanted(path))
         .collect();
     assert!(!paths.is_empty(), "no seeds in {}", folder.display());
-    // The order of a folder differs from machine to machine, and a seed must mean the same.
+    // The order of a folder differs between machines, and a seed must mean the same everywhere.
     paths.sort();
     let seeds = paths.iter().map(|path| {
         fs::read(path).unwrap_or_else(|error| panic!("reading {}: {error}", path.display()))
@@ -57,7 +57,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "no seeds in")]
-    fn a_folder_without_seeds_is_not_silently_fine() {
+    fn a_folder_without_seeds_is_an_error() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
         let _ = of_folder_with_extension(folder, "seed");
     }

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use tokio::time::{Instant, interval};
 
-/// How long to look for something before it counts as never coming. Generous: build servers are
-/// slow, and a test that fails for slowness teaches nothing.
+/// Time after which a condition counts as false. Generous, because build servers are slow and a
+/// slow test should not fail.
 pub const PATIENCE: Duration = Duration::from_secs(60);
-/// How often a condition is looked at.
+/// Interval at which a condition is checked.
 pub const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// Waits until `holds`, looking often.
+/// Waits until `holds` returns true.
 ///
 /// # Panics
 ///
@@ -22,7 +22,7 @@ where
     eventually_within(PATIENCE, what, holds).await;
 }
 
-/// Waits until `holds`, looking often: for what may take longer than a minute by its own rules.
+/// Waits until `holds` returns true, for conditions that may take longer than a minute.
 ///
 /// # Panics
 ///

@@ -1,4 +1,4 @@
-//! Both ends of an HTTP connection, spoken to by hand: what no client and no server would say.
+//! Raw ends of HTTP connections, for messages that no client and no server would send.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
 
-/// One end of a connection, spoken to by hand.
+/// Raw end of a connection.
 #[derive(Debug)]
 pub struct Wire {
     stream: TcpStream,
@@ -15,7 +15,7 @@ pub struct Wire {
 }
 
 impl Wire {
-    /// Over this connection.
+    /// Wraps a connection.
     pub fn new(stream: TcpStream) -> Self {
         Self {
             stream,
@@ -32,7 +32,7 @@ impl Wire {
         Self::new(TcpStream::connect(address).await.expect("somebody listens"))
     }
 
-    /// Sends all of it.
+    /// Sends all of the text.
     ///
     /// # Panics
     ///
@@ -42,16 +42,16 @@ impl Wire {
         sent.expect("the other side takes it");
     }
 
-    /// Sends what may be cut short by the other side.
+    /// Sends bytes that the other side may cut short.
     pub async fn try_send(&mut self, bytes: &[u8]) -> bool {
         self.stream.write_all(bytes).await.is_ok()
     }
 
-    /// Sends until the other side takes nothing for a while; how much it took, at least.
+    /// Sends until the other side takes nothing for a while; returns how much it took, at least.
     ///
     /// # Panics
     ///
-    /// If nobody holds it back.
+    /// If the other side never stops taking.
     pub async fn send_until_held_back(&mut self) -> usize {
         let piece = vec![7; 100_000];
         let mut sent = 0;
@@ -62,7 +62,7 @@ impl Wire {
         sent
     }
 
-    /// Reads up to and with `end`, and returns it.
+    /// Reads up to and including `end`, and returns it.
     ///
     /// # Panics
     ///
@@ -81,7 +81,7 @@ impl Wire {
         }
     }
 
-    /// The same; `None` if it ended before.
+    /// Reads up to and including `end`; returns `None` if the connection ended before.
     pub async fn try_read_until(&mut self, end: &str) -> Option<String> {
         loop {
             if let Some(at) = find(&self.read, end.as_bytes()) {
@@ -92,7 +92,7 @@ impl Wire {
         }
     }
 
-    /// Reads so many bytes; `None` if it ended before.
+    /// Reads so many bytes; returns `None` if the connection ended before.
     pub async fn try_read(&mut self, count: usize) -> Option<String> {
         while self.read.len() < count {
             let read = self.stream.read_buf(&mut self.read).await;
@@ -128,16 +128,16 @@ impl Wire {
     }
 }
 
-/// An origin spoken to by hand: nothing happens but what a test does.
+/// Raw origin: it does only what a test does.
 #[derive(Debug)]
 pub struct Origin {
     listener: TcpListener,
-    /// Where it listens.
+    /// Returns the address of the listener.
     pub address: SocketAddr,
 }
 
 impl Origin {
-    /// At a free port.
+    /// Starts a listener at a free port.
     ///
     /// # Panics
     ///

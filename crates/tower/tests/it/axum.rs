@@ -1,10 +1,7 @@
-//! Does the example do what it says? Over real sockets, with the configuration that it shows.
+//! Tests of the axum example, over real sockets and with its own configuration.
 
 #[path = "../../examples/axum.rs"]
-#[expect(
-    dead_code,
-    reason = "its main listens where whoever tries it out looks"
-)]
+#[expect(dead_code, reason = "its main listens at a fixed port")]
 mod example;
 
 use std::net::SocketAddr;
@@ -14,7 +11,7 @@ use anteroom_tower::{Config, Layers};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 
-/// The example with `change` in its configuration, served.
+/// Server of the example with `change` in its configuration.
 struct Served {
     address: SocketAddr,
     layers: Layers,
@@ -39,7 +36,7 @@ impl Served {
         }
     }
 
-    /// The answer's head and body; `more` are lines of the request's head.
+    /// Returns the response's head and body; `more` are lines of the request's head.
     async fn get(&self, path: &str, more: &str) -> (String, String) {
         let mut wire = Wire::connect(self.address).await;
         wire.send(&format!(
@@ -61,7 +58,7 @@ fn status(head: &str) -> &str {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_limit_stands_before_the_router() {
+async fn a_rate_limit_applies_before_the_router() {
     let served = Served::with(|_| {}).await;
     for left in (0..60).rev() {
         let (head, body) = served.get("/api", "").await;
@@ -69,8 +66,11 @@ async fn a_limit_stands_before_the_router() {
             (status(&head), &*body),
             ("200", "One of sixty in a minute.")
         );
-        let said = header(&head, "ratelimit").unwrap();
-        assert!(said.starts_with(&format!("\"api\";r={left};")), "{said}");
+        let header_value = header(&head, "ratelimit").unwrap();
+        assert!(
+            header_value.starts_with(&format!("\"api\";r={left};")),
+            "{header_value}"
+        );
     }
     let (head, body) = served.get("/api", "").await;
     assert_eq!(status(&head), "429");
@@ -80,14 +80,14 @@ async fn a_limit_stands_before_the_router() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn visitors_go_in_or_wait() {
+async fn a_full_room_queues_the_next_visitor() {
     let served = Served::with(|config| {
         config.rooms[0].rules.limits.total_active_users = 1;
     })
     .await;
     let page = "accept: text/html\r\nsec-fetch-dest: document\r\n";
     // Nobody is admitted before the journal is open.
-    anteroom_testkit::eventually("somebody is inside", async || {
+    anteroom_testkit::eventually("a visitor is admitted", async || {
         served.get("/sale", page).await.1 == "Welcome to the sale!"
     })
     .await;
@@ -96,23 +96,23 @@ async fn visitors_go_in_or_wait() {
     let cookie = header(&head, "set-cookie").unwrap();
     let cookie = cookie.split(';').next().unwrap().to_owned();
     assert!(body.contains("<html"), "{body}");
-    let asking = format!("cookie: {cookie}\r\n");
+    let cookie_line = format!("cookie: {cookie}\r\n");
     let (head, _) = served
-        .get("/.well-known/anteroom/place?room=sale", &asking)
+        .get("/.well-known/anteroom/place?room=sale", &cookie_line)
         .await;
     assert_eq!(status(&head), "200", "{head}");
     served.layers.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_request_that_can_be_read_in_two_ways_is_refused() {
+async fn an_ambiguous_request_is_rejected() {
     let served = Served::with(|_| {}).await;
     let (head, _) = served.get("/api", "host: other.example\r\n").await;
     assert_eq!(status(&head), "400");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_changed_configuration_holds_at_once_and_counts_stay() {
+async fn a_changed_configuration_applies_at_once_and_counts_stay() {
     let served = Served::with(|_| {}).await;
     assert_eq!(status(&served.get("/api", "").await.0), "200");
     let text = example::CONFIG.replace("60/min", "2/min");
@@ -127,7 +127,7 @@ async fn a_changed_configuration_holds_at_once_and_counts_stay() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_peers_nothing_is_let_through() {
+async fn a_request_without_a_peer_is_rejected() {
     use axum::{Router, body::Body, routing::get};
     use tower::ServiceExt as _;
 
@@ -135,14 +135,14 @@ async fn without_peers_nothing_is_let_through() {
     let app = Router::new()
         .route("/", get(async || "hello"))
         .layer(served.layers.clients());
-    let ask = |peer: Option<SocketAddr>| {
+    let send = |peer: Option<SocketAddr>| {
         let mut request = http::Request::get("/").header("host", "a.example");
         if let Some(peer) = peer {
             request = request.extension(peer);
         }
         app.clone().oneshot(request.body(Body::empty()).unwrap())
     };
-    assert_eq!(ask(None).await.unwrap().status(), 400);
+    assert_eq!(send(None).await.unwrap().status(), 400);
     let peer = SocketAddr::from(([192, 0, 2, 7], 4711));
-    assert_eq!(ask(Some(peer)).await.unwrap().status(), 200);
+    assert_eq!(send(Some(peer)).await.unwrap().status(), 200);
 }

@@ -1,5 +1,4 @@
-//! Do nodes that tell each other what they have counted keep one limit together, as a configuration
-//! says it?
+//! Tests of nodes that spread their counts by gossip: do they keep one limit together?
 
 use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
@@ -12,19 +11,19 @@ use tempfile::TempDir;
 use tokio::time::{interval, timeout};
 use tower::ServiceExt as _;
 
-/// Far more than an interval and a machine that is busy.
+/// Deadline of the whole wait: far more than a gossip interval, even on a busy machine.
 const LONG: Duration = Duration::from_secs(60);
 const LIMIT: u32 = 300;
-/// Nodes that do not find each other within that are begun anew at other ports; those that can take
-/// some two seconds.
+/// Time after which nodes that have not found each other are restarted at other ports. Finding each
+/// other takes some two seconds.
 const FOUND: Duration = Duration::from_secs(12);
-/// So often.
+/// Attempts at free ports.
 const TRIES: usize = 5;
-/// How often a successor is asked: in [`LONG`] fewer times than it would take to use up the limit
-/// without what it hears.
+/// Interval of the requests to a successor. In [`LONG`] they are too few to use up the limit
+/// without the counts of others.
 const REFRESH_INTERVAL: Duration = Duration::from_millis(250);
 
-/// A node, and what stands behind its layers.
+/// Node with a service behind its layers.
 struct Node {
     app: Router,
     layers: Layers,
@@ -58,15 +57,15 @@ impl Node {
         }
     }
 
-    async fn ask(&self) -> http::StatusCode {
+    async fn send(&self) -> http::StatusCode {
         let peer = SocketAddr::from(([192, 0, 2, 7], 4_711));
         let request = http::Request::get("/").header("host", "a.example");
         let request = request
             .extension(peer)
             .body(Body::empty())
             .expect("a request");
-        let answer = self.app.clone().oneshot(request).await;
-        answer.expect("it answers").status()
+        let response = self.app.clone().oneshot(request).await;
+        response.expect("a response").status()
     }
 
     fn event(&self, word: &'static str) -> u64 {
@@ -74,92 +73,91 @@ impl Node {
         events.get(&("gossip", word)).copied().unwrap_or(0)
     }
 
-    /// Whether it sees the other one soon. It does not if somebody else has its address: then it
-    /// counts alone.
-    async fn finds_the_other(&self) -> bool {
-        let is_there = || self.event("peer_joined") > self.event("peer_left");
-        comes_about(FOUND, is_there).await
+    /// Waits until this node sees its peer. It does not if another process has taken the peer's
+    /// address.
+    async fn finds_its_peer(&self) -> bool {
+        let has_peer = || self.event("peer_joined") > self.event("peer_left");
+        becomes_true(FOUND, has_peer).await
     }
 }
 
-/// Two ports that were free a moment ago.
+/// Returns two ports that were free a moment ago.
 fn ports() -> [u16; 2] {
     let sockets = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").expect("a port is free"));
     sockets.map(|socket| socket.local_addr().expect("it is bound").port())
 }
 
-async fn comes_about(within: Duration, is_so: impl Fn() -> bool) -> bool {
+async fn becomes_true(within: Duration, condition: impl Fn() -> bool) -> bool {
     let wait = async {
-        let mut looks = interval(Duration::from_millis(5));
-        while !is_so() {
-            looks.tick().await;
+        let mut ticks = interval(Duration::from_millis(5));
+        while !condition() {
+            ticks.tick().await;
         }
     };
     timeout(within, wait).await.is_ok()
 }
 
-/// Two that see each other, and their ports. What was free when it was asked for may be taken when
-/// it is listened at.
+/// Starts two nodes that see each other, and returns their ports. Another process may take a free
+/// port before the node binds it.
 async fn pair() -> ([Node; 2], [u16; 2]) {
     for _ in 0..TRIES {
         let [one, other] = ports();
         let nodes = [Node::start(one, other).await, Node::start(other, one).await];
-        if nodes[0].finds_the_other().await && nodes[1].finds_the_other().await {
+        if nodes[0].finds_its_peer().await && nodes[1].finds_its_peer().await {
             return (nodes, [one, other]);
         }
         for node in nodes {
             node.layers.close().await;
         }
     }
-    panic!("two nodes never find each other");
+    panic!("the nodes do not find each other");
 }
 
-/// One that comes to who listens at `other`: at the same port as the one before it, if nobody took
-/// that meanwhile.
+/// Starts a node whose peer listens at `other`: at its predecessor's port, if that is free.
 async fn successor([one, other]: [u16; 2]) -> Node {
     let mut port = one;
     for _ in 0..TRIES {
         let node = Node::start(port, other).await;
-        if node.finds_the_other().await {
+        if node.finds_its_peer().await {
             return node;
         }
         node.layers.close().await;
         [port, _] = ports();
     }
-    panic!("a successor never finds the other one");
+    panic!("the successor does not find its peer");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn two_nodes_nearly_keep_one_limit_and_a_successor_continues() {
+async fn two_nodes_share_one_limit_and_a_successor_continues() {
     let (nodes, ports) = pair().await;
-    // One client, who asks both in turn, ten times in each step.
+    // One client sends to both nodes in turn, ten requests in each step.
     let mut steps = interval(Duration::from_millis(10));
     let mut admitted = 0;
     for _ in 0..LIMIT / 10 + 50 {
         steps.tick().await;
         for at in 0..10 {
-            let status = nodes[at % 2].ask().await;
+            let status = nodes[at % 2].send().await;
             assert!([200, 429].contains(&status.as_u16()), "{status}");
             admitted += u32::from(status == 200);
         }
     }
-    // Never below; and above by what is admitted before they hear of each other, a limit each at
-    // most.
+    // At least the limit. It is exceeded by what each node admits before it receives the other's
+    // counts: at most the limit.
     assert!((LIMIT..=2 * LIMIT).contains(&admitted), "{admitted}");
     println!("{admitted} of {LIMIT} admitted");
-    // One is replaced: what was counted stays counted, though its successor was not there.
+    // A successor replaces one node and must learn the counts from the other.
     let [first, second] = nodes;
     first.layers.close().await;
     let successor = successor(ports).await;
-    let mut looks = interval(REFRESH_INTERVAL);
+    let mut ticks = interval(REFRESH_INTERVAL);
     let waiting = async {
-        while successor.ask().await != 429 {
-            looks.tick().await;
+        while successor.send().await != 429 {
+            ticks.tick().await;
         }
     };
     assert!(
         timeout(LONG, waiting).await.is_ok(),
-        "it never hears of what was counted"
+        "the successor does not learn the counts"
     );
     for node in [&second, &successor] {
         node.layers.close().await;

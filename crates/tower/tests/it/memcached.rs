@@ -1,4 +1,4 @@
-//! Do nodes that count on memcached keep one limit together, as a configuration says it?
+//! Tests of nodes that count in memcached: do they keep one limit together?
 
 use std::net::SocketAddr;
 
@@ -10,7 +10,7 @@ use axum::{Router, http};
 use tempfile::TempDir;
 use tower::ServiceExt as _;
 
-/// A node, and what stands behind its layers.
+/// Node with a service behind its layers.
 struct Node {
     app: Router,
     layers: Layers,
@@ -47,7 +47,7 @@ impl Node {
         }
     }
 
-    async fn ask(&self, path: &str) -> http::StatusCode {
+    async fn send(&self, path: &str) -> http::StatusCode {
         let peer = SocketAddr::from(([192, 0, 2, 7], 4_711));
         let request = http::Request::get(path).header("host", "a.example");
         let request = request
@@ -58,13 +58,13 @@ impl Node {
             .clone()
             .oneshot(request)
             .await
-            .expect("it answers")
+            .expect("a response")
             .status()
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn two_nodes_pass_one_limit_and_a_late_third_joins() {
+async fn two_nodes_share_one_limit_and_a_later_third_joins() {
     let mut server = MemcachedServer::start().await;
     let nodes = [
         Node::start(server.port()).await,
@@ -74,23 +74,23 @@ async fn two_nodes_pass_one_limit_and_a_late_third_joins() {
         let mut statuses = Vec::new();
         for _ in 0..4 {
             for node in &nodes {
-                statuses.push(node.ask(path).await.as_u16());
+                statuses.push(node.send(path).await.as_u16());
             }
         }
         assert_eq!(statuses, [200, 200, 200, 200, 200, 429, 429, 429], "{path}");
     }
     let later = Node::start(server.port()).await;
     for path in ["/window", "/bucket"] {
-        assert_eq!(later.ask(path).await, 429, "{path}");
+        assert_eq!(later.send(path).await, 429, "{path}");
     }
     let events = later.layers.meter().store_events();
     for word in ["cas_lost", "cas_gave_up", "not_refunded"] {
         assert!(events.contains_key(&("memcached", word)), "{word}");
     }
-    // Nothing is lent, so nothing passes while it is away.
+    // Nothing is leased, so nothing passes while the server is unavailable.
     server.kill();
     for path in ["/window", "/bucket"] {
-        assert_eq!(nodes[0].ask(path).await, 503, "{path}");
+        assert_eq!(nodes[0].send(path).await, 503, "{path}");
     }
     for node in nodes.iter().chain([&later]) {
         node.layers.close().await;

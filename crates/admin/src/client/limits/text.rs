@@ -1,15 +1,15 @@
-//! What a gateway answered about limits, for people.
+//! Responses about limits as text for people.
 
 use std::fmt::Write as _;
 
-use crate::overrides::orders::{ShownLimits, ShownOverride, in_words};
+use crate::overrides::client_overrides::{ShownLimits, ShownOverride, in_words};
 use crate::{AssumedEmpty, ClientStanding};
 use anteroom_config::LiveValues;
 
 use crate::client::text::{STRING, printable};
 
-/// Who has a limit of their own; `all` of them, or only those of operators.
-pub(super) fn limits(shown: &ShownLimits, all: bool) -> String {
+/// Formats the clients with settings of their own; all of them, or only those from operators.
+pub(super) fn limits(shown: &ShownLimits, with_file: bool) -> String {
     let mut text = String::new();
     for limit in &shown.limits {
         let name = printable(&limit.limit);
@@ -17,22 +17,22 @@ pub(super) fn limits(shown: &ShownLimits, all: bool) -> String {
             Some(values) => writeln!(text, "limit {name}: {}", words(values)),
             None => writeln!(
                 text,
-                "limit {name}: NOT IN THE FILE, so nothing of this holds"
+                "limit {name}: NOT IN THE FILE, so its overrides do not apply"
             ),
         }
         .expect(STRING);
         let rows: Vec<_> = limit
             .overrides
             .iter()
-            .filter(|row| all || row.is_live())
+            .filter(|row| with_file || row.is_live())
             .collect();
         for row in &rows {
             line(&mut text, row);
         }
-        if rows.is_empty() && all {
-            text.push_str("  nobody has settings of their own\n");
+        if rows.is_empty() && with_file {
+            text.push_str("  no client has settings of its own\n");
         } else if rows.is_empty() {
-            text.push_str("  nobody has settings of an operator's\n");
+            text.push_str("  no client has settings from an operator\n");
         }
     }
     if shown.limits.is_empty() {
@@ -41,7 +41,7 @@ pub(super) fn limits(shown: &ShownLimits, all: bool) -> String {
     if shown.left_off > 0 {
         writeln!(
             text,
-            "{} more clients of the file's are not shown",
+            "{} more clients of the file are not shown",
             shown.left_off
         )
         .expect(STRING);
@@ -63,7 +63,7 @@ fn line(text: &mut String, row: &ShownOverride) {
     }
     text.push('\n');
     for problem in &row.problems {
-        writeln!(text, "    DOES NOT HOLD: {}", printable(problem)).expect(STRING);
+        writeln!(text, "    DOES NOT APPLY: {}", printable(problem)).expect(STRING);
     }
 }
 
@@ -71,7 +71,7 @@ fn words(values: &LiveValues) -> String {
     printable(&in_words(values))
 }
 
-/// How a client stands.
+/// Formats the usage of a client.
 pub(super) fn standing(limit: &str, standing: &ClientStanding) -> String {
     let ClientStanding {
         calls,
@@ -81,29 +81,27 @@ pub(super) fn standing(limit: &str, standing: &ClientStanding) -> String {
         full_after_ms,
     } = standing;
     let free = match free_after_ms {
-        None => "no call ever goes through".to_owned(),
-        Some(0) => format!("{remaining} would go through now"),
-        Some(wait) => format!("the next one goes through in {}", seconds(*wait)),
+        None => "every request is rejected".to_owned(),
+        Some(0) => format!("{remaining} would pass now"),
+        Some(wait) => format!("the next one passes in {}", seconds(*wait)),
     };
     let full = match full_after_ms {
-        0 => "as if it had never called".to_owned(),
-        wait => format!("as if it had never called in {}", seconds(*wait)),
+        0 => "nothing is counted".to_owned(),
+        wait => format!("nothing is counted after {}", seconds(*wait)),
     };
-    format!(
-        "limit {limit}, where it is counted: {calls} calls in {window_seconds} s; {free}; {full}\n"
-    )
+    format!("limit {limit}, at its store: {calls} requests in {window_seconds} s; {free}; {full}\n")
 }
 
-/// Whose clients begin anew.
+/// Formats the limits whose clients start at zero.
 pub(super) fn assumed_empty(assumed: &AssumedEmpty) -> String {
     let names: Vec<String> = assumed.limits.iter().map(|name| printable(name)).collect();
     format!(
-        "clients of these limits begin anew, at all nodes within five seconds: {}\n",
+        "clients of these limits start at zero, at all nodes within five seconds: {}\n",
         names.join(", ")
     )
 }
 
-/// Rounded up: who asks again then is not early.
+/// Formats a duration in seconds, rounded up so that a retry after it is not early.
 fn seconds(millis: u64) -> String {
     format!("{} s", millis.div_ceil(1_000))
 }
@@ -115,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_list_says_who_said_what_and_drives_no_terminal() {
+    fn a_list_shows_the_source_of_values_and_escapes_control_characters() {
         let row = |client: &str, from: &str, file: serde_json::Value| {
             json!({ "client": [client, "x"], "values": { "limit": "5/m" }, "from": from,
                     "file": file, "problems": [] })
@@ -139,11 +137,11 @@ mod tests {
              * go\\u{1b}ld + x: limit=5/m  (operator; the file says limit=9/s)\n\
              * new + x: limit=5/m  (operator; the file says nothing)\n  \
                tin + x: limit=5/m\n\
-             limit none: limit=1/s\n  nobody has settings of their own\n\
-             limit gone: NOT IN THE FILE, so nothing of this holds\n\
+             limit none: limit=1/s\n  no client has settings of its own\n\
+             limit gone: NOT IN THE FILE, so its overrides do not apply\n\
              * old + x  (operator; the file says nothing)\n    \
-                 DOES NOT HOLD: the file has no limit of this name\n\
-             2 more clients of the file's are not shown\n"
+                 DOES NOT APPLY: the file has no limit of this name\n\
+             2 more clients of the file are not shown\n"
         );
         assert!(!limits(&shown, false).contains("tin + x"));
         let none = limits(&ShownLimits::default(), true);
@@ -151,19 +149,19 @@ mod tests {
     }
 
     #[test]
-    fn the_limits_that_begin_anew_are_named() {
+    fn the_limits_that_start_at_zero_are_listed() {
         let limits = vec!["api".to_owned(), "lo\u{1b}gin".to_owned()];
         assert_eq!(
             assumed_empty(&AssumedEmpty { limits }),
-            "clients of these limits begin anew, at all nodes within five seconds: api, \
+            "clients of these limits start at zero, at all nodes within five seconds: api, \
              lo\\u{1b}gin\n"
         );
     }
 
     #[test]
-    fn how_a_client_stands_is_told_in_words() {
+    fn the_usage_of_a_client_is_formatted() {
         let check = |remaining, free_after_ms, full_after_ms, expected: &str| {
-            let told = standing(
+            let text = standing(
                 "api",
                 &ClientStanding {
                     calls: 5,
@@ -173,20 +171,20 @@ mod tests {
                     full_after_ms,
                 },
             );
-            assert!(told.contains(expected), "{told}");
+            assert!(text.contains(expected), "{text}");
         };
         check(
             5,
             Some(0),
             0,
-            "5 calls in 60 s; 5 would go through now; as if it had never called\n",
+            "5 requests in 60 s; 5 would pass now; nothing is counted\n",
         );
         check(
             0,
             Some(1_001),
             59_000,
-            "the next one goes through in 2 s; as if it had never called in 59 s",
+            "the next one passes in 2 s; nothing is counted after 59 s",
         );
-        check(0, None, 0, "no call ever goes through");
+        check(0, None, 0, "every request is rejected");
     }
 }

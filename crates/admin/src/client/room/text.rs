@@ -1,4 +1,4 @@
-//! What a gateway answered about a room, for people.
+//! Responses about a room as text for people.
 
 use std::fmt::Write as _;
 
@@ -6,33 +6,33 @@ use anteroom_config::overrides::Shown;
 
 use crate::client::text::{STRING, plain, printable};
 
-/// Everything that holds, as a table.
+/// Formats all values in force as a table.
 pub(super) fn shown(shown: &Shown) -> String {
     let mut text = short(shown);
     text.push('\n');
-    let wide = shown.values.keys().map(String::len).max().unwrap_or(0);
+    let width = shown.values.keys().map(String::len).max().unwrap_or(0);
     for (key, value) in &shown.values {
         let is_set = value.is_set();
         let mark = if is_set { "*" } else { " " };
-        let held = plain(&value.value);
+        let current = plain(&value.value);
         let from = if is_set {
             format!("  (operator; the file says {})", plain(&value.file))
         } else {
             String::new()
         };
-        writeln!(text, "{mark} {key:<wide$}  {held}{from}").expect(STRING);
+        writeln!(text, "{mark} {key:<width$}  {current}{from}").expect(STRING);
     }
     text
 }
 
-/// What came of a command, in a line.
+/// Formats the result of a command as one line.
 pub(super) fn line(shown: &Shown) -> String {
     let note = shown.note.as_deref().map(printable);
     let rest = note.unwrap_or_else(|| format!("settings version {}", shown.version));
     format!("{}; {rest}\n", paused(shown))
 }
 
-/// Stops that hold at the answering node only.
+/// Formats the commands that apply at the responding node only.
 fn held(shown: &Shown) -> String {
     let mut text = String::new();
     for held in &shown.held {
@@ -51,7 +51,7 @@ fn paused(shown: &Shown) -> String {
     }
 }
 
-/// What an operator set, and nothing else.
+/// Formats only what an operator set.
 pub(super) fn short(shown: &Shown) -> String {
     let mut text = format!("room {}: {}\n", shown.room, paused(shown));
     match &shown.note {
@@ -77,16 +77,16 @@ pub(super) fn short(shown: &Shown) -> String {
         writeln!(text, "set by an operator: {}", set.join(", ")).expect(STRING);
     }
     for problem in &shown.ignored {
-        writeln!(text, "DOES NOT HOLD: {}", printable(problem)).expect(STRING);
+        writeln!(text, "DOES NOT APPLY: {}", printable(problem)).expect(STRING);
     }
     text
 }
 
 pub(super) fn assumed_empty(room: &str, reopens_at: Option<&str>) -> String {
     match reopens_at {
-        None => format!("room {room} admits without waiting for what may have been lent before\n"),
+        None => format!("room {room} admits without waiting for earlier leases\n"),
         Some(at) => {
-            format!("room {room} was told; until all nodes have heard of it they say {at}\n")
+            format!("room {room}: command stored; nodes that have not read it yet say {at}\n")
         }
     }
 }
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stop_of_one_node_is_told_as_such() {
+    fn a_command_of_one_node_is_shown_as_such() {
         let shown = held_pause();
         assert_eq!(
             short(&shown),

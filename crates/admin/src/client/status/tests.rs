@@ -1,12 +1,27 @@
-//! What is printed of what a gateway says, and which exit code it gets.
+//! Output and exit code of `anteroom status`.
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
 use super::*;
 
-/// What comes of asking a gateway that answers one request so, and what it was asked.
-async fn asked(ready: bool, status: &str, body: &str) -> (anyhow::Result<ExitCode>, String) {
+/// Result of the command, the request that it sent, and its output.
+struct Ended {
+    result: anyhow::Result<ExitCode>,
+    request: String,
+    out: String,
+}
+
+impl Ended {
+    /// Fails unless this is the exit code. `ExitCode` has no `PartialEq`.
+    fn assert_code(&self, expected: ExitCode) {
+        let code = self.result.as_ref().unwrap();
+        assert_eq!(format!("{code:?}"), format!("{expected:?}"));
+    }
+}
+
+/// Runs the command against a server that sends one response.
+async fn run_against(ready: bool, status: &str, body: &str) -> Ended {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let options = StatusOptions {
         admin: vec![listener.local_addr().unwrap()],
@@ -14,64 +29,72 @@ async fn asked(ready: bool, status: &str, body: &str) -> (anyhow::Result<ExitCod
         ready,
     };
     let length = body.len();
-    let answer = format!("HTTP/1.1 {status}\r\ncontent-length: {length}\r\n\r\n{body}");
+    let response = format!("HTTP/1.1 {status}\r\ncontent-length: {length}\r\n\r\n{body}");
     let serving = async move {
         let (mut stream, _) = listener.accept().await.unwrap();
-        let mut asked = vec![0; 1_024];
-        let length = stream.read(&mut asked).await.unwrap();
-        stream.write_all(answer.as_bytes()).await.unwrap();
-        String::from_utf8_lossy(&asked[..length]).into_owned()
+        let mut request = vec![0; 1_024];
+        let length = stream.read(&mut request).await.unwrap();
+        stream.write_all(response.as_bytes()).await.unwrap();
+        String::from_utf8_lossy(&request[..length]).into_owned()
     };
-    tokio::join!(run(options), serving)
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let (result, request) = tokio::join!(run(options, &mut out, &mut err), serving);
+    assert_eq!(err, b"");
+    Ended {
+        result,
+        request,
+        out: String::from_utf8(out).unwrap(),
+    }
 }
 
 async fn check(status: &str, body: &str, expected: ExitCode) {
-    let (code, asked) = asked(true, status, body).await;
-    assert!(asked.starts_with("GET /readyz HTTP/1.1\r\n"), "{asked}");
-    // Exit codes cannot be compared otherwise.
-    assert_eq!(format!("{:?}", code.unwrap()), format!("{expected:?}"));
+    let ended = run_against(true, status, body).await;
+    assert!(
+        ended.request.starts_with("GET /readyz HTTP/1.1\r\n"),
+        "{}",
+        ended.request
+    );
+    ended.assert_code(expected);
 }
 
 #[tokio::test]
-async fn whether_a_gateway_is_ready_is_the_exit_code() {
+async fn readiness_decides_the_exit_code() {
     let ready = r#"{"ready": true, "detail": null}"#;
     check("200 OK", ready, ExitCode::SUCCESS).await;
-    let not_yet = r#"{"ready": false, "detail": "the store has not answered yet"}"#;
+    let not_yet = r#"{"ready": false, "detail": "the store has not replied yet"}"#;
     check("503 Service Unavailable", not_yet, ExitCode::FAILURE).await;
 }
 
 #[tokio::test]
 async fn a_limit_with_an_unavailable_store_prints_a_line_and_fails() {
     let trouble = r#"{"limit": "api", "store": "valkey", "lastFailureMs": 9,
-        "detail": "calls cannot be counted"}"#;
+        "detail": "requests cannot be counted"}"#;
     let body = format!(r#"{{"rooms": [], "limits": [{trouble}]}}"#);
-    let (code, asked) = asked(false, "200 OK", &body).await;
-    assert!(asked.starts_with("GET /rooms HTTP/1.1\r\n"), "{asked}");
-    let expected = format!("{:?}", ExitCode::FAILURE);
-    assert_eq!(format!("{:?}", code.unwrap()), expected);
-    let states: RoomStates = serde_json::from_str(&body).unwrap();
-    let line = "limit api: DEGRADED: calls cannot be counted\n";
-    assert_eq!(troubles(&states.limits), line);
+    let ended = run_against(false, "200 OK", &body).await;
+    assert!(
+        ended.request.starts_with("GET /rooms HTTP/1.1\r\n"),
+        "{}",
+        ended.request
+    );
+    ended.assert_code(ExitCode::FAILURE);
+    let line = "limit api: DEGRADED: requests cannot be counted\n";
+    assert!(ended.out.ends_with(line), "{}", ended.out);
 }
 
 #[tokio::test]
-async fn connections_that_run_short_are_a_line_and_no_failure() {
+async fn a_shortage_of_connections_prints_a_line_and_succeeds() {
     let short = r#"{"open": 71, "withTicket": 2, "limit": 100, "detail": "71 of 100"}"#;
     let body = format!(r#"{{"rooms": [], "connections": {short}}}"#);
-    let (code, _) = asked(false, "200 OK", &body).await;
-    let expected = format!("{:?}", ExitCode::SUCCESS);
-    assert_eq!(format!("{:?}", code.unwrap()), expected);
-    let states: RoomStates = serde_json::from_str(&body).unwrap();
-    assert_eq!(
-        shortage(states.connections.as_ref()),
-        "connections: 71 of 100\n"
-    );
+    let ended = run_against(false, "200 OK", &body).await;
+    ended.assert_code(ExitCode::SUCCESS);
+    let line = "connections: 71 of 100\n";
+    assert!(ended.out.ends_with(line), "{}", ended.out);
 }
 
 #[tokio::test]
-async fn whoever_is_no_gateway_is_not_ready() {
-    let (code, _) = asked(true, "404 Not Found", "nothing is here").await;
-    assert_eq!(code.unwrap_err().to_string(), STRANGER);
+async fn a_foreign_server_is_an_error() {
+    let ended = run_against(true, "404 Not Found", "nothing is here").await;
+    assert_eq!(ended.result.unwrap_err().to_string(), NOT_OURS);
 }
 
 fn room(more: &str) -> RoomState {
@@ -87,7 +110,7 @@ fn room(more: &str) -> RoomState {
 }
 
 #[test]
-fn status_says_what_an_operator_must_know() {
+fn the_state_of_a_room_is_formatted() {
     let check = |more: &str, expected: &str| {
         let room = room(&format!("\"phantomSeats\": 0, {more}"));
         assert_eq!(state(&room), expected, "{more}");
@@ -136,7 +159,7 @@ fn the_table_has_phantom_seats_and_the_latency_of_the_slowest_origin() {
 }
 
 #[test]
-fn limits_that_differ_are_told_by_node() {
+fn limits_that_differ_are_listed_by_node() {
     let node = |port: u16, total: u32| {
         let mut room = room(r#""phantomSeats": 0"#);
         room.total_active_users = total;
@@ -171,7 +194,7 @@ fn a_wait_has_two_units() {
 }
 
 #[test]
-fn what_one_of_several_nodes_says_has_its_name() {
+fn the_reply_of_one_of_several_nodes_has_its_address() {
     let admin: SocketAddr = ([127, 0, 0, 1], 1).into();
     let check = |ready: bool, json: bool, text: &str, expected: &str| {
         let options = StatusOptions {

@@ -1,4 +1,4 @@
-//! A node with two rooms and its admin address, on a clock that is moved by hand.
+//! Node with two rooms and its admin address, on a manual clock.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-use crate::control::client::{Answer, request};
+use crate::control::client::{Response, request};
 
 /// 2023-09-11T11:45:54Z.
 pub(crate) const NOW: Timestamp = Timestamp(1_694_432_754_000);
@@ -59,7 +59,7 @@ algorithm = "gcra"
 burst = 2
 "#;
 
-/// Limits have the clock of the node.
+/// Surroundings of limits with the clock of the node.
 struct Around(Arc<HandClock>);
 
 impl Surroundings for Around {
@@ -72,7 +72,7 @@ impl Surroundings for Around {
     }
 }
 
-/// What an operator shows.
+/// Valid token.
 pub(crate) const TOKEN: &str = "a token of the tests";
 
 pub(crate) struct Bench {
@@ -98,7 +98,7 @@ pub(crate) fn room_name(name: &str) -> RoomName {
 }
 
 impl Bench {
-    /// A node that has heard from its store.
+    /// Starts a node whose store has replied.
     pub(crate) async fn new() -> Self {
         Self::with_extras(ExtraStats::default()).await
     }
@@ -109,7 +109,7 @@ impl Bench {
         bench
     }
 
-    /// A node that may not have heard from its store yet.
+    /// Starts a node whose store may not have replied yet.
     pub(crate) async fn start(faults: Faults, extras: ExtraStats) -> Self {
         let temp = tempfile::tempdir().unwrap();
         let dir = DataDir::open(&temp.path().join("data")).unwrap();
@@ -127,14 +127,14 @@ impl Bench {
         };
         let stores = Stores::Alone(Arc::new(store));
         let node = Node::start(settings, stores.clone(), Arc::clone(&clock) as _).unwrap();
-        let meter = Limiter::new(
+        let limiter = Limiter::new(
             &config.limits,
             anteroom_limit_http::CountStores::default(),
             Around(Arc::clone(&clock)),
         )
         .unwrap();
         let limits = LiveLimits::new(
-            meter,
+            limiter,
             &config.limits,
             (&stores, DeploymentId(1)),
             Arc::clone(&clock) as _,
@@ -163,7 +163,7 @@ impl Bench {
         self.node.room(&room_name(name)).unwrap()
     }
 
-    /// One request of somebody new.
+    /// Sends one request of a new visitor.
     pub(crate) async fn visit(&self, room: &str) -> Outcome {
         let arrival = Arrival {
             intent: Intent::Enter,
@@ -173,17 +173,17 @@ impl Bench {
         self.room(room).decide(arrival).await
     }
 
-    /// Waits until every room's figures are so.
-    pub(crate) async fn until(&self, is_so: impl Fn(&RoomHandle) -> bool) {
+    /// Waits until a condition is true for every room.
+    pub(crate) async fn until(&self, condition: impl Fn(&RoomHandle) -> bool) {
         let wait = async {
-            while !self.node.rooms().iter().all(|room| is_so(room)) {
+            while !self.node.rooms().iter().all(|room| condition(room)) {
                 tokio::task::yield_now().await;
             }
         };
-        // Only so that a failure is a failure and does not hang.
+        // Without a timeout, a failure would hang.
         tokio::time::timeout(Duration::from_secs(60), wait)
             .await
-            .expect("what is waited for happens");
+            .expect("the condition becomes true");
     }
 
     pub(crate) async fn until_healthy(&self, is_healthy: bool) {
@@ -191,35 +191,35 @@ impl Bench {
             .await;
     }
 
-    /// Takes the disk away and lets all leases end.
+    /// Fails all writes and lets all leases expire.
     pub(crate) fn lose_leases(&self) {
         self.faults.set_full(true);
         self.clock.advance(DurationMs(11_000));
     }
 
-    /// Sends bytes as they are.
-    pub(crate) async fn send(&self, text: &str) -> Answer {
+    /// Sends a raw request.
+    pub(crate) async fn send(&self, text: &str) -> Response {
         request(self.address, text).await
     }
 
-    pub(crate) async fn get(&self, path: &str) -> Answer {
+    pub(crate) async fn get(&self, path: &str) -> Response {
         self.send(&format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n"))
             .await
     }
 
-    /// What an operator says, with a body.
-    pub(crate) async fn say(&self, path: &str, body: &str) -> Answer {
-        self.say_with(path, body, &[("authorization", &format!("Bearer {TOKEN}"))])
+    /// Sends a command with the valid token.
+    pub(crate) async fn post(&self, path: &str, body: &str) -> Response {
+        self.post_with(path, body, &[("authorization", &format!("Bearer {TOKEN}"))])
             .await
     }
 
-    /// The same with other headers.
-    pub(crate) async fn say_with(
+    /// Sends a command with these headers.
+    pub(crate) async fn post_with(
         &self,
         path: &str,
         body: &str,
         headers: &[(&str, &str)],
-    ) -> Answer {
+    ) -> Response {
         let headers = headers
             .iter()
             .map(|(name, value)| format!("{name}: {value}\r\n"));
@@ -232,7 +232,7 @@ impl Bench {
         .await
     }
 
-    /// Ends everything in order.
+    /// Stops the server and the node.
     pub(crate) async fn stop(self) {
         self.stop.send(()).unwrap();
         self.done.await.unwrap();

@@ -1,4 +1,4 @@
-//! The smallest HTTP client that can tell a right answer from a wrong one.
+//! Minimal HTTP client that panics at malformed responses.
 
 use std::net::SocketAddr;
 
@@ -7,13 +7,13 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct Response {
     pub(crate) status: u16,
     headers: Vec<(String, String)>,
     pub(crate) body: String,
 }
 
-impl Answer {
+impl Response {
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         let mut found = self.headers.iter().filter(|(known, _)| known == name);
         found.next().map(|(_, value)| value.as_str())
@@ -26,23 +26,23 @@ impl Answer {
 }
 
 /// Sends one request and reads until the other side has closed.
-pub(crate) async fn request(address: SocketAddr, text: &str) -> Answer {
+pub(crate) async fn request(address: SocketAddr, text: &str) -> Response {
     let mut stream = TcpStream::connect(address).await.unwrap();
     stream.write_all(text.as_bytes()).await.unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await.unwrap();
-    parse(&answer)
+    let mut response = String::new();
+    stream.read_to_string(&mut response).await.unwrap();
+    parse(&response)
 }
 
-fn parse(answer: &str) -> Answer {
-    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+fn parse(response: &str) -> Response {
+    let (head, body) = response.split_once("\r\n\r\n").unwrap();
     let mut lines = head.split("\r\n");
     let status = lines.next().unwrap().split(' ').nth(1).unwrap();
     let headers: Vec<_> = lines
         .map(|line| line.split_once(": ").unwrap())
         .map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned()))
         .collect();
-    Answer {
+    Response {
         status: status.parse().unwrap(),
         headers,
         body: body.to_owned(),

@@ -1,8 +1,8 @@
-//! Reads the OpenMetrics text format, line by line, and finds what a strict reader would refuse.
+//! Strict parser of the OpenMetrics text format.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A family of samples.
+/// Family of samples.
 #[derive(Debug, Default)]
 pub(crate) struct Family {
     pub(crate) help: String,
@@ -11,7 +11,7 @@ pub(crate) struct Family {
     pub(crate) samples: Vec<Sample>,
 }
 
-/// One line with a value.
+/// Line with a value.
 #[derive(Debug)]
 pub(crate) struct Sample {
     pub(crate) name: String,
@@ -19,7 +19,7 @@ pub(crate) struct Sample {
     pub(crate) value: f64,
 }
 
-/// All families by name. Panics at the first line that is wrong.
+/// Parses all families by name. Panics at the first malformed line.
 pub(crate) fn parse(text: &str) -> BTreeMap<String, Family> {
     let body = text.strip_suffix("# EOF\n").expect("the end is marked");
     let mut families: BTreeMap<String, Family> = BTreeMap::new();
@@ -41,7 +41,7 @@ pub(crate) fn parse(text: &str) -> BTreeMap<String, Family> {
             let sample = parse_sample(line);
             check_suffix(&present, family, &sample);
             let series = (sample.name.clone(), sample.labels.clone());
-            assert!(seen.insert(series), "said twice: {line}");
+            assert!(seen.insert(series), "duplicate sample: {line}");
             family.samples.push(sample);
         }
     }
@@ -84,7 +84,7 @@ fn check_suffix(name: &str, family: &Family, sample: &Sample) {
     assert!(is_legal, "{sample:?}");
 }
 
-/// Classes, each with its upper bound, their sum, and how many there were.
+/// Checks a bucket with its upper bound, a sum or a count.
 fn check_histogram(suffix: &str, sample: &Sample) {
     let is_class = suffix == "_bucket";
     let bound = sample.labels.iter().find(|(label, _)| label == "le");
@@ -113,7 +113,7 @@ fn parse_sample(line: &str) -> Sample {
     }
 }
 
-/// Labels up to the brace that closes them, and what follows it.
+/// Parses labels up to the closing brace, and returns the rest.
 fn parse_labels(mut rest: &str) -> (Vec<(String, String)>, &str) {
     let mut labels = Vec::new();
     loop {

@@ -1,4 +1,4 @@
-//! `/healthz`: when it fails, and what it says.
+//! Tests of `/healthz`.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,33 +8,33 @@ use anteroom_embedded::faults::Faults;
 use serde_json::json;
 
 use crate::control::bench::Bench;
-use crate::control::client::Answer;
+use crate::control::client::Response;
 
-fn read(answer: &Answer) -> Health {
-    serde_json::from_str(&answer.body).unwrap()
+fn read(response: &Response) -> Health {
+    serde_json::from_str(&response.body).unwrap()
 }
 
 #[tokio::test]
 async fn a_node_with_live_leases_is_healthy() {
     let bench = Bench::new().await;
-    let answer = bench.get("/healthz").await;
-    assert_eq!(answer.status, 200);
+    let response = bench.get("/healthz").await;
+    assert_eq!(response.status, 200);
     let expected = json!({"healthy": true, "rooms": [], "limits": [], "lastReloadError": null});
-    assert_eq!(answer.json(), expected);
+    assert_eq!(response.json(), expected);
     bench.stop().await;
 }
 
 #[tokio::test]
-async fn a_node_that_has_not_heard_from_its_store_is_not_healthy() {
+async fn a_node_whose_store_never_replied_is_unhealthy() {
     let faults = Faults::default();
     faults.set_full(true);
     let bench = Bench::start(faults, ExtraStats::default()).await;
-    let answer = bench.get("/healthz").await;
-    assert_eq!(answer.status, 503);
-    let health = read(&answer);
+    let response = bench.get("/healthz").await;
+    assert_eq!(response.status, 503);
+    let health = read(&response);
     assert!(!health.healthy);
     let details: Vec<_> = health.rooms.iter().map(|it| it.detail.as_str()).collect();
-    assert_eq!(details, ["the store has not answered yet"; 2]);
+    assert_eq!(details, ["the store has not replied yet"; 2]);
     bench.stop().await;
 }
 
@@ -42,14 +42,14 @@ async fn a_node_that_has_not_heard_from_its_store_is_not_healthy() {
 async fn health_fails_once_leases_have_ended_and_comes_back_with_the_store() {
     let bench = Bench::new().await;
     bench.lose_leases();
-    let answer = bench.get("/healthz").await;
-    assert_eq!(answer.status, 503);
+    let response = bench.get("/healthz").await;
+    assert_eq!(response.status, 503);
     let trouble = |room| {
         json!({
             "room": room,
             "reason": "store_unavailable",
             "failing": true,
-            "detail": "the lease has ended and the store does not answer",
+            "detail": "the lease has ended and the store does not reply",
         })
     };
     let expected = json!({
@@ -58,7 +58,7 @@ async fn health_fails_once_leases_have_ended_and_comes_back_with_the_store() {
         "limits": [],
         "lastReloadError": null,
     });
-    assert_eq!(answer.json(), expected);
+    assert_eq!(response.json(), expected);
     bench.faults.set_full(false);
     bench.until_healthy(true).await;
     assert_eq!(bench.get("/healthz").await.status, 200);
@@ -66,15 +66,15 @@ async fn health_fails_once_leases_have_ended_and_comes_back_with_the_store() {
 }
 
 #[tokio::test]
-async fn an_origin_that_is_down_is_told_and_does_not_fail() {
+async fn an_origin_that_is_down_is_reported_without_failing() {
     let bench = Bench::new().await;
     let room = bench.room("shop");
     for _ in 0..3 {
         room.handle_origin_outcome(anteroom_room::origin::OriginOutcome::Unreachable);
     }
-    let answer = bench.get("/healthz").await;
-    assert_eq!(answer.status, 200);
-    let health = read(&answer);
+    let response = bench.get("/healthz").await;
+    assert_eq!(response.status, 200);
+    let health = read(&response);
     assert!(health.healthy);
     let [trouble] = health.rooms.as_slice() else {
         panic!("one room is in trouble, not {health:?}");
@@ -85,15 +85,15 @@ async fn an_origin_that_is_down_is_told_and_does_not_fail() {
 }
 
 #[tokio::test]
-async fn a_refused_config_file_is_told_and_does_not_fail() {
+async fn a_rejected_config_file_is_reported_without_failing() {
     let extras = ExtraStats {
         last_reload_error: Some("anteroom.toml:3: \"name\" is missing".to_owned()),
         ..ExtraStats::default()
     };
     let bench = Bench::with_extras(extras).await;
-    let answer = bench.get("/healthz").await;
-    assert_eq!(answer.status, 200);
-    let error = read(&answer).last_reload_error;
+    let response = bench.get("/healthz").await;
+    assert_eq!(response.status, 200);
+    let error = read(&response).last_reload_error;
     assert_eq!(
         error.as_deref(),
         Some("anteroom.toml:3: \"name\" is missing")
@@ -102,36 +102,36 @@ async fn a_refused_config_file_is_told_and_does_not_fail() {
 }
 
 #[tokio::test]
-async fn a_limit_whose_store_is_away_is_told_and_does_not_fail() {
+async fn a_limit_whose_store_is_unavailable_is_reported_without_failing() {
     let limit = |store_failed_ago| LimitStats {
         store: "memcached",
         store_failed_ago,
         ..LimitStats::default()
     };
-    let away = limit(Some(Duration::from_millis(3_200)));
-    let limits = [("api", away), ("login", limit(None))];
+    let unavailable = limit(Some(Duration::from_millis(3_200)));
+    let limits = [("api", unavailable), ("login", limit(None))];
     let extras = ExtraStats {
         limits: BTreeMap::from(limits.map(|(name, stats)| (name.to_owned(), stats))),
         ..ExtraStats::default()
     };
     let bench = Bench::with_extras(extras).await;
-    let answer = bench.get("/healthz").await;
-    assert_eq!(answer.status, 200);
+    let response = bench.get("/healthz").await;
+    assert_eq!(response.status, 200);
     let expected = json!([{
         "limit": "api",
         "store": "memcached",
         "lastFailureMs": 3_200,
-        "detail": "calls cannot be counted at \"memcached\", the last one 3 s ago; \
-                   on_store_failure says what becomes of them",
+        "detail": "requests cannot be counted at \"memcached\", the last one 3 s ago; \
+                   on_store_failure decides about them",
     }]);
-    assert_eq!(answer.json()["limits"], expected);
-    assert!(read(&answer).healthy);
+    assert_eq!(response.json()["limits"], expected);
+    assert!(read(&response).healthy);
     assert_eq!(bench.get("/rooms").await.json()["limits"], expected);
     bench.stop().await;
 }
 
 #[tokio::test]
-async fn connections_that_run_short_are_told_and_do_not_fail() {
+async fn a_shortage_of_connections_is_reported_without_failing() {
     let stats = |open| ConnectionStats {
         open,
         with_ticket: 5,
@@ -148,8 +148,8 @@ async fn connections_that_run_short_are_told_and_do_not_fail() {
                 "withTicket": 5,
                 "limit": 100,
                 "detail": "71 of 100 connections are open, 5 of them with a ticket: those of \
-                           waiting visitors are \
-                    closed with each answer, and the longest idle ones make room",
+                           waiting visitors are closed with each response, and the longest idle \
+                           ones make room",
             }),
         ),
     ] {
@@ -158,9 +158,9 @@ async fn connections_that_run_short_are_told_and_do_not_fail() {
             ..ExtraStats::default()
         };
         let bench = Bench::with_extras(extras).await;
-        let answer = bench.get("/healthz").await;
-        assert_eq!(answer.status, 200);
-        assert_eq!(answer.json()["connections"], expected);
+        let response = bench.get("/healthz").await;
+        assert_eq!(response.status, 200);
+        assert_eq!(response.json()["connections"], expected);
         assert_eq!(bench.get("/rooms").await.json()["connections"], expected);
         bench.stop().await;
     }

@@ -1,4 +1,4 @@
-//! `/metrics`: names, types, values, and that every line can be read.
+//! Tests of `/metrics`: names, types, values, and a strict parse.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -13,7 +13,7 @@ use anteroom_room::time::DurationMs;
 use crate::control::bench::{Bench, NOW, room_name};
 use crate::control::exposition::{Family, parse};
 
-/// Figures of the rest of the program, one of each.
+/// Returns stats of the rest of the program, each with its own value.
 fn everything() -> ExtraStats {
     let shop = room_name("shop");
     ExtraStats {
@@ -117,16 +117,16 @@ fn origins() -> RoomOriginStats {
 }
 
 async fn scrape(bench: &Bench) -> BTreeMap<String, Family> {
-    let answer = bench.get("/metrics").await;
-    assert_eq!(answer.status, 200);
+    let response = bench.get("/metrics").await;
+    assert_eq!(response.status, 200);
     assert_eq!(
-        answer.header("content-type"),
+        response.header("content-type"),
         Some("application/openmetrics-text; version=1.0.0; charset=utf-8")
     );
-    parse(&answer.body)
+    parse(&response.body)
 }
 
-/// The value of a family for these labels; `None` if there is no such sample.
+/// Returns the value of a family for these labels; `None` if there is no such sample.
 fn value(families: &BTreeMap<String, Family>, name: &str, labels: &[(&str, &str)]) -> Option<f64> {
     let family = families.get(name).expect("a family of this name");
     let mut samples = family.samples.iter();
@@ -144,7 +144,7 @@ fn value(families: &BTreeMap<String, Family>, name: &str, labels: &[(&str, &str)
 const SHOP: [(&str, &str); 1] = [("room", "shop")];
 
 #[tokio::test]
-async fn names_types_and_labels_are_as_written_down() {
+async fn names_types_and_labels_match_the_golden_file() {
     let bench = Bench::with_extras(everything()).await;
     let mut lines = String::new();
     for (name, family) in scrape(&bench).await {
@@ -166,13 +166,13 @@ async fn names_types_and_labels_are_as_written_down() {
     let expected = fs::read_to_string(&golden).unwrap_or_default();
     assert_eq!(
         lines, expected,
-        "dashboards use these names; ANTEROOM_UPDATE=1 writes the new ones down"
+        "dashboards use these names; ANTEROOM_UPDATE=1 updates the golden file"
     );
     bench.stop().await;
 }
 
 #[tokio::test]
-async fn a_scrape_shows_what_happened() {
+async fn a_scrape_counts_visits() {
     let bench = Bench::new().await;
     for _ in 0..3 {
         assert!(matches!(bench.visit("shop").await, Outcome::Pass(_)));
@@ -196,7 +196,7 @@ async fn a_scrape_shows_what_happened() {
     check("anteroom_new_users_per_minute_limit", 300.0);
     check("anteroom_lease_live", 1.0);
     check("anteroom_nodes", 1.0);
-    // Ten seconds, less a margin for drift; the clock stands.
+    // Ten seconds, less a margin for drift; the clock does not move.
     check("anteroom_lease_remaining_seconds", 9.95);
     check("anteroom_snapshot_age_seconds", 0.0);
     let tickets = [("room", "tickets")];
@@ -216,7 +216,7 @@ async fn a_scrape_shows_what_happened() {
 }
 
 #[tokio::test]
-async fn a_lease_that_has_ended_shows() {
+async fn an_expired_lease_is_visible() {
     let bench = Bench::new().await;
     let reason = |reason| [("room", "shop"), ("reason", reason)];
     let families = scrape(&bench).await;

@@ -1,51 +1,55 @@
-//! Who may change what holds for a client of a limit, how, and what is said to those who may not?
+//! Tests of commands on clients of limits.
 
 use serde_json::{Value, json};
 
 use crate::control::bench::{Bench, NOW, TOKEN};
-use crate::control::client::Answer;
+use crate::control::client::Response;
 
-async fn say(bench: &Bench, path: &str, body: Value) -> Answer {
-    bench.say(path, &body.to_string()).await
+async fn post(bench: &Bench, path: &str, body: Value) -> Response {
+    bench.post(path, &body.to_string()).await
 }
 
-async fn look(bench: &Bench, path: &str) -> Answer {
+async fn get(bench: &Bench, path: &str) -> Response {
     let head =
         format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {TOKEN}\r\n\r\n");
     bench.send(&head).await
 }
 
-async fn said(bench: &Bench, path: &str, body: Value) -> Value {
-    let answer = say(bench, path, body).await;
-    assert_eq!(answer.status, 200, "{path}: {}", answer.body);
-    answer.json()
+async fn post_ok(bench: &Bench, path: &str, body: Value) -> Value {
+    let response = post(bench, path, body).await;
+    assert_eq!(response.status, 200, "{path}: {}", response.body);
+    response.json()
 }
 
 #[tokio::test]
-async fn nobody_reads_or_changes_anything_without_a_token() {
+async fn reads_and_changes_need_a_token() {
     let bench = Bench::new().await;
     for path in ["/limits", "/limits/api", "/audit/limits"] {
         assert_eq!(bench.get(path).await.status, 401, "{path}");
-        assert_eq!(look(&bench, path).await.status, 200, "{path}");
+        assert_eq!(get(&bench, path).await.status, 200, "{path}");
     }
     for path in ["/limits/api/set", "/limits/api/unset", "/limits/api/show"] {
         let body = json!({ "key": "gold", "limit": "1/s" }).to_string();
         let wrong = [("authorization", "Bearer not this one")];
         assert_eq!(
-            bench.say_with(path, &body, &wrong).await.status,
+            bench.post_with(path, &body, &wrong).await.status,
             401,
             "{path}"
         );
-        assert_eq!(bench.say_with(path, &body, &[]).await.status, 401, "{path}");
+        assert_eq!(
+            bench.post_with(path, &body, &[]).await.status,
+            401,
+            "{path}"
+        );
     }
-    assert_eq!(look(&bench, "/limits").await.json()["version"], 0);
+    assert_eq!(get(&bench, "/limits").await.json()["version"], 0);
     bench.stop().await;
 }
 
 #[tokio::test]
-async fn what_is_said_holds_and_says_where_it_comes_from() {
+async fn an_override_applies_and_its_source_is_shown() {
     let bench = Bench::new().await;
-    let shown = said(
+    let shown = post_ok(
         &bench,
         "/limits/api/set",
         json!({ "key": "silver", "limit": "500/min" }),
@@ -64,61 +68,61 @@ async fn what_is_said_holds_and_says_where_it_comes_from() {
             ],
         }] })
     );
-    let standing = said(&bench, "/limits/api/show", json!({ "key": ["silver"] })).await;
+    let standing = post_ok(&bench, "/limits/api/show", json!({ "key": ["silver"] })).await;
     let free = json!({
         "calls": 500, "windowSeconds": 60, "remaining": 500, "freeAfterMs": 0, "fullAfterMs": 0,
     });
     assert_eq!(standing, free);
-    let other = said(&bench, "/limits/api/show", json!({ "key": "anybody" })).await;
+    let other = post_ok(&bench, "/limits/api/show", json!({ "key": "anybody" })).await;
     assert_eq!(other["calls"], 100);
     let burst = json!({ "key": "10.0.0.1", "limit": "60/m", "burst": 9 });
-    said(&bench, "/limits/login/set", burst).await;
-    let standing = said(&bench, "/limits/login/show", json!({ "key": "10.0.0.1" })).await;
+    post_ok(&bench, "/limits/login/set", burst).await;
+    let standing = post_ok(&bench, "/limits/login/show", json!({ "key": "10.0.0.1" })).await;
     assert_eq!(
         (&standing["calls"], &standing["remaining"]),
         (&json!(60), &json!(9))
     );
-    said(&bench, "/limits/api/unset", json!({ "key": "silver" })).await;
-    let standing = said(&bench, "/limits/api/show", json!({ "key": "silver" })).await;
+    post_ok(&bench, "/limits/api/unset", json!({ "key": "silver" })).await;
+    let standing = post_ok(&bench, "/limits/api/show", json!({ "key": "silver" })).await;
     assert_eq!(standing["calls"], 100);
-    let all = look(&bench, "/limits").await.json();
+    let all = get(&bench, "/limits").await.json();
     let count = |at: usize| all["limits"][at]["overrides"].as_array().unwrap().len();
     assert_eq!((count(0), count(1)), (1, 1));
     bench.stop().await;
 }
 
 #[tokio::test]
-async fn where_nothing_is_lent_nothing_is_forgotten_and_nothing_is_written_down() {
+async fn assume_empty_without_leases_is_rejected() {
     let bench = Bench::new().await;
     let path = "/limits/assume-empty";
     let wrong = [("authorization", "Bearer not this one")];
-    assert_eq!(bench.say_with(path, "", &wrong).await.status, 401);
-    assert_eq!(bench.say_with(path, "", &[]).await.status, 401);
+    assert_eq!(bench.post_with(path, "", &wrong).await.status, 401);
+    assert_eq!(bench.post_with(path, "", &[]).await.status, 401);
     for body in ["", "{}"] {
-        let answer = bench.say(path, body).await;
-        assert_eq!(answer.status, 422, "{}", answer.body);
-        let problem = answer.json()["problems"][0].to_string();
+        let response = bench.post(path, body).await;
+        assert_eq!(response.status, 422, "{}", response.body);
+        let problem = response.json()["problems"][0].to_string();
         assert!(problem.contains("store = "), "{problem}");
     }
-    let odd = say(&bench, path, json!({ "limit": "api" })).await;
+    let odd = post(&bench, path, json!({ "limit": "api" })).await;
     assert_eq!(odd.status, 400, "{}", odd.body);
-    // It is said of all limits that are lent, and not of one.
-    let one = say(&bench, "/limits/api", json!({})).await;
+    // The command is for all limits with leases, not for one.
+    let one = post(&bench, "/limits/api", json!({})).await;
     assert_eq!(
         (one.status, &one.json()["error"]),
         (405, &json!("method_not_allowed"))
     );
-    // Nothing is at this path to be read, unless a limit is called so.
-    assert_eq!(look(&bench, path).await.json()["error"], "unknown_limit");
-    let log = look(&bench, "/audit/limits").await.json();
+    // The path can be read only if a limit has this name.
+    assert_eq!(get(&bench, path).await.json()["error"], "unknown_limit");
+    let log = get(&bench, "/audit/limits").await.json();
     assert_eq!(log["entries"], json!([]));
     bench.stop().await;
 }
 
 #[tokio::test]
-async fn what_is_refused_says_what_is_allowed() {
+async fn a_rejected_command_names_its_problems() {
     let bench = Bench::new().await;
-    let unknown = look(&bench, "/limits/shop").await;
+    let unknown = get(&bench, "/limits/shop").await;
     assert_eq!(unknown.status, 404);
     assert_eq!(
         unknown.json(),
@@ -162,28 +166,28 @@ async fn what_is_refused_says_what_is_allowed() {
         ("/limits/api/show", json!({}), 400),
         ("/limits/login/show", json!({ "key": "gold" }), 422),
     ] {
-        let answer = say(&bench, path, body.clone()).await;
-        assert_eq!(answer.status, status, "{path} {body}: {}", answer.body);
-        let told = answer.json();
-        assert_eq!(told["problems"].is_null(), status == 404, "{told}");
+        let response = post(&bench, path, body.clone()).await;
+        assert_eq!(response.status, status, "{path} {body}: {}", response.body);
+        let body = response.json();
+        assert_eq!(body["problems"].is_null(), status == 404, "{body}");
     }
     let long = json!({ "key": "k".repeat(20_000), "limit": "1/s" });
-    assert_eq!(say(&bench, "/limits/api/set", long).await.status, 413);
-    assert_eq!(look(&bench, "/limits").await.json()["version"], 0);
+    assert_eq!(post(&bench, "/limits/api/set", long).await.status, 413);
+    assert_eq!(get(&bench, "/limits").await.json()["version"], 0);
     bench.stop().await;
 }
 
 #[tokio::test]
-async fn the_log_says_who_and_never_which_key() {
+async fn the_audit_log_has_the_actor_and_never_the_key() {
     let bench = Bench::new().await;
-    said(
+    post_ok(
         &bench,
         "/limits/api/set",
         json!({ "key": "s3cret", "limit": "1/s" }),
     )
     .await;
-    said(&bench, "/limits/api/unset", json!({ "key": "s3cret" })).await;
-    let log = look(&bench, "/audit/limits").await;
+    post_ok(&bench, "/limits/api/unset", json!({ "key": "s3cret" })).await;
+    let log = get(&bench, "/audit/limits").await;
     assert!(
         !log.body.contains("s3cret") && !log.body.contains(TOKEN),
         "{}",
@@ -209,15 +213,15 @@ async fn the_log_says_who_and_never_which_key() {
 }
 
 #[tokio::test]
-async fn while_the_disk_is_full_nothing_is_changed_and_that_is_said() {
+async fn with_a_full_disk_commands_fail_and_nothing_changes() {
     let bench = Bench::new().await;
     bench.faults.set_full(true);
-    let order = json!({ "key": "silver", "limit": "1/s" });
-    let away = say(&bench, "/limits/api/set", order).await;
+    let command = json!({ "key": "silver", "limit": "1/s" });
+    let unavailable = post(&bench, "/limits/api/set", command).await;
     assert_eq!(
-        (away.status, &away.json()["error"]),
+        (unavailable.status, &unavailable.json()["error"]),
         (503, &json!("store_unavailable"))
     );
-    let standing = said(&bench, "/limits/api/show", json!({ "key": "silver" })).await;
+    let standing = post_ok(&bench, "/limits/api/show", json!({ "key": "silver" })).await;
     assert_eq!(standing["calls"], 100);
 }

@@ -1,4 +1,4 @@
-//! `/livez` and `/readyz`: neither fails because a store is away.
+//! Tests of `/livez` and `/readyz`: neither fails because a store is unavailable.
 
 use anteroom_admin::ExtraStats;
 use anteroom_embedded::faults::Faults;
@@ -8,17 +8,17 @@ use serde_json::json;
 use crate::control::bench::{Bench, room_name};
 
 async fn check_live(bench: &Bench) {
-    let answer = bench.get("/livez").await;
-    assert_eq!(answer.status, 200);
-    assert_eq!(answer.json(), json!({"live": true, "rooms": 2}));
+    let response = bench.get("/livez").await;
+    assert_eq!(response.status, 200);
+    assert_eq!(response.json(), json!({"live": true, "rooms": 2}));
 }
 
 async fn check_ready(bench: &Bench, detail: Option<&str>) {
-    let answer = bench.get("/readyz").await;
+    let response = bench.get("/readyz").await;
     let expected = json!({"ready": detail.is_none(), "detail": detail});
-    assert_eq!(answer.json(), expected);
+    assert_eq!(response.json(), expected);
     let status = if detail.is_none() { 200 } else { 503 };
-    assert_eq!(answer.status, status);
+    assert_eq!(response.status, status);
 }
 
 #[tokio::test]
@@ -38,7 +38,7 @@ async fn a_node_that_never_reached_its_store_is_ready_after_ten_seconds() {
     faults.set_full(true);
     let bench = Bench::start(faults, ExtraStats::default()).await;
     check_live(&bench).await;
-    let not_yet = Some("the store has not answered yet");
+    let not_yet = Some("the store has not replied yet");
     check_ready(&bench, not_yet).await;
     bench.clock.advance(DurationMs(9_999));
     check_ready(&bench, not_yet).await;
@@ -49,7 +49,7 @@ async fn a_node_that_never_reached_its_store_is_ready_after_ten_seconds() {
 }
 
 #[tokio::test]
-async fn a_new_room_takes_no_node_away_from_visitors_inside() {
+async fn a_new_room_does_not_make_a_node_unready() {
     let bench = Bench::new().await;
     check_ready(&bench, None).await;
     bench.faults.set_full(true);
@@ -71,14 +71,10 @@ async fn a_new_room_takes_no_node_away_from_visitors_inside() {
 }
 
 #[tokio::test]
-async fn a_node_that_is_about_to_end_is_alive_and_not_ready() {
+async fn a_node_about_to_end_is_live_and_not_ready() {
     let bench = Bench::new().await;
     bench.node.stop().await;
-    check_ready(
-        &bench,
-        Some("this node gives back what it was lent, and ends"),
-    )
-    .await;
+    check_ready(&bench, Some("this node returns its leases and ends")).await;
     check_live(&bench).await;
     bench.stop().await;
 }

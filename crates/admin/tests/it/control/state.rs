@@ -1,4 +1,4 @@
-//! `/rooms` and `/rooms/{name}/state`.
+//! Tests of `/rooms` and `/rooms/{name}/state`.
 
 use anteroom_admin::RoomStates;
 use anteroom_node::Outcome;
@@ -14,9 +14,9 @@ async fn a_rooms_state_has_the_articles_shape_and_ours() {
     bench
         .until(|room| room.config().name.as_str() != "shop" || room.stats().snapshot.inside == 1)
         .await;
-    let answer = bench.get("/rooms/shop/state").await;
-    assert_eq!(answer.status, 200);
-    let state = answer.json();
+    let response = bench.get("/rooms/shop/state").await;
+    assert_eq!(response.status, 200);
+    let state = response.json();
     assert_eq!(state["activeUsers"], 1);
     assert_eq!(state["globalWorkersActive"], 1);
     assert_eq!(state["dataCenterWorkersActive"], 1);
@@ -27,21 +27,21 @@ async fn a_rooms_state_has_the_articles_shape_and_ours() {
     assert_eq!(state["room"], "shop");
     assert_eq!(state["degraded"], json!(null));
     assert!(
-        answer.body.starts_with("{\"activeUsers\":1,"),
+        response.body.starts_with("{\"activeUsers\":1,"),
         "the article's keys come first: {}",
-        answer.body
+        response.body
     );
-    let state: RoomState = serde_json::from_str(&answer.body).unwrap();
+    let state: RoomState = serde_json::from_str(&response.body).unwrap();
     assert_eq!(state.total_active_users, 200);
     bench.stop().await;
 }
 
 #[tokio::test]
-async fn all_rooms_come_in_one_answer() {
+async fn one_response_has_all_rooms() {
     let bench = Bench::new().await;
-    let answer = bench.get("/rooms").await;
-    assert_eq!(answer.status, 200);
-    let states: RoomStates = serde_json::from_str(&answer.body).unwrap();
+    let response = bench.get("/rooms").await;
+    assert_eq!(response.status, 200);
+    let states: RoomStates = serde_json::from_str(&response.body).unwrap();
     let found: Vec<_> = states
         .rooms
         .iter()
@@ -52,7 +52,7 @@ async fn all_rooms_come_in_one_answer() {
 }
 
 #[tokio::test]
-async fn a_room_whose_lease_has_ended_says_so_in_its_state() {
+async fn the_state_of_a_room_shows_an_expired_lease() {
     let bench = Bench::new().await;
     bench.lose_leases();
     let state = bench.get("/rooms/shop/state").await.json();
@@ -61,7 +61,7 @@ async fn a_room_whose_lease_has_ended_says_so_in_its_state() {
 }
 
 #[tokio::test]
-async fn an_unknown_room_is_answered_with_those_that_there_are() {
+async fn a_request_for_an_unknown_room_lists_the_existing_ones() {
     let bench = Bench::new().await;
     let expected = json!({
         "error": "unknown_room",
@@ -78,14 +78,14 @@ async fn an_unknown_room_is_answered_with_those_that_there_are() {
         "..",
         "a\u{7f}",
     ] {
-        let answer = bench.get(&format!("/rooms/{name}/state")).await;
+        let response = bench.get(&format!("/rooms/{name}/state")).await;
         if name == "a\u{7f}" {
-            // Not even HTTP.
-            assert_eq!(answer.status, 400);
+            // Malformed HTTP.
+            assert_eq!(response.status, 400);
             continue;
         }
-        assert_eq!(answer.status, 404, "{name}");
-        assert_eq!(answer.json(), expected, "{name}");
+        assert_eq!(response.status, 404, "{name}");
+        assert_eq!(response.json(), expected, "{name}");
     }
     let escaped = bench.get("/rooms/%73hop/state").await;
     assert_eq!(escaped.json()["room"], "shop");

@@ -1,4 +1,4 @@
-//! A store that cannot count everything.
+//! Store with a limited counter.
 
 use anteroom_limit::algorithm::Algorithm as _;
 use anteroom_limit::policy::{Needs, Policy, State};
@@ -8,7 +8,7 @@ use anteroom_limit_store::shared::{
     BoxFuture, CountsError, SharedAcquire, SharedCounts, UnfitError,
 };
 
-/// A store to which every caller is new, and which can count so many calls.
+/// Store to which every client is new, and which can count up to `calls_max` requests.
 #[derive(Debug)]
 pub(crate) struct Small {
     pub(crate) calls_max: u32,

@@ -1,5 +1,4 @@
-//! Every state of the page in a browser: what an accessibility checker finds, whether it fits a
-//! small screen, and pictures for people to look at.
+//! Every state of the page in a browser: accessibility, small screens, and screenshots for people.
 
 mod pages;
 
@@ -10,19 +9,19 @@ use anteroom_testkit::browser::{Browser, Setup};
 
 use pages::{Gallery, STATES};
 
-/// The checker: <https://github.com/dequelabs/axe-core>, unchanged.
+/// The accessibility checker: <https://github.com/dequelabs/axe-core>, unchanged.
 const AXE: &str = include_str!(concat!(
     env!("CARGO_MANIFEST_DIR"),
     "/testdata/axe/axe.min.js"
 ));
 
-/// Everything that it knows, for the whole page; each finding on a line.
+/// Script that runs all rules on the whole page; each finding is a line.
 const FIND: &str = "return axe.run(document, {resultTypes: ['violations']}).then(r => r.violations\
     .map(v => v.id + ': ' + v.nodes.map(n => n.html + ' ' + n.failureSummary).join(' | \
     ')).join('\\n'))";
 
-/// Stops the page once its heading says that it is the visitor's turn, in the same step: it would
-/// load itself again while it is looked at.
+/// Script that stops the page once its heading says that it is the visitor's turn. Otherwise it
+/// would reload while it is examined.
 const STOP_AT_TURN: &str = "const heading = document.getElementById('heading');
     new MutationObserver(() => {
         if (heading.textContent !== 'It is your turn') return;
@@ -30,13 +29,13 @@ const STOP_AT_TURN: &str = "const heading = document.getElementById('heading');
         window.hasStopped = true;
     }).observe(heading, {childList: true, characterData: true, subtree: true});";
 
-/// Loads the page as if it had just gone in. Its mark holds for five seconds, so it is one of
-/// later.
+/// Script that loads the page as if it had just entered. Its mark is valid for five seconds, so
+/// this one is of a later time.
 const COME_BACK: &str = "const place = document.documentElement.getAttribute('data-place');
     sessionStorage.setItem(place, Date.now() + 3600000);
     location.reload();";
 
-/// What the checker says against the page as it is now.
+/// Returns the checker's findings on the present page.
 async fn findings(browser: &Browser) -> String {
     browser
         .run(&format!("{AXE};\n{FIND}"))
@@ -46,17 +45,17 @@ async fn findings(browser: &Browser) -> String {
         .to_owned()
 }
 
-/// Waits until the script has put in what it heard, so that the page is whole.
+/// Waits until the script has shown its first response, so that the page is complete.
 async fn until_whole(browser: &Browser, state: &str) {
     if state != "rejecting" {
-        let heard = "return performance.getEntriesByType('resource').length > 0 \
+        let has_polled = "return performance.getEntriesByType('resource').length > 0 \
                      && document.getElementById('live').textContent !== ''";
-        let is_whole = async || browser.run(heard).await == true;
-        browser.until("the script has asked", is_whole).await;
+        let is_whole = async || browser.run(has_polled).await == true;
+        browser.until("the script has polled", is_whole).await;
     }
 }
 
-/// What the checker says against each of several pages, where it says anything.
+/// Findings of the checker on several pages.
 #[derive(Default)]
 struct Found(BTreeMap<String, String>);
 
@@ -101,21 +100,21 @@ async fn an_accessibility_checker_finds_nothing_in_any_state() {
         }
     }
     browser.open(&gallery.url("cut", Language::English)).await;
-    let says_cut = async || {
+    let shows_cut = async || {
         let live = browser.text("#live").await.unwrap_or_default();
         live.starts_with("No connection at the moment. Your place is safe for 5 minutes")
     };
     browser
-        .until("the page says that nobody answers", says_cut)
+        .until("the page reports the lost connection", shows_cut)
         .await;
     found.check(&browser, "cut").await;
     browser.open(&gallery.url("turn", Language::English)).await;
     browser.run(STOP_AT_TURN).await;
     gallery.are_there_turns.send_replace(true);
     let has_stopped = async || browser.run("return window.hasStopped === true").await == true;
-    browser.until("it is a turn", has_stopped).await;
+    browser.until("it is the visitor's turn", has_stopped).await;
     found.check(&browser, "turn").await;
-    // Loaded again, and still not in: the ticket got lost, and the page says so.
+    // Loaded again, and not admitted: the ticket got lost, and the page reports it.
     gallery.are_there_turns.send_replace(false);
     browser.run(COME_BACK).await;
     browser.until_shows("#heading", "You are in line").await;
@@ -171,19 +170,19 @@ async fn every_page_fits_small_screens_and_large_text_and_nothing_moves() {
                 assert_eq!(browser.run(moves).await, 0, "{state} moves");
                 let small = "return [...document.querySelectorAll('main a, select, button')]\
                     .filter(e => e.getBoundingClientRect().height < 24).length";
-                assert_eq!(browser.run(small).await, 0, "too small to be hit");
+                assert_eq!(browser.run(small).await, 0, "too small to click");
             }
         }
     }
     browser.close().await;
 }
 
-/// A visitor who has come three quarters of its way. Filled with when it arrived.
+/// Script that puts a visitor at three quarters of the queue. `SINCE` is its arrival.
 const HAS_COME_FAR: &str = "localStorage.setItem('anteroom /.well-known/anteroom/place?room=full',
     JSON.stringify({since: SINCE, from: 824, part: 0.75}));";
 
 #[tokio::test]
-async fn progress_never_shrinks_even_if_others_come_back_who_were_ahead() {
+async fn progress_never_shrinks_when_earlier_visitors_come_back() {
     let gallery = Gallery::open().await;
     let browser = Browser::start(Setup::Usual).await;
     browser.open(&gallery.url("full", Language::English)).await;
@@ -197,29 +196,29 @@ async fn progress_never_shrinks_even_if_others_come_back_who_were_ahead() {
 }
 
 #[tokio::test]
-async fn a_screen_reader_is_told_what_changes_and_nothing_else() {
+async fn a_screen_reader_announces_changes_only() {
     let gallery = Gallery::open().await;
     let browser = Browser::start(Setup::Usual).await;
     browser.open(&gallery.url("full", Language::German)).await;
     until_whole(&browser, "full").await;
-    let said = async || {
+    let announced = async || {
         browser
             .run("return document.getElementById('say').textContent")
             .await
     };
-    assert_eq!(said().await, "", "the page has just been read out");
+    assert_eq!(announced().await, "", "the page has just been read out");
     let regions = "return document.querySelectorAll('[role=status],[aria-live]').length";
     assert_eq!(browser.run(regions).await, 1);
     browser.click("#check").await;
     let checked = "Gerade nachgesehen: Sie warten noch.";
     browser.until_shows("#live", checked).await;
-    assert_eq!(said().await, checked, "who asks gets an answer");
+    assert_eq!(announced().await, checked, "a manual check is announced");
     browser.close().await;
 }
 
-/// Only where somebody wants pictures; a test of nothing otherwise.
+// Does nothing unless pictures are requested.
 #[tokio::test]
-async fn all_states_are_photographed_where_somebody_wants_pictures() {
+async fn all_states_are_photographed_on_request() {
     if !Browser::takes_pictures() {
         return;
     }

@@ -1,4 +1,4 @@
-//! Other people: they stand in line, go in, look around until they are told to leave.
+//! Other visitors: they queue, enter, and browse until they are stopped.
 
 use std::time::Duration;
 
@@ -11,41 +11,41 @@ use super::ROOM;
 use crate::support::PATIENCE;
 use crate::support::client::Client;
 
-/// How often somebody inside asks for a page: often enough that no busy machine ends its session.
+/// Time between two pages of an active visitor: short enough to keep the session on a busy machine.
 const BROWSE_EVERY: Duration = Duration::from_millis(300);
 
-/// How often the eager ask for their place. More often than they are told to, so that no busy
-/// machine makes them lose it to those behind.
-const ASK_EVERY: Duration = Duration::from_millis(500);
+/// Poll interval of a waiting visitor. Shorter than requested, so that it does not lose its
+/// position on a busy machine.
+const POLL_EVERY: Duration = Duration::from_millis(500);
 
-/// Somebody else.
+/// Another visitor.
 pub(super) struct Neighbour {
     stage: watch::Receiver<Stage>,
-    may_stay: watch::Sender<bool>,
-    incarnation: JoinHandle<()>,
+    keeps_running: watch::Sender<bool>,
+    task: JoinHandle<()>,
 }
 
-/// Where somebody is.
+/// Stage of a visitor.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Stage {
-    /// On the way, or not counted in the line yet.
+    /// The visitor is on the way, or does not count in the queue yet.
     Coming,
-    /// Counted in the line, and whoever comes from now on is behind.
+    /// The visitor counts in the queue; visitors who arrive from now on are behind.
     Waiting,
-    /// In the shop.
+    /// The visitor is active.
     Inside,
 }
 
 impl Neighbour {
-    /// Somebody comes; returns when it stands in line or is inside.
+    /// Starts a visitor; returns when it is in the queue or active.
     pub(super) async fn come(client: Client) -> Self {
         let (at, stage) = watch::channel(Stage::Coming);
-        let (may_stay, stays) = watch::channel(true);
-        let incarnation = tokio::spawn(live(client, at, stays));
+        let (keeps_running, is_running) = watch::channel(true);
+        let task = tokio::spawn(run(client, at, is_running));
         let mut neighbour = Self {
             stage,
-            may_stay,
-            incarnation,
+            keeps_running,
+            task,
         };
         neighbour.until(|stage| stage != Stage::Coming).await;
         neighbour
@@ -55,55 +55,59 @@ impl Neighbour {
         *self.stage.borrow()
     }
 
-    /// Waits until it is in.
+    /// Waits until it is active.
     pub(super) async fn until_inside(&mut self) {
         self.until(|stage| stage == Stage::Inside).await;
     }
 
-    /// It leaves: by logging out if it is inside, by asking no more if it waits.
+    /// Leaves: logs out if it is active, stops polling if it waits.
     pub(super) async fn leave(self) {
-        self.may_stay.send_replace(false);
-        timeout(PATIENCE, self.incarnation).await.unwrap().unwrap();
+        self.keeps_running.send_replace(false);
+        timeout(PATIENCE, self.task).await.unwrap().unwrap();
     }
 
     async fn until(&mut self, mut is_wanted: impl FnMut(Stage) -> bool) {
         let stage = self.stage.wait_for(|stage| is_wanted(*stage));
         let stage = timeout(PATIENCE, stage).await;
-        stage.expect("it gets there").expect("it lives");
+        stage.expect("it gets there").expect("it runs");
     }
 }
 
-async fn live(mut client: Client, stage: watch::Sender<Stage>, mut stays: watch::Receiver<bool>) {
-    let place = format!("/.well-known/anteroom/place?room={ROOM}");
+async fn run(
+    mut client: Client,
+    stage: watch::Sender<Stage>,
+    mut is_running: watch::Receiver<bool>,
+) {
+    let position_path = format!("/.well-known/anteroom/place?room={ROOM}");
     let mut is_waiting = client.navigate("/").await.is_queued();
     while is_waiting {
-        let answer = client.get(&place).await.json();
-        is_waiting = answer["cfWaitingRoom"]["inWaitingRoom"] == true;
+        let response = client.get(&position_path).await.json();
+        is_waiting = response["cfWaitingRoom"]["inWaitingRoom"] == true;
         if !is_waiting {
             break;
         }
-        let at = |name: &str| answer["words"][name]["atMs"].as_u64().unwrap();
-        // Places have the order of the seconds in which people came.
+        let at = |name: &str| response["words"][name]["atMs"].as_u64().unwrap();
+        // Order is by the second of arrival.
         if at("updated") >= at("since") + 1_000 {
             stage.send_replace(Stage::Waiting);
         }
-        if is_told_to_leave(&mut stays, ASK_EVERY).await {
+        if is_stopped(&mut is_running, POLL_EVERY).await {
             return;
         }
     }
     loop {
-        let answer = client.navigate("/").await;
-        assert!(!answer.is_queued(), "inside, and queued again");
+        let response = client.navigate("/").await;
+        assert!(!response.is_queued(), "inside, and queued again");
         stage.send_replace(Stage::Inside);
-        if is_told_to_leave(&mut stays, BROWSE_EVERY).await {
+        if is_stopped(&mut is_running, BROWSE_EVERY).await {
             client.send(Method::POST, "/logout", &[], "").await;
             return;
         }
     }
 }
 
-async fn is_told_to_leave(stays: &mut watch::Receiver<bool>, within: Duration) -> bool {
-    timeout(within, stays.wait_for(|stays| !stays))
+async fn is_stopped(is_running: &mut watch::Receiver<bool>, within: Duration) -> bool {
+    timeout(within, is_running.wait_for(|is_running| !is_running))
         .await
         .is_ok()
 }

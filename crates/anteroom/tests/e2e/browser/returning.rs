@@ -1,4 +1,4 @@
-//! Going away and coming back: a closed tab, another page, sleep. And the language that was chosen.
+//! Leaving and coming back: a closed tab, another page, sleep. And the chosen language.
 
 use anteroom_testkit::browser::{Browser, Setup};
 
@@ -7,7 +7,7 @@ use super::neighbour::{Neighbour, Stage};
 
 const MINUTE: &str = "session_duration = \"60s\"";
 
-/// A browser that waits for the one seat there is.
+/// A browser that waits for the only seat.
 struct FirstInLine {
     scene: Scene,
     browser: Browser,
@@ -15,7 +15,7 @@ struct FirstInLine {
 }
 
 impl FirstInLine {
-    /// It asks for this target, and sees its place.
+    /// Opens this target, and waits for the position.
     async fn at(target: &str) -> Self {
         let scene = Scene::new(1, MINUTE).await;
         let browser = Browser::start(Setup::Usual).await;
@@ -29,25 +29,25 @@ impl FirstInLine {
         }
     }
 
-    /// Whoever is inside leaves, and the browser goes in by itself.
-    async fn goes_in(self) -> (Scene, Browser) {
+    /// Ends the other session, so that the browser enters.
+    async fn enter(self) -> (Scene, Browser) {
         self.inside.leave().await;
         self.browser.until_shows("#shop", "The shop").await;
         (self.scene, self.browser)
     }
 }
 
-/// What the browser's tab is called then.
+/// Title of the browser's tab at the front of the queue.
 const FIRST: &str = "0 · You are in line";
 
-/// The last word is the origin's.
+/// Checks the limits by the origin's own count.
 async fn end((scene, browser): (Scene, Browser)) {
     scene.check_limits();
     browser.close().await;
 }
 
 #[tokio::test]
-async fn whoever_closes_the_tab_and_comes_back_has_the_same_place() {
+async fn a_visitor_who_closes_the_tab_keeps_the_position() {
     let first = FirstInLine::at("/").await;
     let FirstInLine { scene, browser, .. } = &first;
     let since = browser.attribute("#since", "data-at").await.unwrap();
@@ -55,7 +55,7 @@ async fn whoever_closes_the_tab_and_comes_back_has_the_same_place() {
     browser.close_tab(0).await;
     let is_forgotten = async || scene.queued().await == 0;
     browser
-        .until("nobody is counted who does not ask", is_forgotten)
+        .until("a visitor who does not poll is not counted", is_forgotten)
         .await;
     let later = scene.neighbour().await;
     assert_eq!(later.stage(), Stage::Waiting);
@@ -63,13 +63,17 @@ async fn whoever_closes_the_tab_and_comes_back_has_the_same_place() {
     browser.open(&scene.url("/")).await;
     browser.until_called(FIRST).await;
     assert_eq!(browser.attribute("#since", "data-at").await.unwrap(), since);
-    let inside = first.goes_in().await;
-    assert_eq!(later.stage(), Stage::Waiting, "came later, went in sooner");
+    let inside = first.enter().await;
+    assert_eq!(
+        later.stage(),
+        Stage::Waiting,
+        "arrived later, entered earlier"
+    );
     end(inside).await;
 }
 
 #[tokio::test]
-async fn back_shows_a_page_that_goes_on_asking() {
+async fn the_back_button_shows_a_page_that_keeps_polling() {
     let first = FirstInLine::at("/lamps").await;
     let FirstInLine { browser, .. } = &first;
     let since = browser.attribute("#since", "data-at").await;
@@ -78,30 +82,34 @@ async fn back_shows_a_page_that_goes_on_asking() {
     browser.back().await;
     browser.until_called(FIRST).await;
     assert_eq!(browser.attribute("#since", "data-at").await, since);
-    let (scene, browser) = first.goes_in().await;
+    let (scene, browser) = first.enter().await;
     assert_eq!(browser.address().await, scene.url("/lamps"));
     end((scene, browser)).await;
 }
 
 #[tokio::test]
-async fn a_page_that_slept_asks_on_waking_and_keeps_its_place() {
+async fn a_page_polls_after_sleep_and_keeps_its_position() {
     let first = FirstInLine::at("/").await;
     let FirstInLine { scene, browser, .. } = &first;
     browser.set_frozen(true).await;
     let is_asleep = async || scene.queued().await == 0;
-    browser.until("it asks no more", is_asleep).await;
+    browser.until("it polls no more", is_asleep).await;
     let later = scene.neighbour().await;
     assert_eq!(later.stage(), Stage::Waiting);
     browser.set_frozen(false).await;
     let both_wait = async || scene.queued().await == 2;
-    browser.until("it asks again", both_wait).await;
-    let inside = first.goes_in().await;
-    assert_eq!(later.stage(), Stage::Waiting, "came later, went in sooner");
+    browser.until("it polls again", both_wait).await;
+    let inside = first.enter().await;
+    assert_eq!(
+        later.stage(),
+        Stage::Waiting,
+        "arrived later, entered earlier"
+    );
     end(inside).await;
 }
 
 #[tokio::test]
-async fn near_the_front_the_page_listens_while_somebody_looks_at_it() {
+async fn near_the_front_a_visible_page_listens() {
     let first = FirstInLine::at("/").await;
     let FirstInLine { scene, browser, .. } = &first;
     let has_begun = async |streams: u64| {
@@ -111,17 +119,17 @@ async fn near_the_front_the_page_listens_while_somebody_looks_at_it() {
     browser
         .until("it listens", async || has_begun(1).await)
         .await;
-    // It ends its stream when it is hidden, so it has to begin another one when it is seen again.
+    // It ends its stream when it is hidden, so it opens another one when it is visible again.
     browser.open_tab().await;
     browser.close_tab(1).await;
     browser
         .until("it listens again", async || has_begun(2).await)
         .await;
-    end(first.goes_in().await).await;
+    end(first.enter().await).await;
 }
 
 #[tokio::test]
-async fn without_scripts_the_language_is_changed_and_the_place_stays() {
+async fn the_language_changes_without_scripts_and_the_position_stays() {
     for setup in [Setup::NoScript, Setup::Usual] {
         let scene = Scene::new(1, MINUTE).await;
         let browser = Browser::start(setup).await;
@@ -141,15 +149,15 @@ async fn without_scripts_the_language_is_changed_and_the_place_stays() {
             browser.click("#check").await;
         }
         browser.until_shows("#shop", "The shop").await;
-        let calls = scene.shop.calls_of_browser();
-        assert_eq!(calls[0].target, "/lamps?colour=red");
+        let requests = scene.shop.requests_of_browser();
+        assert_eq!(requests[0].target, "/lamps?colour=red");
         scene.check_limits();
         browser.close().await;
     }
 }
 
 #[tokio::test]
-async fn progress_is_shown_from_where_it_began_and_stays_over_a_reload() {
+async fn progress_starts_at_the_first_position_and_survives_a_reload() {
     let scene = Scene::new(1, MINUTE).await;
     let browser = Browser::start(Setup::Usual).await;
     let inside = scene.neighbour().await;
@@ -160,7 +168,7 @@ async fn progress_is_shown_from_where_it_began_and_stays_over_a_reload() {
     assert_eq!(
         browser.text("#part").await.as_deref(),
         Some(""),
-        "no way yet"
+        "no progress yet"
     );
     first.leave().await;
     browser.until_shows("#part", "50 %").await;

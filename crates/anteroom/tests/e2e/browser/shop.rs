@@ -1,12 +1,12 @@
-//! An origin of two small pages with a form and a single-page shop, which writes down who came and
-//! lets a judge count.
+//! An origin with two small pages, a form and a single-page shop. It records requests and counts
+//! visitors with the checker.
 
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use anteroom::demo::judge::{Checker, OriginRequest, Verdict};
+use anteroom::demo::checker::{Checker, OriginRequest, Verdict};
 use anteroom_room::rules::Limits;
 use anteroom_room::time::{DurationMs, Timestamp};
 use bytes::Bytes;
@@ -22,16 +22,16 @@ use tokio::task::JoinHandle;
 
 use super::{ROOM, single_page};
 
-/// A running shop; gone when dropped.
+/// Running shop; stops when dropped.
 pub(super) struct Shop {
     pub(super) address: SocketAddr,
-    book: Arc<Mutex<Book>>,
+    state: Arc<Mutex<State>>,
     accepting: JoinHandle<()>,
 }
 
-/// Somebody asked for something.
+/// A request to the shop.
 #[derive(Clone, Debug)]
-pub(super) struct Call {
+pub(super) struct ShopRequest {
     pub(super) method: Method,
     pub(super) target: String,
     pub(super) body: String,
@@ -39,47 +39,47 @@ pub(super) struct Call {
     pub(super) sighting: Option<OriginRequest>,
 }
 
-struct Book {
+struct State {
     is_closed: bool,
-    judge: Checker,
-    calls: Vec<Call>,
+    checker: Checker,
+    requests: Vec<ShopRequest>,
 }
 
 impl Shop {
     pub(super) async fn open() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let book = Arc::new(Mutex::new(Book {
+        let state = Arc::new(Mutex::new(State {
             is_closed: false,
-            judge: Checker::new(DurationMs::from_secs(1)),
-            calls: Vec::new(),
+            checker: Checker::new(DurationMs::from_secs(1)),
+            requests: Vec::new(),
         }));
-        let accepting = tokio::spawn(accept(listener, Arc::clone(&book)));
+        let accepting = tokio::spawn(accept(listener, Arc::clone(&state)));
         Self {
             address,
-            book,
+            state,
             accepting,
         }
     }
 
-    /// From now on connections are cut without a word, or answered again.
+    /// Closes or reopens the shop. A closed one closes connections without a response.
     pub(super) fn set_closed(&self, is_closed: bool) {
-        self.book.lock().is_closed = is_closed;
+        self.state.lock().is_closed = is_closed;
     }
 
-    /// What the browser asked for, in order.
-    pub(super) fn calls_of_browser(&self) -> Vec<Call> {
-        let calls = self.book.lock().calls.clone();
-        calls.into_iter().filter(|call| call.is_browser).collect()
+    /// Returns the requests of the browser, in order.
+    pub(super) fn requests_of_browser(&self) -> Vec<ShopRequest> {
+        let requests = self.state.lock().requests.clone();
+        requests.into_iter().filter(|r| r.is_browser).collect()
     }
 
-    /// What the judge counted.
+    /// Returns the counts of the checker.
     pub(super) fn verdict(&self, total: u32) -> Verdict {
         let limits = Limits {
             total_active_users: total,
             new_users_per_minute: u32::MAX,
         };
-        self.book.lock().judge.verdict(limits, now())
+        self.state.lock().checker.verdict(limits, now())
     }
 }
 
@@ -89,37 +89,37 @@ impl Drop for Shop {
     }
 }
 
-async fn accept(listener: TcpListener, book: Arc<Mutex<Book>>) {
+async fn accept(listener: TcpListener, state: Arc<Mutex<State>>) {
     while let Ok((stream, _)) = listener.accept().await {
-        let book = Arc::clone(&book);
-        let service = service_fn(move |request| answer(request, Arc::clone(&book)));
+        let state = Arc::clone(&state);
+        let service = service_fn(move |request| handle(request, Arc::clone(&state)));
         tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
     }
 }
 
-async fn answer(
+async fn handle(
     request: Request<Incoming>,
-    book: Arc<Mutex<Book>>,
+    state: Arc<Mutex<State>>,
 ) -> io::Result<Response<Full<Bytes>>> {
     let (head, body) = request.into_parts();
     let body = body.collect().await.map_err(io::Error::other)?.to_bytes();
     let agent = head.headers.get("user-agent").map(HeaderValue::as_bytes);
-    let call = Call {
+    let shop_request = ShopRequest {
         is_browser: agent.is_some_and(|agent| agent.starts_with(b"Mozilla/")),
         sighting: OriginRequest::from_headers(&head.headers, ROOM),
         body: String::from_utf8_lossy(&body).into_owned(),
         target: head.uri.to_string(),
         method: head.method,
     };
-    let is_log_out = call.target == "/logout";
+    let is_log_out = shop_request.target == "/logout";
     let is_worker = head.uri.path() == "/worker.js";
-    let page = match (&call.method, head.uri.path()) {
+    let page = match (&shop_request.method, head.uri.path()) {
         (&Method::POST, "/order") => page("Thank you", ""),
         (_, "/app") => single_page::app(),
         (_, "/worker.js") => single_page::WORKER.to_owned(),
         _ => page("The shop", FORM),
     };
-    note(call, is_log_out, &book)?;
+    note(shop_request, is_log_out, &state)?;
     let mut response = Response::new(Full::from(page));
     *response.status_mut() = StatusCode::OK;
     let mut set = |name, value| {
@@ -138,29 +138,30 @@ async fn answer(
     Ok(response)
 }
 
-/// Writes the call down, unless the shop is closed.
-fn note(call: Call, is_log_out: bool, book: &Mutex<Book>) -> io::Result<()> {
-    let mut book = book.lock();
-    if book.is_closed {
+/// Records the request, unless the shop is closed.
+fn note(shop_request: ShopRequest, is_log_out: bool, state: &Mutex<State>) -> io::Result<()> {
+    let mut state = state.lock();
+    if state.is_closed {
         return Err(io::Error::other("the shop is closed"));
     }
     let now = now();
-    match &call.sighting {
-        Some(sighting) => book.judge.observe(sighting, now),
-        None => book.judge.observe_unjudged(now),
+    match &shop_request.sighting {
+        Some(sighting) => state.checker.observe(sighting, now),
+        None => state.checker.observe_unjudged(now),
     }
-    if let Some(sighting) = call.sighting.filter(|_| is_log_out) {
-        // Before the answer leaves: the gateway may give the seat away as soon as it has it.
-        book.judge.revoke(sighting.visitor, now);
+    if let Some(sighting) = shop_request.sighting.filter(|_| is_log_out) {
+        // Before the response is sent: the gateway may grant the seat to another as soon as it has
+        // it.
+        state.checker.revoke(sighting.visitor, now);
     }
-    book.calls.push(call);
+    state.requests.push(shop_request);
     Ok(())
 }
 
 const FORM: &str = "<form method=\"post\" action=\"/order\">\
                     <input name=\"item\" value=\"lamp\"><button>Order</button></form>";
 
-/// Without an icon to fetch: each request prolongs a session.
+/// Returns a page without an icon, because every request extends a session.
 pub(super) fn page(heading: &str, content: &str) -> String {
     format!(
         "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\">\
@@ -171,7 +172,7 @@ pub(super) fn page(heading: &str, content: &str) -> String {
 
 #[expect(
     clippy::disallowed_methods,
-    reason = "a judge needs the clock by which seats end"
+    reason = "the checker needs the clock by which seats end"
 )]
 fn now() -> Timestamp {
     let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();

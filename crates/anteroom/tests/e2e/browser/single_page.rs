@@ -1,19 +1,19 @@
-//! A single-page shop with the script that `docs/how-to/single-page-shop.md` tells shops to add.
+//! A single-page shop with the script of `docs/how-to/single-page-shop.md`.
 
 use anteroom_testkit::browser::{Browser, Setup};
 
 use super::Scene;
 use super::shop::page;
-use super::unusual::takes_the_seat;
+use super::unusual::take_seat;
 
-/// Sessions end while the test looks on.
+/// Settings with a session that ends during the test.
 const SHORT: &str = "session_duration = \"5s\"\nposition_grace = \"40s\"";
 
-/// Passes everything on, as the page tells service workers to do with navigations.
+/// Service worker that passes everything on, as the page advises for navigations.
 pub(super) const WORKER: &str = "addEventListener('activate', e => e.waitUntil(clients.claim())); \
     addEventListener('fetch', e => e.respondWith(fetch(e.request)));";
 
-/// What the shop does by itself: it asks for its stock by `fetch` or by `XMLHttpRequest`.
+/// Script of the shop: it requests its stock by `fetch` or by `XMLHttpRequest`.
 const SHOP: &str = "\
     const stock = document.getElementById('stock');\
     function told(is_good) { stock.textContent = is_good ? 'some' : 'error'; }\
@@ -25,14 +25,14 @@ const SHOP: &str = "\
         asked.send();\
     };";
 
-/// The script of the docs, as it stands there.
+/// Returns the script of the docs.
 fn script() -> &'static str {
     let docs = include_str!("../../../../../docs/how-to/single-page-shop.md");
     let (_, rest) = docs.split_once("```js\n").expect("a script");
     rest.split_once("```").expect("its end").0
 }
 
-/// The page of the shop.
+/// Returns the page of the shop.
 pub(super) fn app() -> String {
     let script = script();
     let content = format!(
@@ -52,8 +52,8 @@ async fn a_shop_with_queued_requests_reloads_to_the_waiting_page_and_back() {
         browser.click(button).await;
         browser.until_shows("#stock", "some").await;
 
-        let neighbour = takes_the_seat(&scene).await;
-        // Only a page that was not reloaded within 10 s is reloaded.
+        let neighbour = take_seat(&scene).await;
+        // A page is reloaded at most once within 10 s.
         browser.run("sessionStorage.clear()").await;
         browser.click(button).await;
         browser.until_shows("#heading", "You are in line").await;
@@ -66,13 +66,13 @@ async fn a_shop_with_queued_requests_reloads_to_the_waiting_page_and_back() {
 }
 
 #[tokio::test]
-async fn a_shop_that_was_just_reloaded_gets_the_status_instead() {
+async fn a_shop_that_was_just_reloaded_gets_a_status() {
     let scene = Scene::new(1, SHORT).await;
     let browser = Browser::start(Setup::Usual).await;
     browser.open(&scene.url("/app")).await;
     browser.until_shows("#shop", "The app").await;
-    let neighbour = takes_the_seat(&scene).await;
-    // A clock in the future keeps "just now" true on the slowest machine.
+    let neighbour = take_seat(&scene).await;
+    // A time in the future keeps "just now" true on the slowest machine.
     browser
         .run("sessionStorage.setItem('anteroom-reloaded-at', Date.now() + 1e9)")
         .await;
@@ -88,12 +88,12 @@ async fn a_shop_that_was_just_reloaded_gets_the_status_instead() {
 }
 
 #[tokio::test]
-async fn a_queued_picture_and_a_queued_script_have_failed_for_the_page() {
+async fn a_queued_image_or_script_fails_to_load() {
     let scene = Scene::new(1, SHORT).await;
     let browser = Browser::start(Setup::Usual).await;
     browser.open(&scene.url("/app")).await;
     browser.until_shows("#shop", "The app").await;
-    let neighbour = takes_the_seat(&scene).await;
+    let neighbour = take_seat(&scene).await;
     browser
         .run(
             "for (const [tag, file] of [['img', '/lamp.png'], ['script', '/lamp.js']]) {
@@ -130,7 +130,7 @@ async fn a_navigation_that_a_service_worker_passes_on_shows_the_waiting_page() {
             browser.run(is_controlled).await == true
         })
         .await;
-    let neighbour = takes_the_seat(&scene).await;
+    let neighbour = take_seat(&scene).await;
     browser.reload().await;
     browser.until_shows("#heading", "You are in line").await;
     neighbour.leave().await;

@@ -1,4 +1,4 @@
-//! What does the page say when nobody is let in, and does it notice when that is over?
+//! Texts of the page while no visitor is admitted, and the end of these states.
 
 use std::time::{Duration, SystemTime};
 
@@ -7,7 +7,7 @@ use anteroom_testkit::browser::{Browser, Setup};
 use super::{ROOM, Scene};
 
 #[tokio::test]
-async fn the_page_counts_down_to_the_opening_and_then_goes_in() {
+async fn the_page_counts_down_to_the_opening_and_enters() {
     let browser = Browser::start(Setup::Usual).await;
     let opening = in_seconds(20);
     let scene = Scene::new(1, &format!("opens_at = \"{opening}\"")).await;
@@ -28,7 +28,7 @@ async fn the_page_counts_down_to_the_opening_and_then_goes_in() {
 }
 
 #[tokio::test]
-async fn the_page_says_that_the_origin_is_down_and_recovers_with_it() {
+async fn the_page_reports_that_the_origin_is_down_and_recovers() {
     let scene = Scene::new(2, "session_duration = \"60s\"").await;
     let browser = Browser::start(Setup::Usual).await;
     let inside = scene.neighbour().await;
@@ -39,13 +39,13 @@ async fn the_page_says_that_the_origin_is_down_and_recovers_with_it() {
         state["degraded"] == "origin_down"
     };
     browser.until("the gateway notices", is_noticed).await;
-    let is_told = async || {
+    let is_reported = async || {
         browser.open(&scene.url("/")).await;
         let reason = browser.text("#reason").await.unwrap_or_default();
         reason.contains("is not answering properly")
     };
-    // Now and then somebody is let in to try, and meets an error.
-    browser.until("the page says so", is_told).await;
+    // Now and then a visitor is admitted to probe the origin, and gets an error.
+    browser.until("the page says so", is_reported).await;
     browser.photograph("origin-down").await;
     scene.shop.set_closed(false);
     browser.until_shows("#shop", "The shop").await;
@@ -55,7 +55,7 @@ async fn the_page_says_that_the_origin_is_down_and_recovers_with_it() {
 }
 
 #[tokio::test]
-async fn a_room_that_takes_nobody_says_so_and_promises_nothing() {
+async fn a_rejecting_room_reports_it_and_promises_nothing() {
     let scene = Scene::new(1, "queueing_method = \"reject\"").await;
     let browser = Browser::start(Setup::Usual).await;
     browser.open(&scene.url("/")).await;

@@ -1,4 +1,4 @@
-//! What happens to those who send forms, go back, run no scripts, or keep no cookies?
+//! Visitors who send forms, go back, run no scripts, or keep no cookies.
 
 use anteroom_testkit::browser::{Browser, Setup};
 use http::Method;
@@ -6,14 +6,14 @@ use http::Method;
 use super::Scene;
 use super::neighbour::{Neighbour, Stage};
 
-/// Sessions end while the test looks on.
+/// Settings with a session that ends during the test.
 const SHORT: &str = "session_duration = \"5s\"\nposition_grace = \"40s\"";
 const MINUTE: &str = "session_duration = \"60s\"\nposition_grace = \"40s\"";
 
 const ASK_FOR_COOKIES: &str = "Please allow cookies";
 const NOTICE: &str = "What you sent was not passed on. When it is your turn, please send it again.";
 
-/// Whether the page ended without talking of cookies.
+/// Script that records whether the page ended without a notice about cookies.
 const REMEMBER_NOTICE: &str = "window.addEventListener('pagehide', () => \
     { localStorage.is_hidden = document.getElementById('cookies').hidden; })";
 
@@ -24,7 +24,7 @@ async fn a_form_sent_after_the_session_is_dropped_and_followed_by_get() {
     browser.open(&scene.url("/")).await;
     browser.until_shows("#shop", "The shop").await;
 
-    let neighbour = takes_the_seat(&scene).await;
+    let neighbour = take_seat(&scene).await;
     browser.click("button").await;
     browser.until_shows(".notice", NOTICE).await;
     browser.photograph("waiting-after-post").await;
@@ -32,13 +32,13 @@ async fn a_form_sent_after_the_session_is_dropped_and_followed_by_get() {
     neighbour.leave().await;
     browser.until_shows("#shop", "The shop").await;
     assert_eq!(browser.address().await, scene.url("/order"));
-    assert_eq!(asked(&scene), ["GET /", "GET /order"]);
+    assert_eq!(requests_at(&scene), ["GET /", "GET /order"]);
 
-    let neighbour = takes_the_seat(&scene).await;
+    let neighbour = take_seat(&scene).await;
     browser.click("button").await;
     browser.until_shows(".notice", NOTICE).await;
     browser.back().await;
-    // Chromium may still have the page from which the form was sent.
+    // Chromium may still have the page that sent the form.
     browser.reload().await;
     browser.until_shows("#heading", "You are in line").await;
     assert_eq!(browser.text(".notice").await.as_deref(), Some(""));
@@ -46,13 +46,16 @@ async fn a_form_sent_after_the_session_is_dropped_and_followed_by_get() {
     neighbour.leave().await;
     browser.until_shows("#shop", "The shop").await;
     let is_hidden = browser.run("return localStorage.is_hidden").await;
-    assert_eq!(is_hidden, "true", "who comes in twice has lost no cookie");
-    assert!(!asked(&scene).contains(&"POST /order".to_owned()));
+    assert_eq!(
+        is_hidden, "true",
+        "a visitor who enters twice has lost no cookie"
+    );
+    assert!(!requests_at(&scene).contains(&"POST /order".to_owned()));
 
     browser.click("button").await;
     browser.until_shows("#shop", "Thank you").await;
-    let calls = scene.shop.calls_of_browser();
-    let mut posts = calls.iter().filter(|call| call.method == Method::POST);
+    let requests = scene.shop.requests_of_browser();
+    let mut posts = requests.iter().filter(|r| r.method == Method::POST);
     assert_eq!(posts.next().unwrap().body, "item=lamp");
     assert!(posts.next().is_none(), "sent once, arrived twice");
     scene.check_limits();
@@ -60,13 +63,13 @@ async fn a_form_sent_after_the_session_is_dropped_and_followed_by_get() {
 }
 
 #[tokio::test]
-async fn without_scripts_the_page_can_be_understood_and_its_link_leads_in() {
+async fn without_scripts_the_page_is_complete_and_its_link_enters() {
     let scene = Scene::new(1, MINUTE).await;
     let browser = Browser::start(Setup::NoScript).await;
     let inside = scene.neighbour().await;
 
-    // Right after the last seat was taken people are still said to be going in, and this page looks
-    // once.
+    // Right after the last seat was taken, the page still says that visitors are entering; this
+    // page polls once.
     let mut page = String::new();
     browser
         .until("the room is called full", async || {
@@ -105,18 +108,18 @@ async fn without_scripts_the_page_reloads_itself_and_uses_get_after_a_form() {
     let browser = Browser::start(Setup::NoScript).await;
     browser.open(&scene.url("/")).await;
     browser.until_shows("#shop", "The shop").await;
-    let neighbour = takes_the_seat(&scene).await;
+    let neighbour = take_seat(&scene).await;
     browser.click("button").await;
     browser.until_shows(".notice", NOTICE).await;
     neighbour.leave().await;
     browser.until_shows("#shop", "The shop").await;
-    assert_eq!(asked(&scene), ["GET /", "GET /order"]);
+    assert_eq!(requests_at(&scene), ["GET /", "GET /order"]);
     scene.check_limits();
     browser.close().await;
 }
 
 #[tokio::test]
-async fn a_visitor_without_cookies_is_told_so_and_stays_outside_when_full() {
+async fn a_visitor_without_cookies_gets_a_notice_and_waits_when_full() {
     let scene = Scene::new(1, MINUTE).await;
     let browser = Browser::start(Setup::NoCookies).await;
     let inside = scene.neighbour().await;
@@ -128,14 +131,14 @@ async fn a_visitor_without_cookies_is_told_so_and_stays_outside_when_full() {
         assert!(notice.contains("does not seem to keep cookies"), "{notice}");
         for line in ["#kept", "#order", "#ahead", "#wait", "#since"] {
             let claim = browser.text(line).await.unwrap();
-            assert_eq!(claim, "", "{line}, but a stranger has no place");
+            assert_eq!(claim, "", "{line}, but an unknown visitor has no position");
         }
         browser.click("#check").await;
     }
     browser.until_shows("#heading", ASK_FOR_COOKIES).await;
     browser.photograph("waiting-no-cookies").await;
-    assert_eq!(scene.queued().await, 0, "it jams the line");
-    assert!(scene.shop.calls_of_browser().is_empty());
+    assert_eq!(scene.queued().await, 0, "it blocks the queue");
+    assert!(scene.shop.requests_of_browser().is_empty());
     assert_eq!(inside.stage(), Stage::Inside);
 
     inside.leave().await;
@@ -143,21 +146,23 @@ async fn a_visitor_without_cookies_is_told_so_and_stays_outside_when_full() {
     browser.until_shows("#shop", "The shop").await;
     browser.reload().await;
     browser.until_shows("#heading", ASK_FOR_COOKIES).await;
-    assert_eq!(scene.shop.calls_of_browser().len(), 1);
+    assert_eq!(scene.shop.requests_of_browser().len(), 1);
     scene.check_limits();
     browser.close().await;
 }
 
-/// Somebody comes and waits until the browser's session is over.
-pub(super) async fn takes_the_seat(scene: &Scene) -> Neighbour {
+/// Adds a visitor, who waits until the browser's session is over.
+pub(super) async fn take_seat(scene: &Scene) -> Neighbour {
     let mut neighbour = scene.neighbour().await;
     neighbour.until_inside().await;
     neighbour
 }
 
-/// What reached the shop from the browser.
-fn asked(scene: &Scene) -> Vec<String> {
-    let calls = scene.shop.calls_of_browser();
-    let lines = calls.iter().map(|c| format!("{} {}", c.method, c.target));
+/// Returns the requests of the browser that reached the shop.
+fn requests_at(scene: &Scene) -> Vec<String> {
+    let requests = scene.shop.requests_of_browser();
+    let lines = requests
+        .iter()
+        .map(|c| format!("{} {}", c.method, c.target));
     lines.collect()
 }

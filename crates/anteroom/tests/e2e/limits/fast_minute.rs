@@ -1,10 +1,10 @@
-//! A full minute under overload, on a clock that runs four times as fast: a test of a minute and
-//! the rest of the one before would take two.
+//! A full minute under overload, on a clock that runs four times as fast. In real time, this test
+//! would take up to two minutes.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use anteroom::demo::judging::CheckerClock;
+use anteroom::demo::checking_origin::CheckerClock;
 use anteroom::gateway::Gateway;
 use anteroom_embedded::DataDir;
 use anteroom_node::NodeClock;
@@ -14,11 +14,12 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::{PLENTY, limits};
-use crate::support::crowd::{Door, Habits, LoadGenerator};
 use crate::support::stage::Stage;
+use crate::support::visitors::{self, short_visits};
 use crate::support::{eventually, now};
+use anteroom_testkit::load::{Habits, NodeAddress};
 
-/// How many times as fast it runs. Faster, and a sync period is no longer short beside a minute.
+/// Speed of the clock. A faster one makes a sync period long compared with a minute.
 const SPEED: u64 = 4;
 
 struct FastClock {
@@ -27,7 +28,7 @@ struct FastClock {
 }
 
 impl FastClock {
-    /// A clock that stands ten seconds before the end of a minute.
+    /// Starts a clock ten seconds before the end of a minute.
     fn start() -> Self {
         let minute = now().minute().next();
         Self {
@@ -61,25 +62,25 @@ impl NodeClock for FastClock {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_full_minute_under_overload_admits_exactly_its_limit() {
     let clock = Arc::new(FastClock::start());
-    let judges = Arc::clone(&clock);
-    let clock_of_judge = CheckerClock::new(move || judges.now());
-    let stage = Stage::prepare_by(limits(PLENTY, 60), "5m", clock_of_judge).await;
+    let clock_of_checker = Arc::clone(&clock);
+    let checker_clock = CheckerClock::new(move || clock_of_checker.now());
+    let stage = Stage::prepare_by(limits(PLENTY, 60), "5m", checker_clock).await;
     let dir = DataDir::open(&stage.data()).unwrap();
     let gateway = Gateway::start_with(&stage.config(), dir, Arc::clone(&clock)).await;
     let gateway = gateway.unwrap();
     let habits = Habits {
-        pages: 1,
-        refresh_interval: Duration::from_millis(200),
-        ..Habits::default()
+        pages: 1..=1,
+        refresh_interval: Duration::from_millis(200)..=Duration::from_millis(200),
+        ..short_visits()
     };
-    let crowd = LoadGenerator::send(&Door::at(gateway.address()), 150, habits);
+    let load = visitors::send(&NodeAddress::new(gateway.address()), 150, &habits);
     let first = clock.now().minute();
     let full = first.next();
     eventually("the minute after this one is over", async || {
         clock.now() >= full.next().starts_at() + DurationMs(1_000)
     })
     .await;
-    let counters = crowd.go_home().await;
+    let counters = load.stop().await;
     let minutes = stage.origin.minutes();
     eprintln!("admissions by minute, limit 60: {minutes:?}; {counters:?}");
     assert_eq!(minutes.get(&full), Some(&60), "{minutes:?}");

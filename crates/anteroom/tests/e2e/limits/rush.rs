@@ -1,10 +1,10 @@
-//! Many visitors through few connections, each of which stays open all the while.
+//! Many visitors through few connections, which stay open.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use anteroom::demo::judging::JUDGE_SEAT_ENDS;
+use anteroom::demo::checking_origin::JUDGE_SEAT_ENDS;
 use bytes::Bytes;
 use http::header::{ACCEPT, COOKIE, HOST, SET_COOKIE};
 use http::{HeaderMap, Request, StatusCode};
@@ -14,7 +14,7 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
-/// A connection that one visitor after the other uses.
+/// Connection that visitors use one after the other.
 pub(super) struct Connection {
     sender: SendRequest<Empty<Bytes>>,
     host: String,
@@ -31,8 +31,8 @@ impl Connection {
         }
     }
 
-    /// Asks for a page; whether it was the origin's. Keeps the cookie that comes back.
-    async fn ask(&mut self, path: &str, cookie: &mut Option<String>) -> bool {
+    /// Requests a page; returns whether it was the origin's. Keeps the cookie of the response.
+    async fn send(&mut self, path: &str, cookie: &mut Option<String>) -> bool {
         let mut request = Request::get(path)
             .header(HOST, &self.host)
             .header(ACCEPT, "text/html");
@@ -45,16 +45,16 @@ impl Connection {
         let (head, body) = response.into_parts();
         body.collect().await.unwrap();
         assert_eq!(head.status, StatusCode::OK);
-        *cookie = handed_out(&head.headers).or_else(|| cookie.take());
+        *cookie = new_cookie(&head.headers).or_else(|| cookie.take());
         let is_in = head.headers.contains_key(JUDGE_SEAT_ENDS);
         assert_ne!(is_in, head.headers.contains_key("anteroom-verdict"));
         is_in
     }
 }
 
-/// Sends visitors with cookies of their own, one after the other on each of some connections. Who
-/// gets in comes back at once, and so does one in sixteen of those who do not. Returns how many
-/// got in, and the connections.
+/// Sends visitors with cookies of their own, one after the other on each of some connections. An
+/// admitted visitor comes back at once, and so does one in sixteen of the others. Returns the
+/// number of admitted visitors, and the connections.
 pub(super) async fn rush(
     address: SocketAddr,
     path: &'static str,
@@ -74,10 +74,10 @@ pub(super) async fn rush(
                     return connection;
                 }
                 let mut cookie = None;
-                let was_in = connection.ask(path, &mut cookie).await;
+                let was_in = connection.send(path, &mut cookie).await;
                 let comes_back = was_in || number.is_multiple_of(16);
-                let is_in = comes_back && connection.ask(path, &mut cookie).await;
-                assert!(is_in || !was_in, "thrown out");
+                let is_in = comes_back && connection.send(path, &mut cookie).await;
+                assert!(is_in || !was_in, "an admitted visitor was queued");
                 entered.fetch_add(usize::from(is_in), Ordering::Relaxed);
             }
         });
@@ -86,7 +86,7 @@ pub(super) async fn rush(
     (entered.load(Ordering::Relaxed), connections)
 }
 
-fn handed_out(headers: &HeaderMap) -> Option<String> {
+fn new_cookie(headers: &HeaderMap) -> Option<String> {
     let line = headers.get(SET_COOKIE)?.to_str().unwrap();
     let (pair, _) = line.split_once(';').unwrap_or((line, ""));
     Some(pair.to_owned())

@@ -1,63 +1,62 @@
-//! What an operator does on the night, while a crowd comes and goes: the limits hold all the time.
+//! Commands of an operator while visitors come and go: the limits hold all the time.
 
 use anteroom_room::rules::Limits;
 
-use crate::support::crowd::{Habits, LoadGenerator};
 use crate::support::eventually;
 use crate::support::stage::Stage;
 
-use super::{said, token_file};
+use super::{room_json, token_file};
+use crate::support::visitors::{self, short_visits};
 
-const CROWD: usize = 120;
+const VISITORS: u32 = 120;
 const SMALL: Limits = Limits {
     total_active_users: 20,
     new_users_per_minute: 10_000,
 };
 
-async fn say(stage: &Stage, words: &[&str]) {
-    said(stage.gateway(), &token_file(&stage.data()), words).await;
+async fn operate(stage: &Stage, words: &[&str]) {
+    room_json(stage.gateway(), &token_file(&stage.data()), words).await;
 }
 
-async fn queued_answers(stage: &Stage) -> f64 {
+async fn queued_responses(stage: &Stage) -> f64 {
     let series = "anteroom_queued_responses_total{room=\"main\"}";
     let answers = stage.operator().metric(series).await;
     answers.expect("it is shown once somebody waits")
 }
 
-/// Waits until everybody inside has left and all others have asked again, twice on average: whoever
-/// could go in would have.
-async fn nobody_follows_those_inside(stage: &Stage) {
-    #[expect(clippy::cast_precision_loss, reason = "a crowd of hundreds")]
-    let crowd = CROWD as f64;
-    let began = queued_answers(stage).await;
-    eventually(
-        "whoever had passed before has reached the origin",
-        async || queued_answers(stage).await >= began + crowd,
-    )
-    .await;
-    let before = stage.origin.admissions();
-    let enough = began + 3.0 * crowd;
-    eventually("the room empties while others ask", async || {
-        stage.origin.inside() == 0 && queued_answers(stage).await >= enough
+/// Waits until all active visitors have left and all others have polled again, twice on average: a
+/// visitor who could enter would have entered.
+async fn assert_nobody_enters(stage: &Stage) {
+    #[expect(clippy::cast_precision_loss, reason = "hundreds of visitors")]
+    let load = f64::from(VISITORS);
+    let began = queued_responses(stage).await;
+    eventually("all earlier requests have reached the origin", async || {
+        queued_responses(stage).await >= began + load
     })
     .await;
-    assert_eq!(stage.origin.admissions(), before, "nobody goes in");
+    let before = stage.origin.admissions();
+    let enough = began + 3.0 * load;
+    eventually("the room empties while others poll", async || {
+        stage.origin.inside() == 0 && queued_responses(stage).await >= enough
+    })
+    .await;
+    assert_eq!(stage.origin.admissions(), before, "no visitor enters");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_night_with_a_crowd() {
+async fn limits_hold_while_an_operator_changes_them_under_load() {
     let stage = Stage::open(SMALL, "4s").await;
-    let crowd = LoadGenerator::send(&stage.door, CROWD, Habits::default());
+    let load = visitors::send(&stage.address, VISITORS, &short_visits());
     eventually("the room is full", async || stage.origin.inside() == 20).await;
 
-    say(&stage, &["pause", "--message", "Payment problem"]).await;
-    nobody_follows_those_inside(&stage).await;
-    say(&stage, &["resume"]).await;
+    operate(&stage, &["pause", "--message", "Payment problem"]).await;
+    assert_nobody_enters(&stage).await;
+    operate(&stage, &["resume"]).await;
     eventually("the room fills again", async || stage.origin.inside() == 20).await;
 
-    // Fewer seats: at no moment more inside than before, until it is as many as there may be; and
-    // not more while others take their places.
-    say(&stage, &["set", "total_active_users=8"]).await;
+    // Fewer seats: never more active visitors than before, until the new limit is reached; and not
+    // more while others take their seats.
+    operate(&stage, &["set", "total_active_users=8"]).await;
     let mut most = stage.origin.inside().max(8);
     let mut enough = None;
     eventually("eight at a time, and twenty after them", || {
@@ -72,14 +71,14 @@ async fn a_night_with_a_crowd() {
     })
     .await;
 
-    say(&stage, &["queue-all"]).await;
-    nobody_follows_those_inside(&stage).await;
-    say(&stage, &["set", "total_active_users=20"]).await;
-    say(&stage, &["open"]).await;
+    operate(&stage, &["queue-all"]).await;
+    assert_nobody_enters(&stage).await;
+    operate(&stage, &["set", "total_active_users=20"]).await;
+    operate(&stage, &["open"]).await;
     eventually("the room is full again", async || {
         stage.origin.inside() == 20
     })
     .await;
-    crowd.go_home().await;
+    load.stop().await;
     stage.assert_within_limits();
 }

@@ -1,4 +1,4 @@
-//! Three gateways on one Redis: what is said at one holds at all of them.
+//! Three gateways on one Redis: a command at one applies at all of them.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::support::origin::RecordingOrigin;
 use crate::support::process::{Gateway, room_flags};
 use crate::support::{eventually, site::until_inside};
 
-use super::{said, token_file};
+use super::{room_json, token_file};
 
 struct Nodes {
     gateways: Vec<Gateway>,
@@ -32,7 +32,7 @@ impl Nodes {
         let origin = RecordingOrigin::start().await;
         let temp = tempfile::tempdir().unwrap();
         let store = format!("redis://127.0.0.1:{}", redis.port());
-        // One token for all, as operators have it who speak to several nodes at once.
+        // One token for all, for operators who send commands to several nodes at once.
         let token = temp.path().join("admin-token");
         std::fs::write(&token, "operator a-token-of-the-tests\n").unwrap();
         let flags = (0..3).map(|node| {
@@ -62,8 +62,8 @@ impl Nodes {
         nodes
     }
 
-    async fn say(&self, node: usize, words: &[&str]) -> Value {
-        said(&self.gateways[node], &self.token(), words).await
+    async fn operate(&self, node: usize, words: &[&str]) -> Value {
+        room_json(&self.gateways[node], &self.token(), words).await
     }
 
     fn token(&self) -> PathBuf {
@@ -81,15 +81,15 @@ impl Nodes {
         run(&args).await
     }
 
-    /// Says something about the room to several nodes at once.
-    async fn say_to(&self, nodes: &[usize], words: &[&str]) -> Ended {
+    /// Runs a command about the room at several nodes at once.
+    async fn operate_at(&self, nodes: &[usize], words: &[&str]) -> Ended {
         let token = self.token().display().to_string();
         let mut args = vec!["room", "main", "--token-file", &token];
         args.extend(words);
         self.run(nodes, &args).await
     }
 
-    async fn until_all_say(&self, reason: Option<&str>) {
+    async fn until_all_report(&self, reason: Option<&str>) {
         for node in 0..self.gateways.len() {
             eventually("the node says so", || async {
                 self.reason(node).await.as_deref() == reason
@@ -103,12 +103,12 @@ impl Nodes {
         operator.get("/rooms/main/state").await.json()
     }
 
-    /// What somebody new is told at this node; `None` = come in.
+    /// Returns the reason why a new visitor is queued at this node; `None` = admitted.
     async fn reason(&self, node: usize) -> Option<String> {
-        let answer = Client::new(self.gateways[node].address).get("/").await;
-        let is_queued = answer.is_queued();
+        let response = Client::new(self.gateways[node].address).get("/").await;
+        let is_queued = response.is_queued();
         is_queued.then(|| {
-            answer.json()["cfWaitingRoom"]["reason"]
+            response.json()["cfWaitingRoom"]["reason"]
                 .as_str()
                 .unwrap()
                 .to_owned()
@@ -117,7 +117,7 @@ impl Nodes {
 }
 
 #[tokio::test]
-async fn a_redis_keeps_what_operators_say() {
+async fn a_redis_keeps_overrides() {
     let server = RedisServer::start().await;
     let address = ValkeyAddress::parse(&format!("redis://127.0.0.1:{}", server.port())).unwrap();
     let store = || Arc::new(Valkey::new(&address, "anteroom").unwrap());
@@ -126,44 +126,44 @@ async fn a_redis_keeps_what_operators_say() {
         .unwrap();
 }
 
-/// That it takes no longer than a second is tested in virtual time, by `anteroom-node`: at nodes
-/// where somebody comes all the time, and at those where nobody came for long.
+// Virtual time, in `anteroom-node`, tests that it takes no longer than a second: at nodes with
+// steady visitors, and at those without any for long.
 #[tokio::test]
-async fn what_is_said_at_one_node_holds_at_all() {
+async fn a_command_at_one_node_applies_at_all() {
     let nodes = Nodes::start(1_000).await;
-    for speaker in [0, 1, 2, 0] {
+    for target in [0, 1, 2, 0] {
         nodes
-            .say(speaker, &["pause", "--message", "Back at ten"])
+            .operate(target, &["pause", "--message", "Back at ten"])
             .await;
         for node in 0..3 {
-            eventually("the node tells of the pause", || async {
+            eventually("the node responds with the pause", || async {
                 let mut newcomer = Client::new(nodes.gateways[node].address);
-                let told = newcomer.get("/").await;
-                let is_queued = told.is_queued();
-                let told = is_queued.then(|| told.json()["cfWaitingRoom"].clone());
-                told.is_some_and(|told| {
-                    told["reason"] == "paused" && told["message"] == "Back at ten"
+                let response = newcomer.get("/").await;
+                let is_queued = response.is_queued();
+                let response = is_queued.then(|| response.json()["cfWaitingRoom"].clone());
+                response.is_some_and(|response| {
+                    response["reason"] == "paused" && response["message"] == "Back at ten"
                 })
             })
             .await;
         }
-        nodes.say((speaker + 1) % 3, &["resume"]).await;
+        nodes.operate((target + 1) % 3, &["resume"]).await;
         for node in 0..3 {
-            eventually("the node lets somebody in", || async {
+            eventually("the node admits a visitor", || async {
                 nodes.reason(node).await.is_none()
             })
             .await;
         }
     }
-    // A log of what all three were told, at any of them.
-    let log = nodes.say(2, &["audit"]).await;
+    // The log of all three nodes' commands, at any of them.
+    let log = nodes.operate(2, &["audit"]).await;
     assert_eq!(log["entries"].as_array().unwrap().len(), 8);
 }
 
 #[tokio::test]
-async fn a_node_that_hears_late_agrees_with_the_others() {
+async fn a_node_that_was_cut_off_agrees_with_the_others() {
     let mut nodes = Nodes::start(5).await;
-    nodes.say(0, &["set", "total_active_users=2"]).await;
+    nodes.operate(0, &["set", "total_active_users=2"]).await;
     let knows = async |node: usize| nodes.state(node).await["totalActiveUsers"] == 2;
     for node in 0..3 {
         eventually("the node knows", || async { knows(node).await }).await;
@@ -176,7 +176,7 @@ async fn a_node_that_hears_late_agrees_with_the_others() {
     }
     assert!(nodes.reason(2).await.is_some(), "two are inside");
 
-    nodes.say(1, &["pause"]).await;
+    nodes.operate(1, &["pause"]).await;
     nodes.gateways.remove(2).kill().await;
     std::fs::remove_dir_all(nodes.temp.path().join("data-2")).unwrap();
     let gateway = Gateway::start(&nodes.flags[2]).await;
@@ -191,7 +191,7 @@ async fn a_node_that_hears_late_agrees_with_the_others() {
         json!(2)
     );
 
-    // A store that loses everything gets it back from those who know.
+    // A store that loses everything gets it back from the nodes.
     nodes.redis.tell(&["FLUSHALL"]).await;
     eventually("the store knows again", || async {
         nodes.reason(0).await;
@@ -200,17 +200,17 @@ async fn a_node_that_hears_late_agrees_with_the_others() {
     })
     .await;
     assert_eq!(nodes.state(1).await["paused"], true);
-    nodes.say(2, &["resume"]).await;
+    nodes.operate(2, &["resume"]).await;
     assert_eq!(nodes.state(2).await["overrideVersion"], 3);
 }
 
 #[tokio::test]
-async fn while_the_store_is_unavailable_only_a_stop_changes_anything() {
+async fn without_its_store_a_node_accepts_only_stops() {
     let mut nodes = Nodes::start(5).await;
-    nodes.say(0, &["message", "hello"]).await;
+    nodes.operate(0, &["message", "hello"]).await;
     nodes.redis.kill();
     for words in [&["set", "total_active_users=7"][..], &["resume"], &["open"]] {
-        let ended = nodes.say_to(&[0], words).await;
+        let ended = nodes.operate_at(&[0], words).await;
         assert_eq!(ended.code, Some(1), "{words:?}");
         assert!(ended.err.contains("nothing"), "{}", ended.err);
     }
@@ -226,19 +226,19 @@ async fn while_the_store_is_unavailable_only_a_stop_changes_anything() {
 }
 
 #[tokio::test]
-async fn a_pause_stops_admissions_while_the_store_does_not_answer() {
+async fn a_pause_stops_admissions_while_the_store_does_not_respond() {
     let mut nodes = Nodes::start(1_000).await;
-    nodes.until_all_say(None).await;
+    nodes.until_all_report(None).await;
     nodes.redis.pause();
     let ended = nodes
-        .say_to(&[0], &["pause", "--message", "Back at ten"])
+        .operate_at(&[0], &["pause", "--message", "Back at ten"])
         .await;
     assert_eq!(ended.code, Some(3), "{}{}", ended.out, ended.err);
     assert!(ended.out.contains("PAUSED since"), "{}", ended.out);
-    let told = "This holds at this node only: the store does not answer. All nodes follow when \
-                the store answers. A restart of this node keeps it.";
-    assert!(ended.out.contains(told), "{}", ended.out);
-    // Nobody goes in, though this node has a lease that would allow it.
+    let note = "This applies at this node only: the store is unavailable. All nodes follow when \
+                the store replies. A restart of this node keeps it.";
+    assert!(ended.out.contains(note), "{}", ended.out);
+    // No visitor is admitted, though this node has a lease that would allow it.
     assert_eq!(nodes.reason(0).await.as_deref(), Some("paused"));
     let status = nodes.run(&[0], &["status"]).await;
     assert!(
@@ -252,32 +252,32 @@ async fn a_pause_stops_admissions_while_the_store_does_not_answer() {
     })
     .await;
 
-    // It outlasts the process.
+    // It survives a restart of the process.
     nodes.gateways.remove(0).kill().await;
     let gateway = Gateway::start(&nodes.flags[0]).await;
     nodes.gateways.insert(0, gateway);
     assert_eq!(nodes.state(0).await["paused"], json!(true));
 
     nodes.redis.resume();
-    nodes.until_all_say(Some("paused")).await;
-    eventually("it is written down", || async {
+    nodes.until_all_report(Some("paused")).await;
+    eventually("it is stored", || async {
         nodes.state(0).await["heldCommands"].is_null()
     })
     .await;
     assert_eq!(nodes.state(2).await["message"], json!("Back at ten"));
-    let log = nodes.say(1, &["audit"]).await;
+    let log = nodes.operate(1, &["audit"]).await;
     let what = &log["entries"][0]["what"];
     assert!(what.as_str().unwrap().starts_with("pause"), "{log}");
-    nodes.say(2, &["resume"]).await;
-    nodes.until_all_say(None).await;
+    nodes.operate(2, &["resume"]).await;
+    nodes.until_all_report(None).await;
 }
 
 #[tokio::test]
 async fn one_command_reaches_all_nodes_of_a_list() {
     let mut nodes = Nodes::start(1_000).await;
-    nodes.until_all_say(None).await;
+    nodes.until_all_report(None).await;
     nodes.redis.pause();
-    let ended = nodes.say_to(&[0, 1, 2], &["pause"]).await;
+    let ended = nodes.operate_at(&[0, 1, 2], &["pause"]).await;
     assert_eq!(ended.code, Some(3), "{}{}", ended.out, ended.err);
     assert_eq!(ended.out.lines().count(), 3, "{}", ended.out);
     for (gateway, line) in nodes.gateways.iter().zip(ended.out.lines()) {
@@ -288,27 +288,27 @@ async fn one_command_reaches_all_nodes_of_a_list() {
         assert_eq!(nodes.reason(node).await.as_deref(), Some("paused"));
     }
     nodes.redis.resume();
-    eventually("all is written down", || async {
-        let mut is_held = false;
+    eventually("all commands are stored", || async {
+        let mut is_pending = false;
         for node in 0..3 {
-            is_held |= !nodes.state(node).await["heldCommands"].is_null();
+            is_pending |= !nodes.state(node).await["heldCommands"].is_null();
         }
-        !is_held
+        !is_pending
     })
     .await;
-    let ended = nodes.say_to(&[0, 1, 2], &["resume"]).await;
+    let ended = nodes.operate_at(&[0, 1, 2], &["resume"]).await;
     assert_eq!(ended.code, Some(0), "{}{}", ended.out, ended.err);
-    nodes.until_all_say(None).await;
+    nodes.until_all_report(None).await;
     let status = nodes.run(&[0, 1, 2], &["status"]).await;
     assert_eq!(status.code, Some(0), "{}", status.out);
     for gateway in &nodes.gateways {
         assert!(status.out.contains(&format!("{}:\n", gateway.admin)));
     }
 
-    // One node that is gone keeps the command from no other.
-    let gone = nodes.gateways.remove(0);
-    let admin = gone.admin.to_string();
-    gone.kill().await;
+    // An unavailable node does not keep the command from the others.
+    let removed = nodes.gateways.remove(0);
+    let admin = removed.admin.to_string();
+    removed.kill().await;
     let token = nodes.token().display().to_string();
     let words = [
         "room",
@@ -333,16 +333,16 @@ async fn one_command_reaches_all_nodes_of_a_list() {
 #[tokio::test]
 async fn a_stop_for_one_node_does_not_wait_for_the_store() {
     let nodes = Nodes::start(1_000).await;
-    nodes.until_all_say(None).await;
-    let nothing = nodes.say_to(&[0], &["resume", "--this-node"]).await;
+    nodes.until_all_report(None).await;
+    let nothing = nodes.operate_at(&[0], &["resume", "--this-node"]).await;
     assert_eq!(nothing.code, Some(2), "{}", nothing.err);
-    let ended = nodes.say_to(&[0], &["pause", "--this-node"]).await;
+    let ended = nodes.operate_at(&[0], &["pause", "--this-node"]).await;
     assert_eq!(ended.code, Some(0), "{}{}", ended.out, ended.err);
     assert!(
-        ended.out.contains("the store was not asked first"),
+        ended.out.contains("the command skipped the store"),
         "{}",
         ended.out
     );
     assert_eq!(nodes.reason(0).await.as_deref(), Some("paused"));
-    nodes.until_all_say(Some("paused")).await;
+    nodes.until_all_report(Some("paused")).await;
 }

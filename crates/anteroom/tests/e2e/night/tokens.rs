@@ -1,4 +1,4 @@
-//! Who may change a room, and where may operators connect?
+//! Tokens of operators, and the addresses at which they connect.
 
 use std::os::unix::fs::PermissionsExt as _;
 
@@ -8,13 +8,13 @@ use crate::support::eventually;
 use crate::support::raw::{ask, status_of};
 use crate::support::site::Site;
 
-use super::{room, said};
+use super::{room, room_json};
 
 const FIRST: &str = "0123456789abcdef-first";
 const SECOND: &str = "0123456789abcdef-second";
 
 #[tokio::test]
-async fn a_gateway_draws_a_token_that_only_its_owner_reads() {
+async fn a_gateway_generates_a_token_that_only_its_user_can_read() {
     let site = Site::with_room(1, "").await;
     let file = site
         .file
@@ -23,7 +23,7 @@ async fn a_gateway_draws_a_token_that_only_its_owner_reads() {
         .join("admin-token");
     let mode = std::fs::metadata(&file).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
-    said(&site.gateway, &file, &["pause"]).await;
+    room_json(&site.gateway, &file, &["pause"]).await;
     let wrong = site.file.path().with_file_name("wrong");
     std::fs::write(&wrong, "a-token-that-does-not-hold\n").unwrap();
     let ended = room(&site.gateway, &wrong, &["resume"]).await;
@@ -41,7 +41,7 @@ async fn a_gateway_draws_a_token_that_only_its_owner_reads() {
 }
 
 #[tokio::test]
-async fn what_is_no_room_name_is_no_gateway_path_either() {
+async fn an_invalid_room_name_is_not_sent_to_the_gateway() {
     for name in ["../rooms", "main/settings?x=", "main#", ""] {
         let ended = run(&["room", name, "show", "--admin", "127.0.0.1:1"]).await;
         assert_eq!(ended.code, Some(2), "{name}");
@@ -50,32 +50,32 @@ async fn what_is_no_room_name_is_no_gateway_path_either() {
 }
 
 #[tokio::test]
-async fn own_tokens_have_names_and_are_changed_with_a_signal() {
+async fn named_tokens_are_reloaded_by_a_signal() {
     let config = |origin| {
         let server = SERVER.to_owned() + "admin_token_file = \"tokens\"\n";
         server + &room_toml("main", origin, 1, "")
     };
     let folder = tempfile::tempdir().unwrap();
     let tokens = folder.path().join("tokens");
-    std::fs::write(&tokens, format!("alice {FIRST}\n# nobody else\n")).unwrap();
+    std::fs::write(&tokens, format!("alice {FIRST}\n# no others\n")).unwrap();
     let file = folder.path().join("anteroom.toml");
     let origin = crate::support::origin::RecordingOrigin::start().await;
     std::fs::write(&file, config(origin.address)).unwrap();
     let flags = ["--config".to_owned(), file.display().to_string()];
     let gateway = crate::support::process::Gateway::start(&flags).await;
     let data = folder.path().join("anteroom-data");
-    assert!(!data.join("admin-token").exists(), "none is drawn");
-    said(&gateway, &tokens, &["message", "hello"]).await;
+    assert!(!data.join("admin-token").exists(), "none is generated");
+    room_json(&gateway, &tokens, &["message", "hello"]).await;
 
     let kept = folder.path().join("kept");
     std::fs::copy(&tokens, &kept).unwrap();
     std::fs::write(&tokens, format!("bob {SECOND}\n")).unwrap();
     gateway.signal("HUP");
-    eventually("the first token holds no more", || async {
+    eventually("the first token is not valid any more", || async {
         room(&gateway, &kept, &["resume"]).await.code == Some(1)
     })
     .await;
-    let log = said(&gateway, &tokens, &["audit"]).await;
+    let log = room_json(&gateway, &tokens, &["audit"]).await;
     assert_eq!(log["entries"][0]["who"]["token"], "alice");
     let shown = log.to_string() + &gateway.log().join("\n");
     assert!(!shown.contains(FIRST) && !shown.contains(SECOND));
@@ -83,7 +83,7 @@ async fn own_tokens_have_names_and_are_changed_with_a_signal() {
     // A file without tokens changes nothing.
     std::fs::write(&tokens, "short\n").unwrap();
     gateway.signal("HUP");
-    eventually("the file is refused", || async {
+    eventually("the file is rejected", || async {
         gateway
             .log()
             .join("\n")
@@ -127,7 +127,7 @@ async fn an_address_that_others_reach_needs_tokens() {
 }
 
 #[tokio::test]
-async fn the_admin_address_answers_to_the_names_that_the_file_lists() {
+async fn the_admin_address_accepts_only_listed_host_names() {
     let origin = crate::support::origin::RecordingOrigin::start().await;
     let server = SERVER.to_owned() + "admin_hosts = [\"ops.example.com\"]\n";
     let file = ConfigFile::new(&(server + &room_toml("main", origin.address, 1, "")));
@@ -137,7 +137,7 @@ async fn the_admin_address_answers_to_the_names_that_the_file_lists() {
         ("Ops.Example.com:8081", 200),
         ("evil.example", 421),
     ] {
-        let answer = ask(gateway.admin, host, "/rooms", "").await;
-        assert_eq!(status_of(&answer), status, "{host}");
+        let response = ask(gateway.admin, host, "/rooms", "").await;
+        assert_eq!(status_of(&response), status, "{host}");
     }
 }

@@ -1,4 +1,4 @@
-//! Does `anteroom check` tell every mistake, at once and before it hurts?
+//! `anteroom check` reports every mistake, at once.
 
 use std::path::Path;
 
@@ -19,7 +19,7 @@ new_users_per_minute = 100
 bypass = ['path.startsWith("/webhooks/")']
 "#;
 
-/// A mistake in every line.
+/// Config with a mistake in every line.
 const BAD: &str = r#"
 [server]
 listen = "8080"
@@ -34,7 +34,7 @@ queue = "fifo"
 bypass = ['pth == "/x"']
 "#;
 
-/// How the messages begin, after the name of the file.
+/// Beginnings of the messages, after the name of the file.
 const MISTAKES: [&str; 9] = [
     ":3: server.listen",
     ":4: server.ticket_keys",
@@ -55,7 +55,7 @@ async fn check(file: &Path, flags: &[&str]) -> crate::support::command::Ended {
 }
 
 #[tokio::test]
-async fn a_good_file_passes_in_silence() {
+async fn a_valid_file_is_accepted_without_warnings() {
     let file = ConfigFile::new(GOOD);
     let ended = check(&file.path(), &[]).await;
     assert_eq!((ended.code, ended.err.as_str()), (Some(0), ""));
@@ -69,7 +69,7 @@ async fn a_good_file_passes_in_silence() {
 }
 
 #[tokio::test]
-async fn every_mistake_is_told_at_once_and_no_key() {
+async fn every_mistake_is_reported_at_once_without_secrets() {
     let file = ConfigFile::new(BAD);
     let ended = check(&file.path(), &[]).await;
     assert_eq!(ended.code, Some(2));
@@ -99,7 +99,7 @@ async fn every_mistake_is_told_at_once_and_no_key() {
 }
 
 #[tokio::test]
-async fn mistakes_in_rules_are_told_with_their_line() {
+async fn mistakes_in_rules_are_reported_with_their_line() {
     let rules =
         "bypass = [\n'path == \"/ok\"',\n'pth == \"/x\"',\n'path.startsWith(1)',\n'path =='\n]";
     let old = "bypass = ['path.startsWith(\"/webhooks/\")']";
@@ -158,15 +158,15 @@ async fn an_origin_that_is_the_gateway_itself_is_a_mistake() {
         let file = ConfigFile::new(&GOOD.replace("http://127.0.0.1:3000", origin));
         let ended = check(&file.path(), &[]).await;
         assert_eq!(ended.code, Some(2), "{origin}: {}", ended.out);
-        let is_told = ended.err.contains("is this gateway itself") && ended.err.contains(key);
-        assert!(is_told, "{origin}: {}", ended.err);
+        let is_reported = ended.err.contains("is this gateway itself") && ended.err.contains(key);
+        assert!(is_reported, "{origin}: {}", ended.err);
     }
 }
 
 #[tokio::test]
-async fn what_guards_nothing_or_something_else_is_warned_of() {
+async fn a_room_that_covers_less_than_meant_draws_a_warning() {
     let rule = "bypass = ['path.startsWith(\"/webhooks/\")']";
-    for (instead, told) in [
+    for (instead, expected) in [
         ("bypass = ['true']", "nobody ever waits"),
         ("bypass = ['path == \"/\"']", "nobody waits there"),
         ("bypass = []\npath = \"/a/../shop\"", "covers \"/shop\""),
@@ -179,7 +179,7 @@ async fn what_guards_nothing_or_something_else_is_warned_of() {
             .lines()
             .filter(|line| line.starts_with("warning: "));
         let warnings: Vec<_> = warnings.collect();
-        let is_told = warnings.len() == 1 && warnings[0].contains(told);
-        assert!(is_told, "{instead}: {warnings:?}");
+        let is_reported = warnings.len() == 1 && warnings[0].contains(expected);
+        assert!(is_reported, "{instead}: {warnings:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! What do commands do whose output nobody reads any more, as after `anteroom ... | head -1`?
+//! Commands whose output is not read any more, as after `anteroom ... | head -1`.
 
 use std::process::Stdio;
 
@@ -9,7 +9,7 @@ use crate::support::config::ConfigFile;
 use crate::support::site::Site;
 use crate::support::{PATIENCE, eventually};
 
-/// Runs a command that can print nowhere, and looks at its exit code. A panic has 101.
+/// Runs a command with closed output, and checks its exit code. A panic has 101.
 async fn check(args: &[&str], expected: i32) {
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
@@ -23,7 +23,7 @@ async fn check(args: &[&str], expected: i32) {
 }
 
 #[tokio::test]
-async fn commands_end_as_ever_when_nobody_reads_what_they_print() {
+async fn commands_succeed_when_their_output_is_closed() {
     check(&["--help"], 0).await;
     check(&["no-such-command"], 2).await;
     check(&["simulate", "--list"], 0).await;
@@ -33,7 +33,7 @@ async fn commands_end_as_ever_when_nobody_reads_what_they_print() {
     let limits = ["simulate", "limits", "--algorithm", "gcra"];
     check(&[&limits[..], &["--charts", &charts]].concat(), 0).await;
     let drawn = folder.path().read_dir().unwrap().count();
-    assert_eq!(drawn, 1, "what was to be written is written all the same");
+    assert_eq!(drawn, 1, "files are written anyway");
     let bad = ConfigFile::new("[server]\nlisten = 1\n");
     check(&["check", "--config", &bad.path().display().to_string()], 2).await;
     let flags = ["serve", "--config", &bad.path().display().to_string()];
@@ -41,7 +41,7 @@ async fn commands_end_as_ever_when_nobody_reads_what_they_print() {
 }
 
 #[tokio::test]
-async fn so_do_those_that_ask_a_gateway() {
+async fn commands_to_a_gateway_succeed_when_their_output_is_closed() {
     let site = Site::with_room(1, "").await;
     let good = site.file.path().display().to_string();
     check(&["check", "--config", &good], 0).await;
@@ -59,7 +59,7 @@ async fn so_do_those_that_ask_a_gateway() {
         check(&[words, &at].concat(), 0).await;
     }
     check(&[&["status", "--ready"], &at[..]].concat(), 0).await;
-    // No token, no such limit.
+    // Without a token and a limit of this name.
     let wrong = ["limits", "list", "--token-file", "/nowhere/token"];
     check(&[&wrong[..], &at].concat(), 1).await;
 }

@@ -1,4 +1,4 @@
-//! Is everybody answered while a crowd, or somebody hostile, holds connections?
+//! Every client is served while many, or hostile ones, hold connections.
 
 use std::net::Ipv4Addr;
 
@@ -12,11 +12,11 @@ use crate::support::process::{BINARY, Gateway};
 use crate::support::raw::{Raw, status_of};
 use crate::support::site::Site;
 
-const ASK: &str = "GET / HTTP/1.1\r\nhost: a\r\naccept: text/html\r\nsec-fetch-dest: document\r\n";
+const HEAD: &str = "GET / HTTP/1.1\r\nhost: a\r\naccept: text/html\r\nsec-fetch-dest: document\r\n";
 const PAGE_END: &str = "</html>";
 const ORIGIN_END: &str = "the origin, at /";
 
-/// A site of one seat, with few connections.
+/// Starts a site with one seat and few connections.
 async fn site(limits: &str) -> Site {
     Site::start(|origin| {
         let limits = format!("[server.size_limits]\nconnections = 100\n{limits}\n");
@@ -25,30 +25,30 @@ async fn site(limits: &str) -> Site {
     .await
 }
 
-/// The address of one of many machines.
+/// Returns the address of one of many machines.
 const fn machine(number: u8) -> Ipv4Addr {
     Ipv4Addr::new(127, 0, 1, number)
 }
 
-/// A browser that waits, on a connection that it would keep; and what it was answered.
+/// Connects a waiting browser that would keep its connection; returns the response as well.
 async fn waiting(site: &Site, from: Ipv4Addr) -> (Raw, String) {
     let mut browser = Raw::connect_from(from, site.gateway.address).await;
-    browser.send(format!("{ASK}\r\n")).await;
+    browser.send(format!("{HEAD}\r\n")).await;
     let page = browser.take_until(PAGE_END).await.expect("a page");
     assert_eq!(status_of(&page), 200, "{page}");
     (browser, page.to_lowercase())
 }
 
-/// So many browsers that wait, each on a machine of its own.
-async fn waiting_crowd(site: &Site, count: u8) -> Vec<(Raw, String)> {
-    let mut crowd = Vec::new();
+/// Connects this number of waiting browsers, each from its own address.
+async fn waiting_browsers(site: &Site, count: u8) -> Vec<(Raw, String)> {
+    let mut browsers = Vec::new();
     for number in 0..count {
-        crowd.push(waiting(site, machine(number)).await);
+        browsers.push(waiting(site, machine(number)).await);
     }
-    crowd
+    browsers
 }
 
-/// Somebody inside passes on the connection that it has, and on a new one.
+/// Checks that an active visitor passes on its connection, and on a new one.
 async fn pass_on_both(site: &Site, inside: &mut Raw, cookie: &str) {
     pass(inside, cookie).await;
     let mut again = Raw::connect(site.gateway.address).await;
@@ -56,24 +56,24 @@ async fn pass_on_both(site: &Site, inside: &mut Raw, cookie: &str) {
 }
 
 async fn pass(inside: &mut Raw, cookie: &str) {
-    inside.send(format!("{ASK}{cookie}\r\n")).await;
-    let answer = inside.take_until(ORIGIN_END).await.expect("an answer");
-    assert_eq!(status_of(&answer), 200, "{answer}");
+    inside.send(format!("{HEAD}{cookie}\r\n")).await;
+    let response = inside.take_until(ORIGIN_END).await.expect("a response");
+    assert_eq!(status_of(&response), 200, "{response}");
 }
 
 #[tokio::test]
-async fn a_crowd_that_waits_locks_nobody_out() {
+async fn waiting_visitors_do_not_lock_others_out() {
     let site = site("").await;
     let cookie = site.ticket_line().await;
     let mut inside = Raw::connect(site.gateway.address).await;
     pass(&mut inside, &cookie).await;
-    let crowd = waiting_crowd(&site, 150).await;
-    let kept = crowd
+    let browsers = waiting_browsers(&site, 150).await;
+    let kept = browsers
         .iter()
         .filter(|(_, page)| !page.contains("connection: close"));
     let kept = kept.count();
-    // 66 where connections that are taken back end after the answer to whoever comes instead; more
-    // on a busy machine, where they end before it. The table's own tests hold the exact number.
+    // 66 if reclaimed connections end after the response to the client that replaces them; more on
+    // a busy machine, where they end before it. Tests of the table check the exact number.
     assert!(
         (60..=100).contains(&kept),
         "{kept} of them keep a connection"
@@ -107,19 +107,19 @@ async fn idle_sockets_of_one_address_do_not_stop_others() {
     }
     let reclaimed = "anteroom_connections_reclaimed_total{reason=\"address\"}";
     eventually("it has no more than it may have", async || {
-        site.figure(reclaimed).await >= Some(380.0)
+        site.metric(reclaimed).await >= Some(380.0)
     })
     .await;
     pass(&mut inside, &cookie).await;
     let mut again = Raw::connect_from(machine(4), site.gateway.address).await;
     pass(&mut again, &cookie).await;
     waiting(&site, machine(5)).await;
-    // Who waited already has not even lost the connection.
-    kept.send(format!("{ASK}\r\n")).await;
+    // The earlier waiting visitor has not even lost its connection.
+    kept.send(format!("{HEAD}\r\n")).await;
     assert!(kept.take_until(PAGE_END).await.is_some());
-    let crowded = "anteroom_connections_reclaimed_total{reason=\"total\"}";
-    assert_eq!(site.figure(crowded).await, Some(0.0));
-    // The address itself is answered, too.
+    let reclaimed_in_total = "anteroom_connections_reclaimed_total{reason=\"total\"}";
+    assert_eq!(site.metric(reclaimed_in_total).await, Some(0.0));
+    // The address itself is served too.
     waiting(&site, machine(1)).await;
 }
 
@@ -141,13 +141,13 @@ async fn sockets_that_send_nothing_or_half_a_head_make_room() {
     let mut again = Raw::connect(site.gateway.address).await;
     pass(&mut again, &cookie).await;
     waiting(&site, machine(251)).await;
-    let reached = |line: &String| line.contains("as many connections are open as there may be");
+    let reached = |line: &String| line.contains("the limit of connections is reached");
     assert!(site.gateway.log().iter().any(reached));
 }
 
-/// With a limit on open files that this process cannot raise.
+// With a limit on open files that this process cannot raise.
 #[tokio::test]
-async fn with_few_open_files_fewer_connections_are_accepted_and_everybody_is_answered() {
+async fn with_few_open_files_fewer_connections_are_accepted_and_all_are_served() {
     let origin = RecordingOrigin::start().await;
     let file = ConfigFile::new(&(SERVER.to_owned() + &room("main", origin.address, 1, "")));
     let mut limited = Command::new("sh");
@@ -162,7 +162,7 @@ async fn with_few_open_files_fewer_connections_are_accepted_and_everybody_is_ans
     let cookie = site.ticket_line().await;
     let mut inside = Raw::connect(site.gateway.address).await;
     pass(&mut inside, &cookie).await;
-    let _crowd = waiting_crowd(&site, 250).await;
+    let _browsers = waiting_browsers(&site, 250).await;
     pass_on_both(&site, &mut inside, &cookie).await;
     let log = site.gateway.log();
     let warning = log.iter().find(|line| line.contains("limit on open files"));

@@ -1,4 +1,4 @@
-//! What stands in the log, and what never does?
+//! Contents of the log, and what it never contains.
 
 use std::process::Stdio;
 
@@ -13,7 +13,7 @@ use crate::support::origin::RecordingOrigin;
 use crate::support::site::Site;
 use crate::support::{PATIENCE, eventually};
 
-/// The lines of the access log about a path.
+/// Returns the lines of the access log about a path.
 fn lines_about(site: &Site, path: &str) -> Vec<Value> {
     let log = site.gateway.log();
     let lines = log
@@ -25,7 +25,7 @@ fn lines_about(site: &Site, path: &str) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn every_request_has_a_line_with_what_was_decided() {
+async fn every_request_has_an_access_line_with_its_verdict() {
     let site = Site::with_room(1, "bypass = ['path == \"/open\"']").await;
     let mut inside = site.insider().await;
     inside.get("/again?token=secret").await;
@@ -62,19 +62,19 @@ async fn every_request_has_a_line_with_what_was_decided() {
         };
         assert_eq!(line["room"], room, "{line}");
     }
-    // For a moment longer it is not its turn, if the one who is inside had to wait, too.
+    // The queued visitor may have to wait a moment longer, if the active one had to wait too.
     let reason = &lines_about(&site, "/wait")[0]["reason"];
     assert!(reason == "full" || reason == "not_your_turn", "{reason}");
     assert!(!site.gateway.log().join("\n").contains("secret"));
 }
 
-/// Requests that pass keep their lines; those that wait have a hundred a second.
+// Requests that pass keep their lines; queued ones have a hundred a second.
 #[tokio::test]
-async fn a_crowd_that_waits_gets_some_lines_and_the_rest_is_counted() {
-    const CROWD: u64 = 450;
+async fn the_access_log_limits_lines_of_queued_requests_and_counts_the_rest() {
+    const QUEUED: u64 = 450;
     let mut site = Site::with_room(1, "").await;
     let mut inside = site.insider().await;
-    for _ in 0..CROWD {
+    for _ in 0..QUEUED {
         site.visitor().get("/crowd").await;
     }
     inside.get("/inside").await;
@@ -87,11 +87,11 @@ async fn a_crowd_that_waits_gets_some_lines_and_the_rest_is_counted() {
     let left_out: u64 = lines
         .filter_map(|line: Value| line["left_out"].as_u64())
         .sum();
-    assert_eq!(written + left_out, CROWD, "{written} lines");
+    assert_eq!(written + left_out, QUEUED, "{written} lines");
 }
 
 #[tokio::test]
-async fn no_log_however_loud_holds_a_cookie_a_visitor_or_a_key() {
+async fn no_log_level_shows_cookies_visitors_or_keys() {
     let key = "q83vEjRWeJCrze8SNFZ4kKvN7xI0VniQq83vEjRWeJA=";
     for configured in [true, false] {
         let site = Site::start_with(&["--log", "trace"], |origin| {

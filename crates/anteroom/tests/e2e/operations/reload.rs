@@ -1,31 +1,31 @@
-//! Does a running gateway take a changed config file, and refuse a bad one?
+//! A running gateway reloads a changed config file, and rejects a bad one.
 
 use crate::support::client::Client;
 use crate::support::config::{SERVER, room};
 use crate::support::eventually;
 use crate::support::site::{Site, until_inside};
 
-/// Reloads, and waits until the gateway has said how that went for the `times`-th time.
+/// Reloads, and waits until the gateway has reported this outcome for the `times`-th time.
 async fn reload(site: &Site, outcome: &str, times: f64) {
     site.gateway.signal("HUP");
     let sample = format!("anteroom_config_reloads_total{{outcome=\"{outcome}\"}}");
     eventually("the reload is counted", || async {
-        site.figure(&sample).await == Some(times)
+        site.metric(&sample).await == Some(times)
     })
     .await;
 }
 
 async fn last_reload_error(site: &Site) -> serde_json::Value {
-    let answer = site.operators("/healthz").await;
+    let response = site.operators("/healthz").await;
     assert_eq!(
-        answer.status, 200,
+        response.status, 200,
         "a bad file is no reason to be taken out of service"
     );
-    answer.json()["lastReloadError"].clone()
+    response.json()["lastReloadError"].clone()
 }
 
 #[tokio::test]
-async fn a_bad_file_changes_nothing_and_everybody_is_told() {
+async fn a_bad_file_changes_nothing_and_is_reported_everywhere() {
     let site = Site::with_room(1, "").await;
     let mut inside = site.insider().await;
     let mut waiting = site.visitor();
@@ -41,35 +41,37 @@ async fn a_bad_file_changes_nothing_and_everybody_is_told() {
         site.file.write(text);
         reload(&site, "failed", times).await;
         assert!(last_reload_error(&site).await.is_string(), "{text}");
-        assert_eq!(site.figure("anteroom_config_rejected").await, Some(1.0));
+        assert_eq!(site.metric("anteroom_config_rejected").await, Some(1.0));
         assert!(!inside.navigate("/").await.is_queued(), "{text}");
         assert!(waiting.navigate("/").await.is_queued(), "{text}");
         assert_eq!(site.state("main").await["totalActiveUsers"], 1);
     }
     let log = site.gateway.log().join("\n");
-    for said in [
+    for expected in [
         "total_active_users",
         "sesion",
         "the old configuration stays",
     ] {
-        assert!(log.contains(said), "{said} is not in the log");
+        assert!(log.contains(expected), "{expected} is not in the log");
     }
 
     site.file.write(&good);
     reload(&site, "ok", 1.0).await;
     assert!(last_reload_error(&site).await.is_null());
-    assert_eq!(site.figure("anteroom_config_rejected").await, Some(0.0));
+    assert_eq!(site.metric("anteroom_config_rejected").await, Some(0.0));
     until_inside(&mut waiting, "/").await;
 }
 
 async fn position(visitor: &mut Client) -> u64 {
-    let answer = visitor.get("/").await;
-    assert!(answer.is_queued());
-    answer.json()["cfWaitingRoom"]["position"].as_u64().unwrap()
+    let response = visitor.get("/").await;
+    assert!(response.is_queued());
+    response.json()["cfWaitingRoom"]["position"]
+        .as_u64()
+        .unwrap()
 }
 
 #[tokio::test]
-async fn changed_limits_act_at_once_and_nobody_loses_a_place() {
+async fn changed_limits_apply_at_once_and_positions_stay() {
     let site = Site::with_room(1, "").await;
     let write = |total, more: &str| {
         let room = room("main", site.origin.address, total, more);
@@ -90,11 +92,11 @@ async fn changed_limits_act_at_once_and_nobody_loses_a_place() {
         let (first, second) = &mut *line.lock().await;
         (position(first).await, position(second).await) == (1, 2)
     };
-    eventually("they stand in their order", in_order).await;
+    eventually("they are in order", in_order).await;
 
     write(1, "position_grace = \"10m\"\nqueueing_status_code = 503");
     reload(&site, "ok", 1.0).await;
-    eventually("they stand in their order", in_order).await;
+    eventually("they are in order", in_order).await;
     assert_eq!(site.visitor().navigate("/").await.status, 503);
 
     write(2, "");
@@ -106,7 +108,7 @@ async fn changed_limits_act_at_once_and_nobody_loses_a_place() {
     })
     .await;
 
-    // Lowered: whoever is inside stays, and nobody else comes in.
+    // Lowered: the active visitor stays, and no other enters.
     write(1, "");
     reload(&site, "ok", 3.0).await;
     for visitor in [&mut inside, &mut first] {
@@ -147,7 +149,7 @@ async fn rooms_come_and_go() {
 }
 
 #[tokio::test]
-async fn keys_can_be_changed_without_anybody_being_thrown_out() {
+async fn ticket_keys_can_be_rotated_without_ending_sessions() {
     let [old, new] = [
         "q83vEjRWeJCrze8SNFZ4kKvN7xI0VniQq83vEjRWeJA=",
         "Dx4tPEtaaXiHlqW0w9Lh8A8eLTxLWml4h5altMPS4fA=",
@@ -174,5 +176,5 @@ async fn keys_can_be_changed_without_anybody_being_thrown_out() {
     late.navigate("/").await;
     assert_eq!(id(), late_id);
     until_inside(&mut early, "/").await;
-    assert_ne!(id(), early_id, "without its key a ticket is none");
+    assert_ne!(id(), early_id, "without its key a ticket is not valid");
 }

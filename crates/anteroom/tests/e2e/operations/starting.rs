@@ -1,4 +1,4 @@
-//! What does somebody read whose gateway does not start?
+//! Errors of a gateway that does not start.
 
 use crate::support::command::run;
 use crate::support::config::{ConfigFile, SERVER, room};
@@ -41,16 +41,16 @@ async fn a_bad_file_starts_nothing() {
 }
 
 #[tokio::test]
-async fn a_port_that_is_taken_is_told_with_its_key() {
+async fn a_port_in_use_is_reported_with_its_key() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap();
-    let nobody = std::net::SocketAddr::from(([127, 0, 0, 1], 9));
+    let no_origin = std::net::SocketAddr::from(([127, 0, 0, 1], 9));
     for key in ["listen", "admin"] {
         let server = SERVER.replace(
             &format!("{key} = \"127.0.0.1:0\""),
             &format!("{key} = \"{address}\""),
         );
-        let file = ConfigFile::new(&(server + &room("main", nobody, 1, "")));
+        let file = ConfigFile::new(&(server + &room("main", no_origin, 1, "")));
         let path = file.path().display().to_string();
         let ended = run(&["serve", "--config", &path]).await;
         assert_eq!(ended.code, Some(1), "{}", ended.err);
@@ -64,11 +64,11 @@ async fn a_port_that_is_taken_is_told_with_its_key() {
 }
 
 #[tokio::test]
-async fn it_can_be_ended_from_the_keyboard() {
+async fn ctrl_c_stops_the_gateway() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().display().to_string();
-    let nobody = std::net::SocketAddr::from(([127, 0, 0, 1], 9));
-    let mut gateway = Gateway::start(&room_flags(nobody, 1, 1, &data)).await;
+    let no_origin = std::net::SocketAddr::from(([127, 0, 0, 1], 9));
+    let mut gateway = Gateway::start(&room_flags(no_origin, 1, 1, &data)).await;
     gateway.signal("INT");
     assert_eq!(gateway.ended().await, Some(0));
 }

@@ -1,4 +1,4 @@
-//! What do operators see of a running gateway?
+//! Health, metrics and status of a running gateway.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use crate::support::command::run;
 use crate::support::eventually;
 use crate::support::site::Site;
 
-/// One inside, two waiting, in a room of one seat.
+/// Starts a room of one seat with one active and two waiting visitors.
 async fn busy_site() -> Site {
     let site = Site::with_room(1, "").await;
     site.insider().await;
@@ -24,22 +24,22 @@ async fn busy_site() -> Site {
 }
 
 #[tokio::test]
-async fn health_is_good_while_the_lease_lives() {
+async fn health_is_good_while_the_lease_is_valid() {
     let site = busy_site().await;
-    let answer = site.operators("/healthz").await;
-    assert_eq!(answer.status, 200);
+    let response = site.operators("/healthz").await;
+    assert_eq!(response.status, 200);
     let expected = json!({"healthy": true, "rooms": [], "limits": [], "lastReloadError": null});
-    assert_eq!(answer.json(), expected);
-    assert_eq!(answer.headers["cache-control"], "no-store");
+    assert_eq!(response.json(), expected);
+    assert_eq!(response.headers["cache-control"], "no-store");
 }
 
 #[tokio::test]
-async fn metrics_count_visitors_and_what_was_said_to_them() {
+async fn metrics_count_visitors_and_responses() {
     let site = busy_site().await;
-    let answer = site.operators("/metrics").await;
-    let kind = answer.headers["content-type"].to_str().unwrap();
+    let response = site.operators("/metrics").await;
+    let kind = response.headers["content-type"].to_str().unwrap();
     assert!(kind.starts_with("application/openmetrics-text"), "{kind}");
-    let text = answer.text();
+    let text = response.text();
     assert!(text.ends_with("# EOF\n"));
     for line in [
         "anteroom_seats_active{room=\"main\"} 1",
@@ -64,14 +64,14 @@ async fn metrics_count_visitors_and_what_was_said_to_them() {
         let has_infinity = buckets.any(|line| line.contains("le=\"+Inf\""));
         assert!(has_infinity, "{histogram} in\n{text}");
     }
-    // Whoever came before the first lease was told to wait, so that only the difference is known.
+    // Visitors before the first lease were queued as well, so only the difference is known.
     for sample in [
         "anteroom_queued_responses_total{room=\"main\"}",
         "anteroom_verdicts_total{room=\"main\",verdict=\"queue\"}",
     ] {
-        let before = site.figure(sample).await.unwrap();
+        let before = site.metric(sample).await.unwrap();
         site.visitor().get("/").await;
-        assert_eq!(site.figure(sample).await, Some(before + 1.0), "{sample}");
+        assert_eq!(site.metric(sample).await, Some(before + 1.0), "{sample}");
     }
 }
 
@@ -146,14 +146,14 @@ async fn status_is_a_table_or_json() {
 }
 
 #[tokio::test]
-async fn status_says_what_to_look_at_when_nobody_answers() {
-    // Bound, so that it is nobody else's, and nobody listens.
+async fn status_names_the_address_when_no_gateway_responds() {
+    // Bound, so that no other process uses it, but not listening.
     let mute = tokio::net::TcpSocket::new_v4().unwrap();
     mute.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let admin = mute.local_addr().unwrap().to_string();
     let ended = run(&["status", "--admin", &admin]).await;
     assert_eq!(ended.code, Some(1));
-    for said in [admin.as_str(), "anteroom serve", "--admin"] {
-        assert!(ended.err.contains(said), "{said}: {}", ended.err);
+    for expected in [admin.as_str(), "anteroom serve", "--admin"] {
+        assert!(ended.err.contains(expected), "{expected}: {}", ended.err);
     }
 }

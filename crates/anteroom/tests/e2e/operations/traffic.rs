@@ -1,4 +1,4 @@
-//! Does what a site sends and receives get through, and does the gateway wait for it at the end?
+//! A site's traffic passes, and the gateway waits for it at the end.
 
 use http::Method;
 use tokio::net::TcpStream;
@@ -8,10 +8,10 @@ use crate::support::eventually;
 use crate::support::raw::Raw;
 use crate::support::site::Site;
 
-/// Waits until nobody new can connect.
+/// Waits until no client can connect.
 async fn until_closed(site: &Site) {
     let address = site.gateway.address;
-    eventually("the door is closed", || async {
+    eventually("the listener is closed", || async {
         TcpStream::connect(address).await.is_err()
     })
     .await;
@@ -39,17 +39,17 @@ async fn bodies_stream_both_ways_at_once() {
         .unwrap();
     visitor.cookies.insert(name.to_owned(), value.to_owned());
     let large = "0123456789abcdef".repeat(512 * 1024);
-    let answer = visitor.send(Method::PUT, "/echo", &[], &large).await;
+    let response = visitor.send(Method::PUT, "/echo", &[], &large).await;
     assert_eq!(site.origin.last().method, Method::PUT);
     assert!(
-        answer.body == large,
+        response.body == large,
         "{} bytes came back",
-        answer.body.len()
+        response.body.len()
     );
 }
 
 #[tokio::test]
-async fn events_come_as_they_happen() {
+async fn events_arrive_as_they_are_sent() {
     let site = Site::with_room(1, "").await;
     let cookie = site.ticket_line().await;
     let mut raw = Raw::connect(site.gateway.address).await;
@@ -66,7 +66,7 @@ const SWITCH: &str = "GET /ws HTTP/1.1\r\nhost: a\r\nconnection: Upgrade\r\nupgr
                       sec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
 
 #[tokio::test]
-async fn a_websocket_opens_for_somebody_inside_and_for_nobody_else() {
+async fn a_websocket_opens_for_active_visitors_only() {
     let site = Site::with_room(1, "").await;
     let cookie = site.ticket_line().await;
     let mut inside = Raw::connect(site.gateway.address).await;
@@ -74,19 +74,19 @@ async fn a_websocket_opens_for_somebody_inside_and_for_nobody_else() {
     let head = inside.until("\r\n\r\n").await;
     assert!(head.starts_with("HTTP/1.1 101 "), "{head}");
     assert!(head.contains("upgrade: websocket"), "{head}");
-    for said in ["\u{1}ping", "pong\u{2}"] {
-        inside.send(said).await;
-        inside.until(said).await;
+    for text in ["\u{1}ping", "pong\u{2}"] {
+        inside.send(text).await;
+        inside.until(text).await;
     }
     let head = site.origin.last();
     assert_eq!(head.header("sec-websocket-version").unwrap(), "13");
     assert!(head.header("cookie").is_none() && head.header("anteroom-visitor").is_some());
 
     let seen = site.origin.count();
-    let mut outside = Raw::connect(site.gateway.address).await;
-    outside.send(format!("{SWITCH}\r\n")).await;
-    let answer = outside.until("cfWaitingRoom").await;
-    assert!(answer.starts_with("HTTP/1.1 429 "), "{answer}");
+    let mut waiting = Raw::connect(site.gateway.address).await;
+    waiting.send(format!("{SWITCH}\r\n")).await;
+    let response = waiting.until("cfWaitingRoom").await;
+    assert!(response.starts_with("HTTP/1.1 429 "), "{response}");
     assert_eq!(site.origin.count(), seen);
     inside.send("still there").await;
     inside.until("still there").await;
@@ -99,7 +99,7 @@ async fn an_open_request_finishes_before_the_process_ends() {
     let mut slow = Raw::connect(site.gateway.address).await;
     let head = format!("GET /report?held HTTP/1.1\r\nhost: a\r\n{cookie}\r\n");
     slow.send(head).await;
-    // Somebody who has asked before and says nothing at the moment.
+    // An idle keep-alive connection.
     let mut idle = Raw::connect(site.gateway.address).await;
     idle.send(format!("GET / HTTP/1.1\r\nhost: a\r\n{cookie}\r\n"))
         .await;
@@ -115,14 +115,14 @@ async fn an_open_request_finishes_before_the_process_ends() {
     until_closed(&site).await;
     idle.rest().await;
     site.origin.release();
-    let answer = slow.rest().await;
-    assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
-    assert!(answer.ends_with("the origin, at /report"), "{answer}");
+    let response = slow.rest().await;
+    assert!(response.starts_with("HTTP/1.1 200 "), "{response}");
+    assert!(response.ends_with("the origin, at /report"), "{response}");
     assert_eq!(site.gateway.ended().await, Some(0));
 }
 
 #[tokio::test]
-async fn what_never_ends_is_cut_off_at_the_end_of_draining() {
+async fn endless_responses_are_cut_off_after_draining() {
     let mut site = Site::start(|origin| {
         let drain = "[server.timeouts]\ndrain = \"1s\"\n";
         SERVER.to_owned() + drain + &room("main", origin, 10, "")
@@ -139,7 +139,7 @@ async fn what_never_ends_is_cut_off_at_the_end_of_draining() {
     tunnel.until("HTTP/1.1 101 ").await;
     site.gateway.signal("TERM");
     until_closed(&site).await;
-    // Until then both go on.
+    // Until then both continue.
     site.origin.emit("data: last\n\n");
     events.until("data: last").await;
     assert_eq!(site.gateway.ended().await, Some(0));

@@ -1,8 +1,10 @@
-//! A client as a browser or a program would be, with a jar for one cookie after the other.
+//! HTTP client that acts like a browser or a program, with cookies.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
+use anteroom::demo::checking_origin::JUDGE_SEAT_ENDS;
+use anteroom_room::time::Timestamp;
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full};
@@ -19,14 +21,14 @@ pub(crate) struct Client {
     address: SocketAddr,
 }
 
-/// An answer, read to its end.
-pub(crate) struct Answer {
+/// A response with its whole body.
+pub(crate) struct TestResponse {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
 }
 
-impl Answer {
+impl TestResponse {
     pub(crate) fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()
     }
@@ -35,12 +37,19 @@ impl Answer {
         serde_json::from_slice(&self.body).unwrap()
     }
 
-    /// Whether this is one of the gateway's own waiting answers.
+    /// Whether this is one of the gateway's own waiting responses.
     pub(crate) fn is_queued(&self) -> bool {
         self.headers
             .get("anteroom-verdict")
             .is_some_and(|v| v == "queue")
     }
+}
+
+/// Returns the end of the seat as the origin reports it; `None` if the response is not the
+/// origin's.
+pub(crate) fn seat_end(response: &TestResponse) -> Option<Timestamp> {
+    let end = response.headers.get(JUDGE_SEAT_ENDS)?.to_str().unwrap();
+    Some(Timestamp(end.parse().unwrap()))
 }
 
 impl Client {
@@ -52,15 +61,15 @@ impl Client {
         }
     }
 
-    /// Somebody else on the same connections.
-    pub(crate) fn somebody_else(&self) -> Self {
+    /// Returns a client without cookies on the same connections.
+    pub(crate) fn new_client(&self) -> Self {
         Self {
             cookies: BTreeMap::new(),
             ..self.clone()
         }
     }
 
-    /// The same visitor at another gateway.
+    /// Returns this visitor at another gateway.
     pub(crate) fn at(&self, address: SocketAddr) -> Self {
         Self {
             address,
@@ -68,47 +77,35 @@ impl Client {
         }
     }
 
-    /// Asks for a page as a browser does that navigates.
-    pub(crate) async fn navigate(&mut self, path: &str) -> Answer {
+    /// Requests a page like a browser that navigates.
+    pub(crate) async fn navigate(&mut self, path: &str) -> TestResponse {
         let headers = [("accept", "text/html"), ("sec-fetch-dest", "document")];
         self.send(Method::GET, path, &headers, "").await
     }
 
-    /// The same where no answer may come.
-    pub(crate) async fn try_navigate(&mut self, path: &str) -> Option<Answer> {
-        let headers = [("accept", "text/html"), ("sec-fetch-dest", "document")];
-        let response = self.try_send(Method::GET, path, &headers, "").await?;
-        let (head, body) = response.into_parts();
-        Some(Answer {
-            status: head.status,
-            headers: head.headers,
-            body,
-        })
-    }
-
-    /// Asks as a program does.
-    pub(crate) async fn get(&mut self, path: &str) -> Answer {
+    /// Requests a path like a program.
+    pub(crate) async fn get(&mut self, path: &str) -> TestResponse {
         self.send(Method::GET, path, &[], "").await
     }
 
-    /// Sends anything; takes cookies along and keeps what comes back.
+    /// Sends any request, with cookies, and keeps the cookies of the response.
     pub(crate) async fn send(
         &mut self,
         method: Method,
         path: &str,
         headers: &[(&str, &str)],
         body: &str,
-    ) -> Answer {
+    ) -> TestResponse {
         let response = self.try_send(method, path, headers, body).await.unwrap();
         let (head, body) = response.into_parts();
-        Answer {
+        TestResponse {
             status: head.status,
             headers: head.headers,
             body,
         }
     }
 
-    /// The same where no answer may come.
+    /// Sends a request like [`send`](Self::send); `None` without a response.
     pub(crate) async fn try_send(
         &mut self,
         method: Method,

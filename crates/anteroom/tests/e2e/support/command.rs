@@ -1,4 +1,4 @@
-//! Commands that end by themselves.
+//! Commands that run to their end.
 
 use std::process::Stdio;
 
@@ -8,14 +8,14 @@ use tokio::time::timeout;
 use super::PATIENCE;
 use super::process::BINARY;
 
-/// How a command went.
+/// Result of a command.
 pub(crate) struct Ended {
     pub(crate) code: Option<i32>,
     pub(crate) out: String,
     pub(crate) err: String,
 }
 
-/// The binary under test, untouched by what happens to be in our environment.
+/// Returns the binary under test as a command, without our environment variables.
 pub(crate) fn command(args: &[&str]) -> Command {
     let mut command = Command::new(BINARY);
     command

@@ -6,10 +6,10 @@ use std::path::PathBuf;
 
 use tempfile::TempDir;
 
-/// `[server]` on ports that the system chooses; the data folder stands beside the file.
+/// `[server]` on ports that the system chooses; the data folder is next to the file.
 pub(crate) const SERVER: &str = "[server]\nlisten = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:0\"\n";
 
-/// A config file and its folder; gone when dropped.
+/// Config file and its folder; removed when dropped.
 pub(crate) struct ConfigFile {
     folder: TempDir,
 }
@@ -31,13 +31,13 @@ impl ConfigFile {
         self.folder.path().join("anteroom.toml")
     }
 
-    /// Flags of `serve` that name this file.
+    /// Returns the flags of `serve` that name this file.
     pub(crate) fn flags(&self) -> Vec<String> {
         vec!["--config".to_owned(), self.path().display().to_string()]
     }
 }
 
-/// A `[[room]]` that covers every host, with more lines of TOML.
+/// Returns a `[[room]]` that covers every host, with more lines of TOML.
 pub(crate) fn room(name: &str, origin: SocketAddr, total: u32, more: &str) -> String {
     let mut text = format!(
         "[[room]]\nname = \"{name}\"\norigin = \"http://{origin}\"\n\

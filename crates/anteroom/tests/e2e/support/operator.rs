@@ -1,4 +1,4 @@
-//! What an operator sees: health and metrics of a gateway.
+//! Operator's view of a gateway: health and metrics.
 
 use std::net::SocketAddr;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::client::Client;
 
-/// A look at the admin address.
+/// Client of the admin address.
 #[derive(Clone)]
 pub(crate) struct Operator {
     client: Client,
@@ -20,17 +20,18 @@ impl Operator {
         }
     }
 
-    /// Status and body of `/healthz`.
+    /// Returns status and body of `/healthz`.
     pub(crate) async fn health(&self) -> (StatusCode, Value) {
-        let answer = self.client.somebody_else().get("/healthz").await;
-        (answer.status, answer.json())
+        let response = self.client.new_client().get("/healthz").await;
+        (response.status, response.json())
     }
 
-    /// The sample whose line begins with `series` (a name, or a name with labels), if there is one.
+    /// Returns the sample whose line begins with `series` (a name, or a name with labels), if it
+    /// exists.
     pub(crate) async fn metric(&self, series: &str) -> Option<f64> {
-        let answer = self.client.somebody_else().get("/metrics").await;
-        assert_eq!(answer.status, StatusCode::OK);
-        let text = answer.text();
+        let response = self.client.new_client().get("/metrics").await;
+        assert_eq!(response.status, StatusCode::OK);
+        let text = response.text();
         let mut lines = text.lines();
         let line = lines.find(|line| {
             let rest = line.strip_prefix(series);
@@ -40,7 +41,7 @@ impl Operator {
         Some(value.parse().unwrap())
     }
 
-    /// Whether there is a sample of this value.
+    /// Whether there is a sample with this value.
     pub(crate) async fn shows(&self, series: &str, value: f64) -> bool {
         let found = self.metric(series).await;
         found.is_some_and(|found| (found - value).abs() < f64::EPSILON)

@@ -1,15 +1,15 @@
-//! An origin that remembers what it was asked, and answers as the last segment of the path says.
+//! An origin that records its requests, and responds as the last segment of the path says.
 //!
-//! | last segment | answer |
+//! | last segment | response |
 //! | --- | --- |
 //! | `echo` | the request's body, piece by piece, and its trailers |
-//! | `sse` | what [`RecordingOrigin::emit`] is given, for as long as somebody listens |
-//! | `ws` | switches protocols, then says again whatever it hears |
-//! | `logout`, `cf-logout` | commands that the session ends |
-//! | `cached` | a page for every cache |
+//! | `sse` | what [`RecordingOrigin::emit`] sends, while the connection is open |
+//! | `ws` | switches protocols, then echoes what it receives |
+//! | `logout`, `cf-logout` | a command that ends the session |
+//! | `cached` | a page that caches may keep |
 //! | `error` | 500 |
 //!
-//! Anything else is a page. With `?held` it answers once [`RecordingOrigin::release`] was called.
+//! Anything else is a page. With `?held` it is sent once [`RecordingOrigin::release`] was called.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -32,7 +32,7 @@ use tokio::task::JoinHandle;
 
 type OriginBody = BoxBody<Bytes, hyper::Error>;
 
-/// A running origin; gone when dropped.
+/// Running origin; stops when dropped.
 pub(crate) struct RecordingOrigin {
     pub(crate) address: SocketAddr,
     memory: Arc<Memory>,
@@ -55,7 +55,7 @@ struct Memory {
 }
 
 impl Head {
-    /// The one value of a header, or `None`; two are a failure.
+    /// Returns the only value of a header, or `None`; panics on two.
     pub(crate) fn header(&self, name: &str) -> Option<String> {
         let mut values = self.headers.get_all(name).iter();
         let value = values.next().map(|it| it.to_str().unwrap().to_owned());
@@ -63,7 +63,7 @@ impl Head {
         value
     }
 
-    /// A header that holds a number.
+    /// Returns a header that is a number.
     pub(crate) fn number(&self, name: &str) -> u64 {
         let value = self.header(name);
         value.unwrap_or_default().parse().expect("a number")
@@ -83,27 +83,27 @@ impl RecordingOrigin {
         }
     }
 
-    /// All requests so far.
+    /// Returns all requests so far.
     pub(crate) fn heads(&self) -> Vec<Head> {
         self.memory.heads.lock().clone()
     }
 
-    /// How many requests there were.
+    /// Returns the number of requests.
     pub(crate) fn count(&self) -> usize {
         self.memory.heads.lock().len()
     }
 
-    /// The newest request.
+    /// Returns the newest request.
     pub(crate) fn last(&self) -> Head {
         self.heads().pop().expect("somebody came")
     }
 
-    /// Lets all held requests go, and holds no more.
+    /// Responds to all held requests, and holds no more.
     pub(crate) fn release(&self) {
         self.memory.is_released.send_replace(true);
     }
 
-    /// Sends a piece to everybody who listens.
+    /// Sends a piece to every listener.
     pub(crate) fn emit(&self, piece: &str) {
         let piece = Bytes::copy_from_slice(piece.as_bytes());
         let mut listeners = self.memory.listeners.lock();
@@ -120,13 +120,13 @@ impl Drop for RecordingOrigin {
 async fn accept(listener: TcpListener, memory: Arc<Memory>) {
     while let Ok((stream, _)) = listener.accept().await {
         let memory = Arc::clone(&memory);
-        let service = service_fn(move |request| answer(request, Arc::clone(&memory)));
+        let service = service_fn(move |request| handle(request, Arc::clone(&memory)));
         let connection = http1::Builder::new().serve_connection(TokioIo::new(stream), service);
         tokio::spawn(connection.with_upgrades());
     }
 }
 
-async fn answer(
+async fn handle(
     request: Request<Incoming>,
     memory: Arc<Memory>,
 ) -> Result<Response<OriginBody>, Infallible> {
@@ -154,8 +154,8 @@ async fn answer(
         }
         "sse" => {
             set("content-type", "text/event-stream");
-            let (speaker, listener) = mpsc::unbounded_channel();
-            memory.listeners.lock().push(speaker);
+            let (sender, listener) = mpsc::unbounded_channel();
+            memory.listeners.lock().push(sender);
             *response.body_mut() = Pieces(listener).map_err(|never| match never {}).boxed();
         }
         "ws" => {
@@ -163,7 +163,7 @@ async fn answer(
             set("upgrade", "websocket");
             *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
             *response.body_mut() = text(String::new());
-            tokio::spawn(say_again(request));
+            tokio::spawn(echo(request));
         }
         "logout" => set("anteroom-command", "revoke"),
         "cf-logout" => set("cf-waiting-room-command", "revoke"),
@@ -174,11 +174,11 @@ async fn answer(
     Ok(response)
 }
 
-async fn say_again(request: Request<Incoming>) {
+async fn echo(request: Request<Incoming>) {
     let stream = TokioIo::new(hyper::upgrade::on(request).await.unwrap());
-    let (mut heard, mut said) = tokio::io::split(stream);
-    // The other side may be gone before everything is said.
-    let _ = tokio::io::copy(&mut heard, &mut said).await;
+    let (mut reader, mut writer) = tokio::io::split(stream);
+    // The other side may close before everything is sent.
+    let _ = tokio::io::copy(&mut reader, &mut writer).await;
 }
 
 fn text(text: String) -> OriginBody {
@@ -186,7 +186,7 @@ fn text(text: String) -> OriginBody {
     body.map_err(|never| match never {}).boxed()
 }
 
-/// A body of pieces that come when they come.
+/// Body of pieces that are sent as they come.
 struct Pieces(mpsc::UnboundedReceiver<Bytes>);
 
 impl Body for Pieces {

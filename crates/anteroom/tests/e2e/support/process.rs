@@ -1,4 +1,4 @@
-//! `anteroom serve` as a process of its own, on ports that the system chooses.
+//! `anteroom serve` as a process, on ports that the system chooses.
 
 use std::net::SocketAddr;
 use std::process::Stdio;
@@ -22,7 +22,7 @@ pub(crate) struct Gateway {
     log: Arc<Mutex<Vec<String>>>,
 }
 
-/// The flags of one room on free ports.
+/// Returns the flags of one room on free ports.
 pub(crate) fn room_flags(origin: SocketAddr, total: u32, rate: u32, data: &str) -> Vec<String> {
     let flags = format!(
         "--listen 127.0.0.1:0 --admin 127.0.0.1:0 --origin http://{origin} \
@@ -39,7 +39,7 @@ impl Gateway {
         Self::spawn(command).await
     }
 
-    /// Starts any command that ends up in `anteroom serve`.
+    /// Starts any command that runs `anteroom serve` in the end.
     pub(crate) async fn spawn(mut command: Command) -> Self {
         let mut child = command
             .arg("--log-format")
@@ -69,7 +69,7 @@ impl Gateway {
         }
     }
 
-    /// All log lines so far.
+    /// Returns all log lines so far.
     pub(crate) fn log(&self) -> Vec<String> {
         self.log.lock().clone()
     }
@@ -83,17 +83,17 @@ impl Gateway {
         assert!(status.unwrap().success());
     }
 
-    /// Its process id.
+    /// Returns the process id.
     pub(crate) fn id(&self) -> u32 {
         self.child.id().expect("it has not ended")
     }
 
-    /// `kill -9`, and waits until it is gone.
+    /// Kills the process (`kill -9`), and waits for its end.
     pub(crate) async fn kill(mut self) {
         self.child.kill().await.unwrap();
     }
 
-    /// Waits until it ends by itself, and returns its exit code.
+    /// Waits for the end of the process, and returns its exit code.
     pub(crate) async fn ended(&mut self) -> Option<i32> {
         let ended = tokio::time::timeout(PATIENCE, self.child.wait()).await;
         ended.unwrap().unwrap().code()

@@ -1,5 +1,4 @@
-//! A connection on which every byte is ours: paths that no client library sends, and bodies that
-//! are not over yet.
+//! A connection that sends exact bytes: paths that no client library sends, and incomplete bodies.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -12,31 +11,31 @@ use super::PATIENCE;
 /// An open connection.
 pub(crate) struct Raw {
     stream: TcpStream,
-    heard: Vec<u8>,
+    received: Vec<u8>,
 }
 
 impl Raw {
     pub(crate) async fn connect(address: SocketAddr) -> Self {
         Self {
             stream: TcpStream::connect(address).await.unwrap(),
-            heard: Vec::new(),
+            received: Vec::new(),
         }
     }
 
-    /// The same as a client at another address of this machine.
+    /// Connects like [`connect`](Self::connect), from another address of this machine.
     pub(crate) async fn connect_from(source: Ipv4Addr, address: SocketAddr) -> Self {
         let socket = TcpSocket::new_v4().unwrap();
         socket.bind((source, 0).into()).unwrap();
         Self {
             stream: socket.connect(address).await.unwrap(),
-            heard: Vec::new(),
+            received: Vec::new(),
         }
     }
 
-    /// Everything that came up to the end of the next answer, which ends so; it is forgotten then.
-    /// `None` if the connection ends before.
+    /// Returns everything up to the end of the next response, and removes it. `None` if the
+    /// connection ends before.
     pub(crate) async fn take_until(&mut self, end: &str) -> Option<String> {
-        while !String::from_utf8_lossy(&self.heard)
+        while !String::from_utf8_lossy(&self.received)
             .trim_end()
             .ends_with(end)
         {
@@ -44,8 +43,8 @@ impl Raw {
                 return None;
             }
         }
-        let heard = std::mem::take(&mut self.heard);
-        Some(String::from_utf8_lossy(&heard).into_owned())
+        let received = std::mem::take(&mut self.received);
+        Some(String::from_utf8_lossy(&received).into_owned())
     }
 
     /// Sends, if the other side has not closed.
@@ -57,40 +56,40 @@ impl Raw {
         self.stream.write_all(bytes.as_ref()).await.unwrap();
     }
 
-    /// Everything that came so far, once this is among it.
+    /// Waits for this text, and returns everything received so far.
     pub(crate) async fn until(&mut self, wanted: &str) -> String {
         loop {
-            let heard = String::from_utf8_lossy(&self.heard).into_owned();
-            if heard.contains(wanted) {
-                return heard;
+            let received = String::from_utf8_lossy(&self.received).into_owned();
+            if received.contains(wanted) {
+                return received;
             }
-            assert!(self.more().await, "no {wanted:?} in {heard:?}");
+            assert!(self.more().await, "no {wanted:?} in {received:?}");
         }
     }
 
-    /// Everything that came so far.
-    pub(crate) fn so_far(&mut self) -> String {
-        while let Ok(count) = self.stream.try_read_buf(&mut self.heard) {
+    /// Returns everything received so far.
+    pub(crate) fn received_so_far(&mut self) -> String {
+        while let Ok(count) = self.stream.try_read_buf(&mut self.received) {
             assert!(count > 0, "it has ended");
         }
-        String::from_utf8_lossy(&self.heard).into_owned()
+        String::from_utf8_lossy(&self.received).into_owned()
     }
 
-    /// Everything that came, once the other side has closed.
+    /// Returns everything received, once the other side has closed.
     pub(crate) async fn rest(mut self) -> String {
         while self.more().await {}
-        String::from_utf8_lossy(&self.heard).into_owned()
+        String::from_utf8_lossy(&self.received).into_owned()
     }
 
     async fn more(&mut self) -> bool {
-        let read = timeout(PATIENCE, self.stream.read_buf(&mut self.heard)).await;
-        let read = read.unwrap_or_else(|_| panic!("nothing more than {:?}", self.heard));
-        // A connection that was cut off has nothing more to say either.
+        let read = timeout(PATIENCE, self.stream.read_buf(&mut self.received)).await;
+        let read = read.unwrap_or_else(|_| panic!("nothing more than {:?}", self.received));
+        // A connection that was cut off ends too.
         read.is_ok_and(|count| count > 0)
     }
 }
 
-/// Asks for a path, byte for byte, and returns the whole answer.
+/// Requests a path, byte for byte, and returns the whole response.
 pub(crate) async fn ask(address: SocketAddr, host: &str, target: &str, headers: &str) -> String {
     let mut raw = Raw::connect(address).await;
     let head = format!("GET {target} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n");
@@ -98,13 +97,13 @@ pub(crate) async fn ask(address: SocketAddr, host: &str, target: &str, headers: 
     raw.rest().await
 }
 
-/// The status of an answer.
-pub(crate) fn status_of(answer: &str) -> u16 {
-    let status = answer.split(' ').nth(1).unwrap_or_default();
-    status.parse().unwrap_or_else(|_| panic!("{answer:?}"))
+/// Returns the status of a response.
+pub(crate) fn status_of(response: &str) -> u16 {
+    let status = response.split(' ').nth(1).unwrap_or_default();
+    status.parse().unwrap_or_else(|_| panic!("{response:?}"))
 }
 
-/// Whether an answer is one of the gateway's own waiting answers.
-pub(crate) fn is_queued(answer: &str) -> bool {
-    answer.contains("\r\nanteroom-verdict: queue\r\n")
+/// Whether a response is one of the gateway's own waiting responses.
+pub(crate) fn is_queued(response: &str) -> bool {
+    response.contains("\r\nanteroom-verdict: queue\r\n")
 }

@@ -1,10 +1,10 @@
-//! A whole site: a recording origin, and a gateway in front of it.
+//! A site: a recording origin, and a gateway in front of it.
 
 use std::net::SocketAddr;
 
 use serde_json::Value;
 
-use super::client::{Answer, Client};
+use super::client::{Client, TestResponse};
 use super::config::{ConfigFile, SERVER, room};
 use super::eventually;
 use super::origin::RecordingOrigin;
@@ -18,12 +18,12 @@ pub(crate) struct Site {
 }
 
 impl Site {
-    /// Starts a site after the config file that is made for its origin.
+    /// Starts a site with the config that is made for its origin.
     pub(crate) async fn start(config: impl FnOnce(SocketAddr) -> String) -> Self {
         Self::start_with(&[], config).await
     }
 
-    /// The same with more flags of `serve`.
+    /// Starts a site like [`start`](Self::start), with more flags of `serve`.
     pub(crate) async fn start_with(
         flags: &[&str],
         config: impl FnOnce(SocketAddr) -> String,
@@ -40,56 +40,56 @@ impl Site {
         }
     }
 
-    /// A site with one room, `main`, for so many visitors, and more lines of its TOML.
+    /// Starts a site with one room, `main`, for `total` visitors, with more lines of TOML.
     pub(crate) async fn with_room(total: u32, more: &str) -> Self {
         Self::start(|origin| SERVER.to_owned() + &room("main", origin, total, more)).await
     }
 
-    /// Somebody new.
+    /// Returns a new visitor.
     pub(crate) fn visitor(&self) -> Client {
         Client::new(self.gateway.address)
     }
 
-    /// Somebody new who is let in. The first one comes before the room's first lease.
+    /// Returns an active visitor. The first one arrives before the room's first lease.
     pub(crate) async fn insider(&self) -> Client {
         let mut client = self.visitor();
         until_inside(&mut client, "/").await;
         client
     }
 
-    /// A `cookie` header line of somebody who is let in.
+    /// Returns the `cookie` header line of an active visitor.
     pub(crate) async fn ticket_line(&self) -> String {
         let cookies = self.insider().await.cookies;
         let (name, value) = cookies.first_key_value().unwrap();
         format!("cookie: {name}={value}\r\n")
     }
 
-    /// Asks the admin address.
-    pub(crate) async fn operators(&self, path: &str) -> Answer {
+    /// Requests a path of the admin address.
+    pub(crate) async fn operators(&self, path: &str) -> TestResponse {
         Client::new(self.gateway.admin).get(path).await
     }
 
-    /// `GET /rooms/{name}/state`.
+    /// Returns the body of `GET /rooms/{name}/state`.
     pub(crate) async fn state(&self, room: &str) -> Value {
         self.operators(&format!("/rooms/{room}/state")).await.json()
     }
 
-    /// One figure of `/metrics`, by the beginning of its line.
-    pub(crate) async fn figure(&self, sample: &str) -> Option<f64> {
+    /// Returns one sample of `/metrics`, by the beginning of its line.
+    pub(crate) async fn metric(&self, sample: &str) -> Option<f64> {
         let text = self.operators("/metrics").await.text();
         let line = text.lines().find_map(|line| line.strip_prefix(sample))?;
         Some(line.trim().parse().unwrap())
     }
 }
 
-/// Navigates again and again until the origin answers.
-pub(crate) async fn until_inside(client: &mut Client, path: &str) -> Answer {
+/// Navigates until the origin responds.
+pub(crate) async fn until_inside(client: &mut Client, path: &str) -> TestResponse {
     let last = parking_lot::Mutex::new(None);
     let shared = tokio::sync::Mutex::new(client);
     eventually("the visitor is inside", || async {
-        let answer = shared.lock().await.navigate(path).await;
-        let is_inside = !answer.is_queued();
-        *last.lock() = Some(answer);
+        let response = shared.lock().await.navigate(path).await;
+        let is_inside = !response.is_queued();
+        *last.lock() = Some(response);
         is_inside
     })
     .await;

@@ -1,25 +1,31 @@
-//! A room with everything around it: origin, data folder, and a gateway that may die and be started
-//! again.
+//! A room with its surroundings: origin, data folder, and a gateway that may be killed and
+//! restarted.
 
 use std::path::PathBuf;
 
-use anteroom::demo::judging::{CheckedRoom, CheckerClock, CheckingOrigin};
+use anteroom::demo::checking_origin::{CheckedRoom, CheckerClock, CheckingOrigin};
 use anteroom_config::{Config, Flags};
 use anteroom_room::rules::Limits;
 use anteroom_room::time::DurationMs;
 use tempfile::TempDir;
 
 use super::client::Client;
-use super::crowd::{Door, Habits, LoadGenerator, seat_end};
+use super::client::seat_end;
 use super::operator::Operator;
 use super::process::{Gateway, room_flags};
+use super::visitors::{self, endless_visits};
 use super::{eventually, now};
+use anteroom_testkit::load::{NodeAddress, VisitorLoad};
 
 /// Name of the room that flags describe.
 const ROOM: &str = "main";
 
-/// Starts an origin that judges whether a room keeps its limits.
-pub(crate) async fn judging(room: &str, limits: Limits, clock: CheckerClock) -> CheckingOrigin {
+/// Starts an origin that checks whether a room keeps its limits.
+pub(crate) async fn start_checking_origin(
+    room: &str,
+    limits: Limits,
+    clock: CheckerClock,
+) -> CheckingOrigin {
     let room = CheckedRoom {
         name: room.to_owned(),
         limits,
@@ -29,12 +35,12 @@ pub(crate) async fn judging(room: &str, limits: Limits, clock: CheckerClock) -> 
     CheckingOrigin::start(room).await
 }
 
-/// A room and everything around it.
+/// A room with its surroundings.
 pub(crate) struct Stage {
     pub(crate) origin: CheckingOrigin,
     pub(crate) limits: Limits,
-    /// Where the gateway was started last.
-    pub(crate) door: Door,
+    /// Address of the gateway that was started last.
+    pub(crate) address: NodeAddress,
     temp: TempDir,
     session: &'static str,
     gateway: Option<Gateway>,
@@ -48,20 +54,20 @@ impl Stage {
         stage
     }
 
-    /// The same without the gateway.
+    /// Starts the origin only.
     pub(crate) async fn prepare(limits: Limits, session: &'static str) -> Self {
         Self::prepare_by(limits, session, CheckerClock::new(now)).await
     }
 
-    /// The same with a judge who goes by another clock.
+    /// Starts the origin only, with another clock of the checker.
     pub(crate) async fn prepare_by(
         limits: Limits,
         session: &'static str,
         clock: CheckerClock,
     ) -> Self {
-        let origin = judging(ROOM, limits, clock).await;
+        let origin = start_checking_origin(ROOM, limits, clock).await;
         Self {
-            door: Door::at(origin.address()),
+            address: NodeAddress::new(origin.address()),
             origin,
             limits,
             temp: tempfile::tempdir().unwrap(),
@@ -70,12 +76,12 @@ impl Stage {
         }
     }
 
-    /// The data folder; not there before the gateway was started.
+    /// Returns the data folder, which does not exist before the gateway's first start.
     pub(crate) fn data(&self) -> PathBuf {
         self.temp.path().join("data")
     }
 
-    /// Flags of the gateway.
+    /// Returns the flags of the gateway.
     pub(crate) fn flags(&self) -> Vec<String> {
         let Limits {
             total_active_users,
@@ -93,7 +99,7 @@ impl Stage {
         flags
     }
 
-    /// The same as a configuration, for a gateway in this process.
+    /// Returns the same settings as a configuration, for a gateway in this process.
     pub(crate) fn config(&self) -> Config {
         let flags = Flags::default()
             .text("server.listen", "127.0.0.1:0")
@@ -115,9 +121,9 @@ impl Stage {
         self.enter(gateway);
     }
 
-    /// Goes on with this gateway.
+    /// Makes this the gateway of the stage.
     pub(crate) fn enter(&mut self, gateway: Gateway) {
-        self.door.is_at(gateway.address);
+        self.address.set(Some(gateway.address));
         self.gateway = Some(gateway);
     }
 
@@ -125,17 +131,17 @@ impl Stage {
         self.gateway.as_ref().expect("the gateway runs")
     }
 
-    /// The gateway, from now on the caller's.
+    /// Removes the gateway from the stage and returns it.
     pub(crate) fn take_gateway(&mut self) -> Gateway {
         self.gateway.take().expect("the gateway runs")
     }
 
-    /// `kill -9`.
+    /// Kills the gateway (`kill -9`).
     pub(crate) async fn kill(&mut self) {
         self.take_gateway().kill().await;
     }
 
-    /// SIGTERM, and waits for the end.
+    /// Stops the gateway by SIGTERM, and waits for its end.
     pub(crate) async fn terminate(&mut self) {
         let mut gateway = self.take_gateway();
         gateway.signal("TERM");
@@ -146,46 +152,46 @@ impl Stage {
         Operator::at(self.gateway().admin)
     }
 
-    /// Somebody who has never been here.
+    /// Returns a new visitor.
     pub(crate) fn newcomer(&self) -> Client {
-        Client::new(self.door.address())
+        Client::new(self.address.get().unwrap())
     }
 
-    /// Sends visitors who stay, and waits until all of them are inside.
-    pub(crate) async fn fill(&self, count: usize) -> LoadGenerator {
-        let crowd = LoadGenerator::send(&self.door, count, Habits::stay());
-        eventually("those who stay are inside", async || {
-            crowd.counters().entered == count as u64
+    /// Starts visitors who never leave, and waits until all of them are active.
+    pub(crate) async fn fill(&self, count: u32) -> VisitorLoad {
+        let load = visitors::send(&self.address, count, &endless_visits());
+        eventually("the endless visitors are active", async || {
+            load.counters().entered == u64::from(count)
         })
         .await;
-        crowd
+        load
     }
 
-    /// Fails unless both limits were kept all the time, and nobody overstayed.
+    /// Fails unless both limits held all the time, and no visitor overstayed.
     pub(crate) fn assert_within_limits(&self) {
         self.origin.assert_within_limits();
     }
 
-    /// How many wait, by the gateway's own count.
+    /// Returns the number of waiting visitors, as the gateway counts them.
     pub(crate) async fn waiting(&self) -> f64 {
         let waiting = self.operator().metric("anteroom_visitors_waiting").await;
         waiting.expect("it is always shown")
     }
 
-    /// Waits until somebody new is told to wait, for this reason.
+    /// Waits until a new visitor is queued for this reason.
     pub(crate) async fn queues_newcomers(&self, reason: &str) {
         eventually(&format!("newcomers wait: {reason}"), async || {
-            let answer = self.newcomer().get("/").await;
-            answer.is_queued() && answer.json()["cfWaitingRoom"]["reason"] == reason
+            let response = self.newcomer().get("/").await;
+            response.is_queued() && response.json()["cfWaitingRoom"]["reason"] == reason
         })
         .await;
     }
 
-    /// Waits until somebody new comes in.
+    /// Waits until a new visitor is admitted.
     pub(crate) async fn admits_newcomers(&self) {
-        eventually("a newcomer comes in", async || {
-            let answer = self.newcomer().get("/newcomer").await;
-            seat_end(&answer).is_some()
+        eventually("a newcomer is admitted", async || {
+            let response = self.newcomer().get("/newcomer").await;
+            seat_end(&response).is_some()
         })
         .await;
     }

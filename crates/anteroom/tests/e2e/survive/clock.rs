@@ -1,5 +1,5 @@
-//! The machine's wall clock is set an hour forward, then back, while a gateway runs and while none
-//! does.
+//! The machine's wall clock is set an hour forward, then back, while a gateway runs and while it
+//! does not.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -10,15 +10,16 @@ use anteroom_node::{RoomClock, WallClock};
 use anteroom_room::time::{DurationMs, Timestamp};
 
 use crate::limits::limits;
-use crate::support::crowd::{Habits, LoadGenerator};
 use crate::support::operator::Operator;
 use crate::support::stage::Stage;
+use crate::support::visitors::{self, short_visits};
 use crate::support::{eventually, now};
+use anteroom_testkit::load::VisitorLoad;
 
 /// An hour, in milliseconds.
 const HOUR: i64 = 3_600_000;
 
-/// A wall clock that is wrong by so many milliseconds.
+/// A wall clock that is wrong by this number of milliseconds.
 struct WrongBy(Arc<AtomicI64>);
 
 impl WallClock for WrongBy {
@@ -27,7 +28,7 @@ impl WallClock for WrongBy {
     }
 }
 
-/// A room in this process, on a wall clock that can be set.
+/// A room in this process, with a wall clock that can be set.
 struct Room {
     stage: Stage,
     wrong_by: Arc<AtomicI64>,
@@ -54,7 +55,7 @@ impl Room {
         let clock = Arc::new(RoomClock::with_wall_clock(dir.clock(), wall));
         let gateway = Gateway::start_with(&self.stage.config(), dir, clock).await;
         let gateway = gateway.unwrap();
-        self.stage.door.is_at(gateway.address());
+        self.stage.address.set(Some(gateway.address()));
         self.gateway = Some(gateway);
     }
 
@@ -62,12 +63,12 @@ impl Room {
         self.wrong_by.store(wrong_by, Ordering::SeqCst);
     }
 
-    /// Waits until those who stay have looked at more pages and others have come in, and fails
-    /// unless the clocks are seen to be so far apart.
-    async fn goes_on(&self, stay: &LoadGenerator, crowd: &LoadGenerator, offset: i64) {
-        let (pages, entered) = (stay.counters().pages, crowd.counters().entered);
-        eventually("those inside pass, and others come in", async || {
-            stay.counters().pages >= pages + 20 && crowd.counters().entered >= entered + 3
+    /// Waits until the endless visitors have opened more pages and others have entered, and fails
+    /// unless the clock offset in the metrics is `offset`.
+    async fn assert_serving(&self, endless: &VisitorLoad, load: &VisitorLoad, offset: i64) {
+        let (pages, entered) = (endless.counters().pages, load.counters().entered);
+        eventually("active visitors pass, and others enter", async || {
+            endless.counters().pages >= pages + 20 && load.counters().entered >= entered + 3
         })
         .await;
         let operator = Operator::at(self.gateway.as_ref().unwrap().admin());
@@ -84,18 +85,18 @@ impl Room {
 async fn a_wall_clock_set_by_an_hour_moves_neither_seats_nor_minutes() {
     let started_at = now();
     let mut room = Room::open().await;
-    let stay = room.stage.fill(4).await;
-    let crowd = LoadGenerator::send(&room.stage.door, 30, Habits::default());
-    room.goes_on(&stay, &crowd, 0).await;
+    let endless = room.stage.fill(4).await;
+    let load = visitors::send(&room.stage.address, 30, &short_visits());
+    room.assert_serving(&endless, &load, 0).await;
     for wrong_by in [HOUR, -HOUR] {
         room.set_wall_clock(wrong_by);
-        room.goes_on(&stay, &crowd, -wrong_by).await;
+        room.assert_serving(&endless, &load, -wrong_by).await;
         room.restart().await;
-        room.goes_on(&stay, &crowd, -wrong_by).await;
+        room.assert_serving(&endless, &load, -wrong_by).await;
     }
-    let (stay, crowd) = (stay.go_home().await, crowd.go_home().await);
-    assert_eq!((stay.entered, stay.thrown_out), (4, 0), "{stay:?}");
-    assert_eq!(crowd.thrown_out, 0, "{crowd:?}");
+    let (endless, load) = (endless.stop().await, load.stop().await);
+    assert_eq!((endless.entered, endless.thrown_out), (4, 0), "{endless:?}");
+    assert_eq!(load.thrown_out, 0, "{load:?}");
     room.stage.assert_within_limits();
     let tolerance = DurationMs(1_000);
     for (accepted_at, path) in room.stage.origin.first_paths() {
@@ -110,20 +111,20 @@ async fn a_wall_clock_set_by_an_hour_moves_neither_seats_nor_minutes() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn after_a_reboot_with_a_slow_clock_room_time_follows_the_journal() {
     let mut room = Room::open().await;
-    let stay = room.stage.fill(4).await;
-    let crowd = LoadGenerator::send(&room.stage.door, 30, Habits::default());
-    room.goes_on(&stay, &crowd, 0).await;
+    let endless = room.stage.fill(4).await;
+    let load = visitors::send(&room.stage.address, 30, &short_visits());
+    room.assert_serving(&endless, &load, 0).await;
     room.gateway.take().unwrap().stop().await;
     let file = room.stage.data().join("clock");
     std::fs::write(&file, "another-boot 0\n").unwrap();
     room.set_wall_clock(-HOUR);
     room.restart().await;
-    room.goes_on(&stay, &crowd, HOUR).await;
-    let (stay, crowd) = (stay.go_home().await, crowd.go_home().await);
-    assert_eq!((stay.entered, stay.thrown_out), (4, 0), "{stay:?}");
-    assert_eq!(crowd.thrown_out, 0, "{crowd:?}");
-    // Room time stood still while nothing ran, so that seats may end a little late: no more than
-    // that is forgiven.
+    room.assert_serving(&endless, &load, HOUR).await;
+    let (endless, load) = (endless.stop().await, load.stop().await);
+    assert_eq!((endless.entered, endless.thrown_out), (4, 0), "{endless:?}");
+    assert_eq!(load.thrown_out, 0, "{load:?}");
+    // Room time stood still while nothing ran, so seats may end a little late. Only that is
+    // tolerated.
     let verdict = room.stage.origin.verdict();
     assert!(!verdict.is_over_total_active_users(), "{verdict:?}");
     assert!(!verdict.is_over_new_users_per_minute(), "{verdict:?}");

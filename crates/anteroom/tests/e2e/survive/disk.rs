@@ -1,5 +1,5 @@
-//! The disk is full, or the journal cannot be opened. With faults that are injected, so that this
-//! runs everywhere; on real file systems in [`super::mounted`].
+//! The disk is full, or the journal cannot be opened. The faults are injected, so that this runs
+//! everywhere; [`super::mounted`] uses real file systems.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use anteroom_store::{Clock, Identity};
 use http::StatusCode;
 
 use crate::limits::{PLENTY, limits};
-use crate::support::crowd::{Habits, LoadGenerator};
 use crate::support::eventually;
 use crate::support::operator::Operator;
 use crate::support::stage::Stage;
+use crate::support::visitors::{self, endless_visits, short_visits};
 
 pub(super) const STORE_UNAVAILABLE: &str =
     "anteroom_degraded{room=\"main\",reason=\"store_unavailable\"}";
@@ -32,8 +32,8 @@ async fn start_on_faults(config: &Config, data: &Path, faults: &Faults) -> Gatew
     gateway.unwrap()
 }
 
-/// Fails unless everybody can see that nobody is admitted because the store is away.
-pub(super) async fn assert_tells(stage: &Stage, operator: &Operator) {
+/// Fails unless visitors and operators see that the store is unavailable.
+pub(super) async fn assert_unavailable(stage: &Stage, operator: &Operator) {
     stage.queues_newcomers("store_unavailable").await;
     let page = stage.newcomer().navigate("/").await;
     assert_eq!(page.headers["anteroom-reason"], "store_unavailable");
@@ -54,13 +54,13 @@ pub(super) async fn assert_tells(stage: &Stage, operator: &Operator) {
     );
 }
 
-/// Fails unless everything goes on.
-pub(super) async fn assert_goes_on(stage: &Stage, operator: &Operator) {
+/// Fails unless visitors are admitted and all is healthy.
+pub(super) async fn assert_recovered(stage: &Stage, operator: &Operator) {
     stage.admits_newcomers().await;
-    assert_well(operator).await;
+    assert_healthy(operator).await;
 }
 
-async fn assert_well(operator: &Operator) {
+async fn assert_healthy(operator: &Operator) {
     assert!(operator.shows("anteroom_lease_live", 1.0).await);
     assert!(operator.shows(STORE_UNAVAILABLE, 0.0).await);
     assert_eq!(operator.health().await.0, StatusCode::OK);
@@ -71,53 +71,53 @@ async fn on_a_full_disk_nobody_is_admitted_beyond_what_was_leased() {
     let stage = Stage::prepare(limits(10, PLENTY), "30s").await;
     let faults = Faults::default();
     let gateway = start_on_faults(&stage.config(), &stage.data(), &faults).await;
-    stage.door.is_at(gateway.address());
+    stage.address.set(Some(gateway.address()));
     let operator = Operator::at(gateway.admin());
-    let stay = stage.fill(5).await;
+    let endless = stage.fill(5).await;
     faults.set_full(true);
     eventually("the lease ends", async || {
         operator.shows("anteroom_lease_live", 0.0).await
     })
     .await;
-    assert_tells(&stage, &operator).await;
+    assert_unavailable(&stage, &operator).await;
 
-    let (pages, before) = (stay.counters().pages, stage.origin.admissions());
-    let crowd = LoadGenerator::send(&stage.door, 20, Habits::default());
+    let (pages, before) = (endless.counters().pages, stage.origin.admissions());
+    let load = visitors::send(&stage.address, 20, &short_visits());
     eventually(
-        "those inside pass, though their seats are not prolonged",
+        "active visitors pass, though their sessions are not extended",
         async || {
             let unrenewed = operator.metric("anteroom_unrenewed_requests_total").await;
-            stay.counters().pages >= pages + 20 && unrenewed.is_some_and(|count| count > 0.0)
+            endless.counters().pages >= pages + 20 && unrenewed.is_some_and(|count| count > 0.0)
         },
     )
     .await;
-    assert_eq!(stage.origin.admissions(), before, "nobody came in");
+    assert_eq!(stage.origin.admissions(), before, "no visitor was admitted");
 
     faults.set_full(false);
-    let comes_in = async || crowd.counters().entered >= 20;
-    eventually("those who waited come in", comes_in).await;
-    assert_well(&operator).await;
-    assert_eq!(crowd.go_home().await.thrown_out, 0);
-    let stay = stay.go_home().await;
-    assert_eq!((stay.entered, stay.thrown_out), (5, 0), "{stay:?}");
+    let comes_in = async || load.counters().entered >= 20;
+    eventually("the waiting visitors enter", comes_in).await;
+    assert_healthy(&operator).await;
+    assert_eq!(load.stop().await.thrown_out, 0);
+    let endless = endless.stop().await;
+    assert_eq!((endless.entered, endless.thrown_out), (5, 0), "{endless:?}");
     stage.assert_within_limits();
     gateway.stop_soon().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_room_may_admit_everybody_without_its_store_and_counts_them() {
+async fn a_room_may_admit_all_without_its_store_and_counts_them() {
     let stage = Stage::prepare(limits(3, PLENTY), "30s").await;
     let faults = Faults::default();
     let mut config = stage.config();
     config.rooms[0].rules.on_store_failure = OnStoreFailure::Admit;
     let gateway = start_on_faults(&config, &stage.data(), &faults).await;
-    stage.door.is_at(gateway.address());
+    stage.address.set(Some(gateway.address()));
     let operator = Operator::at(gateway.admin());
-    let stay = stage.fill(3).await;
+    let endless = stage.fill(3).await;
     stage.queues_newcomers("full").await;
     faults.set_full(true);
-    let crowd = LoadGenerator::send(&stage.door, 20, Habits::stay());
-    eventually("everybody is in", async || crowd.counters().entered == 20).await;
+    let load = visitors::send(&stage.address, 20, &endless_visits());
+    eventually("all are active", async || load.counters().entered == 20).await;
     assert!(
         operator
             .shows("anteroom_admissions_outside_limits_total", 20.0)
@@ -128,29 +128,29 @@ async fn a_room_may_admit_everybody_without_its_store_and_counts_them() {
     assert_eq!(operator.health().await.0, StatusCode::SERVICE_UNAVAILABLE);
 
     faults.set_full(false);
-    eventually("it knows of all who are inside", async || {
+    eventually("it knows all active visitors", async || {
         operator.shows("anteroom_seats_active", 23.0).await
     })
     .await;
     stage.queues_newcomers("full").await;
-    for crowd in [stay, crowd] {
-        let counters = crowd.go_home().await;
+    for load in [endless, load] {
+        let counters = load.stop().await;
         assert_eq!(counters.thrown_out, 0, "{counters:?}");
     }
     gateway.stop_soon().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_unopenable_journal_is_named_and_opened_once_possible() {
+async fn a_journal_that_cannot_be_opened_is_named_and_retried() {
     let mut stage = Stage::prepare(limits(10, PLENTY), "30s").await;
     let journal = stage.data().join("journal.redb");
     std::fs::create_dir_all(&journal).unwrap();
     stage.start().await;
-    assert_tells(&stage, &stage.operator()).await;
+    assert_unavailable(&stage, &stage.operator()).await;
     let log = stage.gateway().log();
     let wanted = format!("cannot open the journal {}", journal.display());
     assert!(log.iter().any(|line| line.contains(&wanted)), "{log:?}");
     std::fs::remove_dir(&journal).unwrap();
-    assert_goes_on(&stage, &stage.operator()).await;
+    assert_recovered(&stage, &stage.operator()).await;
     stage.assert_within_limits();
 }

@@ -1,14 +1,15 @@
-//! Somebody deletes the data folder.
+//! The data folder is deleted.
 
 use std::fs;
 use std::path::Path;
 
 use crate::limits::{PLENTY, limits};
-use crate::support::crowd::{Habits, LoadGenerator, seat_end};
+use crate::support::client::seat_end;
 use crate::support::eventually;
 use crate::support::stage::Stage;
+use crate::support::visitors::{self, endless_visits, short_visits};
 
-/// Deletes a folder into which somebody may be writing.
+/// Deletes a folder into which a process may be writing.
 async fn delete(folder: &Path) {
     eventually("the folder is gone", async || {
         fs::remove_dir_all(folder).is_ok()
@@ -17,35 +18,35 @@ async fn delete(folder: &Path) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_journal_deleted_under_a_running_gateway_is_written_anew() {
+async fn a_journal_deleted_under_a_running_gateway_is_rewritten() {
     let mut stage = Stage::open(limits(10, PLENTY), "10s").await;
-    let stay = stage.fill(4).await;
-    let crowd = LoadGenerator::send(&stage.door, 30, Habits::default());
+    let endless = stage.fill(4).await;
+    let load = visitors::send(&stage.address, 30, &short_visits());
     eventually("all seats are taken", async || stage.origin.inside() == 10).await;
     delete(&stage.data()).await;
     let operator = stage.operator();
-    eventually("the journal is written anew", async || {
+    eventually("the journal is rewritten", async || {
         operator.shows("anteroom_journal_rewrites_total", 1.0).await
     })
     .await;
     let log = stage.gateway().log();
-    let says_so = |line: &String| line.contains("the data folder was deleted");
-    assert!(log.iter().any(says_so), "{log:?}");
+    let is_reported = |line: &String| line.contains("the data folder was deleted");
+    assert!(log.iter().any(is_reported), "{log:?}");
     stage.kill().await;
     stage.start().await;
-    let (pages, entered) = (stay.counters().pages, crowd.counters().entered);
-    eventually("those inside pass, and others come in", async || {
-        stay.counters().pages >= pages + 20 && crowd.counters().entered >= entered + 5
+    let (pages, entered) = (endless.counters().pages, load.counters().entered);
+    eventually("active visitors pass, and others enter", async || {
+        endless.counters().pages >= pages + 20 && load.counters().entered >= entered + 5
     })
     .await;
-    let (stay, crowd) = (stay.go_home().await, crowd.go_home().await);
-    assert_eq!((stay.entered, stay.thrown_out), (4, 0), "{stay:?}");
-    assert_eq!(crowd.thrown_out, 0, "{crowd:?}");
+    let (endless, load) = (endless.stop().await, load.stop().await);
+    assert_eq!((endless.entered, endless.thrown_out), (4, 0), "{endless:?}");
+    assert_eq!(load.thrown_out, 0, "{load:?}");
     stage.assert_within_limits();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn deleted_while_nothing_runs_everybody_is_new_and_limits_hold() {
+async fn after_a_deletion_without_a_gateway_all_are_new_and_limits_hold() {
     let mut stage = Stage::open(limits(5, PLENTY), "30s").await;
     let mut known = Vec::new();
     for _ in 0..5 {
@@ -55,18 +56,21 @@ async fn deleted_while_nothing_runs_everybody_is_new_and_limits_hold() {
     }
     stage.terminate().await;
     delete(&stage.data()).await;
-    // Tickets of before are worth nothing from now on, so that nobody of then is inside.
+    // Earlier tickets are not valid any more, so none of their visitors is active.
     stage.origin.begin_anew();
     stage.start().await;
-    let crowd = LoadGenerator::send(&stage.door, 20, Habits::stay());
+    let load = visitors::send(&stage.address, 20, &endless_visits());
     eventually("all seats are taken", async || stage.origin.inside() == 5).await;
     for visitor in known {
-        let answer = visitor.at(stage.door.address()).navigate("/known").await;
-        assert!(answer.is_queued(), "its ticket is of another deployment");
+        let response = visitor
+            .at(stage.address.get().unwrap())
+            .navigate("/known")
+            .await;
+        assert!(response.is_queued(), "its ticket is of another deployment");
     }
     let operator = stage.operator();
     let strange = operator.metric("anteroom_invalid_tickets_total").await;
     assert!(strange.is_some_and(|strange| strange >= 5.0), "{strange:?}");
-    assert_eq!(crowd.go_home().await.thrown_out, 0);
+    assert_eq!(load.stop().await.thrown_out, 0);
     stage.assert_within_limits();
 }

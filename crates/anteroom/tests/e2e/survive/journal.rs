@@ -1,20 +1,20 @@
-//! The journal loses its memory while nothing runs: it is emptied, damaged, or put back from an
-//! older copy. What was given before still counts.
+//! The journal loses its memory while nothing runs: it is emptied, damaged, or restored from an
+//! older copy. Seats that were granted before still count.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::limits::{PLENTY, limits};
 use crate::support::command::run;
-use crate::support::crowd::{Habits, LoadGenerator};
 use crate::support::eventually;
 use crate::support::stage::Stage;
+use crate::support::visitors::{self, endless_visits};
 
 fn journal(stage: &Stage) -> PathBuf {
     stage.data().join("journal.redb")
 }
 
-/// The files in the data folder that were journals once.
+/// Returns the earlier journals in the data folder.
 fn kept(stage: &Stage) -> Vec<PathBuf> {
     let entries = fs::read_dir(stage.data()).unwrap();
     let paths = entries.map(|entry| entry.unwrap().path());
@@ -22,20 +22,20 @@ fn kept(stage: &Stage) -> Vec<PathBuf> {
     paths.filter(is_kept).collect()
 }
 
-/// Fills a room of five, stops it, does this to the journal, and starts it again.
+/// Fills a room of five, stops it, changes the journal, and starts it again.
 async fn after(damage: impl AsyncFnOnce(&mut Stage, &Path), what: &str) {
     let mut stage = Stage::open(limits(5, PLENTY), "30s").await;
-    let stay = stage.fill(5).await;
+    let endless = stage.fill(5).await;
     let path = journal(&stage);
     damage(&mut stage, &path).await;
     stage.start().await;
 
-    let crowd = LoadGenerator::send(&stage.door, 20, Habits::stay());
+    let load = visitors::send(&stage.address, 20, &endless_visits());
     stage.queues_newcomers("recovering").await;
-    let pages = stay.counters().pages;
-    let passes = async || stay.counters().pages >= pages + 20;
-    eventually("those inside pass", passes).await;
-    assert_eq!(crowd.counters().entered, 0, "nobody is admitted");
+    let pages = endless.counters().pages;
+    let passes = async || endless.counters().pages >= pages + 20;
+    eventually("active visitors pass", passes).await;
+    assert_eq!(load.counters().entered, 0, "no visitor is admitted");
 
     let kept = kept(&stage);
     assert_eq!(kept.len(), 1, "{kept:?}");
@@ -51,21 +51,23 @@ async fn after(damage: impl AsyncFnOnce(&mut Stage, &Path), what: &str) {
     );
     let admin = stage.gateway().admin.to_string();
     let status = run(&["status", "--admin", &admin]).await;
-    let told = [what, "DEGRADED: recovering until ", "assume-empty"];
+    let expected = [what, "DEGRADED: recovering until ", "assume-empty"];
     assert!(
-        told.iter().all(|told| status.out.contains(told)),
+        expected
+            .iter()
+            .all(|expected| status.out.contains(expected)),
         "{}",
         status.out
     );
 
-    let stay = stay.go_home().await;
-    assert_eq!((stay.entered, stay.thrown_out), (5, 0), "{stay:?}");
-    crowd.go_home().await;
+    let endless = endless.stop().await;
+    assert_eq!((endless.entered, endless.thrown_out), (5, 0), "{endless:?}");
+    load.stop().await;
     stage.assert_within_limits();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn emptied_it_admits_nobody_beside_those_inside() {
+async fn an_emptied_journal_admits_no_new_visitors() {
     let empty = async |stage: &mut Stage, path: &Path| {
         stage.terminate().await;
         fs::write(path, "").unwrap();
@@ -74,32 +76,32 @@ async fn emptied_it_admits_nobody_beside_those_inside() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn put_back_from_an_older_copy_it_admits_nobody_beside_those_inside() {
+async fn an_older_copy_of_the_journal_admits_no_new_visitors() {
     let put_back = async |stage: &mut Stage, path: &Path| {
         stage.terminate().await;
         let copy = fs::read(path).unwrap();
         stage.start().await;
         eventually("it writes", async || fs::read(path).unwrap() != copy).await;
         stage.kill().await;
-        // In place: neither the number of the file nor its birth tells of it.
+        // In place, so that neither the inode nor the creation time shows it.
         fs::write(path, copy).unwrap();
     };
     after(put_back, "the journal was an older copy").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn cut_short_it_admits_nobody_beside_those_inside() {
+async fn a_truncated_journal_admits_no_new_visitors() {
     let cut = async |stage: &mut Stage, path: &Path| {
         stage.kill().await;
         let file = fs::OpenOptions::new().write(true).open(path).unwrap();
-        // Much of the end of a file that is mended may be free: cut there, nothing is lost.
+        // The end of a repaired file may be free space: to cut it there loses nothing.
         file.set_len(8_192).unwrap();
     };
     after(cut, "the journal was damaged").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn overwritten_with_rubbish_it_admits_nobody_beside_those_inside() {
+async fn an_overwritten_journal_admits_no_new_visitors() {
     let overwrite = async |stage: &mut Stage, path: &Path| {
         stage.terminate().await;
         let rubbish: Vec<u8> = (0..100_000_u32)
@@ -111,23 +113,23 @@ async fn overwritten_with_rubbish_it_admits_nobody_beside_those_inside() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn untouched_it_knows_everybody_and_holds_no_reserve() {
+async fn an_untouched_journal_knows_all_and_has_no_reserve() {
     let mut stage = Stage::open(limits(6, PLENTY), "30s").await;
-    let stay = stage.fill(5).await;
+    let endless = stage.fill(5).await;
     stage.terminate().await;
     stage.start().await;
-    // The sixth seat is free, and is given at once.
+    // The sixth seat is free, and is granted at once.
     stage.admits_newcomers().await;
     stage.kill().await;
     stage.start().await;
     stage.queues_newcomers("full").await;
     assert_eq!(kept(&stage), Vec::<PathBuf>::new());
-    assert_eq!(stay.go_home().await.thrown_out, 0);
+    assert_eq!(endless.stop().await.thrown_out, 0);
     stage.assert_within_limits();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn on_the_word_that_nobody_is_inside_it_admits_at_once() {
+async fn after_assume_empty_it_admits_at_once() {
     let mut stage = Stage::open(limits(5, PLENTY), "30s").await;
     stage.terminate().await;
     fs::write(journal(&stage), "").unwrap();
@@ -136,8 +138,8 @@ async fn on_the_word_that_nobody_is_inside_it_admits_at_once() {
     let admin = stage.gateway().admin.to_string();
     let token = stage.data().join("admin-token").display().to_string();
     let args = ["room", "main", "assume-empty", "--admin", &admin];
-    let said = run(&[&args[..], &["--token-file", &token]].concat()).await;
-    assert_eq!(said.code, Some(0), "{}{}", said.out, said.err);
+    let ended = run(&[&args[..], &["--token-file", &token]].concat()).await;
+    assert_eq!(ended.code, Some(0), "{}{}", ended.out, ended.err);
     stage.admits_newcomers().await;
     stage.assert_within_limits();
 }

@@ -1,6 +1,6 @@
-//! The same as in [`super::disk`] on file systems that really are full or read-only. They are
-//! mounted for the gateway alone, which not every machine permits; where it does not, the test says
-//! so and shows nothing.
+//! The faults of [`super::disk`] on file systems that are really full or read-only. They are
+//! mounted for the gateway alone, which not every machine permits. Where it is not permitted, the
+//! test reports that and checks nothing.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,27 +8,29 @@ use std::process::Stdio;
 
 use tokio::process::Command;
 
-use super::disk::{assert_goes_on, assert_tells};
+use super::disk::{assert_recovered, assert_unavailable};
 use crate::limits::{PLENTY, limits};
-use crate::support::crowd::seat_end;
+use crate::support::client::seat_end;
 use crate::support::eventually;
 use crate::support::process::{BINARY, Gateway};
 use crate::support::stage::Stage;
 
-/// `anteroom serve` behind a shell line that mounts something on `$0`, in a name space of its own;
-/// `None` where that is not permitted.
+/// Returns `anteroom serve` after a shell command that mounts something on `$0`, in its own
+/// namespace; `None` where that is not permitted.
 async fn serve_after(mount: &str, data: &Path, flags: &[String]) -> Option<Command> {
     fs::create_dir_all(data).unwrap();
-    for own_names in ["-m", "-rm"] {
+    for flags_of_unshare in ["-m", "-rm"] {
         let mut trial = Command::new("unshare");
-        trial.args([own_names, "sh", "-c", mount]).arg(data);
+        trial.args([flags_of_unshare, "sh", "-c", mount]).arg(data);
         let status = trial.stderr(Stdio::null()).status().await;
         if status.is_ok_and(|status| status.success()) {
             let line = format!("{mount} && exec \"$@\"");
             let mut command = Command::new("unshare");
-            command.args([own_names, "sh", "-c", &line]).arg(data);
+            command
+                .args([flags_of_unshare, "sh", "-c", &line])
+                .arg(data);
             command.args([BINARY, "serve"]).args(flags);
-            eprintln!("permitted here, by unshare {own_names}: {mount}");
+            eprintln!("permitted here, by unshare {flags_of_unshare}: {mount}");
             return Some(command);
         }
     }
@@ -36,13 +38,13 @@ async fn serve_after(mount: &str, data: &Path, flags: &[String]) -> Option<Comma
     None
 }
 
-/// The data folder as the gateway sees it.
+/// Returns the data folder as the gateway sees it.
 fn as_seen_by(gateway: &Gateway, data: &Path) -> PathBuf {
     let root = PathBuf::from(format!("/proc/{}/root", gateway.id()));
     root.join(data.strip_prefix("/").unwrap())
 }
 
-/// Takes all space that is left.
+/// Uses all free space.
 fn fill_up(file: &Path) {
     use std::io::Write as _;
     let mut file = fs::File::create(file).unwrap();
@@ -59,7 +61,7 @@ async fn a_journal_on_a_full_disk_admits_nobody_until_there_is_space() {
         return;
     };
     stage.enter(Gateway::spawn(command).await);
-    let stay = stage.fill(5).await;
+    let endless = stage.fill(5).await;
     let seen = as_seen_by(stage.gateway(), &stage.data());
     fill_up(&seen.join("ballast"));
     let operator = stage.operator();
@@ -67,16 +69,16 @@ async fn a_journal_on_a_full_disk_admits_nobody_until_there_is_space() {
         operator.shows("anteroom_lease_live", 0.0).await
     })
     .await;
-    assert_tells(&stage, &operator).await;
+    assert_unavailable(&stage, &operator).await;
     let log = stage.gateway().log();
     assert!(
-        log.iter().any(|line| line.contains("the store is away")),
+        log.iter().any(|line| line.contains("store unavailable")),
         "{log:?}"
     );
     fs::remove_file(seen.join("ballast")).unwrap();
-    assert_goes_on(&stage, &operator).await;
-    let stay = stay.go_home().await;
-    assert_eq!((stay.entered, stay.thrown_out), (5, 0), "{stay:?}");
+    assert_recovered(&stage, &operator).await;
+    let endless = endless.stop().await;
+    assert_eq!((endless.entered, endless.thrown_out), (5, 0), "{endless:?}");
     stage.assert_within_limits();
 }
 
@@ -91,8 +93,8 @@ async fn on_a_read_only_disk_the_gateway_admits_nobody_new() {
         return;
     };
     stage.enter(Gateway::spawn(command).await);
-    assert_tells(&stage, &stage.operator()).await;
-    let mut inside = inside.at(stage.door.address());
+    assert_unavailable(&stage, &stage.operator()).await;
+    let mut inside = inside.at(stage.address.get().unwrap());
     assert!(seat_end(&inside.navigate("/").await).is_some());
     let log = stage.gateway().log();
     assert!(
@@ -102,6 +104,6 @@ async fn on_a_read_only_disk_the_gateway_admits_nobody_new() {
     );
     stage.terminate().await;
     stage.start().await;
-    assert_goes_on(&stage, &stage.operator()).await;
+    assert_recovered(&stage, &stage.operator()).await;
     stage.assert_within_limits();
 }

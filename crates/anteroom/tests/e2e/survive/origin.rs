@@ -1,9 +1,9 @@
-//! The origin goes away and comes back.
+//! The origin is unavailable and comes back.
 
 use http::StatusCode;
 
 use crate::limits::{PLENTY, limits};
-use crate::support::crowd::seat_end;
+use crate::support::client::seat_end;
 use crate::support::eventually;
 use crate::support::stage::Stage;
 
@@ -14,19 +14,19 @@ async fn while_the_origin_is_down_nobody_is_admitted_and_seats_are_kept() {
     let seat = seat_end(&inside.navigate("/").await).expect("the room is empty");
     stage.origin.stop().await;
 
-    // Somebody is let in before it is noticed: the error page carries the ticket.
+    // A visitor is admitted before the gateway notices: the error page carries the ticket.
     let mut unlucky = stage.newcomer();
-    let answer = unlucky.navigate("/unlucky").await;
-    assert_eq!(answer.status, StatusCode::BAD_GATEWAY);
+    let response = unlucky.navigate("/unlucky").await;
+    assert_eq!(response.status, StatusCode::BAD_GATEWAY);
     assert!(
-        answer.headers.contains_key("set-cookie"),
+        response.headers.contains_key("set-cookie"),
         "{:?}",
-        answer.headers
+        response.headers
     );
     for _ in 0..2 {
-        let answer = inside.navigate("/").await;
+        let response = inside.navigate("/").await;
         assert_eq!(
-            answer.status,
+            response.status,
             StatusCode::BAD_GATEWAY,
             "inside, so not queued"
         );
@@ -40,19 +40,19 @@ async fn while_the_origin_is_down_nobody_is_admitted_and_seats_are_kept() {
     let degraded = "anteroom_degraded{room=\"main\",reason=\"origin_down\"}";
     assert_eq!(operator.metric(degraded).await, Some(1.0));
     let (status, health) = operator.health().await;
-    assert_eq!(status, StatusCode::OK, "this node is well");
+    assert_eq!(status, StatusCode::OK, "this node is healthy");
     assert_eq!(health["rooms"][0]["reason"], "origin_down", "{health}");
 
     stage.origin.resume().await;
-    let answer = inside.navigate("/").await;
-    assert!(seat_end(&answer).expect("it is inside") >= seat);
-    let answer = unlucky.navigate("/unlucky").await;
+    let response = inside.navigate("/").await;
+    assert!(seat_end(&response).expect("it is inside") >= seat);
+    let response = unlucky.navigate("/unlucky").await;
     assert!(
-        seat_end(&answer).is_some(),
+        seat_end(&response).is_some(),
         "inside by the ticket of the error page"
     );
     stage.admits_newcomers().await;
-    eventually("all is well", async || {
+    eventually("all is healthy", async || {
         operator.metric(degraded).await == Some(0.0)
     })
     .await;

@@ -1,4 +1,4 @@
-//! The gateway does not run for longer than its lease, and then runs on as if nothing had been.
+//! The gateway is paused for longer than its lease, and then continues.
 
 use std::time::Duration;
 
@@ -6,28 +6,28 @@ use anteroom_room::ledger::LEASE_TTL;
 use tokio::time::sleep;
 
 use crate::limits::limits;
-use crate::support::crowd::{Habits, LoadGenerator};
 use crate::support::eventually;
 use crate::support::stage::Stage;
+use crate::support::visitors::{self, short_visits};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn paused_for_longer_than_its_lease_it_keeps_limits_and_works_again() {
-    // Seats outlast the pause, so that requests that were under way are not late.
+    // Seats last longer than the pause, so that requests in flight are not late.
     let stage = Stage::open(limits(10, 6_000), "15s").await;
-    let stay = stage.fill(3).await;
-    let crowd = LoadGenerator::send(&stage.door, 40, Habits::default());
+    let endless = stage.fill(3).await;
+    let load = visitors::send(&stage.address, 40, &short_visits());
     let others_wait = async || stage.waiting().await >= 20.0;
     eventually("the others wait", others_wait).await;
     stage.gateway().signal("STOP");
     sleep(Duration::from_millis(LEASE_TTL.0 + 1_000)).await; // tidy: time passes
-    let (pages, entered) = (stay.counters().pages, crowd.counters().entered);
+    let (pages, entered) = (endless.counters().pages, load.counters().entered);
     stage.gateway().signal("CONT");
-    eventually("those inside pass, and others come in", async || {
-        stay.counters().pages >= pages + 9 && crowd.counters().entered >= entered + 60
+    eventually("active visitors pass, and others enter", async || {
+        endless.counters().pages >= pages + 9 && load.counters().entered >= entered + 60
     })
     .await;
-    let (stay, crowd) = (stay.go_home().await, crowd.go_home().await);
-    assert_eq!((stay.entered, stay.thrown_out), (3, 0), "{stay:?}");
-    assert_eq!(crowd.thrown_out, 0, "{crowd:?}");
+    let (endless, load) = (endless.stop().await, load.stop().await);
+    assert_eq!((endless.entered, endless.thrown_out), (3, 0), "{endless:?}");
+    assert_eq!(load.thrown_out, 0, "{load:?}");
     stage.assert_within_limits();
 }

@@ -1,37 +1,40 @@
 //! The gateway is killed or stopped, and started again on the same folder.
 
 use crate::limits::{PLENTY, limits};
-use crate::support::crowd::{Habits, LoadGenerator};
 use crate::support::eventually;
-use crate::support::line::{Line, SEATS};
+use crate::support::group_queue::{GroupQueue, SEATS};
 use crate::support::stage::Stage;
+use crate::support::visitors::{self, endless_visits, short_visits};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn killed_under_load_again_and_again_it_keeps_limits_and_everybody_inside() {
+async fn killed_repeatedly_under_load_it_keeps_limits_and_sessions() {
     let mut stage = Stage::open(limits(20, 6_000), "10s").await;
-    let stay = stage.fill(5).await;
-    let crowd = LoadGenerator::send(&stage.door, 60, Habits::default());
+    let endless = stage.fill(5).await;
+    let load = visitors::send(&stage.address, 60, &short_visits());
     for incarnation in 1..=4 {
-        let (pages, entered) = (stay.counters().pages, crowd.counters().entered);
-        // At another moment each time: while lending, renewing, giving back.
+        let (pages, entered) = (endless.counters().pages, load.counters().entered);
+        // At another moment each time: while it grants, renews or returns leases.
         eventually("visitors come, look around and leave", async || {
-            stay.counters().pages >= pages + 10 * incarnation
-                && crowd.counters().entered >= entered + 10
+            endless.counters().pages >= pages + 10 * incarnation
+                && load.counters().entered >= entered + 10
         })
         .await;
         stage.kill().await;
         stage.start().await;
     }
-    let entered = crowd.counters().entered;
-    let comes_back = async || crowd.counters().entered >= entered + 60;
-    eventually("visitors come in again", comes_back).await;
-    let (stay, crowd) = (stay.go_home().await, crowd.go_home().await);
-    eprintln!("those who stay: {stay:?}; the crowd: {crowd:?}");
+    let entered = load.counters().entered;
+    let comes_back = async || load.counters().entered >= entered + 60;
+    eventually("visitors enter again", comes_back).await;
+    let (endless, load) = (endless.stop().await, load.stop().await);
+    eprintln!("endless visitors: {endless:?}; others: {load:?}");
     stage.assert_within_limits();
-    assert_eq!(stay.entered, 5, "each was inside once, over all restarts");
-    assert_eq!((stay.thrown_out, crowd.thrown_out), (0, 0));
+    assert_eq!(
+        endless.entered, 5,
+        "each was inside once, over all restarts"
+    );
+    assert_eq!((endless.thrown_out, load.thrown_out), (0, 0));
     assert!(
-        stay.unanswered + crowd.unanswered > 0,
+        endless.unanswered + load.unanswered > 0,
         "it was killed under load"
     );
 }
@@ -39,14 +42,14 @@ async fn killed_under_load_again_and_again_it_keeps_limits_and_everybody_inside(
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn killed_it_remembers_the_admissions_of_the_minute() {
     let mut stage = Stage::open(limits(PLENTY, 40), "5s").await;
-    let crowd = LoadGenerator::send(&stage.door, 80, Habits::default());
+    let load = visitors::send(&stage.address, 80, &short_visits());
     for _ in 0..3 {
-        let tells_others_to_wait = async || stage.waiting().await >= 20.0;
-        eventually("the others wait", tells_others_to_wait).await;
+        let queues_others = async || stage.waiting().await >= 20.0;
+        eventually("the others wait", queues_others).await;
         stage.kill().await;
         stage.start().await;
     }
-    let entered = crowd.go_home().await.entered;
+    let entered = load.stop().await.entered;
     let minutes = stage.origin.minutes();
     assert!(minutes.values().all(|&of| of <= 40), "{minutes:?}");
     assert!(entered > 0, "{minutes:?}");
@@ -54,53 +57,57 @@ async fn killed_it_remembers_the_admissions_of_the_minute() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn killed_it_keeps_the_order_of_those_who_wait() {
+async fn killed_it_keeps_the_order_of_the_queue() {
     let mut stage = Stage::open(limits(SEATS, PLENTY), "2s").await;
-    let line = Line::at(&stage.door, &stage.origin).await;
-    keeps_order_over(&mut stage, line, async |stage| stage.kill().await).await;
+    let queue = GroupQueue::at(&stage.address, &stage.origin).await;
+    keeps_order_over(&mut stage, queue, async |stage| stage.kill().await).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn stopped_it_keeps_the_order_of_those_who_wait() {
+async fn stopped_it_keeps_the_order_of_the_queue() {
     let mut stage = Stage::open(limits(SEATS, PLENTY), "2s").await;
-    let line = Line::at(&stage.door, &stage.origin).await;
-    keeps_order_over(&mut stage, line, async |stage| stage.terminate().await).await;
+    let queue = GroupQueue::at(&stage.address, &stage.origin).await;
+    keeps_order_over(&mut stage, queue, async |stage| stage.terminate().await).await;
 }
 
-async fn keeps_order_over(stage: &mut Stage, mut line: Line, end: impl AsyncFnOnce(&mut Stage)) {
+async fn keeps_order_over(
+    stage: &mut Stage,
+    mut queue: GroupQueue,
+    end: impl AsyncFnOnce(&mut Stage),
+) {
     for group in ["/group-1", "/group-2"] {
-        line.join(group, stage.gateway().admin).await;
+        queue.join(group, stage.gateway().admin).await;
     }
     end(stage).await;
     stage.start().await;
-    line.add("/newcomers");
-    line.open().await;
-    line.assert_all_in_order(&stage.origin).await;
+    queue.add("/newcomers");
+    queue.open().await;
+    queue.assert_all_in_order(&stage.origin).await;
     stage.assert_within_limits();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn after_a_restart_every_seat_is_known_and_none_is_invented() {
+async fn after_a_restart_exactly_the_granted_seats_are_known() {
     let mut stage = Stage::open(limits(20, PLENTY), "10s").await;
-    let stay = stage.fill(8).await;
+    let endless = stage.fill(8).await;
     for _ in 0..2 {
         stage.terminate().await;
         stage.start().await;
         let operator = stage.operator();
         let knows = async || operator.shows("anteroom_seats_active", 8.0).await;
-        eventually("it knows who is inside", knows).await;
+        eventually("it knows the active visitors", knows).await;
         assert!(operator.shows("anteroom_seats_phantom", 0.0).await);
-        let pages = stay.counters().pages;
-        let passes = async || stay.counters().pages >= pages + 16;
-        eventually("those inside pass", passes).await;
+        let pages = endless.counters().pages;
+        let passes = async || endless.counters().pages >= pages + 16;
+        eventually("active visitors pass", passes).await;
     }
-    // The twelve seats that are free can be taken at once.
-    let crowd = LoadGenerator::send(&stage.door, 40, Habits::stay());
+    // The twelve free seats can be taken at once.
+    let load = visitors::send(&stage.address, 40, &endless_visits());
     // The origin sees a visitor before the visitor sees its page.
-    let all_are_in = async || stage.origin.inside() == 20 && crowd.counters().entered >= 12;
+    let all_are_in = async || stage.origin.inside() == 20 && load.counters().entered >= 12;
     eventually("all seats are taken", all_are_in).await;
-    let (stay, crowd) = (stay.go_home().await, crowd.go_home().await);
-    assert_eq!((stay.entered, stay.thrown_out), (8, 0), "{stay:?}");
-    assert_eq!((crowd.entered, crowd.thrown_out), (12, 0), "{crowd:?}");
+    let (endless, load) = (endless.stop().await, load.stop().await);
+    assert_eq!((endless.entered, endless.thrown_out), (8, 0), "{endless:?}");
+    assert_eq!((load.entered, load.thrown_out), (12, 0), "{load:?}");
     stage.assert_within_limits();
 }

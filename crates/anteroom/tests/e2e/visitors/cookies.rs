@@ -1,4 +1,4 @@
-//! What is a ticket's cookie like, and what if it is no ticket?
+//! Cookies of tickets, and cookies that are not tickets.
 
 use crate::support::client::Client;
 use crate::support::config::{SERVER, room};
@@ -6,7 +6,7 @@ use crate::support::eventually;
 use crate::support::raw::{ask, is_queued, status_of};
 use crate::support::site::{Site, until_inside};
 
-/// The one cookie of a visitor.
+/// Returns the only cookie of a visitor.
 fn ticket(visitor: &Client) -> (String, String) {
     assert_eq!(visitor.cookies.len(), 1);
     let (name, value) = visitor.cookies.first_key_value().unwrap();
@@ -17,11 +17,11 @@ fn id_of_last(site: &Site) -> String {
     site.origin.last().header("anteroom-visitor").unwrap()
 }
 
-/// Values that are no ticket of this room.
+/// Returns values that are not tickets of this room.
 async fn bad_values(name: &str, good: &str) -> Vec<(&'static str, String)> {
     // The same room of another deployment, whose cookie has the same name.
-    let elsewhere = Site::with_room(10, "").await;
-    let (foreign_name, foreign) = ticket(&elsewhere.insider().await);
+    let other_site = Site::with_room(10, "").await;
+    let (foreign_name, foreign) = ticket(&other_site.insider().await);
     assert_eq!(foreign_name, name);
     let mut flipped = good.to_owned().into_bytes();
     let middle = flipped.len() / 2;
@@ -42,57 +42,57 @@ async fn bad_values(name: &str, good: &str) -> Vec<(&'static str, String)> {
 }
 
 #[tokio::test]
-async fn whatever_is_no_ticket_is_a_new_visitor() {
+async fn an_invalid_ticket_makes_a_new_visitor() {
     let site = Site::with_room(100, "").await;
     let visitor = site.insider().await;
     let (name, good) = ticket(&visitor);
     let id = id_of_last(&site);
     for (what, value) in bad_values(&name, &good).await {
         let cookie = format!("cookie: {name}={value}\r\n");
-        let answer = ask(site.gateway.address, "a", "/", &cookie).await;
-        assert_eq!(status_of(&answer), 200, "{what}: {answer}");
+        let response = ask(site.gateway.address, "a", "/", &cookie).await;
+        assert_eq!(status_of(&response), 200, "{what}: {response}");
         assert!(
-            answer.contains(&format!("set-cookie: {name}=")),
-            "{what}: {answer}"
+            response.contains(&format!("set-cookie: {name}=")),
+            "{what}: {response}"
         );
         assert_ne!(id_of_last(&site), id, "{what}");
         assert!(site.origin.last().header("cookie").is_none(), "{what}");
     }
-    // Bytes that are no text, and a name in other capitals.
+    // Bytes that are not text, and a name in upper case.
     let other_case = name.to_uppercase();
     for cookie in [
         format!("cookie: {name}=\u{e9}\u{2603}"),
         format!("cookie: {other_case}={good}"),
     ] {
-        let answer = ask(site.gateway.address, "a", "/", &(cookie + "\r\n")).await;
-        assert_eq!(status_of(&answer), 200, "{answer}");
+        let response = ask(site.gateway.address, "a", "/", &(cookie + "\r\n")).await;
+        assert_eq!(status_of(&response), 200, "{response}");
         assert_ne!(id_of_last(&site), id);
     }
-    let answer = ask(
+    let response = ask(
         site.gateway.address,
         "a",
         "/",
         &format!("cookie: {name}={good}\r\n"),
     )
     .await;
-    assert!(!answer.contains("set-cookie"), "{answer}");
+    assert!(!response.contains("set-cookie"), "{response}");
     assert_eq!(id_of_last(&site), id);
 }
 
 #[tokio::test]
-async fn whatever_is_no_ticket_waits_like_everybody_else() {
+async fn a_visitor_with_an_invalid_ticket_is_queued() {
     let site = Site::with_room(1, "").await;
     let inside = site.insider().await;
     let (name, good) = ticket(&inside);
     for (what, value) in bad_values(&name, &good).await {
         let cookie = format!("cookie: {name}={value}\r\n");
-        let answer = ask(site.gateway.address, "a", "/", &cookie).await;
+        let response = ask(site.gateway.address, "a", "/", &cookie).await;
         assert!(
-            is_queued(&answer) && status_of(&answer) == 429,
-            "{what}: {answer}"
+            is_queued(&response) && status_of(&response) == 429,
+            "{what}: {response}"
         );
     }
-    // The ticket of somebody who waits is not worth a seat.
+    // The ticket of a waiting visitor is not worth a seat.
     let mut waiting = site.visitor();
     waiting.get("/").await;
     assert!(waiting.get("/").await.is_queued());
@@ -108,33 +108,33 @@ async fn a_ticket_is_found_among_many_cookies_of_its_name() {
         let pairs = format!("{name}=bad; ").repeat(bad);
         format!("cookie: a=b; {pairs}{name}={good}; {name}=bad\r\n")
     };
-    let answer = ask(site.gateway.address, "a", "/", &many(7)).await;
-    assert_eq!(status_of(&answer), 200);
+    let response = ask(site.gateway.address, "a", "/", &many(7)).await;
+    assert_eq!(status_of(&response), 200);
     assert_eq!(id_of_last(&site), id);
     assert_eq!(site.origin.last().header("cookie").unwrap(), "a=b");
-    // So many that not all are looked at: somebody new, and no error.
+    // With so many that not all are checked: a new visitor, and no error.
     for count in [8, 1_000] {
-        let answer = ask(site.gateway.address, "a", "/", &many(count)).await;
-        assert_eq!(status_of(&answer), 200, "{count}");
+        let response = ask(site.gateway.address, "a", "/", &many(count)).await;
+        assert_eq!(status_of(&response), 200, "{count}");
         assert_ne!(id_of_last(&site), id, "{count}");
     }
     let lines = format!("cookie: {name}=bad\r\n").repeat(5);
     let lines = format!("{lines}cookie: {name}={good}\r\n");
     ask(site.gateway.address, "a", "/", &lines).await;
     assert_eq!(id_of_last(&site), id);
-    // More than a request may bring is the client's mistake.
+    // A request with too large headers is the client's error.
     let too_much = format!("cookie: {name}={}\r\n", "A".repeat(100_000));
-    let answer = ask(site.gateway.address, "a", "/", &too_much).await;
-    assert_eq!(status_of(&answer), 431, "{answer}");
+    let response = ask(site.gateway.address, "a", "/", &too_much).await;
+    assert_eq!(status_of(&response), 431, "{response}");
 }
 
 #[tokio::test]
-async fn a_ticket_whose_end_has_come_is_worth_nothing() {
+async fn an_expired_ticket_is_worthless() {
     let site = Site::with_room(10, "session_duration = \"1s\"").await;
     let mut visitor = site.insider().await;
     let first = site.origin.last();
     let end = i64::try_from(first.number("anteroom-seat-ends")).unwrap();
-    eventually("the end has come", || async {
+    eventually("the ticket has expired", || async {
         jiff::Timestamp::now().as_millisecond() > end
     })
     .await;
@@ -179,27 +179,27 @@ async fn two_rooms_on_one_host_keep_separate_tickets() {
         );
         assert!(
             again.header("cookie").is_none(),
-            "neither room's ticket is the origin's business"
+            "the origin gets neither ticket"
         );
     }
-    // The ticket of one room under the name of the other's.
+    // The ticket of one room under the cookie name of the other.
     let right_name = visitor
         .cookies
         .keys()
         .find(|name| **name != left_name)
         .unwrap();
     let cookie = format!("cookie: {right_name}={left_ticket}\r\n");
-    let answer = ask(site.gateway.address, "a", "/right", &cookie).await;
-    assert!(is_queued(&answer), "{answer}");
+    let response = ask(site.gateway.address, "a", "/right", &cookie).await;
+    assert!(is_queued(&response), "{response}");
 }
 
-/// The attributes of the cookie that a new visitor gets who sends these headers.
+/// Returns the attributes of the cookie that a new visitor gets with these headers.
 async fn attributes(site: &Site, headers: &str) -> String {
     let mut line = None;
     let line_of = parking_lot::Mutex::new(&mut line);
-    eventually("somebody gets a ticket", || async {
-        let answer = ask(site.gateway.address, "a", "/", headers).await;
-        let mut lines = answer
+    eventually("a visitor gets a ticket", || async {
+        let response = ask(site.gateway.address, "a", "/", headers).await;
+        let mut lines = response
             .lines()
             .filter_map(|line| line.strip_prefix("set-cookie: "));
         let found = lines.next().map(str::to_owned);
@@ -225,7 +225,7 @@ async fn a_ticket_is_out_of_reach_of_scripts_and_other_sites() {
         (365..=370).contains(&max_age.parse::<u32>().unwrap()),
         "{found}"
     );
-    // Whoever is not trusted cannot make it secure either.
+    // An untrusted client cannot make it secure either.
     assert!(!attributes(&site, HTTPS).await.contains("Secure"));
     assert_eq!(
         site.origin.last().header("x-forwarded-proto").unwrap(),
@@ -234,7 +234,7 @@ async fn a_ticket_is_out_of_reach_of_scripts_and_other_sites() {
 }
 
 #[tokio::test]
-async fn a_ticket_is_secure_where_a_trusted_proxy_speaks_https() {
+async fn a_ticket_is_secure_behind_a_trusted_https_proxy() {
     let site = Site::start(|origin| {
         let proxies = "trusted_proxies = [\"127.0.0.0/8\"]\n";
         let none = "path = \"/none\"\ncookie_attributes = { samesite = \"none\" }";
@@ -249,9 +249,11 @@ async fn a_ticket_is_secure_where_a_trusted_proxy_speaks_https() {
         let site = &site;
         async move {
             until_inside(&mut site.visitor(), path).await;
-            let answer = ask(site.gateway.address, "a", path, headers).await;
-            let line = answer.lines().find(|line| line.starts_with("set-cookie: "));
-            line.unwrap_or_else(|| panic!("{answer}")).to_owned()
+            let response = ask(site.gateway.address, "a", path, headers).await;
+            let line = response
+                .lines()
+                .find(|line| line.starts_with("set-cookie: "));
+            line.unwrap_or_else(|| panic!("{response}")).to_owned()
         }
     };
     assert!(of("/", HTTPS).await.ends_with("; Secure"));
@@ -280,7 +282,7 @@ async fn a_ticket_is_secure_where_a_trusted_proxy_speaks_https() {
 }
 
 #[tokio::test]
-async fn an_answer_that_carries_a_ticket_stays_out_of_shared_caches() {
+async fn a_response_with_a_ticket_is_not_cached_by_proxies() {
     let site = Site::with_room(10, "").await;
     let mut visitor = site.visitor();
     let first = until_inside(&mut visitor, "/cached").await;

@@ -1,4 +1,4 @@
-//! What becomes of a request whose origin leads back to the gateway, and of gateways in a row?
+//! Requests whose origin leads back to the gateway, and gateways in a row.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::support::process::Gateway;
 use crate::support::raw::{ask, status_of};
 use crate::support::site::Site;
 
-/// A load balancer that nobody's configuration names: it leads wherever it is told.
+/// A load balancer that no config names; its target can be set.
 struct Balancer {
     address: SocketAddr,
     to: Arc<Mutex<Vec<SocketAddr>>>,
@@ -37,7 +37,7 @@ impl Balancer {
                 };
                 tokio::spawn(async move {
                     let mut far = TcpStream::connect(address).await.unwrap();
-                    // Whoever closes first ends it.
+                    // The side that closes first ends it.
                     let _ = tokio::io::copy_bidirectional(&mut near, &mut far).await;
                 });
             }
@@ -46,7 +46,7 @@ impl Balancer {
     }
 }
 
-/// A room through which everything passes.
+/// Returns a config whose room lets everything pass.
 fn open_to(origin: SocketAddr) -> ConfigFile {
     ConfigFile::new(&(SERVER.to_owned() + &room("main", origin, 10, "suspended = true")))
 }
@@ -58,9 +58,9 @@ async fn a_request_that_comes_back_ends_with_508_after_one_round() {
     let gateway = Gateway::start(&file.flags()).await;
     balancer.to.lock().push(gateway.address);
     let german = "accept: text/html\r\naccept-language: de\r\n";
-    let answer = ask(gateway.address, "a.example", "/", german).await;
-    assert_eq!(status_of(&answer), 508, "{answer}");
-    assert!(answer.contains("nicht erreichbar"), "{answer}");
+    let response = ask(gateway.address, "a.example", "/", german).await;
+    assert_eq!(status_of(&response), 508, "{response}");
+    assert!(response.contains("nicht erreichbar"), "{response}");
     assert_eq!(balancer.connections.load(Ordering::SeqCst), 1);
 }
 
@@ -71,8 +71,8 @@ async fn a_loop_through_several_gateways_ends_when_one_sees_it_again() {
     let first = Gateway::start(&files[0].flags()).await;
     let second = Gateway::start(&files[1].flags()).await;
     balancer.to.lock().extend([second.address, first.address]);
-    let answer = ask(first.address, "a.example", "/", "").await;
-    assert_eq!(status_of(&answer), 508, "{answer}");
+    let response = ask(first.address, "a.example", "/", "").await;
+    assert_eq!(status_of(&response), 508, "{response}");
     assert_eq!(balancer.connections.load(Ordering::SeqCst), 2);
 }
 
@@ -81,15 +81,15 @@ async fn one_gateway_behind_another_serves() {
     let site = Site::with_room(10, "suspended = true").await;
     let file = open_to(site.gateway.address);
     let outer = Gateway::start(&file.flags()).await;
-    let answer = ask(outer.address, "a.example", "/page", "").await;
-    assert_eq!(status_of(&answer), 200, "{answer}");
+    let response = ask(outer.address, "a.example", "/page", "").await;
+    assert_eq!(status_of(&response), 200, "{response}");
     let head = site.origin.last();
     assert_eq!(head.headers.get_all("anteroom-loop").iter().count(), 2);
     let via = head.headers.get_all("via").iter().collect::<Vec<_>>();
     assert_eq!(via, ["1.1 anteroom", "1.1 anteroom"]);
     assert_eq!(
-        answer.matches("via: 1.1 anteroom\r\n").count(),
+        response.matches("via: 1.1 anteroom\r\n").count(),
         2,
-        "{answer}"
+        "{response}"
     );
 }

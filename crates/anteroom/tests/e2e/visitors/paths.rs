@@ -1,10 +1,10 @@
-//! Can anybody walk around a room? Hosts and paths in every spelling, and rules that let pass.
+//! Attempts to bypass a room: hosts and paths in every spelling, and bypass rules.
 
 use crate::support::config::{SERVER, room};
 use crate::support::raw::{ask, is_queued, status_of};
 use crate::support::site::{Site, until_inside};
 
-/// A shop that admits nobody, under one path of one host; nothing else is guarded.
+/// Starts a shop that admits nobody, under one path of one host; nothing else is guarded.
 async fn guarded_shop() -> Site {
     Site::start(|origin| {
         let shop = "host = \"shop.example.com\"\npath = \"/shop\"\nqueue_all = true";
@@ -14,7 +14,7 @@ async fn guarded_shop() -> Site {
 }
 
 #[tokio::test]
-async fn no_spelling_of_a_path_leads_around_the_room() {
+async fn no_spelling_of_a_path_bypasses_the_room() {
     let site = guarded_shop().await;
     let covered = [
         "/shop",
@@ -58,31 +58,31 @@ async fn no_spelling_of_a_path_leads_around_the_room() {
         "http://SHOP.example.com:80//shop",
     ];
     for target in covered {
-        let answer = ask(site.gateway.address, "shop.example.com", target, "").await;
-        let is_refused = status_of(&answer) == 400;
-        assert!(is_queued(&answer) || is_refused, "{target}: {answer}");
+        let response = ask(site.gateway.address, "shop.example.com", target, "").await;
+        let is_rejected = status_of(&response) == 400;
+        assert!(is_queued(&response) || is_rejected, "{target}: {response}");
         assert_eq!(site.origin.count(), 0, "{target}");
     }
-    // Bytes that are no text, and a raw backslash, which some parsers take for a slash.
+    // Bytes that are not text, and a raw backslash, which some parsers read as a slash.
     for target in [
         "/shop\u{fffd}/../shop",
         "\\shop",
         "/\\shop",
         "/other\\..\\shop",
     ] {
-        let answer = ask(site.gateway.address, "shop.example.com", target, "").await;
+        let response = ask(site.gateway.address, "shop.example.com", target, "").await;
         assert!(
-            is_queued(&answer) || status_of(&answer) == 400,
-            "{target}: {answer}"
+            is_queued(&response) || status_of(&response) == 400,
+            "{target}: {response}"
         );
         assert_eq!(site.origin.count(), 0, "{target}");
     }
 }
 
 #[tokio::test]
-async fn a_room_covers_whole_segments_and_the_rest_passes_byte_for_byte() {
+async fn a_room_covers_whole_segments_and_the_rest_passes_unchanged() {
     let site = guarded_shop().await;
-    let outside = [
+    let uncovered = [
         "/",
         "/?path=/shop",
         "/shopping",
@@ -91,11 +91,11 @@ async fn a_room_covers_whole_segments_and_the_rest_passes_byte_for_byte() {
         "/other/shop",
         "/other//a/./b/%2e%2E/c;d?x=%2e&y=../shop",
     ];
-    for target in outside {
+    for target in uncovered {
         let headers = "cookie: theme=dark; __anteroom_shop=x\r\nanteroom-room: forged\r\n";
-        let answer = ask(site.gateway.address, "shop.example.com", target, headers).await;
-        assert_eq!(status_of(&answer), 200, "{target}: {answer}");
-        assert!(!answer.contains("set-cookie"), "{target}: {answer}");
+        let response = ask(site.gateway.address, "shop.example.com", target, headers).await;
+        assert_eq!(status_of(&response), 200, "{target}: {response}");
+        assert!(!response.contains("set-cookie"), "{target}: {response}");
         let head = site.origin.last();
         assert_eq!(head.target, target);
         assert_eq!(head.header("host").unwrap(), "shop.example.com");
@@ -105,7 +105,7 @@ async fn a_room_covers_whole_segments_and_the_rest_passes_byte_for_byte() {
 }
 
 #[tokio::test]
-async fn no_path_leads_around_the_room_of_an_origin_that_decodes_twice() {
+async fn no_path_bypasses_the_room_of_an_origin_that_decodes_twice() {
     let site = guarded_shop().await;
     let covered = [
         "/shop%3fx",
@@ -122,15 +122,15 @@ async fn no_path_leads_around_the_room_of_an_origin_that_decodes_twice() {
         "/%25c0%25afshop",
     ];
     for target in covered {
-        let answer = ask(site.gateway.address, "shop.example.com", target, "").await;
-        let is_refused = status_of(&answer) == 400;
-        assert!(is_queued(&answer) || is_refused, "{target}: {answer}");
+        let response = ask(site.gateway.address, "shop.example.com", target, "").await;
+        let is_rejected = status_of(&response) == 400;
+        assert!(is_queued(&response) || is_rejected, "{target}: {response}");
         assert_eq!(site.origin.count(), 0, "{target}");
     }
 }
 
 #[tokio::test]
-async fn what_needs_two_decodings_is_open_where_the_operator_says_so() {
+async fn paths_that_need_two_decodings_pass_if_so_configured() {
     let site = Site::start(|origin| {
         let shop = "path = \"/shop\"\nqueue_all = true";
         let server = SERVER.to_owned() + "guard_double_decoding = false\n";
@@ -138,16 +138,16 @@ async fn what_needs_two_decodings_is_open_where_the_operator_says_so() {
     })
     .await;
     for target in ["/shop%3fx", "/%2573hop", "/other/%252e%252e/shop"] {
-        let answer = ask(site.gateway.address, "a.example", target, "").await;
-        assert_eq!(status_of(&answer), 200, "{target}: {answer}");
+        let response = ask(site.gateway.address, "a.example", target, "").await;
+        assert_eq!(status_of(&response), 200, "{target}: {response}");
         assert_eq!(site.origin.last().target, target);
     }
-    let answer = ask(site.gateway.address, "a.example", "/%73hop", "").await;
-    assert!(is_queued(&answer), "{answer}");
+    let response = ask(site.gateway.address, "a.example", "/%73hop", "").await;
+    assert!(is_queued(&response), "{response}");
 }
 
 #[tokio::test]
-async fn a_host_is_found_whatever_its_case_port_and_dot() {
+async fn a_host_matches_in_any_case_with_port_and_dot() {
     let site = guarded_shop().await;
     for host in [
         "shop.example.com",
@@ -156,25 +156,25 @@ async fn a_host_is_found_whatever_its_case_port_and_dot() {
         "shop.example.com.",
         "Shop.Example.Com.:80",
     ] {
-        let answer = ask(site.gateway.address, host, "/shop", "").await;
-        assert!(is_queued(&answer), "{host}: {answer}");
+        let response = ask(site.gateway.address, host, "/shop", "").await;
+        assert!(is_queued(&response), "{host}: {response}");
     }
     // The target's host counts, not the header's.
     let target = "http://shop.example.com/shop";
-    let answer = ask(site.gateway.address, "elsewhere.example.com", target, "").await;
-    assert!(is_queued(&answer), "{answer}");
+    let response = ask(site.gateway.address, "elsewhere.example.com", target, "").await;
+    assert!(is_queued(&response), "{response}");
     for host in ["elsewhere.example.com", "example.com", "xshop.example.com"] {
-        let answer = ask(site.gateway.address, host, "/shop", "").await;
-        assert_eq!(status_of(&answer), 404, "{host}: {answer}");
+        let response = ask(site.gateway.address, host, "/shop", "").await;
+        assert_eq!(status_of(&response), 404, "{host}: {response}");
     }
     let two = "host: elsewhere.example.com\r\n";
-    let answer = ask(site.gateway.address, "shop.example.com", "/shop", two).await;
-    assert_eq!(status_of(&answer), 400);
+    let response = ask(site.gateway.address, "shop.example.com", "/shop", two).await;
+    assert_eq!(status_of(&response), 400);
     assert_eq!(site.origin.count(), 0);
 }
 
 #[tokio::test]
-async fn rules_let_pass_by_path_extension_method_address_and_header() {
+async fn bypass_rules_match_path_extension_method_address_and_header() {
     let site = Site::start(|origin| {
         let proxy = "trusted_proxies = [\"127.0.0.1\"]\n";
         let rules = r#"queue_all = true
@@ -197,17 +197,17 @@ async fn rules_let_pass_by_path_extension_method_address_and_header() {
         ("/cart", "x-monitor: let me in\r\n"),
     ];
     for (target, headers) in passing {
-        let answer = ask(address, "a.example", target, headers).await;
-        assert_eq!(status_of(&answer), 200, "{target} {headers}: {answer}");
-        assert!(!answer.contains("set-cookie"), "{target}: {answer}");
+        let response = ask(address, "a.example", target, headers).await;
+        assert_eq!(status_of(&response), 200, "{target} {headers}: {response}");
+        assert!(!response.contains("set-cookie"), "{target}: {response}");
         let head = site.origin.last();
         assert_eq!(head.target, target);
         assert!(head.header("anteroom-room").is_none());
         assert!(head.header("anteroom-visitor").is_none());
     }
     let mut visitor = site.visitor();
-    let answer = visitor.send(http::Method::OPTIONS, "/cart", &[], "").await;
-    assert!(!answer.is_queued());
+    let response = visitor.send(http::Method::OPTIONS, "/cart", &[], "").await;
+    assert!(!response.is_queued());
 
     let seen = site.origin.count();
     let waiting = [
@@ -219,33 +219,33 @@ async fn rules_let_pass_by_path_extension_method_address_and_header() {
         ("/cart/x.css/../checkout", ""),
         ("/cart;.css", ""),
         ("/cart", "x-monitor: let me out\r\n"),
-        // The right-most address that is not a proxy of ours is the visitor's.
+        // The right-most address that is not a trusted proxy is the visitor's.
         ("/cart", "x-forwarded-for: 10.1.2.3, 192.0.2.1\r\n"),
         ("/cart", "x-real-ip: 10.1.2.3\r\n"),
         ("/cart", "forwarded: for=10.1.2.3\r\n"),
     ];
     for (target, headers) in waiting {
-        let answer = ask(address, "a.example", target, headers).await;
-        let is_refused = status_of(&answer) == 400;
+        let response = ask(address, "a.example", target, headers).await;
+        let is_rejected = status_of(&response) == 400;
         assert!(
-            is_queued(&answer) || is_refused,
-            "{target} {headers}: {answer}"
+            is_queued(&response) || is_rejected,
+            "{target} {headers}: {response}"
         );
     }
     assert_eq!(site.origin.count(), seen);
 }
 
 #[tokio::test]
-async fn an_untrusted_peer_has_no_say_in_its_address() {
+async fn an_untrusted_peer_cannot_set_its_address() {
     let rules = "queue_all = true\nbypass = ['in_network(address, \"10.0.0.0/8\")']";
     let site = Site::with_room(10, rules).await;
     let headers = "x-forwarded-for: 10.1.2.3\r\n";
-    let answer = ask(site.gateway.address, "a.example", "/", headers).await;
-    assert!(is_queued(&answer), "{answer}");
+    let response = ask(site.gateway.address, "a.example", "/", headers).await;
+    assert!(is_queued(&response), "{response}");
 }
 
 #[tokio::test]
-async fn a_ticket_opens_its_own_room_and_no_deeper_one() {
+async fn a_ticket_is_valid_for_its_own_room_only() {
     let site = Site::start(|origin| {
         let vault = "path = \"/vault\"\nqueue_all = true";
         SERVER.to_owned() + &room("lobby", origin, 10, "") + &room("vault", origin, 10, vault)
@@ -268,13 +268,13 @@ async fn a_ticket_opens_its_own_room_and_no_deeper_one() {
         "//vault",
         "/lobby/..;/vault",
     ] {
-        let answer = ask(site.gateway.address, "a.example", target, &cookie).await;
+        let response = ask(site.gateway.address, "a.example", target, &cookie).await;
         assert!(
-            is_queued(&answer) || status_of(&answer) == 400,
-            "{target}: {answer}"
+            is_queued(&response) || status_of(&response) == 400,
+            "{target}: {response}"
         );
     }
     assert_eq!(site.origin.count(), seen);
-    let answer = ask(site.gateway.address, "a.example", "/lobby", &cookie).await;
-    assert_eq!(status_of(&answer), 200);
+    let response = ask(site.gateway.address, "a.example", "/lobby", &cookie).await;
+    assert_eq!(status_of(&response), 200);
 }

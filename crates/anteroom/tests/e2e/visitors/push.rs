@@ -1,17 +1,18 @@
-//! Who listens for its turn: hears of it at once, holds no seat by it, and is let go at the end.
+//! Event streams of waiting visitors: they announce the turn at once, take no seat, and end
+//! cleanly.
 
 use std::time::Instant;
 
-use crate::night::{said, token_file};
+use crate::night::{room_json, token_file};
 use crate::support::client::Client;
 use crate::support::eventually;
 use crate::support::raw::{Raw, status_of};
 use crate::support::site::Site;
 
-const PLACE: &str = "/.well-known/anteroom/place?room=main";
+const POSITION: &str = "/.well-known/anteroom/place?room=main";
 const EVENTS: &str = "/.well-known/anteroom/events?room=main";
 
-/// Begins to listen as this visitor.
+/// Opens an event stream of this visitor.
 async fn listen(site: &Site, visitor: &Client) -> Raw {
     let mut raw = Raw::connect(site.gateway.address).await;
     let pairs = visitor.cookies.iter();
@@ -26,27 +27,27 @@ async fn listen(site: &Site, visitor: &Client) -> Raw {
     raw
 }
 
-/// Somebody who waits, and has brought its ticket back.
+/// Returns a waiting visitor who has sent its ticket back.
 async fn waiting(site: &Site) -> Client {
     let mut visitor = site.visitor();
     assert!(visitor.navigate("/").await.is_queued());
-    let body = visitor.get(PLACE).await.json();
+    let body = visitor.get(POSITION).await.json();
     assert_eq!(body["push"], true, "near the front: {body}");
     visitor
 }
 
-/// Asks until the answer is that there is no reason to wait.
-async fn until_let_in(visitor: &mut Client) {
+/// Polls until there is no reason to wait.
+async fn until_admitted(visitor: &mut Client) {
     let visitor = tokio::sync::Mutex::new(visitor);
-    eventually("asking leads in", || async {
-        let body = visitor.lock().await.get(PLACE).await.json();
+    eventually("a poll admits", || async {
+        let body = visitor.lock().await.get(POSITION).await.json();
         body["cfWaitingRoom"]["inWaitingRoom"] == false
     })
     .await;
 }
 
 #[tokio::test]
-async fn a_listener_is_told_to_ask_and_goes_in_by_asking() {
+async fn a_listener_is_told_to_poll_and_enters_by_a_poll() {
     let site = Site::with_room(1, "").await;
     let mut inside = site.insider().await;
     let mut visitor = waiting(&site).await;
@@ -64,22 +65,22 @@ async fn a_listener_is_told_to_ask_and_goes_in_by_asking() {
     let freed_at = Instant::now();
     inside.get("/logout").await;
     stream.until("event: ask").await;
-    println!("told after {:?}", freed_at.elapsed());
+    println!("announced after {:?}", freed_at.elapsed());
     let state = site.state("main").await;
     assert_eq!(state["activeUsers"], 0, "listening took the seat: {state}");
-    until_let_in(&mut visitor).await;
+    until_admitted(&mut visitor).await;
 }
 
 #[tokio::test]
-async fn a_listener_hears_nothing_during_a_pause_and_its_turn_after() {
+async fn a_listener_gets_no_event_during_a_pause_and_its_turn_after() {
     let site = Site::with_room(1, "").await;
     let mut inside = site.insider().await;
     let mut visitor = waiting(&site).await;
     let mut stream = listen(&site, &visitor).await;
     stream.until("retry:").await;
     let token = token_file(&site.file.path().with_file_name("anteroom-data"));
-    said(&site.gateway, &token, &["pause", "--message", "A minute"]).await;
-    let body = visitor.get(PLACE).await.json();
+    room_json(&site.gateway, &token, &["pause", "--message", "A minute"]).await;
+    let body = visitor.get(POSITION).await.json();
     assert_eq!(body["cfWaitingRoom"]["reason"], "paused");
     assert_eq!(body["push"], false, "nothing moves: {body}");
     inside.get("/logout").await;
@@ -87,16 +88,16 @@ async fn a_listener_hears_nothing_during_a_pause_and_its_turn_after() {
         site.state("main").await["activeUsers"] == 0
     })
     .await;
-    // That nothing will come shows where time is a test's own; here, that nothing has.
-    let heard = stream.so_far();
-    assert!(!heard.contains("event:"), "{heard}");
-    said(&site.gateway, &token, &["resume"]).await;
+    // That nothing will come is tested in virtual time; here, that nothing has come.
+    let received = stream.received_so_far();
+    assert!(!received.contains("event:"), "{received}");
+    room_json(&site.gateway, &token, &["resume"]).await;
     stream.until("event: ask").await;
-    until_let_in(&mut visitor).await;
+    until_admitted(&mut visitor).await;
 }
 
 #[tokio::test]
-async fn nobody_without_a_place_listens_and_a_visitor_has_one_stream() {
+async fn only_waiting_visitors_get_a_stream_and_only_one_each() {
     let site = Site::with_room(1, "").await;
     let inside = site.insider().await;
     for somebody in [&site.visitor(), &inside] {
@@ -109,7 +110,10 @@ async fn nobody_without_a_place_listens_and_a_visitor_has_one_stream() {
     let mut second = listen(&site, &visitor).await;
     second.until("retry:").await;
     let first = first.until("0\r\n\r\n").await;
-    assert!(!first.contains("event:"), "replaced, and not told: {first}");
+    assert!(
+        !first.contains("event:"),
+        "replaced, without an event: {first}"
+    );
     let metrics = site.operators("/metrics").await.text();
     for (verdict, count) in [("stream", 2), ("reject", 2)] {
         let counted = format!("verdict=\"{verdict}\"}} {count}");

@@ -1,15 +1,15 @@
-//! Does the origin's word end a session, once and for good?
+//! Commands of the origin end a session, once and for good.
 
 use crate::support::eventually;
 use crate::support::site::{Site, until_inside};
 
-/// Waits until the seats were counted anew: so many are taken, and there is none for anybody else.
+/// Waits until the seats were counted again: `taken` are in use, and none is free.
 async fn check_full(site: &Site, taken: u32) {
     let syncs = "anteroom_syncs_total{room=\"main\"}";
-    let before = site.figure(syncs).await.unwrap();
-    // A seat that was freed twice would be lent with the next answers of the ledger.
-    eventually("the seats were counted anew", || async {
-        site.figure(syncs).await.unwrap() >= before + 3.0
+    let before = site.metric(syncs).await.unwrap();
+    // A seat that was freed twice would be granted again in the next replies of the ledger.
+    eventually("the seats were counted again", || async {
+        site.metric(syncs).await.unwrap() >= before + 3.0
     })
     .await;
     assert!(site.visitor().navigate("/").await.is_queued());
@@ -24,18 +24,18 @@ async fn an_origins_command_frees_the_seat_once_and_spends_the_ticket() {
         let mut spent = first.clone();
         let id = site.origin.last().header("anteroom-visitor");
 
-        let answer = first.get(path).await;
-        assert_eq!(answer.status, 200);
+        let response = first.get(path).await;
+        assert_eq!(response.status, 200);
         for name in ["anteroom-command", "cf-waiting-room-command"] {
-            assert!(!answer.headers.contains_key(name), "{path}: {name}");
+            assert!(!response.headers.contains_key(name), "{path}: {name}");
         }
-        let cookie = answer.headers["set-cookie"].to_str().unwrap();
+        let cookie = response.headers["set-cookie"].to_str().unwrap();
         assert!(
             cookie.contains("=; ") && cookie.contains("Max-Age=0"),
             "{cookie}"
         );
         assert!(
-            answer.headers["cache-control"]
+            response.headers["cache-control"]
                 .to_str()
                 .unwrap()
                 .contains("private")
@@ -47,7 +47,7 @@ async fn an_origins_command_frees_the_seat_once_and_spends_the_ticket() {
         assert_ne!(site.origin.last().header("anteroom-visitor"), id);
         let seen = site.origin.count();
 
-        // Neither the ticket nor the command that it carries is worth anything any more.
+        // Neither the ticket nor its command is worth anything any more.
         let ticket = spent.cookies.clone();
         for path in ["/", path, "/stock"] {
             spent.cookies.clone_from(&ticket);
@@ -83,13 +83,13 @@ async fn two_commands_at_once_free_one_seat() {
 }
 
 #[tokio::test]
-async fn a_command_is_not_obeyed_where_the_room_says_so() {
+async fn a_command_is_ignored_if_the_room_disables_it() {
     let site = Site::with_room(1, "enabled_origin_commands = []").await;
     let mut visitor = site.insider().await;
     for path in ["/logout", "/cf-logout"] {
-        let answer = visitor.get(path).await;
+        let response = visitor.get(path).await;
         for name in ["anteroom-command", "cf-waiting-room-command", "set-cookie"] {
-            assert!(!answer.headers.contains_key(name), "{path}: {name}");
+            assert!(!response.headers.contains_key(name), "{path}: {name}");
         }
     }
     assert!(!visitor.navigate("/").await.is_queued());

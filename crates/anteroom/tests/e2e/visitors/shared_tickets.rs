@@ -1,13 +1,13 @@
-//! One ticket, many people: who gets in with it from how many addresses?
+//! A ticket that several people share, up to a number of addresses.
 
 use http::Method;
 
-use crate::support::client::{Answer, Client};
+use crate::support::client::{Client, TestResponse};
 use crate::support::config::{SERVER, room};
 use crate::support::eventually;
 use crate::support::site::Site;
 
-/// A site whose visitors' addresses are those that they name.
+/// Starts a site that takes visitors' addresses from a header.
 async fn site(total: u32, more: &str) -> Site {
     Site::start(|origin| {
         let proxies = "trusted_proxies = [\"127.0.0.1\"]\n";
@@ -17,7 +17,7 @@ async fn site(total: u32, more: &str) -> Site {
 }
 
 /// Navigates from an address.
-async fn navigate(client: &mut Client, address: &str) -> Answer {
+async fn navigate(client: &mut Client, address: &str) -> TestResponse {
     let headers = [
         ("accept", "text/html"),
         ("sec-fetch-dest", "document"),
@@ -26,7 +26,7 @@ async fn navigate(client: &mut Client, address: &str) -> Answer {
     client.send(Method::GET, "/", &headers, "").await
 }
 
-/// Somebody who is let in at this address.
+/// Returns an active visitor at this address.
 async fn insider(site: &Site, address: &str) -> Client {
     let shared = tokio::sync::Mutex::new(site.visitor());
     eventually("the visitor is inside", || async {
@@ -41,7 +41,7 @@ async fn insider(site: &Site, address: &str) -> Client {
 async fn counted(site: &Site) -> [f64; 2] {
     let read = async |name: &str| {
         let sample = format!("anteroom_{name}_total{{room=\"main\"}}");
-        site.figure(&sample).await.unwrap()
+        site.metric(&sample).await.unwrap()
     };
     [
         read("shared_tickets").await,
@@ -50,7 +50,7 @@ async fn counted(site: &Site) -> [f64; 2] {
 }
 
 #[tokio::test]
-async fn two_hundred_who_share_a_ticket_pass_up_to_its_bound() {
+async fn of_two_hundred_who_share_a_ticket_only_the_maximum_pass() {
     let site = site(1, "max_addresses_per_ticket = 4").await;
     let mut owner = insider(&site, "10.0.0.1").await;
     let ticket = owner.clone();
@@ -58,8 +58,8 @@ async fn two_hundred_who_share_a_ticket_pass_up_to_its_bound() {
     for last in 1..=200 {
         let mut sharer = ticket.clone();
         let address = format!("10.0.0.{last}");
-        let answer = navigate(&mut sharer, &address).await;
-        if !answer.is_queued() {
+        let response = navigate(&mut sharer, &address).await;
+        if !response.is_queued() {
             passed += 1;
             continue;
         }
@@ -70,7 +70,7 @@ async fn two_hundred_who_share_a_ticket_pass_up_to_its_bound() {
     }
     assert_eq!(passed, 4);
     assert_eq!(counted(&site).await, [1.0, 196.0]);
-    // Whoever had it first keeps its seat, from whatever address of those.
+    // The first owner keeps its seat, from any of those addresses.
     assert!(!navigate(&mut owner, "10.0.0.1").await.is_queued());
 }
 
@@ -80,8 +80,8 @@ async fn an_address_too_many_is_a_new_visitor_with_its_own_seat() {
     let owner = insider(&site, "10.0.0.1").await;
     let id = site.origin.last().header("anteroom-visitor");
     for (address, is_same) in [("10.0.0.2", true), ("10.0.0.3", false)] {
-        let answer = navigate(&mut owner.clone(), address).await;
-        assert!(!answer.is_queued(), "{address}");
+        let response = navigate(&mut owner.clone(), address).await;
+        assert!(!response.is_queued(), "{address}");
         let seen = site.origin.last().header("anteroom-visitor");
         assert_eq!(seen == id, is_same, "{address}");
     }
@@ -94,15 +94,15 @@ async fn a_phone_that_changes_networks_is_never_queued() {
     let mut phone = insider(&site, "2001:db8:0:1::1").await;
     for round in 0..20 {
         for address in [
-            // At home by both families, with an address for each hour.
+            // At home over IPv4 and IPv6, with an address for each hour.
             format!("2001:db8:0:1:aaaa::{round:x}"),
             "203.0.113.9".to_owned(),
             // On the way.
             format!("2001:db8:7:7::{round:x}"),
             "198.51.100.3".to_owned(),
         ] {
-            let answer = navigate(&mut phone, &address).await;
-            assert!(!answer.is_queued(), "round {round}, {address}");
+            let response = navigate(&mut phone, &address).await;
+            assert!(!response.is_queued(), "round {round}, {address}");
         }
     }
     assert_eq!(counted(&site).await, [0.0, 0.0]);
@@ -110,12 +110,12 @@ async fn a_phone_that_changes_networks_is_never_queued() {
 
 #[tokio::test]
 async fn without_a_maximum_nobody_is_queued_and_a_shared_ticket_is_counted() {
-    // A ticket that has not been brought back gets another one each time.
+    // A ticket that is not sent back is reissued each time.
     let site = site(1, "seat_needs_cookie = \"always\"").await;
     let ticket = insider(&site, "10.0.0.1").await;
     for last in 1..=20 {
-        let answer = navigate(&mut ticket.clone(), &format!("10.0.0.{last}")).await;
-        assert!(!answer.is_queued(), "{last}");
+        let response = navigate(&mut ticket.clone(), &format!("10.0.0.{last}")).await;
+        assert!(!response.is_queued(), "{last}");
     }
     assert_eq!(counted(&site).await, [1.0, 0.0]);
 }

@@ -1,4 +1,4 @@
-//! Pages that the operator wrote: served, read again, and refused with their lines.
+//! Pages of the operator: served, reloaded, and rejected with their lines.
 
 use crate::support::command::run;
 use crate::support::config::{ConfigFile, SERVER, room};
@@ -6,25 +6,25 @@ use crate::support::eventually;
 use crate::support::site::Site;
 
 #[tokio::test]
-async fn an_operators_page_has_its_variables_and_reloads_by_a_header() {
+async fn an_operators_page_gets_its_variables_and_a_refresh_header() {
     let template = "<title>{{heading}}</title>{{^queueAll}}{{peopleAhead}} ahead{{/queueAll}} \
                     {{reason}} {{waitTimeKnown}} {{room}}";
     let more = format!("custom_page_html = '{template}'\nqueueing_status_code = 202");
     let site = Site::with_room(1, &more).await;
     let _inside = site.insider().await;
-    let answer = site.visitor().navigate("/").await;
-    assert_eq!(answer.status, 202);
+    let response = site.visitor().navigate("/").await;
+    assert_eq!(response.status, 202);
     assert_eq!(
-        answer.text(),
+        response.text(),
         "<title>You are in line</title>0 ahead full false main"
     );
-    assert_eq!(answer.headers["refresh"], "30");
-    assert!(!answer.headers.contains_key("content-security-policy"));
-    assert_eq!(answer.headers["cache-control"], "no-store");
+    assert_eq!(response.headers["refresh"], "30");
+    assert!(!response.headers.contains_key("content-security-policy"));
+    assert_eq!(response.headers["cache-control"], "no-store");
 }
 
 #[tokio::test]
-async fn every_mistake_in_a_template_is_told_with_file_line_and_key() {
+async fn every_mistake_in_a_template_is_reported_with_file_line_and_key() {
     let origin = "127.0.0.1:9".parse().unwrap();
     let check = async |more: &str, page: Option<&str>| {
         let config = ConfigFile::new(&(SERVER.to_owned() + &room("shop", origin, 1, more)));
@@ -36,54 +36,57 @@ async fn every_mistake_in_a_template_is_told_with_file_line_and_key() {
         let folder = config.path().parent().unwrap().display().to_string() + "/";
         (ended.code, ended.err.replace(&folder, ""))
     };
-    let (code, said) = check("custom_page_html = '''\n<p>\n{{waittime}}'''", None).await;
-    assert_eq!(code, Some(2), "{said}");
+    let (code, messages) = check("custom_page_html = '''\n<p>\n{{waittime}}'''", None).await;
+    assert_eq!(code, Some(2), "{messages}");
     let expected = "error: anteroom.toml:10: room \"shop\": custom_page_html: line 2 of the \
                     template: \
                     there is no variable \"waittime\"; did you mean waitTime?";
-    assert!(said.contains(expected), "{said}");
+    assert!(messages.contains(expected), "{messages}");
 
     let file = "custom_page_file = \"page.html\"";
-    let (code, said) = check(file, Some("<p>\n{{#queueAll}}\n{{oops}}")).await;
-    assert_eq!(code, Some(2), "{said}");
+    let (code, messages) = check(file, Some("<p>\n{{#queueAll}}\n{{oops}}")).await;
+    assert_eq!(code, Some(2), "{messages}");
     for expected in [
         "error: page.html:2: room \"shop\": custom_page_file: the section queueAll is not closed",
         "error: page.html:3: room \"shop\": custom_page_file: there is no variable \"oops\"",
     ] {
-        assert!(said.contains(expected), "{said}");
+        assert!(messages.contains(expected), "{messages}");
     }
-    let (code, said) = check(file, None).await;
-    assert_eq!(code, Some(2), "{said}");
+    let (code, messages) = check(file, None).await;
+    assert_eq!(code, Some(2), "{messages}");
     let expected =
         "error: anteroom.toml:10: room \"shop\": custom_page_file: cannot read page.html";
-    assert!(said.contains(expected), "{said}");
-    let (code, said) = check(file, Some(&"x".repeat(1_048_577))).await;
-    assert_eq!(code, Some(2), "{said}");
+    assert!(messages.contains(expected), "{messages}");
+    let (code, messages) = check(file, Some(&"x".repeat(1_048_577))).await;
+    assert_eq!(code, Some(2), "{messages}");
     assert!(
-        said.contains("cannot read page.html: it is too large"),
-        "{said}"
+        messages.contains("cannot read page.html: it is too large"),
+        "{messages}"
     );
-    let (code, said) = check(file, Some("<p>{{heading}}")).await;
-    assert_eq!(code, Some(0), "{said}");
-    // What only the gateway knows is told beside what stands in the page, and each of it once.
+    let (code, messages) = check(file, Some("<p>{{heading}}")).await;
+    assert_eq!(code, Some(0), "{messages}");
+    // Mistakes that only the gateway finds are reported with those of the page, each once.
     let both = format!("{file}\npath = \"/a%c0%af\"");
-    let (code, said) = check(&both, Some("{{oops}}")).await;
-    assert_eq!(code, Some(2), "{said}");
-    assert!(said.contains("error: page.html:1: room \"shop\""), "{said}");
+    let (code, messages) = check(&both, Some("{{oops}}")).await;
+    assert_eq!(code, Some(2), "{messages}");
     assert!(
-        said.contains("error: anteroom.toml: a room's path can never be asked for"),
-        "{said}"
+        messages.contains("error: page.html:1: room \"shop\""),
+        "{messages}"
     );
-    assert!(said.contains("2 mistakes"), "{said}");
+    assert!(
+        messages.contains("error: anteroom.toml: a room's path never matches a request"),
+        "{messages}"
+    );
+    assert!(messages.contains("2 mistakes"), "{messages}");
 }
 
 #[tokio::test]
-async fn a_page_file_is_read_again_and_a_bad_one_changes_nothing() {
+async fn a_page_file_is_reloaded_and_a_bad_one_changes_nothing() {
     let site = Site::with_room(1, "").await;
     let _inside = site.insider().await;
     let page = site.file.path().with_file_name("page.html");
     let shows = async |text: &str| {
-        eventually(&format!("the page says {text}"), || async {
+        eventually(&format!("the page shows {text}"), || async {
             site.visitor().navigate("/").await.text().contains(text)
         })
         .await;

@@ -1,15 +1,15 @@
-//! What do the ways to run a room mean for its visitors?
+//! Ways to run a room, and their effect on visitors.
 
 use crate::support::eventually;
 use crate::support::raw::Raw;
 use crate::support::site::{Site, until_inside};
 
 #[tokio::test]
-async fn a_suspended_room_lets_everybody_pass_untouched() {
+async fn a_suspended_room_lets_all_requests_pass_unchanged() {
     let site = Site::with_room(1, "suspended = true").await;
     for _ in 0..5 {
-        let answer = site.visitor().navigate("/").await;
-        assert!(!answer.is_queued() && !answer.headers.contains_key("set-cookie"));
+        let response = site.visitor().navigate("/").await;
+        assert!(!response.is_queued() && !response.headers.contains_key("set-cookie"));
         assert!(site.origin.last().header("anteroom-visitor").is_none());
     }
     let place = site
@@ -23,7 +23,7 @@ async fn a_suspended_room_lets_everybody_pass_untouched() {
 }
 
 #[tokio::test]
-async fn queue_all_holds_everybody_however_empty_the_room_is() {
+async fn queue_all_queues_every_visitor_of_an_empty_room() {
     let site = Site::with_room(1_000, "queue_all = true").await;
     let mut visitor = site.visitor();
     for _ in 0..3 {
@@ -38,13 +38,13 @@ async fn queue_all_holds_everybody_however_empty_the_room_is() {
 }
 
 #[tokio::test]
-async fn reject_turns_away_without_a_place() {
+async fn reject_queues_nobody_and_gives_no_position() {
     let site = Site::with_room(1_000, "queueing_method = \"reject\"").await;
     let mut visitor = site.visitor();
-    let answer = visitor.get("/").await;
-    assert!(answer.is_queued() && !answer.headers.contains_key("set-cookie"));
-    assert_eq!(answer.headers["retry-after"], "300");
-    let room = answer.json()["cfWaitingRoom"].clone();
+    let response = visitor.get("/").await;
+    assert!(response.is_queued() && !response.headers.contains_key("set-cookie"));
+    assert_eq!(response.headers["retry-after"], "300");
+    let room = response.json()["cfWaitingRoom"].clone();
     assert_eq!(room["isRejectQueue"], true);
     assert_eq!(room["reason"], "rejecting");
     assert!(room["position"].is_null());
@@ -53,7 +53,7 @@ async fn reject_turns_away_without_a_place() {
 }
 
 #[tokio::test]
-async fn passthrough_lets_everybody_in_and_counts_them() {
+async fn passthrough_admits_all_and_counts_them() {
     let site = Site::with_room(1, "queueing_method = \"passthrough\"").await;
     for _ in 0..5 {
         let mut visitor = site.visitor();
@@ -65,12 +65,12 @@ async fn passthrough_lets_everybody_in_and_counts_them() {
         site.state("main").await["activeUsers"] == 5
     })
     .await;
-    let outside = "anteroom_admissions_outside_limits_total{room=\"main\"}";
-    assert_eq!(site.figure(outside).await, Some(5.0));
+    let outside_limits = "anteroom_admissions_outside_limits_total{room=\"main\"}";
+    assert_eq!(site.metric(outside_limits).await, Some(5.0));
 }
 
 #[tokio::test]
-async fn by_lot_the_room_fills_up_and_nobody_has_a_position() {
+async fn with_random_queueing_the_room_fills_without_positions() {
     let site = Site::with_room(1, "queueing_method = \"random\"").await;
     let mut first = site.insider().await;
     let mut second = site.visitor();
@@ -93,7 +93,7 @@ async fn a_minute_admits_no_more_than_its_limit_though_seats_are_free() {
             .entry(head.number("anteroom-accepted-at") / 60_000)
             .or_insert(0) += 1;
     }
-    // The turn of the minute may lie in between.
+    // The end of the minute may lie in between.
     assert!(
         minutes.values().all(|admitted| *admitted <= 2),
         "{minutes:?}"
@@ -101,21 +101,24 @@ async fn a_minute_admits_no_more_than_its_limit_though_seats_are_free() {
 }
 
 #[tokio::test]
-async fn a_request_that_is_answered_417_spends_no_admission_and_no_seat() {
+async fn a_request_rejected_with_417_spends_no_admission_and_no_seat() {
     let site = Site::with_room(1, "").await;
     for _ in 0..5 {
         let mut raw = Raw::connect(site.gateway.address).await;
         let head = "POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 0\r\n";
         raw.send(format!("{head}Expect: a-miracle\r\n\r\n")).await;
-        let answer = raw.rest().await;
-        assert!(answer.starts_with("HTTP/1.1 417 "), "{answer}");
-        assert!(!answer.to_lowercase().contains("set-cookie"), "{answer}");
+        let response = raw.rest().await;
+        assert!(response.starts_with("HTTP/1.1 417 "), "{response}");
+        assert!(
+            !response.to_lowercase().contains("set-cookie"),
+            "{response}"
+        );
     }
     assert_eq!(site.origin.count(), 0);
     // The only seat is free.
     until_inside(&mut site.visitor(), "/").await;
     let admitted = site
-        .figure("anteroom_admissions_total{room=\"main\"} ")
+        .metric("anteroom_admissions_total{room=\"main\"} ")
         .await;
     assert!(
         admitted.is_some_and(|admitted| admitted < 1.5),

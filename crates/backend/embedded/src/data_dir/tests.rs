@@ -1,10 +1,10 @@
-//! What is drawn once, kept, given back, and never replaced.
+//! Secrets that are drawn once, kept, restored and never overwritten.
 
 use super::*;
 use std::os::unix::fs::PermissionsExt as _;
 
 #[test]
-fn keys_and_birth_are_drawn_once_and_only_their_owner_reads_them() {
+fn keys_and_deployment_are_drawn_once_and_private() {
     let dir = tempfile::tempdir().unwrap();
     let data = DataDir::open(&dir.path().join("new/deep")).unwrap();
     fs::write(data.journal(), "").unwrap();
@@ -21,11 +21,11 @@ fn keys_and_birth_are_drawn_once_and_only_their_owner_reads_them() {
         assert_eq!(mode & 0o777, 0o600, "{name}");
     }
     let names = fs::read_dir(data.path()).unwrap().count();
-    assert_eq!(names, 3, "no drafts stay");
+    assert_eq!(names, 3, "no drafts are left");
 }
 
 #[test]
-fn a_deleted_folder_gets_back_the_keys_and_the_birth_in_use() {
+fn a_deleted_folder_is_restored_with_its_keys_and_deployment() {
     let dir = tempfile::tempdir().unwrap();
     let data = DataDir::open(&dir.path().join("data")).unwrap();
     let first = (data.deployment().unwrap(), data.ticket_keys().unwrap());
@@ -42,7 +42,7 @@ fn a_deleted_folder_gets_back_the_keys_and_the_birth_in_use() {
 }
 
 #[test]
-fn restoring_replaces_nothing_that_is_there_and_draws_nothing() {
+fn restoring_overwrites_nothing_and_draws_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let data = DataDir::open(dir.path()).unwrap();
     data.restore().unwrap();
@@ -55,7 +55,7 @@ fn restoring_replaces_nothing_that_is_there_and_draws_nothing() {
 }
 
 #[test]
-fn without_a_journal_the_deployment_is_born_anew() {
+fn a_start_without_a_journal_draws_a_new_deployment() {
     let dir = tempfile::tempdir().unwrap();
     let data = DataDir::open(dir.path()).unwrap();
     fs::write(data.journal(), "").unwrap();
@@ -64,14 +64,14 @@ fn without_a_journal_the_deployment_is_born_anew() {
     assert_eq!(
         data.deployment().unwrap(),
         first,
-        "not under a running process"
+        "the running process keeps its deployment"
     );
     let next = DataDir::open(dir.path()).unwrap();
     assert_ne!(next.deployment().unwrap().birth, first.birth);
 }
 
 #[test]
-fn a_damaged_file_is_named_and_not_replaced() {
+fn a_damaged_file_is_an_error_and_not_overwritten() {
     let dir = tempfile::tempdir().unwrap();
     let data = DataDir::open(dir.path()).unwrap();
     fs::write(data.journal(), "").unwrap();
@@ -83,7 +83,7 @@ fn a_damaged_file_is_named_and_not_replaced() {
 }
 
 #[test]
-fn only_one_holds_the_lock_and_notices_a_deleted_folder() {
+fn only_one_process_has_the_lock_and_it_notices_a_deleted_folder() {
     let dir = tempfile::tempdir().unwrap();
     let data = DataDir::open(&dir.path().join("data")).unwrap();
     let lock = data.try_lock().unwrap().unwrap();
@@ -98,7 +98,7 @@ fn only_one_holds_the_lock_and_notices_a_deleted_folder() {
 }
 
 #[test]
-fn what_others_have_in_common_replaces_what_was_drawn() {
+fn adopted_facts_replace_drawn_ones() {
     let temp = tempfile::tempdir().unwrap();
     let dir = DataDir::open(&temp.path().join("data")).unwrap();
     let (drawn, is_new) = dir.membership().unwrap();
@@ -118,7 +118,7 @@ fn what_others_have_in_common_replaces_what_was_drawn() {
 }
 
 #[test]
-fn a_token_is_drawn_once_and_only_its_owner_reads_it() {
+fn a_token_is_drawn_once_and_private() {
     let dir = tempfile::tempdir().unwrap();
     let data = DataDir::open(dir.path()).unwrap();
     let token = data.admin_token().unwrap();

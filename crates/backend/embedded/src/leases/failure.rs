@@ -1,20 +1,20 @@
-//! Why the file could not do what it was asked to do, told to all who waited for it.
+//! Error of an operation on the file, for all requests that waited for it.
 
 use std::error::Error;
 use std::sync::Arc;
 
 use anteroom_limit_store::shared::CountsError;
 
-/// What the disk or the file says.
+/// Error of the disk or of the file.
 pub(crate) type Cause = Arc<dyn Error + Send + Sync>;
 
-/// Why not.
+/// Error of an operation on the file.
 #[derive(Clone, Debug, thiserror::Error)]
 pub(crate) enum Failure {
-    /// Another process has the file: a predecessor, until it lets go of it.
+    /// Another process has the file, usually a predecessor that has not released it yet.
     #[error("another process has it")]
     Held,
-    /// It was closed on purpose.
+    /// The store was closed before.
     #[error("it is closed")]
     Closed,
     #[error("cannot {doing} it")]
@@ -23,15 +23,15 @@ pub(crate) enum Failure {
         #[source]
         source: Cause,
     },
-    /// Whether it was written is not known.
+    /// The write failed, and whether it took effect is unknown.
     #[error("cannot write it")]
     Unknown(#[source] Cause),
-    /// Nobody may be forgotten to make room.
-    #[error("it is full: {bytes_max} bytes are kept of clients who have been lent calls lately")]
+    /// The file is full, and no client's record has ended.
+    #[error("it is full: clients with recent leases take {bytes_max} bytes")]
     Full { bytes_max: u64 },
-    #[error("too many wait for it already")]
+    #[error("too many requests wait for it")]
     Busy,
-    #[error("its form is {found}, this program knows {known}")]
+    #[error("its format is {found}, this program knows {known}")]
     Later { found: u64, known: u64 },
 }
 
@@ -43,20 +43,20 @@ impl Failure {
         }
     }
 
-    /// As whoever lends sees it.
+    /// Converts the error for the caller of the store.
     pub(crate) fn into_counts_error(self, place: &str) -> CountsError {
         let place = place.to_owned();
-        let later = matches!(self, Self::Later { .. });
+        let is_later = matches!(self, Self::Later { .. });
         let (is_unknown, is_busy) = (
             matches!(self, Self::Unknown(_)),
             matches!(self, Self::Full { .. } | Self::Busy),
         );
         let source = Box::new(self);
-        if later {
+        if is_later {
             CountsError::Refused {
                 place,
                 refusal: "was written by a later version of this program",
-                remedy: "run that version, or move the file away to begin anew",
+                remedy: "run that version, or move the file away to start over",
                 source,
             }
         } else if is_unknown {
@@ -69,7 +69,7 @@ impl Failure {
     }
 }
 
-/// What redb says, as one type, and what is wrong then.
+/// Converts an error of redb to one type.
 pub(crate) fn cause(error: impl Into<redb::Error>) -> Cause {
     Arc::new(error.into())
 }

@@ -1,4 +1,4 @@
-//! The file: opened, found wanting, made anew.
+//! Opening, checking and creating the file.
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::ErrorKind;
@@ -7,78 +7,78 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::{DataDir, is_damage};
-use anteroom_limit::lending::epoch::{Before, Epoch, EpochId, StoreIdentity};
-use anteroom_limit_store::lending::record::encode_epoch;
-use anteroom_limit_store::lent::{Kept, Token};
+use anteroom_limit::leases::epoch::{Before, Epoch, EpochId, StoreIdentity};
+use anteroom_limit_store::lease_store::{Kept, Token};
+use anteroom_limit_store::leases::record::encode_epoch;
 use redb::{Builder, Database, DatabaseError, ReadableDatabase as _};
 
 use crate::leases::failure::{Failure, cause};
 use crate::leases::mark::Mark;
-use crate::leases::tables::{About, FORM, Tables, about, begin};
+use crate::leases::tables::{About, FORMAT, Tables, about, begin};
 use crate::leases::time::FileClock;
 
-/// What of the file is kept in memory. A few thousand clients who are busy fit; the others lie in
-/// the system's own cache.
+/// Size of the cache in memory: a few thousand busy clients. The system's page cache has the
+/// others.
 const CACHE_BYTES: usize = 16 << 20;
 
-/// The file in the data folder.
+/// Name of the file in the data folder.
 const NAME: &str = "lent.redb";
-/// How a file is called until it is complete; what chance says follows.
+/// Name of a file until it is complete, followed by a random number.
 const DRAFT: &str = "lent.redb.new-";
-/// How a damaged one is called; an older one gives way to it.
+/// Name of a damaged file; it replaces an earlier one.
 const ASIDE: &str = "lent.redb.damaged";
 
-/// Makes a database of a file.
+/// Function that opens a database on a file.
 pub(crate) type Opener = Box<dyn Fn(File) -> Result<Database, DatabaseError> + Send + Sync>;
 
-/// Opens a file as it should be opened.
+/// Opens a database on a file, with our cache size.
 pub(crate) fn open_file(file: File) -> Result<Database, DatabaseError> {
     Builder::new().set_cache_size(CACHE_BYTES).create_file(file)
 }
 
-/// Where the file is, and how it is opened.
-pub(crate) struct Place {
+/// Location of the file, and how to open it.
+pub(crate) struct Location {
     pub(crate) dir: DataDir,
     pub(crate) clock: Arc<dyn FileClock>,
     pub(crate) opener: Opener,
 }
 
-/// An open file.
+/// Open file.
 pub(crate) struct Open {
     pub(crate) database: Database,
     pub(crate) identity: StoreIdentity,
-    /// How much it keeps of clients.
+    /// Size of all clients' records.
     pub(crate) bytes: u64,
-    /// Where it lies on its disk.
-    found: (u64, u64),
+    /// Device and inode of the file.
+    inode: (u64, u64),
 }
 
-/// How a file that is complete gets its name.
+/// Way in which a complete file gets its name.
 #[derive(Clone, Copy, Debug)]
 enum Naming {
-    /// Unless there is one.
+    /// Fails if there is a file.
     IfNone,
-    /// In the place of the one that there is.
-    Over,
+    /// Replaces the present file.
+    Replace,
 }
 
-/// What came of a look at a file.
-enum Looked {
+/// Result of checking a file.
+enum Checked {
     Good(Open),
     Damaged(redb::Error),
 }
 
-impl Place {
+impl Location {
     pub(crate) fn path(&self) -> PathBuf {
         self.dir.path().join(NAME)
     }
 
-    /// Opens the file, or makes one. `has_known`: this process has had one, so a new one has lost
-    /// something.
+    /// Opens the file, or creates one. `has_known` says that this process has had one before, so
+    /// that a new one means a loss.
     pub(crate) fn open(&self, has_known: bool) -> Result<Open, Failure> {
         let restored = self.dir.restore();
         restored.map_err(|source| Failure::Disk {
-            doing: "make the folder of",
+            doing: "create the folder of",
             source: Arc::new(source),
         })?;
         let path = self.path();
@@ -89,62 +89,60 @@ impl Place {
                 let before = if has_known {
                     tracing::error!(
                         file = %path.display(),
-                        "what was lent of calls was deleted under the running process: all counts \
-                         as spent"
+                        "lease file deleted under the running process: everything counts as spent"
                     );
                     Before::Lost
                 } else {
                     Before::Nothing
                 };
-                return self.make(before, Naming::IfNone);
+                return self.create(before, Naming::IfNone);
             }
             Err(error) => return Err(Failure::of_disk("open")(error)),
         };
         let metadata = file.metadata().map_err(Failure::of_disk("open"))?;
-        match self.look(file, &metadata)? {
-            Looked::Good(open) => Ok(open),
-            Looked::Damaged(error) => {
+        match self.check(file, &metadata)? {
+            Checked::Good(open) => Ok(open),
+            Checked::Damaged(error) => {
                 let aside = self.dir.path().join(ASIDE);
                 tracing::error!(
                     %error,
                     file = %path.display(),
                     moved_to = %aside.display(),
-                    "what was lent of calls is damaged: all counts as spent"
+                    "lease file damaged: everything counts as spent"
                 );
-                // The damaged one stays until another takes its place: if this process ends in
-                // between, or the disk is full, nobody must find nothing and believe that it is a
-                // first start.
+                // The damaged file stays until the new one replaces it. If this process ends in
+                // between, the next one must not find no file and take that for a first start.
                 let _ = fs::remove_file(&aside);
                 fs::hard_link(&path, &aside).map_err(Failure::of_disk("move aside"))?;
-                self.make(Before::Lost, Naming::Over)
+                self.create(Before::Lost, Naming::Replace)
             }
         }
     }
 
-    /// Whether the file is still the one that is open: somebody may have deleted it.
-    pub(crate) fn has(&self, open: &Open) -> bool {
-        fs::metadata(self.path()).is_ok_and(|metadata| place_of(&metadata) == open.found)
+    /// Whether the open file is still in the folder, and was not deleted.
+    pub(crate) fn is_current(&self, open: &Open) -> bool {
+        fs::metadata(self.path()).is_ok_and(|metadata| inode_of(&metadata) == open.inode)
     }
 
-    fn look(&self, file: File, metadata: &Metadata) -> Result<Looked, Failure> {
+    fn check(&self, file: File, metadata: &Metadata) -> Result<Checked, Failure> {
         if metadata.len() == 0 {
-            // redb would begin a new one in it.
+            // redb would create a new database in it.
             let error = redb::Error::Corrupted("it is empty".to_owned());
-            return Ok(Looked::Damaged(error));
+            return Ok(Checked::Damaged(error));
         }
-        // redb is careful with what it reads, and still may panic over a file that somebody else
-        // wrote.
-        let looked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        // redb checks what it reads, but may still panic on a file that it did not write.
+        let checked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             let mut database = (self.opener)(file)?;
-            // What lay there for a while may have rotted; afterwards nothing is read unseen.
+            // The file may have been damaged since it was closed. Later reads are checked one by
+            // one.
             let is_sound = database.check_integrity()?;
             let (about, bytes) = about(&database.begin_read()?)?;
             Ok::<_, redb::Error>((database, is_sound, about, bytes))
         }));
-        let (database, is_sound, about, bytes) = match looked {
+        let (database, is_sound, about, bytes) = match checked {
             Ok(Ok(found)) => found,
             Ok(Err(redb::Error::DatabaseAlreadyOpen)) => return Err(Failure::Held),
-            Ok(Err(error)) if is_damage(&error) => return Ok(Looked::Damaged(error)),
+            Ok(Err(error)) if is_damage(&error) => return Ok(Checked::Damaged(error)),
             Ok(Err(error)) => {
                 return Err(Failure::Disk {
                     doing: "open",
@@ -153,11 +151,11 @@ impl Place {
             }
             Err(_) => {
                 let error = redb::Error::Corrupted("it cannot be read".to_owned());
-                return Ok(Looked::Damaged(error));
+                return Ok(Checked::Damaged(error));
             }
         };
-        if about.form != FORM {
-            let (found, known) = (about.form, FORM);
+        if about.format != FORMAT {
+            let (found, known) = (about.format, FORMAT);
             return Err(Failure::Later { found, known });
         }
         self.clock.never_before(about.as_of);
@@ -165,16 +163,15 @@ impl Place {
             database,
             identity: about.identity,
             bytes,
-            found: place_of(metadata),
+            inode: inode_of(metadata),
         };
         let mark = Mark::of(metadata);
         if !is_sound || !about.mark.may_be(mark) {
             tracing::error!(
                 file = %self.path().display(),
                 is_sound,
-                "what was lent of calls is a copy, or was mended: all counts as spent; if nobody \
-                 has spent anything, \
-                 say `anteroom limits assume-empty`"
+                "lease file is a copy or was repaired: everything counts as spent; if no client \
+                 has spent anything, run `anteroom limits assume-empty`"
             );
             open.identity = StoreIdentity(random()?);
         }
@@ -188,49 +185,46 @@ impl Place {
             doing: "write",
             source: cause(error),
         })?;
-        Ok(Looked::Good(open))
+        Ok(Checked::Good(open))
     }
 
-    /// Makes a file that says what was before it. It gets its name when it is complete.
-    fn make(&self, before: Before, naming: Naming) -> Result<Open, Failure> {
+    /// Creates a file, with the epoch that says what was before it. It gets its name when it is
+    /// complete.
+    fn create(&self, before: Before, naming: Naming) -> Result<Open, Failure> {
         self.remove_drafts();
         let draft = format!("{DRAFT}{:016x}", random()?);
         let draft = self.dir.path().join(draft);
-        let made = self.make_draft(&draft, before).and_then(|open| {
+        let created = self.create_draft(&draft, before).and_then(|open| {
             let named = match naming {
                 Naming::IfNone => fs::hard_link(&draft, self.path()),
-                Naming::Over => fs::rename(&draft, self.path()),
+                Naming::Replace => fs::rename(&draft, self.path()),
             };
             match named {
-                // Another process was quicker.
+                // Another process was faster.
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => Err(Failure::Held),
-                named => named.map(|()| open).map_err(Failure::of_disk("make")),
+                named => named.map(|()| open).map_err(Failure::of_disk("create")),
             }
         });
-        // It has served, or must not stay; what cannot be removed now is with the next one.
+        // The draft is not needed any more. If it cannot be removed now, the next start does it.
         let _ = fs::remove_file(&draft);
-        let open = made?;
+        let open = created?;
         let folder = File::open(self.dir.path()).and_then(|folder| folder.sync_all());
-        folder.map_err(Failure::of_disk("make"))?;
+        folder.map_err(Failure::of_disk("create"))?;
         let may_have_lent = before == Before::Lost;
         let file = self.path().display().to_string();
-        tracing::info!(
-            file,
-            may_have_lent,
-            "lease file made: it holds what is leased of requests"
-        );
+        tracing::info!(file, may_have_lent, "lease file created");
         Ok(open)
     }
 
-    fn make_draft(&self, path: &Path, before: Before) -> Result<Open, Failure> {
+    fn create_draft(&self, path: &Path, before: Before) -> Result<Open, Failure> {
         let file = OpenOptions::new()
             .read(true)
             .write(true)
             .create_new(true)
             .mode(0o600)
             .open(path)
-            .map_err(Failure::of_disk("make"))?;
-        let metadata = file.metadata().map_err(Failure::of_disk("make"))?;
+            .map_err(Failure::of_disk("create"))?;
+        let metadata = file.metadata().map_err(Failure::of_disk("create"))?;
         let identity = StoreIdentity(random()?);
         let now = self.clock.now();
         let epoch = Epoch {
@@ -247,32 +241,32 @@ impl Place {
             value: encode_epoch(&epoch),
         };
         let about = About {
-            form: FORM,
+            format: FORMAT,
             identity,
             mark: Mark::of(&metadata),
             as_of: now,
         };
-        let made = (self.opener)(file).map_err(redb::Error::from);
-        let made = made.and_then(|database| {
+        let created = (self.opener)(file).map_err(redb::Error::from);
+        let created = created.and_then(|database| {
             write(&database, |tables| {
                 tables.put_about(&about)?;
                 tables.put_epoch(&kept)
             })?;
             Ok(database)
         });
-        let database = made.map_err(|error| Failure::Disk {
-            doing: "make",
+        let database = created.map_err(|error| Failure::Disk {
+            doing: "create",
             source: cause(error),
         })?;
         Ok(Open {
             database,
             identity,
             bytes: 0,
-            found: place_of(&metadata),
+            inode: inode_of(&metadata),
         })
     }
 
-    /// Removes what processes left that were killed while they made a file.
+    /// Removes drafts of processes that were killed while they created a file.
     fn remove_drafts(&self) {
         let Ok(entries) = fs::read_dir(self.dir.path()) else {
             return;
@@ -283,13 +277,13 @@ impl Place {
             name.is_some_and(|name| name.starts_with(DRAFT))
         };
         for draft in names.filter(is_draft) {
-            // Whoever makes it at this very moment tries again.
+            // A process that creates one at this moment will try again.
             let _ = fs::remove_file(draft);
         }
     }
 }
 
-fn place_of(metadata: &Metadata) -> (u64, u64) {
+fn inode_of(metadata: &Metadata) -> (u64, u64) {
     (metadata.dev(), metadata.ino())
 }
 

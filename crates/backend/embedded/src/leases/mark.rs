@@ -1,38 +1,38 @@
-//! Is a file the one that was written here, or a copy of it?
+//! Detection of copies of the file.
 //!
-//! A copy that is put back does not know what was spent since it was made. By its content it cannot
-//! be told from the file itself, so the file says which one it is: its number in its file system,
-//! and when it was born, where the system knows that. A copy that was written over the file in
-//! place, and a disk that was set back as a whole, are not noticed.
+//! A restored copy lacks what was spent after it was made. Its content does not show that it is a
+//! copy, so the file contains its own inode number, and its creation time if the system knows that.
+//! A copy that was written over the file in place is not noticed, and neither is a disk that was
+//! reset as a whole.
 
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt as _;
 use std::time::UNIX_EPOCH;
 
-/// Which file. Not on which device: devices are numbered anew when a machine starts.
+/// Identity of a file in its file system. It has no device number, which may change with a reboot.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Mark {
-    pub(crate) number: u64,
-    /// In nanoseconds; zero if the system does not know.
-    pub(crate) born: u64,
+    pub(crate) inode: u64,
+    /// Creation time in nanoseconds; 0 if the system does not know it.
+    pub(crate) created: u64,
 }
 
 impl Mark {
     pub(crate) fn of(metadata: &Metadata) -> Self {
-        let born = metadata.created().ok();
-        let born = born.and_then(|born| born.duration_since(UNIX_EPOCH).ok());
-        let born = born.map_or(0, |born| born.as_nanos());
+        let created = metadata.created().ok();
+        let created = created.and_then(|created| created.duration_since(UNIX_EPOCH).ok());
+        let created = created.map_or(0, |created| created.as_nanos());
         Self {
-            number: metadata.ino(),
-            born: u64::try_from(born).unwrap_or(0),
+            inode: metadata.ino(),
+            created: u64::try_from(created).unwrap_or(0),
         }
     }
 
-    /// Whether both may be the same file. A time that only one of them knows says nothing: kernels
-    /// learn to tell it.
+    /// Whether both may be the same file. A time that only one of them has does not count: a newer
+    /// kernel may report it.
     pub(crate) fn may_be(self, other: Self) -> bool {
-        let knows_both = self.born != 0 && other.born != 0;
-        self.number == other.number && (!knows_both || self.born == other.born)
+        let has_both = self.created != 0 && other.created != 0;
+        self.inode == other.inode && (!has_both || self.created == other.created)
     }
 }
 
@@ -41,8 +41,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn another_number_or_another_birth_is_another_file() {
-        let mark = |number, born| Mark { number, born };
+    fn another_inode_or_creation_time_is_another_file() {
+        let mark = |inode, created| Mark { inode, created };
         let check = |one: Mark, other: Mark, expected: bool| {
             assert_eq!(one.may_be(other), expected, "{one:?} {other:?}");
             assert_eq!(other.may_be(one), expected, "{other:?} {one:?}");
@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_has_another_mark_and_a_renamed_file_has_not() {
+    fn a_copy_has_another_mark_and_a_renamed_file_keeps_its_own() {
         let dir = tempfile::tempdir().unwrap();
         let [one, other, renamed] = ["one", "other", "renamed"].map(|name| dir.path().join(name));
         std::fs::write(&one, "x").unwrap();

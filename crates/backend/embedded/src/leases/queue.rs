@@ -1,60 +1,59 @@
-//! Who waits for the file? One at a time takes all that do, where waiting for a disk harms nobody.
+//! Queue of jobs for the file. One blocking thread at a time performs all that wait.
 //!
-//! Reads are answered at once, from what has reached the disk; writes together, when they have. A
-//! disk that hangs holds one thread, and as many jobs as there may be.
+//! Reads get their replies at once, from what has reached the disk. Writes get them together, after
+//! they have. A disk that hangs blocks one thread and at most [`JOBS_MAX`] jobs.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use anteroom_limit_store::lent::Loaded;
+use anteroom_limit_store::lease_store::Loaded;
 use parking_lot::Mutex;
 use redb::ReadableDatabase as _;
 use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
 
-use crate::leases::change::{Change, Read, Setting, write_all};
+use crate::leases::change::{Change, Read, TransactionParams, write_all};
 use crate::leases::failure::{Failure, cause};
-use crate::leases::file::{Open, Place};
+use crate::leases::file::{Location, Open};
 use crate::leases::tables::{Name, ReadTables};
 
-/// So many wait at once: as many as whoever lends asks at once, four times over. More are told that
-/// there is no time.
+/// Most jobs that wait: four times as many as the lease layer sends at once. More fail as busy.
 const JOBS_MAX: usize = 4_096;
 
-/// What is wanted of the file.
+/// Job for the file.
 pub(crate) enum Job {
     Read(Read),
     Change(Change),
     Close(oneshot::Sender<()>),
 }
 
-/// The file, and who waits for it.
+/// File, and the jobs that wait for it.
 pub(crate) struct Shared {
     waiting: Mutex<Waiting>,
-    file: Mutex<Keeper>,
+    file: Mutex<FileWorker>,
 }
 
 #[derive(Default)]
 struct Waiting {
     jobs: Vec<Job>,
-    /// Somebody takes them.
+    /// Whether a thread performs the jobs.
     is_served: bool,
 }
 
-/// What whoever takes them works on.
-struct Keeper {
-    place: Place,
+/// State of the thread that performs jobs.
+struct FileWorker {
+    location: Location,
     bytes_max: u64,
     open: Option<Open>,
-    /// This process has had the file open before.
+    /// Whether this process has opened the file before.
     has_known: bool,
     is_closed: bool,
 }
 
 impl Shared {
-    pub(crate) fn new(place: Place, bytes_max: u64) -> Self {
-        let file = Keeper {
-            place,
+    pub(crate) fn new(location: Location, bytes_max: u64) -> Self {
+        let file = FileWorker {
+            location,
             bytes_max,
             open: None,
             has_known: false,
@@ -66,8 +65,8 @@ impl Shared {
         }
     }
 
-    /// Waits in line.
-    pub(crate) fn put(self: &Arc<Self>, job: Job) -> Result<(), Failure> {
+    /// Adds a job to the queue.
+    pub(crate) fn push(self: &Arc<Self>, job: Job) -> Result<(), Failure> {
         let mut waiting = self.waiting.lock();
         if waiting.jobs.len() >= JOBS_MAX && !matches!(job, Job::Close(_)) {
             return Err(Failure::Busy);
@@ -81,7 +80,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Takes all that wait, again and again until nobody does.
+    /// Performs all jobs, until none is left.
     fn serve(&self) {
         loop {
             let jobs = {
@@ -93,36 +92,36 @@ impl Shared {
                 std::mem::take(&mut waiting.jobs)
             };
             let mut file = self.file.lock();
-            // A file that was damaged while it was open may be more than redb bears; who waited is
-            // told by the silence.
+            // redb may panic if the file was damaged while it was open. The dropped senders then
+            // report an error to the waiting requests.
             if catch_unwind(AssertUnwindSafe(|| file.serve(jobs))).is_err() {
-                tracing::error!("what was lent of calls cannot be read; opening it anew");
+                tracing::error!("lease file unreadable: opening it again");
                 file.open = None;
             }
         }
     }
 }
 
-impl Keeper {
+impl FileWorker {
     fn serve(&mut self, jobs: Vec<Job>) {
         let (mut reads, mut changes, mut closers) = (Vec::new(), Vec::new(), Vec::new());
         for job in jobs {
             match job {
                 Job::Read(read) => reads.push(read),
                 Job::Change(change) => changes.push(change),
-                Job::Close(tell) => closers.push(tell),
+                Job::Close(reply) => closers.push(reply),
             }
         }
-        // Whoever only closes needs no file; one that this process has had may be gone, and the
-        // next would not know.
+        // A close alone needs no file. But a file that this process has had may be deleted, and the
+        // next process must learn of the loss.
         let is_wanted = !reads.is_empty() || !changes.is_empty() || self.has_known;
         if is_wanted && let Err(failure) = self.ensure_open() {
             reads
                 .drain(..)
-                .for_each(|read| tell(read.tell, Err(failure.clone())));
+                .for_each(|read| send(read.reply, Err(failure.clone())));
             changes
                 .drain(..)
-                .for_each(|change| tell(change.tell, Err(failure.clone())));
+                .for_each(|change| send(change.reply, Err(failure.clone())));
         }
         if !reads.is_empty() {
             self.read(reads);
@@ -133,7 +132,7 @@ impl Keeper {
         if !closers.is_empty() {
             self.is_closed = true;
             self.open = None;
-            closers.into_iter().for_each(|closer| tell(closer, ()));
+            closers.into_iter().for_each(|closer| send(closer, ()));
         }
     }
 
@@ -141,18 +140,22 @@ impl Keeper {
         if self.is_closed {
             return Err(Failure::Closed);
         }
-        if self.open.as_ref().is_some_and(|open| !self.place.has(open)) {
+        if self
+            .open
+            .as_ref()
+            .is_some_and(|open| !self.location.is_current(open))
+        {
             self.open = None;
         }
         if self.open.is_none() {
-            self.open = Some(self.place.open(self.has_known)?);
+            self.open = Some(self.location.open(self.has_known)?);
             self.has_known = true;
         }
         Ok(())
     }
 
     fn read(&mut self, reads: Vec<Read>) {
-        let now = self.place.clock.now();
+        let now = self.location.clock.now();
         let result = self.open.as_ref().map(|open| {
             let tables = ReadTables::open(&open.database.begin_read()?)?;
             let load = |name: Option<&Name>| tables.load(name, now, open.identity);
@@ -161,8 +164,8 @@ impl Keeper {
         });
         match result {
             Some(Ok(loaded)) => {
-                let told = reads.into_iter().zip(loaded);
-                told.for_each(|(read, loaded)| tell(read.tell, Ok(loaded)));
+                let replies = reads.into_iter().zip(loaded);
+                replies.for_each(|(read, loaded)| send(read.reply, Ok(loaded)));
             }
             Some(Err(error)) => {
                 self.open = None;
@@ -172,54 +175,56 @@ impl Keeper {
                 };
                 reads
                     .into_iter()
-                    .for_each(|read| tell(read.tell, Err(failure.clone())));
+                    .for_each(|read| send(read.reply, Err(failure.clone())));
             }
             None => reads
                 .into_iter()
-                .for_each(|read| tell(read.tell, Err(Failure::Closed))),
+                .for_each(|read| send(read.reply, Err(Failure::Closed))),
         }
     }
 
     fn write(&mut self, changes: Vec<Change>) {
-        // Opened again where a read has failed in between.
+        // A failed read closes the file.
         if let Err(failure) = self.ensure_open() {
             changes
                 .into_iter()
-                .for_each(|change| tell(change.tell, Err(failure.clone())));
+                .for_each(|change| send(change.reply, Err(failure.clone())));
             return;
         }
-        let now = self.place.clock.now();
+        let now = self.location.clock.now();
         let Some(open) = self.open.as_mut() else {
             return;
         };
-        let setting = Setting {
+        let params = TransactionParams {
             identity: open.identity,
             now,
             bytes_max: self.bytes_max,
         };
-        match write_all(&open.database, &changes, setting, &mut open.bytes) {
+        match write_all(&open.database, &changes, params, &mut open.bytes) {
             Ok(outcomes) => {
-                let told = changes.into_iter().zip(outcomes);
-                told.for_each(|(change, outcome)| tell(change.tell, outcome));
+                let replies = changes.into_iter().zip(outcomes);
+                replies.for_each(|(change, outcome)| send(change.reply, outcome));
             }
             Err(failure) => {
-                // What has reached the disk is seen when it is opened anew.
+                // The next opening shows what has reached the disk.
                 self.open = None;
                 changes
                     .into_iter()
-                    .for_each(|change| tell(change.tell, Err(failure.clone())));
+                    .for_each(|change| send(change.reply, Err(failure.clone())));
             }
         }
     }
 }
 
-/// Tells whoever waits, if it still does.
-fn tell<T>(to: oneshot::Sender<T>, what: T) {
-    let _ = to.send(what);
+/// Sends a reply, if its request still waits.
+fn send<T>(to: oneshot::Sender<T>, reply: T) {
+    let _ = to.send(reply);
 }
 
-/// What a read or a write comes to.
-pub(crate) async fn told<T>(told: oneshot::Receiver<Result<T, Failure>>) -> Result<T, Failure> {
-    let silence = |gone: oneshot::error::RecvError| Failure::Unknown(Arc::new(gone));
-    told.await.unwrap_or_else(|gone| Err(silence(gone)))
+/// Waits for the reply to a read or a write.
+pub(crate) async fn reply_of<T>(
+    reply: oneshot::Receiver<Result<T, Failure>>,
+) -> Result<T, Failure> {
+    let dropped = |error: oneshot::error::RecvError| Failure::Unknown(Arc::new(error));
+    reply.await.unwrap_or_else(|error| Err(dropped(error)))
 }

@@ -1,4 +1,4 @@
-//! The store of records: what whoever lends sees of the file.
+//! Interface of the file to the lease layer.
 
 use std::fmt;
 use std::fs::File;
@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use crate::DataDir;
 use anteroom_limit::time::DurationUs;
-use anteroom_limit_store::lent::{Kept, LeaseKey, LeaseRecords, Loaded, Shelf, Swapped, Write};
+use anteroom_limit_store::lease_store::{
+    Kept, LeaseKey, LeaseRecords, Loaded, Shelf, Swapped, Write,
+};
 use anteroom_limit_store::shared::{BoxFuture, CountsError};
 use anteroom_store::Clock;
 use redb::{Database, DatabaseError};
@@ -16,58 +18,58 @@ use tokio::time::{Instant, sleep};
 
 use crate::leases::change::{Change, Read};
 use crate::leases::failure::Failure;
-use crate::leases::file::{Place, open_file};
-use crate::leases::queue::{Job, Shared, told};
+use crate::leases::file::{Location, open_file};
+use crate::leases::queue::{Job, Shared, reply_of};
 use crate::leases::tables::Name;
-use crate::leases::time::{FileClock, OfRooms};
+use crate::leases::time::{FileClock, RoomFileClock};
 
-/// How long a read waits for a predecessor to let go of the file, which it does a moment after its
-/// successor serves. Less than whoever lends waits for a store, so that what it is told is the
-/// reason.
-const HELD_FOR: Duration = Duration::from_millis(400);
-/// Between two tries.
-const HELD_AGAIN: Duration = Duration::from_millis(20);
-/// Between two tries of one for whom nobody waits. A predecessor lets go as soon as its successor
-/// serves, so most need one.
-const LOOK_AGAIN: Duration = Duration::from_millis(250);
+/// Longest wait of a read for a predecessor that still has the file; it releases the file soon
+/// after its successor serves. It is shorter than the lease layer's timeout, so that the caller
+/// gets the reason.
+const HELD_TIME_OUT: Duration = Duration::from_millis(400);
+/// Pause between two attempts of a read.
+const HELD_RETRY: Duration = Duration::from_millis(20);
+/// Pause between two attempts to open the file ahead. No request waits for it, and most need one
+/// attempt.
+const OPEN_RETRY: Duration = Duration::from_millis(250);
 
-/// How much a file may keep.
+/// Limits of a file's size.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Bounds {
-    /// So many bytes of clients, about 200 for each of a usual limit, an eighth of them for those
-    /// who are there already. Whoever comes when it is full is told that there is no room, until
-    /// somebody's time is over: to forget somebody would be to give its calls back. The file takes
-    /// two or three times as much on the disk.
+    /// Most bytes of clients' records, about 200 for a client of a usual limit. An eighth is
+    /// reserved for known clients. New clients of a full file fail as busy until a record ends: an
+    /// earlier removal would refund what the client has spent. The file is two or three times as
+    /// large.
     pub bytes_max: u64,
 }
 
 impl Default for Bounds {
     fn default() -> Self {
         Self {
-            // More than a million clients.
+            // Enough for more than a million clients.
             bytes_max: 256 << 20,
         }
     }
 }
 
-/// Records of calls that are lent, in the data folder. Nothing is opened before the first call.
+/// Records of rate-limit leases in the data folder. The file is opened with the first operation.
 ///
-/// One process at a time has the file. Calls must be made in a tokio runtime.
+/// One process at a time has the file. Its methods need a tokio runtime.
 pub struct LeaseFile {
     shared: Arc<Shared>,
-    /// Where it is.
+    /// Name of the file, for errors.
     place: String,
 }
 
 impl LeaseFile {
-    /// In this folder, by the clock of rooms.
+    /// Returns the lease file of a folder, by the clock of rooms.
     #[must_use]
     pub fn new(dir: DataDir, clock: Arc<dyn Clock>) -> Self {
-        let clock = Arc::new(OfRooms(clock));
+        let clock = Arc::new(RoomFileClock(clock));
         Self::with(dir, clock, Bounds::default(), open_file)
     }
 
-    /// The same with whatever a test wants otherwise.
+    /// Variant of [`new`](Self::new) with all parts given, for tests.
     #[doc(hidden)]
     #[must_use]
     pub fn with(
@@ -76,27 +78,27 @@ impl LeaseFile {
         bounds: Bounds,
         opener: impl Fn(File) -> Result<Database, DatabaseError> + Send + Sync + 'static,
     ) -> Self {
-        let place = Place {
+        let location = Location {
             dir,
             clock,
             opener: Box::new(opener),
         };
         Self {
-            place: format!("the file {}", place.path().display()),
-            shared: Arc::new(Shared::new(place, bounds.bytes_max)),
+            place: format!("the file {}", location.path().display()),
+            shared: Arc::new(Shared::new(location, bounds.bytes_max)),
         }
     }
 
-    /// The same as [`LeaseFile::new`] with another clock and other bounds.
+    /// Variant of [`new`](Self::new) with another clock and other bounds.
     #[doc(hidden)]
     #[must_use]
     pub fn with_clock(dir: DataDir, clock: Arc<dyn FileClock>, bounds: Bounds) -> Self {
         Self::with(dir, clock, bounds, open_file)
     }
 
-    /// Opens the file ahead of the first call, or makes one: a large one takes longer to be looked
-    /// through than a call waits. Waits for a predecessor for as long as it has the file, and ends
-    /// when this is closed.
+    /// Opens or creates the file ahead of the first operation: checking a large one takes longer
+    /// than an operation waits. Waits as long as a predecessor has the file, and ends when this
+    /// store is closed.
     ///
     /// # Errors
     ///
@@ -104,25 +106,25 @@ impl LeaseFile {
     pub async fn open(&self) -> Result<(), CountsError> {
         loop {
             match self.load_once(None).await {
-                Err(Failure::Held) => sleep(LOOK_AGAIN).await,
-                looked => return looked.map(drop).map_err(|failure| self.failed(failure)),
+                Err(Failure::Held) => sleep(OPEN_RETRY).await,
+                opened => return opened.map(drop).map_err(|failure| self.failed(failure)),
             }
         }
     }
 
-    /// Lets go of the file, so that a successor has it; later calls fail.
+    /// Releases the file for a successor. Later operations fail.
     pub async fn close(&self) {
-        let (tell, closed) = oneshot::channel();
-        if self.shared.put(Job::Close(tell)).is_ok() {
-            // Whoever would tell is gone with the runtime, and the file with it.
+        let (reply, closed) = oneshot::channel();
+        if self.shared.push(Job::Close(reply)).is_ok() {
+            // An error means that the runtime has ended, and the file is closed.
             let _ = closed.await;
         }
     }
 
     async fn load_once(&self, client: Option<Name>) -> Result<Loaded, Failure> {
-        let (tell, answer) = oneshot::channel();
-        self.shared.put(Job::Read(Read { client, tell }))?;
-        told(answer).await
+        let (reply, receiver) = oneshot::channel();
+        self.shared.push(Job::Read(Read { client, reply }))?;
+        reply_of(receiver).await
     }
 
     async fn change(
@@ -131,8 +133,8 @@ impl LeaseFile {
         write: Write<'_>,
         keep_for: DurationUs,
     ) -> Result<Swapped, Failure> {
-        let (tell, answer) = oneshot::channel();
-        self.shared.put(Job::Change(Change {
+        let (reply, receiver) = oneshot::channel();
+        self.shared.push(Job::Change(Change {
             client: client.map(named),
             expected: write.expected,
             kept: Kept {
@@ -140,9 +142,9 @@ impl LeaseFile {
                 value: write.value.to_vec(),
             },
             keep_for,
-            tell,
+            reply,
         }))?;
-        told(answer).await
+        reply_of(receiver).await
     }
 
     fn failed(&self, failure: Failure) -> CountsError {
@@ -176,10 +178,10 @@ impl LeaseRecords for LeaseFile {
         client: Option<LeaseKey<'a>>,
     ) -> BoxFuture<'a, Result<Loaded, CountsError>> {
         Box::pin(async move {
-            let until = Instant::now() + HELD_FOR;
+            let deadline = Instant::now() + HELD_TIME_OUT;
             let loaded = loop {
                 match self.load_once(client.map(named)).await {
-                    Err(Failure::Held) if Instant::now() < until => sleep(HELD_AGAIN).await,
+                    Err(Failure::Held) if Instant::now() < deadline => sleep(HELD_RETRY).await,
                     loaded => break loaded,
                 }
             };
@@ -214,6 +216,6 @@ impl LeaseRecords for LeaseFile {
 
 impl fmt::Debug for LeaseFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "LentFile({})", self.place)
+        write!(f, "LeaseFile({})", self.place)
     }
 }

@@ -1,48 +1,48 @@
-//! What stands in the file: what it is, the epoch, the clients, and when each of them is forgotten.
+//! Tables of the file: its metadata, the epoch, the clients, and the ends of their records.
 
-use anteroom_limit::lending::epoch::StoreIdentity;
+use anteroom_limit::leases::epoch::StoreIdentity;
 use anteroom_limit::time::TimestampUs;
-use anteroom_limit_store::lent::{Kept, Loaded, Token};
+use anteroom_limit_store::lease_store::{Kept, Loaded, Token};
 use redb::{Database, ReadableTable, TableDefinition, WriteTransaction};
 
 use crate::leases::mark::Mark;
 
-/// What the file is, by these words.
+/// Metadata of the file, by name.
 const ABOUT: TableDefinition<'_, &str, u64> = TableDefinition::new("about");
-/// The epoch's record: its token and its bytes.
+/// Record of the epoch: token and bytes.
 const EPOCH: TableDefinition<'_, &str, (u128, &[u8])> = TableDefinition::new("epoch");
-/// Who of which limit -> token, when it is forgotten, bytes.
+/// Key and limit of a client -> token, end, bytes.
 const CLIENTS: TableDefinition<'_, ClientKey, (u128, u64, &[u8])> = TableDefinition::new("clients");
-/// The same by when they are forgotten -> how much they take.
+/// End, key and limit of a client -> size.
 const ENDS: TableDefinition<'_, (u64, u128, &str), u64> = TableDefinition::new("ends");
 
-/// Another one for any change of these tables.
-pub(crate) const FORM: u64 = 1;
+/// Version of the tables' format. Any change of them needs another one.
+pub(crate) const FORMAT: u64 = 1;
 
-/// What a client takes beside its bytes and twice its limit's name, in both tables: its key and a
-/// time twice, a token, and what the trees need.
+/// Overhead of a client in both tables, beside its bytes and twice its limit's name: key and time
+/// twice, a token, and the trees.
 const ROW_BYTES: u64 = 128;
 
 type ClientKey = (u128, &'static str);
 
-/// A client of a limit.
+/// Client of a limit.
 #[derive(Clone, Debug)]
 pub(crate) struct Name {
     pub(crate) limit: String,
     pub(crate) key: u128,
 }
 
-/// What the file is.
+/// Metadata of the file.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct About {
-    pub(crate) form: u64,
+    pub(crate) format: u64,
     pub(crate) identity: StoreIdentity,
     pub(crate) mark: Mark,
-    /// The latest time at which something was written.
+    /// Time of the newest write.
     pub(crate) as_of: TimestampUs,
 }
 
-/// All tables of a transaction that writes.
+/// Tables of a write transaction.
 pub(crate) struct Tables<'t> {
     about: redb::Table<'t, &'static str, u64>,
     epoch: redb::Table<'t, &'static str, (u128, &'static [u8])>,
@@ -50,20 +50,20 @@ pub(crate) struct Tables<'t> {
     ends: redb::Table<'t, (u64, u128, &'static str), u64>,
 }
 
-/// The two tables of a transaction that reads.
+/// Tables of a read transaction.
 pub(crate) struct ReadTables {
     epoch: redb::ReadOnlyTable<&'static str, (u128, &'static [u8])>,
     clients: redb::ReadOnlyTable<ClientKey, (u128, u64, &'static [u8])>,
 }
 
-/// Begins to write, in two phases.
+/// Begins a write transaction with a two-phase commit.
 ///
 /// # Why two phases
 ///
-/// They cost a second wait for the disk with each commit. In one, the state before is believed when
-/// the newest one cannot be read after an unclean end, for it may have been under way: what was
-/// told as written, and rotted, would be forgotten unseen. What was written in two had reached the
-/// disk whole, so whatever of it cannot be read is damage.
+/// They cost a second sync to the disk with each commit. With one phase, after a crash redb falls
+/// back to the previous state if the newest one is unreadable, because it may be incomplete. A
+/// confirmed write that was damaged later would be lost without notice. With two phases a confirmed
+/// write is complete on the disk, so unreadable parts of it are damage.
 pub(crate) fn begin(database: &Database) -> Result<WriteTransaction, redb::Error> {
     let mut write = database.begin_write()?;
     write.set_two_phase_commit(true);
@@ -82,14 +82,14 @@ impl<'t> Tables<'t> {
 
     pub(crate) fn put_about(&mut self, about: &About) -> Result<(), redb::Error> {
         let words = [
-            ("form", about.form),
+            ("form", about.format),
             ("identity", about.identity.0),
-            ("number", about.mark.number),
-            ("born", about.mark.born),
+            ("number", about.mark.inode),
+            ("born", about.mark.created),
             ("as_of", about.as_of.0),
         ];
-        for (word, value) in words {
-            self.about.insert(word, value)?;
+        for (name, value) in words {
+            self.about.insert(name, value)?;
         }
         Ok(())
     }
@@ -124,13 +124,13 @@ impl<'t> Tables<'t> {
         Ok(())
     }
 
-    /// How much is kept of a client.
+    /// Returns the size of a client's record.
     pub(crate) fn bytes(&self, name: &Name) -> Result<u64, redb::Error> {
         let found = self.clients.get((name.key, name.limit.as_str()))?;
         Ok(found.map_or(0, |found| bytes_of(name, found.value().2.len())))
     }
 
-    /// Forgets clients whose time has come, at most so many; how many bytes they took.
+    /// Removes at most `most` clients whose records have ended. Returns their size in bytes.
     pub(crate) fn sweep(&mut self, now: TimestampUs, most: usize) -> Result<u64, redb::Error> {
         let mut freed = 0;
         for _ in 0..most {
@@ -178,23 +178,23 @@ impl ReadTables {
     }
 }
 
-/// What the file is, and how many bytes it keeps of clients.
+/// Reads the metadata of the file and the size of all clients' records.
 pub(crate) fn about(read: &redb::ReadTransaction) -> Result<(About, u64), redb::Error> {
     let table = read.open_table(ABOUT)?;
     let word = |word: &str| -> Result<u64, redb::Error> {
         let found = table.get(word)?.map(|found| found.value());
-        found.ok_or_else(|| redb::Error::Corrupted(format!("it does not say its {word}")))
+        found.ok_or_else(|| redb::Error::Corrupted(format!("the metadata lacks {word}")))
     };
     let about = About {
-        form: word("form")?,
+        format: word("form")?,
         identity: StoreIdentity(word("identity")?),
         mark: Mark {
-            number: word("number")?,
-            born: word("born")?,
+            inode: word("number")?,
+            created: word("born")?,
         },
         as_of: TimestampUs(word("as_of")?),
     };
-    if about.form != FORM {
+    if about.format != FORMAT {
         return Ok((about, 0));
     }
     let mut bytes = 0_u64;
@@ -204,7 +204,7 @@ pub(crate) fn about(read: &redb::ReadTransaction) -> Result<(About, u64), redb::
     Ok((about, bytes))
 }
 
-/// What a client with so many bytes takes.
+/// Returns the size of a client's record with `len` bytes of content.
 pub(crate) fn bytes_of(name: &Name, len: usize) -> u64 {
     let len = u64::try_from(len + 2 * name.limit.len()).unwrap_or(u64::MAX);
     len.saturating_add(ROW_BYTES)

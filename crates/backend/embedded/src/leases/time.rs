@@ -1,4 +1,4 @@
-//! What time is it by the file's clock?
+//! Clock of the file.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,19 +7,19 @@ use anteroom_limit::time::TimestampUs;
 use anteroom_room::time::Timestamp;
 use anteroom_store::Clock;
 
-/// A clock that goes on where the file stopped.
+/// Clock that never falls behind the times in the file.
 pub trait FileClock: fmt::Debug + Send + Sync + 'static {
-    /// Now.
+    /// Returns the present time.
     fn now(&self) -> TimestampUs;
 
-    /// From now on it is at least this late.
+    /// Keeps the clock at or after `at`.
     fn never_before(&self, at: TimestampUs);
 }
 
-/// The clock of rooms: the wall clock, approached slowly, and never behind what was written down.
-pub(crate) struct OfRooms(pub(crate) Arc<dyn Clock>);
+/// Clock of rooms: it follows the wall clock slowly, and never falls behind recorded times.
+pub(crate) struct RoomFileClock(pub(crate) Arc<dyn Clock>);
 
-impl FileClock for OfRooms {
+impl FileClock for RoomFileClock {
     fn now(&self) -> TimestampUs {
         TimestampUs(self.0.now().0.saturating_mul(1_000))
     }
@@ -29,8 +29,8 @@ impl FileClock for OfRooms {
     }
 }
 
-impl fmt::Debug for OfRooms {
+impl fmt::Debug for RoomFileClock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "OfRooms({})", self.now().0)
+        write!(f, "RoomFileClock({})", self.now().0)
     }
 }

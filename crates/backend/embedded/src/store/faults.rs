@@ -1,4 +1,4 @@
-//! Files that fail on demand, to show what a full or read-only disk does. For tests only.
+//! Files that fail on demand, for tests of full and read-only disks.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -9,19 +9,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use redb::{Builder, Database, DatabaseError, StorageBackend};
 
-/// A switch that several files share.
+/// Switch that several files share.
 #[derive(Clone, Debug, Default)]
 pub struct Faults {
     is_full: Arc<AtomicBool>,
 }
 
 impl Faults {
-    /// From now on every write fails as on a full disk, or works again.
+    /// Makes every write fail as on a full disk, or succeed again.
     pub fn set_full(&self, is_full: bool) {
         self.is_full.store(is_full, Ordering::SeqCst);
     }
 
-    /// Opens a journal on a file that fails when the switch says so.
+    /// Opens a database on a file that fails while the switch is on.
     ///
     /// # Errors
     ///
@@ -36,7 +36,7 @@ impl Faults {
         self.open_file(file)
     }
 
-    /// The same with a file that is open.
+    /// Variant of [`open`](Self::open) for an open file.
     ///
     /// # Errors
     ///

@@ -1,5 +1,5 @@
-//! The journal's tables on disk. Every write is one transaction that has reached the disk when it
-//! returns, and is counted in [`ProgressFile`] as well.
+//! Tables of the journal. Every write is one transaction, which has reached the disk when it
+//! returns. [`ProgressFile`] counts it as well.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -18,18 +18,18 @@ use super::loss::{JournalLoss, LossKind};
 use super::progress::{Progress, ProgressFile};
 use anteroom_store::{Clock, CounterName, Record, RecordKey, RecordVersion, StoreError};
 
-/// Room -> (version, ledger).
+/// Key of a record -> (version, record).
 const LEDGERS: TableDefinition<'_, &str, (u64, &[u8])> = TableDefinition::new("ledgers");
 /// (Minute, scope, data center, room) -> numbers reserved. Minute first: old ones are dropped.
 const COUNTERS: TableDefinition<'_, (u64, u8, u32, &str), u64> = TableDefinition::new("counters");
 
-/// What the journal is, by these words.
+/// Metadata of the journal, by name.
 const ABOUT: TableDefinition<'_, &str, u64> = TableDefinition::new("about");
 
 const SCOPE_DATA_CENTER: u8 = 0;
 const SCOPE_ANYWHERE: u8 = 1;
 
-/// Opens the journal's file.
+/// Function that opens the journal's file.
 pub(super) type Opener = Box<dyn Fn(&Path) -> Result<Database, DatabaseError> + Send + Sync>;
 
 /// Opens a journal on a real file, which only its owner may read.
@@ -44,28 +44,28 @@ pub(super) fn open_file(path: &Path) -> Result<Database, DatabaseError> {
     Database::create(path)
 }
 
-/// What a journal says of itself.
+/// Metadata of a journal.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct About {
-    /// Which journal it is.
+    /// Id of the journal.
     pub(super) id: u64,
-    /// How many commits were made to it and to those before it in the same folder.
+    /// Number of commits to it and to its predecessors in the same folder.
     pub(super) count: u64,
-    /// Why it began without what was before it.
+    /// Loss of its predecessor, if there was one.
     pub(super) loss: Option<JournalLoss>,
 }
 
-/// All that is in a journal.
+/// Content of a journal.
 #[derive(Debug, Default)]
 pub(super) struct Content {
-    /// `None` in a journal of a version that did not count commits.
+    /// Metadata; `None` in a journal of a version that did not count commits.
     pub(super) about: Option<About>,
     pub(super) records: BTreeMap<RecordKey, Record>,
-    /// How many numbers of each counter are reserved.
+    /// Number of reserved numbers of each counter.
     pub(super) counters: BTreeMap<CounterName, u64>,
 }
 
-/// An open journal.
+/// Open journal.
 pub(super) struct Journal {
     database: Database,
     place: String,
@@ -75,14 +75,14 @@ pub(super) struct Journal {
 }
 
 impl Journal {
-    /// A journal that goes on from what `about` and `progress` say.
+    /// Returns a journal that continues the counts of `about` and `progress`.
     pub(super) fn new(
         (database, about): (Database, About),
         progress: ProgressFile,
         place: String,
         clock: Arc<dyn Clock>,
     ) -> Self {
-        let count = about.count.max(progress.says.count);
+        let count = about.count.max(progress.content.count);
         Self {
             database,
             place,
@@ -92,18 +92,18 @@ impl Journal {
         }
     }
 
-    /// What it says of itself.
+    /// Returns the metadata of the journal.
     pub(super) fn about(&self) -> About {
         self.about
     }
 
-    /// A ledger in it gives seats of this length.
+    /// Records that a ledger grants seats of this length.
     pub(super) fn note_longest_seat(&mut self, longest: DurationMs) {
-        let says = &mut self.progress.says;
-        says.longest_seat = says.longest_seat.max(longest);
+        let content = &mut self.progress.content;
+        content.longest_seat = content.longest_seat.max(longest);
     }
 
-    /// Writes one ledger.
+    /// Writes one record.
     pub(super) fn write(&mut self, key: &RecordKey, record: &Record) -> Result<(), StoreError> {
         self.commit(|write| {
             let mut table = write.open_table(LEDGERS)?;
@@ -112,7 +112,7 @@ impl Journal {
         })
     }
 
-    /// Writes everything, in one transaction.
+    /// Writes all records and counters, in one transaction.
     pub(super) fn write_all(
         &mut self,
         records: &BTreeMap<RecordKey, Record>,
@@ -128,8 +128,8 @@ impl Journal {
         })
     }
 
-    /// Writes down that numbers of a counter below `reserved` may have been handed out, and forgets
-    /// counters of minutes before `oldest`.
+    /// Records that numbers of a counter below `reserved` may have been taken, and removes counters
+    /// of minutes before `oldest`.
     pub(super) fn reserve(
         &mut self,
         name: &CounterName,
@@ -144,15 +144,15 @@ impl Journal {
         })
     }
 
-    /// The count of commits has reached the disk, too.
+    /// Syncs the count of commits to the disk.
     pub(super) fn sync_progress(&mut self) {
         if let Err(error) = self.progress.sync() {
             tracing::warn!(%error, "cannot sync the count of the journal's commits");
         }
     }
 
-    /// Makes a transaction, and counts it in the journal first and outside of it afterwards. If the
-    /// process ends in between, the journal is ahead: nobody has heard of that commit.
+    /// Commits a transaction, counted in the journal first and outside of it afterwards. If the
+    /// process ends in between, the journal is ahead by a commit that was not confirmed.
     fn commit(
         &mut self,
         fill: impl FnOnce(&WriteTransaction) -> Result<(), redb::Error>,
@@ -163,13 +163,13 @@ impl Journal {
         };
         let written = commit(&self.database, about, fill);
         written.map_err(|error| self.unwritten(Box::new(error)))?;
-        let says = Progress {
+        let content = Progress {
             id: about.id,
             count: about.count,
             as_of: self.clock.now(),
-            ..self.progress.says
+            ..self.progress.content
         };
-        let noted = self.progress.note(says);
+        let noted = self.progress.note(content);
         noted.map_err(|error| self.unwritten(Box::new(error)))?;
         self.about = about;
         Ok(())
@@ -184,7 +184,7 @@ impl Journal {
     }
 }
 
-/// Makes a transaction that says what the journal is, too.
+/// Commits a transaction together with the journal's metadata.
 pub(super) fn commit(
     database: &Database,
     about: About,
@@ -205,7 +205,7 @@ pub(super) fn commit(
     Ok(write.commit()?)
 }
 
-/// Writes these records.
+/// Writes records in a transaction.
 pub(super) fn put_records(
     write: &WriteTransaction,
     records: &BTreeMap<RecordKey, Record>,
@@ -217,7 +217,7 @@ pub(super) fn put_records(
     Ok(())
 }
 
-/// Reads all that is in a journal.
+/// Reads the content of a journal.
 pub(super) fn content(database: &Database) -> Result<Content, redb::Error> {
     let read = database.begin_read()?;
     Ok(Content {
@@ -232,21 +232,21 @@ fn read_about(read: &ReadTransaction) -> Result<Option<About>, redb::Error> {
         Err(TableError::TableDoesNotExist(_)) => return Ok(None),
         table => table?,
     };
-    let word = |word: &str| -> Result<Option<u64>, redb::Error> {
-        Ok(table.get(word)?.map(|found| found.value()))
+    let value = |name: &str| -> Result<Option<u64>, redb::Error> {
+        Ok(table.get(name)?.map(|found| found.value()))
     };
-    let incomplete = || redb::Error::Corrupted("it does not say what it is".to_owned());
-    let loss = match word("loss")? {
+    let incomplete = || redb::Error::Corrupted("its metadata is incomplete".to_owned());
+    let loss = match value("loss")? {
         Some(code) => Some(JournalLoss {
             kind: LossKind::of_code(code),
-            at: Timestamp(word("lost_at")?.ok_or_else(incomplete)?),
-            longest_seat: DurationMs(word("longest_lost")?.ok_or_else(incomplete)?),
+            at: Timestamp(value("lost_at")?.ok_or_else(incomplete)?),
+            longest_seat: DurationMs(value("longest_lost")?.ok_or_else(incomplete)?),
         }),
         None => None,
     };
     Ok(Some(About {
-        id: word("id")?.ok_or_else(incomplete)?,
-        count: word("count")?.ok_or_else(incomplete)?,
+        id: value("id")?.ok_or_else(incomplete)?,
+        count: value("count")?.ok_or_else(incomplete)?,
         loss,
     }))
 }
@@ -292,8 +292,8 @@ fn read_counters(read: &ReadTransaction) -> Result<BTreeMap<CounterName, u64>, r
     Ok(counters)
 }
 
-/// How a journal is called in errors.
-pub(super) fn place_of(journal: &Path) -> String {
+/// Returns the name of a journal for errors.
+pub(super) fn display_name(journal: &Path) -> String {
     format!("the journal {}", journal.display())
 }
 

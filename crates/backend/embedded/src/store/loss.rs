@@ -1,4 +1,5 @@
-//! What a journal that lost its memory says to operators, and with which ledgers its rooms begin.
+//! Loss of a journal: its description for operators, and the ledgers with which rooms begin after
+//! it.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -7,7 +8,7 @@ use anteroom_config::time_text::rfc3339_millis;
 use anteroom_room::ledger::Ledger;
 use anteroom_room::time::{DurationMs, Timestamp};
 
-/// How a journal lost its memory.
+/// Kind of loss.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum LossKind {
     /// The file had no bytes.
@@ -16,9 +17,9 @@ pub(super) enum LossKind {
     Damaged,
     /// The file was behind the count of commits outside of it, or was another journal.
     Older,
-    /// There was no count of commits to compare it with.
+    /// The count of commits outside of the journal was missing.
     Uncounted,
-    /// There was no file, where there had been one.
+    /// The file was deleted.
     Deleted,
 }
 
@@ -31,7 +32,7 @@ impl LossKind {
         Self::Deleted,
     ];
 
-    /// How it is written down.
+    /// Returns the code of the kind in a journal.
     pub(super) fn code(self) -> u64 {
         match self {
             Self::Empty => 1,
@@ -42,13 +43,13 @@ impl LossKind {
         }
     }
 
-    /// What a code says. One of a later version is some kind of damage.
+    /// Returns the kind of a code. An unknown code of a later version counts as damage.
     pub(super) fn of_code(code: u64) -> Self {
         let found = Self::ALL.into_iter().find(|kind| kind.code() == code);
         found.unwrap_or(Self::Damaged)
     }
 
-    fn words(self) -> &'static str {
+    fn description(self) -> &'static str {
         match self {
             Self::Empty => "the journal was empty",
             Self::Damaged => "the journal was damaged",
@@ -61,21 +62,21 @@ impl LossKind {
     }
 }
 
-/// A journal that lost its memory: what was the matter, and when that was noticed.
+/// Loss of a journal: its kind, and when it was noticed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct JournalLoss {
     pub(super) kind: LossKind,
-    /// When it was noticed, by the clock of rooms.
+    /// Time at which it was noticed, in room time.
     pub(super) at: Timestamp,
-    /// The longest seat that may have been given before.
+    /// Longest seat that may have been granted before.
     pub(super) longest_seat: DurationMs,
 }
 
 impl fmt::Display for JournalLoss {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.kind.words())?;
+        write!(f, "{}", self.kind.description())?;
         if self.kind == LossKind::Deleted {
-            return write!(f, " and began anew");
+            return write!(f, " and a new one was created");
         }
         let name = self.kept_as(Path::new("journal.redb"));
         write!(f, " and is kept as {}", name.display())
@@ -83,7 +84,7 @@ impl fmt::Display for JournalLoss {
 }
 
 impl JournalLoss {
-    /// With which ledger a room begins of which the journal says nothing.
+    /// Returns the first ledger of a room without a record.
     pub(super) fn first_ledger(self) -> Ledger {
         match self.kind {
             LossKind::Deleted => Ledger::begun_anew(self.at),
@@ -91,7 +92,7 @@ impl JournalLoss {
         }
     }
 
-    /// Where the lost file is kept.
+    /// Returns the path under which the lost file is kept.
     pub(super) fn kept_as(self, journal: &Path) -> PathBuf {
         let at = rfc3339_millis(self.at).replace(['-', ':'], "");
         let mut name = journal.as_os_str().to_owned();
@@ -105,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_kind_is_written_down_as_itself() {
+    fn every_kind_has_its_own_code() {
         for kind in LossKind::ALL {
             assert_eq!(LossKind::of_code(kind.code()), kind);
         }
@@ -113,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn the_name_of_the_file_that_is_kept_tells_the_time() {
+    fn the_name_of_the_kept_file_has_the_time() {
         let loss = JournalLoss {
             kind: LossKind::Empty,
             at: Timestamp(1_694_432_700_123),
@@ -122,10 +123,10 @@ mod tests {
         let name = loss.kept_as(Path::new("/data/journal.redb"));
         let expected = "/data/journal.redb.lost-20230911T114500.123Z";
         assert_eq!(name, Path::new(expected));
-        let said = loss.to_string();
+        let text = loss.to_string();
         assert!(
-            said.contains("was empty") && said.contains("lost-20230911T"),
-            "{said}"
+            text.contains("was empty") && text.contains("lost-20230911T"),
+            "{text}"
         );
     }
 }

@@ -1,12 +1,12 @@
-//! Opens the journal's file: is it the newest one, and what becomes of one that is not?
+//! Opening of the journal's file, and its replacement if it is not the newest one.
 //!
-//! A file that is empty, damaged or older than [`Progress`] says has forgotten seats that were
-//! given. It is kept under another name, and a journal takes its place that says what was lost.
+//! A file that is empty, damaged or older than [`Progress`] lacks seats that were granted. It is
+//! kept under another name, and a new journal with a [`JournalLoss`] replaces it.
 //!
 //! # Order
 //!
-//! The count outside is made before the journal, and the journal gets its name when it is complete.
-//! So a process that ends in between leaves what the next one judges as this one did.
+//! The progress file is created before the journal, and the journal gets its name when it is
+//! complete. So if a process ends in between, the next one reaches the same decision.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -20,7 +20,7 @@ use anteroom_room::time::DurationMs;
 use anteroom_store::wire::ledger as record;
 use redb::Database;
 
-use super::journal::{About, Content, Journal, Opener, commit, content, place_of, put_records};
+use super::journal::{About, Content, Journal, Opener, commit, content, display_name, put_records};
 use super::loss::{JournalLoss, LossKind};
 use super::progress::{Found, Progress, ProgressFile, sync_folder};
 use crate::damage::is_damage;
@@ -28,54 +28,54 @@ use crate::data_dir::DataDir;
 use anteroom_store::is_overrides;
 use anteroom_store::{Clock, Record, RecordKey, StoreError};
 
-/// How a journal is called until it is complete.
+/// Extension of a journal until it is complete.
 const DRAFT: &str = "redb.new";
 
-/// Where the journal is, and how it is opened.
-pub(super) struct Place<'a> {
+/// Location of the journal, and how to open it.
+pub(super) struct Location<'a> {
     pub(super) dir: &'a DataDir,
     pub(super) opener: &'a Opener,
     pub(super) clock: &'a Arc<dyn Clock>,
-    /// This process has lent, and nobody else since: what it has in memory counts, whatever is on
-    /// the disk. What the journal said of itself then.
+    /// Metadata of the journal, if this process has granted leases and no other process has since.
+    /// Then its memory wins over the disk.
     pub(super) own: Option<About>,
 }
 
-/// What came of a look at the journal's file.
-enum Looked {
+/// Result of checking the journal's file.
+enum Checked {
     Absent,
     Lost(LossKind, String),
     Good(Database, Content),
 }
 
-/// How a journal that is complete gets its name.
+/// Way in which a complete journal gets its name.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Naming {
-    /// Unless there is one.
+    /// Fails if there is a journal.
     IfNone,
-    /// In the place of the one that there is, which is kept under another name.
-    Over,
+    /// Replaces the present journal, which is kept under another name.
+    Replace,
 }
 
 type Records = BTreeMap<RecordKey, Record>;
 
-impl Place<'_> {
-    /// Opens the journal, or makes one.
+impl Location<'_> {
+    /// Opens the journal, or creates one.
     pub(super) fn open(&self) -> Result<(Journal, Content), StoreError> {
         let found = ProgressFile::open(&self.progress_path()).map_err(self.failed("open"))?;
         if let Found::Good(progress) = &found {
-            self.clock.never_before(progress.says.as_of);
+            self.clock.never_before(progress.content.as_of);
         }
-        match self.look()? {
-            Looked::Good(database, content) => self.judge(database, content, found),
-            Looked::Lost(kind, why) => {
+        match self.check()? {
+            Checked::Good(database, content) => self.compare(database, content, found),
+            Checked::Lost(kind, why) => {
                 let newest = Records::new();
-                self.begin_after(kind, &why, found, &newest, Naming::Over)
+                self.begin_after(kind, &why, found, &newest, Naming::Replace)
             }
-            Looked::Absent => match &found {
+            Checked::Absent => match &found {
                 Found::Absent => self.begin(None, found, Records::new(), Naming::IfNone),
-                // It was never written to, or is written anew from memory.
-                Found::Good(progress) if progress.says.count == 0 || self.own.is_some() => {
+                // The journal was never written, or is rewritten from memory.
+                Found::Good(progress) if progress.content.count == 0 || self.own.is_some() => {
                     self.begin(None, found, Records::new(), Naming::IfNone)
                 }
                 _ => {
@@ -86,8 +86,8 @@ impl Place<'_> {
         }
     }
 
-    /// Whether a journal that can be read is the newest one.
-    fn judge(
+    /// Compares a readable journal with the progress file, and replaces one that is not the newest.
+    fn compare(
         &self,
         database: Database,
         content: Content,
@@ -95,12 +95,12 @@ impl Place<'_> {
     ) -> Result<(Journal, Content), StoreError> {
         let lost = match (&content.about, &found) {
             _ if self.own.is_some() => None,
-            // A journal of a version that did not count.
+            // The journal is of a version that did not count.
             (None, Found::Absent) => None,
-            (None, Found::Good(progress)) if progress.says.count == 0 => None,
+            (None, Found::Good(progress)) if progress.content.count == 0 => None,
             (Some(about), Found::Good(progress)) => {
-                let says = progress.says;
-                let is_newest = about.id == says.id && about.count >= says.count;
+                let noted = progress.content;
+                let is_newest = about.id == noted.id && about.count >= noted.count;
                 (!is_newest).then_some(LossKind::Older)
             }
             (None, Found::Good(_)) => Some(LossKind::Older),
@@ -108,20 +108,20 @@ impl Place<'_> {
         };
         if let Some(kind) = lost {
             drop(database);
-            return self.begin_after(kind, "", found, &content.records, Naming::Over);
+            return self.begin_after(kind, "", found, &content.records, Naming::Replace);
         }
         let progress = self.progress(found)?;
-        let said: Vec<About> = [self.own, content.about].into_iter().flatten().collect();
+        let known: Vec<About> = [self.own, content.about].into_iter().flatten().collect();
         let about = About {
-            id: progress.says.id,
-            count: said.iter().map(|about| about.count).max().unwrap_or(0),
-            loss: said.into_iter().find_map(|about| about.loss),
+            id: progress.content.id,
+            count: known.iter().map(|about| about.count).max().unwrap_or(0),
+            loss: known.into_iter().find_map(|about| about.loss),
         };
         Ok((self.journal(database, about, progress), content))
     }
 
-    /// Begins a journal in the place of one that has lost its memory: what operators said is kept
-    /// as far as it can be read, ledgers are not.
+    /// Creates a journal after a loss. Overrides are kept as far as they can be read, ledgers are
+    /// not.
     fn begin_after(
         &self,
         kind: LossKind,
@@ -132,20 +132,20 @@ impl Place<'_> {
     ) -> Result<(Journal, Content), StoreError> {
         let loss = self.loss(kind, &found, left);
         if self.own.is_some() {
-            tracing::error!(why, "the journal is damaged; writing it anew from memory");
+            tracing::error!(why, "the journal is damaged: rewriting it from memory");
             return self.begin(Some(loss), found, Records::new(), naming);
         }
-        let said = left.iter().filter(|(key, _)| is_overrides(key));
-        let said = said.map(|(key, record)| (key.clone(), record.clone()));
-        let begun = self.begin(Some(loss), found, said.collect(), naming)?;
+        let overrides = left.iter().filter(|(key, _)| is_overrides(key));
+        let overrides = overrides.map(|(key, record)| (key.clone(), record.clone()));
+        let created = self.begin(Some(loss), found, overrides.collect(), naming)?;
         tracing::error!(
             folder = %self.dir.path().display(),
             why,
-            "{loss}: nobody is admitted until all that may have been given before has ended; \
-             `anteroom status` states until when, and if nobody is inside, \
-             `anteroom room NAME assume-empty` ends it"
+            "{loss}: nobody is admitted until all earlier seats have ended; `anteroom status` \
+             shows when, and if there are no active visitors, `anteroom room NAME assume-empty` \
+             ends the wait"
         );
-        Ok(begun)
+        Ok(created)
     }
 
     fn loss(&self, kind: LossKind, found: &Found, left: &Records) -> JournalLoss {
@@ -153,7 +153,7 @@ impl Place<'_> {
         let seats = ledgers.filter_map(|(_, found)| record::decode(&found.value).ok());
         let longest = seats.map(|ledger| ledger.longest_seat()).max();
         let noted = match found {
-            Found::Good(progress) => progress.says.longest_seat,
+            Found::Good(progress) => progress.content.longest_seat,
             Found::Absent | Found::Damaged => DurationMs::ZERO,
         };
         JournalLoss {
@@ -163,60 +163,60 @@ impl Place<'_> {
         }
     }
 
-    /// Makes a journal.
+    /// Creates a journal with some records.
     fn begin(
         &self,
         loss: Option<JournalLoss>,
         found: Found,
-        said: Records,
+        records: Records,
         naming: Naming,
     ) -> Result<(Journal, Content), StoreError> {
         let mut progress = self.progress(found)?;
         let own = self.own.map_or(0, |own| own.count);
         let about = About {
-            id: progress.says.id,
-            count: progress.says.count.max(own) + 1,
-            // From memory nothing is lost, but what was lost before.
+            id: progress.content.id,
+            count: progress.content.count.max(own) + 1,
+            // A journal from memory has only earlier losses.
             loss: self.own.map_or(loss, |own| own.loss),
         };
         let draft = self.dir.journal().with_extension(DRAFT);
-        // What a process left that was killed while it made one.
+        // A process that was killed while it created a journal leaves a draft.
         let _ = fs::remove_file(&draft);
-        let made = self.make(
+        let created = self.create(
             &draft,
             about,
-            &said,
-            loss.filter(|_| naming == Naming::Over),
+            &records,
+            loss.filter(|_| naming == Naming::Replace),
         );
         let _ = fs::remove_file(&draft);
-        let database = made?;
-        let says = Progress {
+        let database = created?;
+        let noted = Progress {
             count: about.count,
-            ..progress.says
+            ..progress.content
         };
-        progress.note(says).map_err(self.failed("write"))?;
+        progress.note(noted).map_err(self.failed("write"))?;
         let content = Content {
             about: Some(about),
-            records: said,
+            records,
             ..Content::default()
         };
         Ok((self.journal(database, about, progress), content))
     }
 
-    /// Makes a journal under another name, and gives it its own. `over`: what is there is kept
-    /// under the name that this says.
-    fn make(
+    /// Creates a journal under another name, and then gives it its own. With `replaced`, the
+    /// present journal is kept under the name of that loss.
+    fn create(
         &self,
         draft: &Path,
         about: About,
-        said: &Records,
-        over: Option<JournalLoss>,
+        records: &Records,
+        replaced: Option<JournalLoss>,
     ) -> Result<Database, StoreError> {
         let path = self.dir.journal();
-        let database = (self.opener)(draft).map_err(self.failed("make"))?;
-        let filled = commit(&database, about, |write| put_records(write, said));
-        filled.map_err(self.failed("make"))?;
-        let named = match over {
+        let database = (self.opener)(draft).map_err(self.failed("create"))?;
+        let filled = commit(&database, about, |write| put_records(write, records));
+        filled.map_err(self.failed("create"))?;
+        let named = match replaced {
             None => fs::hard_link(draft, &path),
             Some(loss) => match fs::hard_link(&path, loss.kept_as(&path)) {
                 Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(error),
@@ -224,11 +224,11 @@ impl Place<'_> {
             },
         };
         let named = named.and_then(|()| sync_folder(&path));
-        named.map_err(self.failed("make"))?;
+        named.map_err(self.failed("create"))?;
         Ok(database)
     }
 
-    /// The count outside of the journal, made if there is none.
+    /// Returns the progress file, and creates one if there is none.
     fn progress(&self, found: Found) -> Result<ProgressFile, StoreError> {
         if let Found::Good(progress) = found {
             return Ok(progress);
@@ -237,37 +237,37 @@ impl Place<'_> {
             Some(own) => own.id,
             None => getrandom::u64().map_err(self.failed("draw random numbers for"))?,
         };
-        let says = Progress {
+        let content = Progress {
             id,
             ..Progress::default()
         };
-        let made = ProgressFile::make(&self.progress_path(), says);
-        made.map_err(self.failed("make"))
+        let created = ProgressFile::create(&self.progress_path(), content);
+        created.map_err(self.failed("create"))
     }
 
-    fn look(&self) -> Result<Looked, StoreError> {
+    fn check(&self) -> Result<Checked, StoreError> {
         let path = self.dir.journal();
         match fs::metadata(&path) {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Looked::Absent),
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Checked::Absent),
             Err(error) => return Err(self.failed("open")(error)),
-            // redb would begin a new one in it.
+            // redb would create a new database in it.
             Ok(metadata) if metadata.is_file() && metadata.len() == 0 => {
-                return Ok(Looked::Lost(LossKind::Empty, String::new()));
+                return Ok(Checked::Lost(LossKind::Empty, String::new()));
             }
             Ok(_) => {}
         }
-        let lost = |why: String| Ok(Looked::Lost(LossKind::Damaged, why));
-        // redb is careful with what it reads, and still may panic over a file that somebody else
-        // wrote.
-        let looked = catch_unwind(AssertUnwindSafe(|| {
+        let lost = |why: String| Ok(Checked::Lost(LossKind::Damaged, why));
+        // redb checks what it reads, but may still panic on a file that it did not write.
+        let checked = catch_unwind(AssertUnwindSafe(|| {
             let mut database = (self.opener)(&path)?;
-            // What lay there for a while may have rotted; afterwards nothing is read unseen.
+            // The file may have been damaged since it was closed. Later reads are checked one by
+            // one.
             let is_sound = database.check_integrity()?;
             let content = content(&database)?;
             Ok::<_, redb::Error>((database, content, is_sound))
         }));
-        match looked {
-            Ok(Ok((database, content, true))) => Ok(Looked::Good(database, content)),
+        match checked {
+            Ok(Ok((database, content, true))) => Ok(Checked::Good(database, content)),
             Ok(Ok((_, _, false))) => lost("its checksums are wrong".to_owned()),
             Ok(Err(redb::Error::DatabaseAlreadyOpen)) => Err(StoreError::Held {
                 path: path.display().to_string(),
@@ -279,7 +279,7 @@ impl Place<'_> {
     }
 
     fn journal(&self, database: Database, about: About, progress: ProgressFile) -> Journal {
-        let place = place_of(&self.dir.journal());
+        let place = display_name(&self.dir.journal());
         Journal::new((database, about), progress, place, Arc::clone(self.clock))
     }
 
@@ -291,7 +291,7 @@ impl Place<'_> {
         &self,
         doing: &'static str,
     ) -> impl FnOnce(E) -> StoreError {
-        let place = place_of(&self.dir.journal());
+        let place = display_name(&self.dir.journal());
         move |source| StoreError::Unavailable {
             doing,
             place,

@@ -1,14 +1,15 @@
-//! How far has the journal come? Kept outside of it, so that an older copy is noticed.
+//! Progress file: the count of the journal's commits, outside of it, so that an older copy is
+//! noticed.
 //!
-//! The journal counts its commits. After each commit, and before anybody hears of it, the count is
+//! The journal counts its commits. After each commit, and before it is confirmed, the count is
 //! written here as well. A journal that is behind this file is an older copy.
 //!
 //! # Why it is not synced with each commit
 //!
-//! A process that is killed loses nothing of what it wrote, synced or not. After a power failure
-//! the file may be behind the journal, which harms nothing by itself: the journal has reached the
-//! disk. Only an older copy of the journal, put back after such a failure, may then pass, if it was
-//! made after the newest sync.
+//! A killed process loses nothing of what it wrote, synced or not. After a power failure the file
+//! may be behind the journal. That is harmless, because the journal has reached the disk. But an
+//! older copy of the journal that is restored after such a failure is not noticed, if it was made
+//! after the newest sync.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -17,24 +18,24 @@ use std::path::Path;
 
 use anteroom_room::time::{DurationMs, Timestamp};
 
-/// The file is synced this often while it is written. After a power failure an older copy that is
-/// younger than this is not noticed.
-const SYNCED_WITHIN: DurationMs = DurationMs::from_secs(10);
+/// Interval of syncs while the file is written. After a power failure, a copy that is younger than
+/// this is not noticed.
+const SYNC_INTERVAL: DurationMs = DurationMs::from_secs(10);
 
-/// What the file says.
+/// Content of the file.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(super) struct Progress {
-    /// Which journal it belongs to.
+    /// Id of the journal.
     pub(super) id: u64,
-    /// Commits of that journal.
+    /// Number of its commits.
     pub(super) count: u64,
-    /// When the newest of them was made, by the clock of rooms.
+    /// Time of the newest commit, in room time.
     pub(super) as_of: Timestamp,
-    /// The longest seat that any ledger in it has given.
+    /// Longest seat that any of its ledgers has granted.
     pub(super) longest_seat: DurationMs,
 }
 
-/// The file, as it was found.
+/// State of the file when it is opened.
 #[derive(Debug)]
 pub(super) enum Found {
     Absent,
@@ -42,21 +43,22 @@ pub(super) enum Found {
     Good(ProgressFile),
 }
 
-/// The open file.
+/// Open progress file.
 #[derive(Debug)]
 pub(super) struct ProgressFile {
     file: File,
-    pub(super) says: Progress,
-    /// The newest commit that has reached the disk here.
+    pub(super) content: Progress,
+    /// Time of the newest commit that is synced here.
     synced_at: Timestamp,
 }
 
 impl Progress {
-    /// Always of the same length: writing it in place needs no space on the disk.
+    /// Encodes the content with a constant length, so that a write in place needs no space on the
+    /// disk.
     fn text(self) -> String {
-        let words = [self.id, self.count, self.as_of.0, self.longest_seat.0];
-        let words = words.map(|word| format!("{word:016x}"));
-        format!("{}\n", words.join(" "))
+        let numbers = [self.id, self.count, self.as_of.0, self.longest_seat.0];
+        let numbers = numbers.map(|number| format!("{number:016x}"));
+        format!("{}\n", numbers.join(" "))
     }
 
     fn parse(text: &str) -> Option<Self> {
@@ -65,13 +67,13 @@ impl Progress {
             let word = words.next().filter(|word| word.len() == 16)?;
             u64::from_str_radix(word, 16).ok()
         };
-        let says = Self {
+        let content = Self {
             id: word()?,
             count: word()?,
             as_of: Timestamp(word()?),
             longest_seat: DurationMs(word()?),
         };
-        words.next().is_none().then_some(says)
+        words.next().is_none().then_some(content)
     }
 }
 
@@ -89,18 +91,18 @@ impl ProgressFile {
             Err(error) => return Err(error),
         };
         Ok(match Progress::parse(&text) {
-            Some(says) => Found::Good(Self {
+            Some(content) => Found::Good(Self {
                 file,
-                says,
-                synced_at: says.as_of,
+                content,
+                synced_at: content.as_of,
             }),
             None => Found::Damaged,
         })
     }
 
-    /// Makes the file anew, in the place of one that cannot be read. It has reached the disk when
-    /// this returns.
-    pub(super) fn make(path: &Path, says: Progress) -> io::Result<Self> {
+    /// Creates the file, and replaces one that cannot be read. It has reached the disk when this
+    /// returns.
+    pub(super) fn create(path: &Path, content: Progress) -> io::Result<Self> {
         let draft = path.with_extension("progress.new");
         let file = OpenOptions::new()
             .write(true)
@@ -108,22 +110,22 @@ impl ProgressFile {
             .truncate(true)
             .mode(0o600)
             .open(&draft)?;
-        file.write_all_at(says.text().as_bytes(), 0)?;
+        file.write_all_at(content.text().as_bytes(), 0)?;
         file.sync_all()?;
         fs::rename(&draft, path)?;
         sync_folder(path)?;
         Ok(Self {
             file,
-            says,
-            synced_at: says.as_of,
+            content,
+            synced_at: content.as_of,
         })
     }
 
-    /// Notes a commit.
-    pub(super) fn note(&mut self, says: Progress) -> io::Result<()> {
-        self.file.write_all_at(says.text().as_bytes(), 0)?;
-        self.says = says;
-        if says.as_of >= self.synced_at + SYNCED_WITHIN {
+    /// Records a commit.
+    pub(super) fn note(&mut self, content: Progress) -> io::Result<()> {
+        self.file.write_all_at(content.text().as_bytes(), 0)?;
+        self.content = content;
+        if content.as_of >= self.synced_at + SYNC_INTERVAL {
             self.sync()?;
         }
         Ok(())
@@ -131,12 +133,12 @@ impl ProgressFile {
 
     pub(super) fn sync(&mut self) -> io::Result<()> {
         self.file.sync_data()?;
-        self.synced_at = self.says.as_of;
+        self.synced_at = self.content.as_of;
         Ok(())
     }
 }
 
-/// Makes sure that the names in the folder of `path` have reached the disk.
+/// Syncs the folder of `path`, so that the names in it have reached the disk.
 pub(super) fn sync_folder(path: &Path) -> io::Result<()> {
     let folder = path.parent().unwrap_or(path);
     File::open(folder)?.sync_all()
@@ -146,7 +148,7 @@ pub(super) fn sync_folder(path: &Path) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    const SAYS: Progress = Progress {
+    const CONTENT: Progress = Progress {
         id: u64::MAX,
         count: 7,
         as_of: Timestamp(1_694_432_700_000),
@@ -154,15 +156,15 @@ mod tests {
     };
 
     #[test]
-    fn what_was_noted_is_read_again_and_anything_else_is_damage() {
+    fn a_noted_commit_is_read_back_and_other_content_is_damage() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("journal.progress");
         let found = || ProgressFile::open(&path).unwrap();
         assert!(matches!(found(), Found::Absent));
-        let mut file = ProgressFile::make(&path, Progress::default()).unwrap();
-        file.note(SAYS).unwrap();
-        assert!(matches!(found(), Found::Good(file) if file.says == SAYS));
-        let whole = SAYS.text();
+        let mut file = ProgressFile::create(&path, Progress::default()).unwrap();
+        file.note(CONTENT).unwrap();
+        assert!(matches!(found(), Found::Good(file) if file.content == CONTENT));
+        let whole = CONTENT.text();
         for damaged in ["", &whole[1..], &format!("{whole}x"), "zz\n", "\n"] {
             fs::write(&path, damaged).unwrap();
             assert!(matches!(found(), Found::Damaged), "{damaged:?}");

@@ -1,4 +1,4 @@
-//! The embedded store: conformance, and what survives what.
+//! Embedded store: conformance, crashes, losses and damaged files.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::fs;
@@ -20,9 +20,9 @@ use anteroom_store::{
     StoreError, SyncError, conformance,
 };
 
-struct HandClock(AtomicU64);
+struct ManualClock(AtomicU64);
 
-impl Clock for HandClock {
+impl Clock for ManualClock {
     fn now(&self) -> Timestamp {
         Timestamp(self.0.load(Ordering::SeqCst))
     }
@@ -35,7 +35,7 @@ impl Clock for HandClock {
 struct Bench {
     _temp: tempfile::TempDir,
     dir: DataDir,
-    clock: Arc<HandClock>,
+    clock: Arc<ManualClock>,
     faults: Faults,
 }
 
@@ -45,7 +45,7 @@ impl Bench {
         Self {
             dir: DataDir::open(&temp.path().join("data")).unwrap(),
             _temp: temp,
-            clock: Arc::new(HandClock(AtomicU64::new(1_694_432_700_000))),
+            clock: Arc::new(ManualClock(AtomicU64::new(1_694_432_700_000))),
             faults: Faults::default(),
         }
     }
@@ -59,8 +59,8 @@ impl Bench {
 
 async fn sync(store: &Arc<Embedded>, request: &SyncRequest) -> Result<Reply, SyncError> {
     let store = Arc::clone(store) as Arc<dyn Store>;
-    let place = LedgerPlace::new(store, shop(), "shop", LedgerRole::Alone);
-    place.sync(request).await
+    let ledger = LedgerPlace::new(store, shop(), "shop", LedgerRole::Alone);
+    ledger.sync(request).await
 }
 
 fn shop() -> RecordKey {
@@ -111,7 +111,7 @@ fn request(child: u64, number: u64, generation: u32, now: Timestamp) -> SyncRequ
     }
 }
 
-async fn lent(store: &Arc<Embedded>, request: &SyncRequest) -> Answer {
+async fn grant(store: &Arc<Embedded>, request: &SyncRequest) -> Answer {
     match sync(store, request).await {
         Ok(Reply::Granted(answer)) => answer,
         other => panic!("expected a lease, got {other:?}"),
@@ -132,57 +132,57 @@ async fn the_embedded_store_conforms() {
 }
 
 #[tokio::test]
-async fn what_a_dead_predecessor_was_lent_counts_as_used() {
+async fn the_lease_of_a_crashed_predecessor_counts_as_used() {
     let bench = Bench::new();
     let first = bench.store();
-    let answer = lent(&first, &request(1, 1, 0, bench.clock.now())).await;
+    let answer = grant(&first, &request(1, 1, 0, bench.clock.now())).await;
     assert_eq!(answer.granted.seats, 5);
     drop(first);
     let second = bench.store();
-    let answer = lent(&second, &request(2, 1, 0, bench.clock.now())).await;
+    let answer = grant(&second, &request(2, 1, 0, bench.clock.now())).await;
     assert_eq!(
         answer.snapshot.phantoms, 5,
-        "five seats; there are none that its credits could have prolonged"
+        "five seats; its credits had no sessions to extend"
     );
     assert_eq!(answer.granted.seats, 5);
-    assert_eq!(answer.inherited.total(), 0, "four were first in line");
+    assert_eq!(answer.inherited.total(), 0, "four visitors were ahead");
 }
 
 #[tokio::test]
 async fn room_time_never_falls_behind_the_journal() {
     let bench = Bench::new();
     let before = bench.clock.now();
-    lent(&bench.store(), &request(1, 1, 0, before)).await;
+    grant(&bench.store(), &request(1, 1, 0, before)).await;
     bench.clock.0.fetch_sub(3_600_000, Ordering::SeqCst);
     let loaded = bench.store().load(&shop()).await.unwrap();
     assert_eq!(loaded.now, before);
 }
 
 #[tokio::test]
-async fn a_newcomer_gets_nothing_before_the_old_process_lets_go() {
+async fn a_successor_gets_nothing_before_its_predecessor_closes() {
     let bench = Bench::new();
     let old = bench.store();
-    lent(&old, &request(1, 1, 0, bench.clock.now())).await;
+    grant(&old, &request(1, 1, 0, bench.clock.now())).await;
     let new = bench.store();
-    let refused = new.load(&shop()).await.unwrap_err();
-    assert!(matches!(refused, StoreError::Held { .. }), "{refused}");
+    let error = new.load(&shop()).await.unwrap_err();
+    assert!(matches!(error, StoreError::Held { .. }), "{error}");
     let mut goodbye = request(1, 2, 1, bench.clock.now());
     goodbye.is_leaving = true;
-    lent(&old, &goodbye).await;
+    grant(&old, &goodbye).await;
     old.close().await;
     assert!(matches!(old.load(&shop()).await, Err(StoreError::Closed)));
-    let answer = lent(&new, &request(2, 1, 0, bench.clock.now())).await;
+    let answer = grant(&new, &request(2, 1, 0, bench.clock.now())).await;
     assert_eq!(
         answer.snapshot.phantoms, 0,
-        "the old one gave everything back"
+        "the predecessor returned everything"
     );
 }
 
 #[tokio::test]
-async fn a_full_disk_fails_writes_and_lends_nothing_until_it_works_again() {
+async fn a_full_disk_fails_writes_until_it_works_again() {
     let bench = Bench::new();
     let store = bench.store();
-    lent(&store, &request(1, 1, 0, bench.clock.now())).await;
+    grant(&store, &request(1, 1, 0, bench.clock.now())).await;
     bench.faults.set_full(true);
     for number in 2..4 {
         let request = request(1, number, 1, bench.clock.now());
@@ -190,60 +190,60 @@ async fn a_full_disk_fails_writes_and_lends_nothing_until_it_works_again() {
         assert!(failed.is_err());
     }
     bench.faults.set_full(false);
-    let answer = lent(&store, &request(1, 4, 1, bench.clock.now())).await;
-    assert_eq!(answer.generation, Some(1), "the same lease goes on");
+    let answer = grant(&store, &request(1, 4, 1, bench.clock.now())).await;
+    assert_eq!(answer.generation, Some(1), "the lease continues");
     assert_eq!(answer.snapshot.phantoms, 0);
     assert_eq!(store.rewritten_total(), 0);
 }
 
 #[tokio::test]
-async fn a_deleted_folder_is_written_anew_from_memory() {
+async fn a_deleted_folder_is_rewritten_from_memory() {
     let bench = Bench::new();
     let store = bench.store();
-    lent(&store, &request(1, 1, 0, bench.clock.now())).await;
+    grant(&store, &request(1, 1, 0, bench.clock.now())).await;
     fs::remove_dir_all(bench.dir.path()).unwrap();
-    let answer = lent(&store, &request(1, 2, 1, bench.clock.now())).await;
+    let answer = grant(&store, &request(1, 2, 1, bench.clock.now())).await;
     assert_eq!(answer.generation, Some(1));
     assert_eq!(store.rewritten_total(), 1);
     drop(store);
-    let answer = lent(&bench.store(), &request(2, 1, 0, bench.clock.now())).await;
-    assert_eq!(answer.snapshot.phantoms, 5, "nothing was forgotten");
+    let answer = grant(&bench.store(), &request(2, 1, 0, bench.clock.now())).await;
+    assert_eq!(answer.snapshot.phantoms, 5, "nothing was lost");
 }
 
 #[tokio::test]
-async fn a_deleted_journal_is_written_anew_from_memory() {
+async fn a_deleted_journal_is_rewritten_from_memory() {
     let bench = Bench::new();
     let store = bench.store();
-    lent(&store, &request(1, 1, 0, bench.clock.now())).await;
+    grant(&store, &request(1, 1, 0, bench.clock.now())).await;
     fs::remove_file(bench.dir.journal()).unwrap();
-    let answer = lent(&store, &request(1, 2, 1, bench.clock.now())).await;
+    let answer = grant(&store, &request(1, 2, 1, bench.clock.now())).await;
     assert_eq!((answer.generation, store.rewritten_total()), (Some(1), 1));
     assert!(bench.dir.journal().exists());
 }
 
 #[tokio::test]
-async fn what_somebody_else_lent_in_a_deleted_folder_is_not_written_over() {
+async fn leases_of_another_process_in_a_deleted_folder_are_kept() {
     let bench = Bench::new();
     let old = bench.store();
-    lent(&old, &request(1, 1, 0, bench.clock.now())).await;
+    grant(&old, &request(1, 1, 0, bench.clock.now())).await;
     fs::remove_dir_all(bench.dir.path()).unwrap();
     DataDir::open(bench.dir.path()).unwrap();
     let new = bench.store();
-    lent(&new, &request(2, 1, 0, bench.clock.now())).await;
+    grant(&new, &request(2, 1, 0, bench.clock.now())).await;
     drop(new);
-    let answer = lent(&old, &request(3, 1, 0, bench.clock.now())).await;
+    let answer = grant(&old, &request(3, 1, 0, bench.clock.now())).await;
     assert_eq!(answer.snapshot.phantoms, 5, "those of the other process");
 }
 
 #[tokio::test]
-async fn whoever_begins_anew_in_a_deleted_folder_is_left_alone() {
+async fn a_new_process_in_a_deleted_folder_keeps_the_lock() {
     let bench = Bench::new();
     let old = bench.store();
-    lent(&old, &request(1, 1, 0, bench.clock.now())).await;
+    grant(&old, &request(1, 1, 0, bench.clock.now())).await;
     fs::remove_dir_all(bench.dir.path()).unwrap();
     DataDir::open(bench.dir.path()).unwrap();
     let new = bench.store();
-    lent(&new, &request(2, 1, 0, bench.clock.now())).await;
+    grant(&new, &request(2, 1, 0, bench.clock.now())).await;
     assert!(matches!(
         old.load(&shop()).await,
         Err(StoreError::Held { .. })
@@ -251,7 +251,7 @@ async fn whoever_begins_anew_in_a_deleted_folder_is_left_alone() {
 }
 
 #[tokio::test]
-async fn numbers_are_not_handed_out_again_after_a_crash() {
+async fn no_number_is_taken_twice_over_a_crash() {
     let bench = Bench::new();
     let name = CounterName {
         room: "shop".to_owned(),
@@ -266,11 +266,11 @@ async fn numbers_are_not_handed_out_again_after_a_crash() {
     }
     drop(first);
     let next = bench.store().take_number(&name).await.unwrap();
-    assert!(next >= 70, "{next} was handed out before");
+    assert!(next >= 70, "{next} was taken before");
 }
 
 #[tokio::test]
-async fn counters_of_old_minutes_are_forgotten() {
+async fn counters_of_old_minutes_are_removed() {
     let bench = Bench::new();
     let store = bench.store();
     let name = |minute: Minute| CounterName {
@@ -291,7 +291,7 @@ async fn counters_of_old_minutes_are_forgotten() {
 }
 
 #[tokio::test]
-async fn a_damaged_ledger_is_an_error_and_lends_nothing() {
+async fn a_damaged_ledger_is_an_error() {
     let bench = Bench::new();
     let store = bench.store();
     let expected = store.load(&shop()).await.unwrap().expected();
@@ -310,34 +310,34 @@ async fn a_damaged_ledger_is_an_error_and_lends_nothing() {
 }
 
 #[tokio::test]
-async fn an_override_is_a_record_and_outlives_the_process() {
+async fn overrides_survive_a_restart() {
     let bench = Bench::new();
     let store = bench.store();
     conformance::check_overrides(Arc::clone(&store) as _, Arc::clone(&store) as _)
         .await
         .unwrap();
-    lent(&store, &request(7, 1, 0, bench.clock.now())).await;
+    grant(&store, &request(7, 1, 0, bench.clock.now())).await;
     store.close().await;
     drop(store);
 
     let next = bench.store();
-    let place = RoomOverrideStore::new(Arc::clone(&next) as _, "shop/1");
-    let read = place.read().await.unwrap().unwrap();
+    let saved = RoomOverrideStore::new(Arc::clone(&next) as _, "shop/1");
+    let read = saved.read().await.unwrap().unwrap();
     assert_eq!((read.version, read.message.as_deref()), (10, Some("ten")));
-    assert_eq!(place.log().await.unwrap().entries.len(), 4);
-    // The predecessor's ledger was taken over beside it, and is still one.
-    lent(&next, &request(8, 1, 0, bench.clock.now())).await;
+    assert_eq!(saved.log().await.unwrap().entries.len(), 4);
+    // The predecessor's ledger was taken over as well.
+    grant(&next, &request(8, 1, 0, bench.clock.now())).await;
 }
 
 #[tokio::test]
-async fn a_change_reaches_the_log_even_if_its_process_died() {
+async fn a_change_reaches_the_log_even_if_its_process_crashed() {
     let bench = Bench::new();
     let store = bench.store();
     conformance::check_overrides(Arc::clone(&store) as _, Arc::clone(&store) as _)
         .await
         .unwrap();
-    let place = RoomOverrideStore::new(Arc::clone(&store) as _, "shop/1");
-    let mut overrides = place.read().await.unwrap().unwrap();
+    let saved = RoomOverrideStore::new(Arc::clone(&store) as _, "shop/1");
+    let mut overrides = saved.read().await.unwrap().unwrap();
     overrides.version += 1;
     let newest = overrides.newest.as_mut().unwrap();
     newest.version += 1;
@@ -348,40 +348,40 @@ async fn a_change_reaches_the_log_even_if_its_process_died() {
     assert_eq!(swap.await.unwrap(), anteroom_store::Swap::Swapped);
 
     let last = |log: &anteroom_config::overrides::Log| log.entries.last().unwrap().what.clone();
-    assert_eq!(last(&place.log().await.unwrap()), "killed");
+    assert_eq!(last(&saved.log().await.unwrap()), "killed");
     let after = |before: &RoomOverrides| {
         let mut next = before.clone();
         next.version += 1;
         next.newest = None;
         Ok::<_, std::convert::Infallible>(next)
     };
-    place.change(&overrides, after).await.unwrap();
+    saved.change(&overrides, after).await.unwrap();
     assert_eq!(
-        last(&place.log().await.unwrap()),
+        last(&saved.log().await.unwrap()),
         "killed",
         "the next change has written it"
     );
 }
 
 #[tokio::test]
-async fn a_damaged_record_is_told_and_kept_until_a_change_replaces_it() {
+async fn damaged_overrides_are_an_error_until_a_change_replaces_them() {
     let bench = Bench::new();
     let store = bench.store();
     let key = RecordKey("shop/1/settings".to_owned());
     let absent = store.load(&key).await.unwrap().expected();
     let swap = store.compare_and_swap(&key, absent, b"\xffrubbish".to_vec());
     swap.await.unwrap();
-    let place = RoomOverrideStore::new(Arc::clone(&store) as _, "shop/1");
+    let saved = RoomOverrideStore::new(Arc::clone(&store) as _, "shop/1");
     let newer = RoomOverrides {
         version: 7,
         ..RoomOverrides::default()
     };
-    for refused in [place.read().await.map(drop), place.restore(&newer).await] {
-        let error = refused.unwrap_err();
+    for failed in [saved.read().await.map(drop), saved.restore(&newer).await] {
+        let error = failed.unwrap_err();
         assert!(error.to_string().contains("cannot read"), "{error}");
     }
-    let there = store.load(&key).await.unwrap().record.unwrap();
-    assert_eq!(there.value, b"\xffrubbish", "a newer program may read it");
+    let present = store.load(&key).await.unwrap().record.unwrap();
+    assert_eq!(present.value, b"\xffrubbish", "a newer program may read it");
     let next = |before: &RoomOverrides| {
         let version = before.version + 1;
         let next = RoomOverrides {
@@ -390,53 +390,53 @@ async fn a_damaged_record_is_told_and_kept_until_a_change_replaces_it() {
         };
         Ok::<_, std::convert::Infallible>(next)
     };
-    place.change(&RoomOverrides::default(), next).await.unwrap();
-    assert_eq!(place.read().await.unwrap().unwrap().version, 1);
+    saved.change(&RoomOverrides::default(), next).await.unwrap();
+    assert_eq!(saved.read().await.unwrap().unwrap().version, 1);
 }
 
-/// A first process lends, ends without a word, and this happens to its journal. How many seats the
-/// next one is lent, and what its store says of a loss.
-async fn lent_after(damage: impl FnOnce(&Bench)) -> (u32, Option<String>) {
+/// Damages the journal of a process that granted a lease and crashed. Returns the seats that the
+/// next process grants, and the loss that its store reports.
+async fn granted_after(damage: impl FnOnce(&Bench)) -> (u32, Option<String>) {
     let bench = Bench::new();
-    lent(&bench.store(), &request(1, 1, 0, bench.clock.now())).await;
+    grant(&bench.store(), &request(1, 1, 0, bench.clock.now())).await;
     damage(&bench);
     let next = bench.store();
-    let answer = lent(&next, &request(2, 1, 0, bench.clock.now())).await;
+    let answer = grant(&next, &request(2, 1, 0, bench.clock.now())).await;
     let lost = next.loss().map(|loss| loss.to_string());
     assert_eq!(lost.is_some(), answer.snapshot.reopens_at.is_some());
     (answer.granted.seats, lost)
 }
 
 #[tokio::test]
-async fn a_journal_that_lost_its_memory_lends_nothing_and_says_why() {
+async fn a_lost_journal_grants_nothing_and_reports_the_loss() {
     let progress = |bench: &Bench| bench.dir.path().join("journal.progress");
-    let (seats, lost) = lent_after(|_| {}).await;
+    let (seats, lost) = granted_after(|_| {}).await;
     assert_eq!((seats, lost), (5, None));
-    let (seats, lost) = lent_after(|bench| fs::write(bench.dir.journal(), "").unwrap()).await;
+    let (seats, lost) = granted_after(|bench| fs::write(bench.dir.journal(), "").unwrap()).await;
     assert!(
         seats == 0 && lost.as_ref().unwrap().contains("empty"),
         "{lost:?}"
     );
     for rubbish in [&b"rubbish"[..], &[7; 100_000]] {
         let (seats, lost) =
-            lent_after(|bench| fs::write(bench.dir.journal(), rubbish).unwrap()).await;
+            granted_after(|bench| fs::write(bench.dir.journal(), rubbish).unwrap()).await;
         assert!(
             seats == 0 && lost.as_ref().unwrap().contains("damaged"),
             "{lost:?}"
         );
     }
-    let without_count = lent_after(|bench| fs::remove_file(progress(bench)).unwrap()).await;
+    let without_count = granted_after(|bench| fs::remove_file(progress(bench)).unwrap()).await;
     assert!(without_count.0 == 0 && without_count.1.unwrap().contains("journal.progress"));
-    let damaged_count = lent_after(|bench| fs::write(progress(bench), "zz").unwrap()).await;
+    let damaged_count = granted_after(|bench| fs::write(progress(bench), "zz").unwrap()).await;
     assert!(damaged_count.0 == 0 && damaged_count.1.unwrap().contains("journal.progress"));
-    let deleted = lent_after(|bench| fs::remove_file(bench.dir.journal()).unwrap()).await;
+    let deleted = granted_after(|bench| fs::remove_file(bench.dir.journal()).unwrap()).await;
     assert!(deleted.0 == 0 && deleted.1.unwrap().contains("deleted"));
 }
 
 #[tokio::test]
-async fn any_journal_that_is_cut_short_lends_nothing() {
+async fn a_truncated_journal_grants_nothing() {
     for parts in [1, 3, 7, 15] {
-        let (seats, lost) = lent_after(|bench| {
+        let (seats, lost) = granted_after(|bench| {
             let path = bench.dir.journal();
             let file = fs::OpenOptions::new().write(true).open(path).unwrap();
             let length = file.metadata().unwrap().len();
@@ -448,27 +448,27 @@ async fn any_journal_that_is_cut_short_lends_nothing() {
 }
 
 #[tokio::test]
-async fn an_older_copy_is_noticed_even_if_it_is_one_write_behind() {
+async fn an_older_copy_is_noticed_even_one_write_behind() {
     let bench = Bench::new();
     let store = bench.store();
-    lent(&store, &request(1, 1, 0, bench.clock.now())).await;
+    grant(&store, &request(1, 1, 0, bench.clock.now())).await;
     let copy = fs::read(bench.dir.journal()).unwrap();
-    lent(&store, &request(1, 2, 1, bench.clock.now())).await;
+    grant(&store, &request(1, 2, 1, bench.clock.now())).await;
     drop(store);
     fs::write(bench.dir.journal(), copy).unwrap();
     let next = bench.store();
-    let answer = lent(&next, &request(2, 1, 0, bench.clock.now())).await;
+    let answer = grant(&next, &request(2, 1, 0, bench.clock.now())).await;
     assert_eq!(answer.granted.seats, 0);
     assert!(next.loss().unwrap().to_string().contains("older copy"));
 }
 
 #[tokio::test]
-async fn a_reserve_outlives_its_process_and_ends_with_what_was_given() {
+async fn a_reserve_survives_a_restart_and_ends_with_earlier_seats() {
     let bench = Bench::new();
-    lent(&bench.store(), &request(1, 1, 0, bench.clock.now())).await;
+    grant(&bench.store(), &request(1, 1, 0, bench.clock.now())).await;
     fs::write(bench.dir.journal(), "").unwrap();
     let lost_at = bench.clock.now();
-    // The file may give shorter sessions now: those of before count.
+    // The file may set shorter sessions now; the earlier ones count.
     let shorter = |child, number, generation| {
         let now = bench.clock.now();
         SyncRequest {
@@ -481,7 +481,7 @@ async fn a_reserve_outlives_its_process_and_ends_with_what_was_given() {
             ..request(child, number, generation, now)
         }
     };
-    let answer = lent(&bench.store(), &shorter(2, 1, 0)).await;
+    let answer = grant(&bench.store(), &shorter(2, 1, 0)).await;
     let reopens_at = answer.snapshot.reopens_at.unwrap();
     assert!(
         reopens_at >= lost_at + DurationMs(310_000),
@@ -489,12 +489,12 @@ async fn a_reserve_outlives_its_process_and_ends_with_what_was_given() {
     );
     bench.clock.0.store(reopens_at.0 - 1_000, Ordering::SeqCst);
     let next = bench.store();
-    let answer = lent(&next, &shorter(3, 1, 0)).await;
+    let answer = grant(&next, &shorter(3, 1, 0)).await;
     assert_eq!(answer.snapshot.reopens_at, Some(reopens_at));
     assert_eq!(answer.granted.seats, 0);
     bench.clock.0.store(reopens_at.0 + 2_000, Ordering::SeqCst);
-    lent(&next, &shorter(3, 2, answer.generation.unwrap())).await;
-    let answer = lent(&next, &shorter(3, 3, answer.generation.unwrap())).await;
+    grant(&next, &shorter(3, 2, answer.generation.unwrap())).await;
+    let answer = grant(&next, &shorter(3, 3, answer.generation.unwrap())).await;
     assert_eq!(
         (answer.snapshot.reopens_at, answer.granted.seats),
         (None, 5)
@@ -502,31 +502,31 @@ async fn a_reserve_outlives_its_process_and_ends_with_what_was_given() {
 }
 
 #[tokio::test]
-async fn what_operators_said_is_kept_from_an_older_copy() {
+async fn overrides_are_kept_from_an_older_copy() {
     let bench = Bench::new();
     let store = bench.store();
     conformance::check_overrides(Arc::clone(&store) as _, Arc::clone(&store) as _)
         .await
         .unwrap();
     let copy = fs::read(bench.dir.journal()).unwrap();
-    lent(&store, &request(7, 1, 0, bench.clock.now())).await;
+    grant(&store, &request(7, 1, 0, bench.clock.now())).await;
     drop(store);
     fs::write(bench.dir.journal(), copy).unwrap();
     let next = bench.store();
-    let place = RoomOverrideStore::new(Arc::clone(&next) as _, "shop/1");
-    assert_eq!(place.read().await.unwrap().unwrap().version, 10);
+    let saved = RoomOverrideStore::new(Arc::clone(&next) as _, "shop/1");
+    assert_eq!(saved.read().await.unwrap().unwrap().version, 10);
     assert!(next.loss().is_some());
 }
 
 #[tokio::test]
-async fn a_full_disk_is_no_damage_and_begins_no_reserve() {
+async fn a_full_disk_is_no_loss() {
     let bench = Bench::new();
-    lent(&bench.store(), &request(1, 1, 0, bench.clock.now())).await;
+    grant(&bench.store(), &request(1, 1, 0, bench.clock.now())).await;
     bench.faults.set_full(true);
     let next = bench.store();
-    let asked = request(2, 1, 0, bench.clock.now());
-    assert!(sync(&next, &asked).await.is_err());
+    let pending = request(2, 1, 0, bench.clock.now());
+    assert!(sync(&next, &pending).await.is_err());
     bench.faults.set_full(false);
-    assert_eq!(lent(&next, &asked).await.granted.seats, 5);
+    assert_eq!(grant(&next, &pending).await.granted.seats, 5);
     assert_eq!(next.loss(), None);
 }

@@ -1,4 +1,4 @@
-//! All tests from outside in one program: linking one for each file takes longer.
+//! All integration tests in one program, which links faster than one for each file.
 
 mod embedded;
-mod lent;
+mod leases;

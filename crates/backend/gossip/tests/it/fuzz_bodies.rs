@@ -1,8 +1,7 @@
-//! What another node may send, damaged: never a panic, and never another meaning when it comes
-//! twice.
+//! Damaged messages of other nodes: never a panic, and no further effect when repeated.
 //!
 //! `ANTEROOM_FUZZ_SECONDS=10 cargo test -p anteroom-gossip --test it fuzz_bodies` takes longer;
-//! `ANTEROOM_FUZZ_SEED=n` begins elsewhere, or repeats a failure.
+//! `ANTEROOM_FUZZ_SEED=n` chooses another start, or repeats a failure.
 
 use anteroom_gossip::fuzz::{a_message, bodies, datagrams};
 use anteroom_testkit::{Effort, Language, fuzz};
@@ -23,7 +22,7 @@ const LANGUAGE: Language<'_> = Language {
 };
 
 fn corpus() -> Vec<Vec<u8>> {
-    // What a member says that has just come, to somebody at 127.0.0.1:7946, and what answers it.
+    // The announcement of a new member to 127.0.0.1:7946, and the response.
     let announce =
         b"\x00\x00\x7f\x00\x00\x01\x8b\x3e\x07\x01\x00\x00\x7f\x00\x00\x01\x8a\x3e\x00\x00\x06";
     let gossip = b"\x00\x00\x7f\x00\x00\x01\x8b\x3e\x07\x01\x00\x00\x7f\x00\x00\x01\x8a\x3e\x01\
@@ -38,7 +37,7 @@ fn corpus() -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn every_seed_holds_what_must_hold() {
+fn every_seed_keeps_the_invariants() {
     for seed in corpus() {
         bodies(&seed);
         datagrams(&seed);
@@ -46,11 +45,11 @@ fn every_seed_holds_what_must_hold() {
 }
 
 #[test]
-fn damaged_messages_hold_what_must_hold() {
+fn damaged_messages_keep_the_invariants() {
     fuzz(Effort::from_environment(), &LANGUAGE, &corpus(), bodies);
 }
 
 #[test]
-fn datagrams_of_strangers_change_nothing() {
+fn datagrams_without_the_secret_change_nothing() {
     fuzz(Effort::from_environment(), &LANGUAGE, &corpus(), datagrams);
 }

@@ -1,5 +1,4 @@
-//! Nodes that tell each other what they have counted: in a network of a time of their own, and over
-//! real sockets.
+//! Nodes that exchange their counts: in a simulated network, and over real sockets.
 
 mod conformance;
 mod leaving;

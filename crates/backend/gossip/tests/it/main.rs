@@ -1,4 +1,4 @@
-//! All tests from outside in one program: linking one for each file takes longer.
+//! All integration tests in one program: linking one per file takes longer.
 
 mod fuzz_bodies;
 mod gossip;

@@ -1,8 +1,8 @@
-//! Reads what nodes tell, as far as it is this node's turn, and publishes totals.
+//! Reads this node's partitions of the reports, and publishes totals.
 //!
-//! How far a partition was read is kept by the brokers, and only [after they have totals of
-//! it](super::rounds). Who takes over reads the rest, and some of it twice, which changes nothing;
-//! and what came before stands in totals, which it has read like every node.
+//! The brokers keep the offset of a partition, and only [after they have the totals up to
+//! it](super::rounds). A successor reads the rest, and some of it twice, which changes nothing.
+//! Earlier reports are in totals, which it has read like every node.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,21 +13,21 @@ use rdkafka::producer::Producer as _;
 
 use super::outgoing::TOTALS;
 use super::rounds::{Offsets, Round, Rounds};
-use super::{LAST_WORDS, LOOK_EVERY, Link, TELL_EVERY};
+use super::{FLUSH_TIMEOUT, Link, POLL_TIMEOUT, REPORT_PERIOD};
 use crate::contact::{self, Contact};
 
-/// What is read, and what becomes of it.
+/// Reader of reports and publisher of totals.
 struct Reader<'a> {
     link: &'a Link,
     consumer: &'a BaseConsumer<Contact>,
     calls: String,
     totals: String,
-    /// Of which no totals were sent yet.
+    /// Offsets whose totals were not sent yet.
     read: Offsets,
     rounds: Rounds,
 }
 
-/// Until the link is stopped; then it leaves the group, so that others take over at once.
+/// Runs until the link is stopped; then it leaves the group, so that others take over at once.
 pub(super) fn run(link: &Link, consumer: &BaseConsumer<Contact>) {
     let mut reader = Reader {
         link,
@@ -46,30 +46,30 @@ pub(super) fn run(link: &Link, consumer: &BaseConsumer<Contact>) {
         reader.read_next();
         let at = link.at();
         if at >= next_at {
-            next_at = at + TELL_EVERY;
+            next_at = at + REPORT_PERIOD;
             reader.publish();
         }
     }
     reader.publish();
-    if let Err(error) = link.producer.flush(LAST_WORDS) {
+    if let Err(error) = link.producer.flush(FLUSH_TIMEOUT) {
         contact::note(&error, "the last totals were not published");
     }
     reader.keep_offsets();
     if let Err(error) = consumer.commit_consumer_state(CommitMode::Sync) {
-        tracing::debug!(%error, "how far calls were read is not kept");
+        tracing::debug!(%error, "cannot commit offsets");
     }
 }
 
 impl Reader<'_> {
     fn read_next(&mut self) {
-        match self.consumer.poll(LOOK_EVERY) {
+        match self.consumer.poll(POLL_TIMEOUT) {
             Some(Ok(message)) => {
                 let now = self.link.now();
                 let payload = message.payload().unwrap_or_default();
-                self.link.node().hear_call(payload, now);
+                self.link.node().receive_report(payload, now);
                 self.read.insert(message.partition(), message.offset());
             }
-            Some(Err(error)) => contact::note(&error, "reading calls"),
+            Some(Err(error)) => contact::note(&error, "reading reports"),
             None => {}
         }
     }
@@ -78,7 +78,7 @@ impl Reader<'_> {
         self.keep_offsets();
         let round = Arc::new(Round::default());
         let is_all = self.link.send_all(&self.totals, &TOTALS, &round);
-        // If something is left, that and what was read belong to the next round.
+        // If messages are left, they and the offsets belong to the next round.
         let read = match is_all {
             true => std::mem::take(&mut self.read),
             false => Offsets::new(),
@@ -89,9 +89,9 @@ impl Reader<'_> {
     fn keep_offsets(&mut self) {
         let again = |id| self.link.node().publish_again(id);
         for (partition, offset) in self.rounds.end(&mut self.read, again) {
-            // Refused where the partition is another node's by now, which reads it again.
+            // Fails if another node has the partition by now; that node reads the messages again.
             if let Err(error) = self.consumer.store_offset(&self.calls, partition, offset) {
-                tracing::debug!(%error, partition, "a partition is another node's by now");
+                tracing::debug!(%error, partition, "another node has the partition by now");
             }
         }
     }

@@ -1,28 +1,28 @@
-//! What is sent to one of the two topics: where it comes from, and where to it goes back.
+//! Source of the messages of a topic, and where they return if they are not sent.
 
 use std::time::Duration;
 
 use crate::node::Node;
 use crate::stats::{SlotId, SlotReport};
 
-/// The messages of a topic, as the node has them.
+/// Messages of a topic, as functions of the node.
 pub(super) struct Outgoing {
-    /// The next of them, at most so many.
+    /// Takes the next messages, up to a number.
     pub(super) next: fn(&mut Node, usize, Duration) -> Vec<SlotReport>,
-    /// So many were handed to the library.
+    /// Counts messages that the library accepted.
     pub(super) sent: fn(&mut Node, u64),
-    /// One was not: the queue is full.
+    /// Puts a message back that did not fit into the queue.
     pub(super) keep: fn(&mut Node, SlotId),
 }
 
-/// To the topic of calls.
+/// Messages to the topic of calls.
 pub(super) const CALLS: Outgoing = Outgoing {
-    next: Node::calls_to_tell,
-    sent: Node::told,
-    keep: Node::not_told,
+    next: Node::reports_to_send,
+    sent: Node::sent,
+    keep: Node::send_again,
 };
 
-/// To the topic of totals.
+/// Messages to the topic of totals.
 pub(super) const TOTALS: Outgoing = Outgoing {
     next: |node, count_max, _| node.totals_to_publish(count_max),
     sent: Node::published,

@@ -1,8 +1,8 @@
-//! How far were calls read of which the totals have arrived?
+//! Offsets of reports whose totals have arrived.
 //!
-//! Totals are sent in rounds. What was read before a round counts as read when brokers have all of
-//! that round and of those before it: whoever takes over begins there, and nobody else would
-//! publish what is missing. What did not arrive is published again, with a later round.
+//! Totals are sent in rounds. Offsets read before a round are committed once brokers have all of
+//! that round and of those before it: a successor begins there, and no other node would publish
+//! what is missing. Totals that did not arrive are published again, with a later round.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -11,41 +11,41 @@ use parking_lot::Mutex;
 
 use crate::stats::SlotId;
 
-/// The last offset that was read of each partition.
+/// Last offset that was read of each partition.
 pub(crate) type Offsets = BTreeMap<i32, i64>;
 
-/// Some messages that were sent together. Each has a copy of it on its way, which ends when its
-/// fate is known.
+/// Messages that were sent together. Each holds a reference to its round until its delivery is
+/// known.
 #[derive(Debug, Default)]
 pub(crate) struct Round {
     lost: Mutex<Vec<SlotId>>,
 }
 
 impl Round {
-    /// A message of it did not arrive.
+    /// Records a message that did not arrive.
     pub(crate) fn lose(&self, id: SlotId) {
         self.lost.lock().push(id);
     }
 }
 
-/// Rounds of which not all is known yet, and what was read before them.
+/// Rounds with unknown deliveries, and the offsets read before them.
 #[derive(Debug, Default)]
 pub(crate) struct Rounds {
     open: VecDeque<(Arc<Round>, Offsets)>,
 }
 
 impl Rounds {
-    /// A round was sent, of all that was read until then.
+    /// Adds a round that was sent, with the offsets read until then.
     pub(crate) fn begin(&mut self, round: Arc<Round>, read: Offsets) {
         self.open.push_back((round, read));
     }
 
-    /// What counts as read by now. What was lost is handed to `again`, and what was read before it
-    /// goes back to `read`: it belongs to the next round.
+    /// Returns the offsets to commit. Lost messages are passed to `again`, and the offsets before
+    /// them go back to `read`: they belong to the next round.
     pub(crate) fn end(&mut self, read: &mut Offsets, mut again: impl FnMut(SlotId)) -> Offsets {
         let mut ended = Offsets::new();
         while let Some((round, offsets)) = self.open.front_mut() {
-            // Nobody else holds it any more.
+            // No message in flight refers to it any more.
             let Some(round) = Arc::get_mut(round) else {
                 break;
             };
@@ -81,7 +81,7 @@ mod tests {
         SlotId { name, index: 0 }
     }
 
-    /// Sends a round of so many messages.
+    /// Sends a round of `messages` messages.
     fn send(rounds: &mut Rounds, messages: usize, read: Offsets) -> Vec<Arc<Round>> {
         let round = Arc::new(Round::default());
         let sent = vec![Arc::clone(&round); messages];
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_read_counts_when_all_results_have_arrived() {
+    fn offsets_are_committed_when_all_totals_have_arrived() {
         let mut rounds = Rounds::default();
         let mut read = Offsets::new();
         let first = send(&mut rounds, 2, [(0, 5), (1, 7)].into());
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_lost_is_sent_again_and_nothing_after_it_counts_before() {
+    fn lost_totals_are_resent_before_later_offsets_are_committed() {
         let mut rounds = Rounds::default();
         let mut read = Offsets::from([(0, 9)]);
         let first = send(&mut rounds, 2, [(0, 5), (1, 7)].into());

@@ -1,10 +1,10 @@
-//! Threads that end though nobody stopped them, and what is sent when the library takes no more.
+//! Threads that end unexpectedly, and messages that the library does not accept.
 
 use anteroom_testkit::eventually;
 use rdkafka::mocking::MockCluster;
 
 use super::*;
-use crate::board::SLOTS_MAX;
+use crate::counter_table::SLOTS_MAX;
 
 const NOW: TimestampUs = TimestampUs(1_767_225_600_000_000);
 const ID: NodeId = NodeId(1);
@@ -18,23 +18,26 @@ fn settings(brokers: &str) -> KafkaSettings {
     }
 }
 
-/// What makes a thread of this name fail as soon as it looks what time it is.
+/// Returns a clock that panics in the thread of this name once `is_failing` is set.
 fn failing(thread: &'static str, is_failing: &Arc<AtomicBool>) -> Now {
     let is_failing = Arc::clone(is_failing);
     Arc::new(move || {
         let is_it = thread::current().name() == Some(thread);
-        assert!(!(is_it && is_failing.load(Relaxed)), "as it should here");
+        assert!(
+            !(is_it && is_failing.load(Relaxed)),
+            "this failure is intended"
+        );
         NOW
     })
 }
 
 #[tokio::test]
-async fn a_thread_that_ends_is_noticed_whichever_it_is() {
+async fn an_unexpected_end_of_any_thread_is_noticed() {
     let brokers = MockCluster::new(1).unwrap();
     for topic in ["test-calls", "test-totals"] {
         brokers.create_topic(topic, 1, 1).unwrap();
     }
-    for name in ["kafka-tell", "kafka-sum", "kafka-hear"] {
+    for name in ["kafka-publish", "kafka-aggregate", "kafka-listen"] {
         let is_failing = Arc::new(AtomicBool::new(false));
         let now = failing(name, &is_failing);
         let settings = settings(&brokers.bootstrap_servers());
@@ -53,9 +56,9 @@ async fn a_thread_that_ends_is_noticed_whichever_it_is() {
     }
 }
 
-/// What counts events for metrics never goes back.
+/// Event counters for metrics never decrease.
 #[test]
-fn what_the_library_does_not_take_is_neither_told_nor_counted() {
+fn messages_that_the_library_rejects_are_kept_and_not_counted() {
     let mut settings = settings("127.0.0.1:1");
     let few = ("queue.buffering.max.messages", "10");
     settings.properties = [few]
@@ -66,15 +69,15 @@ fn what_the_library_does_not_take_is_neither_told_nor_counted() {
     for thread in threads {
         thread.join().unwrap();
     }
-    let told = || link.node().events()[0];
-    let before = told().1;
+    let published = || link.node().events()[0];
+    let before = published().1;
     link.node().divide(Partitions::among(20, 20).unwrap());
     link.node().tick(NOW, Duration::from_secs(10));
     let round = Arc::new(Round::default());
     assert!(!link.send_all("test-calls", &outgoing::CALLS, &round));
-    let sent = told().1 - before;
+    let sent = published().1 - before;
     assert!((1..=10).contains(&sent), "{sent}");
-    assert_eq!(told().0, "published");
-    let left = link.node().calls_to_tell(100, Duration::from_secs(10));
-    assert!(left.len() >= 10, "what was not sent is still to be told");
+    assert_eq!(published().0, "published");
+    let left = link.node().reports_to_send(100, Duration::from_secs(10));
+    assert!(left.len() >= 10, "unsent reports are still pending");
 }

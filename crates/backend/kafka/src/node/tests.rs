@@ -1,7 +1,7 @@
-//! A node without a log: what it decides, and what becomes of what it tells.
+//! Decisions and messages of a node without a log.
 
 mod outage;
-mod world;
+mod simulation;
 
 use anteroom_limit::cost::Cost;
 use anteroom_limit::fixed_window::FixedWindow;
@@ -16,19 +16,19 @@ use super::*;
 const NOW: TimestampUs = TimestampUs(1_767_225_600_000_000);
 const HOUR: DurationUs = DurationUs::from_secs(3_600);
 
-fn an_hour(calls: u32) -> Policy {
-    Policy::FixedWindow(FixedWindow::new(Rate::new(calls, HOUR).unwrap()))
+fn an_hour(requests: u32) -> Policy {
+    Policy::FixedWindow(FixedWindow::new(Rate::new(requests, HOUR).unwrap()))
 }
 
-fn charge_with(node: &mut Node, policy: &Policy, client: u128, cost: Cost) -> Verdict {
-    let charge = SharedAcquire {
+fn acquire(node: &mut Node, policy: &Policy, client: u128, cost: Cost) -> Verdict {
+    let acquire = SharedAcquire {
         limit: "api",
         policy,
         key: CallKey(client),
         cost,
     };
     let mut verdicts = Vec::new();
-    assert!(node.charge(&[charge], NOW, &mut verdicts));
+    assert!(node.acquire(&[acquire], NOW, &mut verdicts));
     verdicts[0]
 }
 
@@ -40,36 +40,36 @@ fn slot(client: u128) -> SlotId {
 }
 
 #[test]
-fn a_total_that_is_heard_counts_at_once() {
+fn a_received_total_counts_at_once() {
     let mut nodes = [1, 2].map(|id| Node::new(NodeId(id), 100));
     let policy = an_hour(5);
-    assert!(charge_with(&mut nodes[0], &policy, 1, Cost::take(3)).is_admitted());
+    assert!(acquire(&mut nodes[0], &policy, 1, Cost::take(3)).is_admitted());
     let [first, second] = &mut nodes;
-    for told in first.calls_to_tell(100, Duration::ZERO) {
-        second.hear_call(&message::encode(&told), NOW);
+    for report in first.reports_to_send(100, Duration::ZERO) {
+        second.receive_report(&message::encode(&report), NOW);
     }
-    let left = charge_with(second, &policy, 1, Cost::take(2)).remaining;
+    let left = acquire(second, &policy, 1, Cost::take(2)).remaining;
     assert_eq!(left, 0);
     for total in second.totals_to_publish(100) {
-        first.hear_total(&message::encode(&total), NOW);
+        first.receive_total(&message::encode(&total), NOW);
     }
-    assert!(!charge_with(first, &policy, 1, Cost::ONE).is_admitted());
-    assert_eq!(charge_with(first, &policy, 1, Cost::refund(9)).remaining, 5);
+    assert!(!acquire(first, &policy, 1, Cost::ONE).is_admitted());
+    assert_eq!(acquire(first, &policy, 1, Cost::refund(9)).remaining, 5);
 }
 
-/// A flood of made-up clients must not let those through who find no place.
+/// A flood of made-up clients must not admit clients without a slot unlimited.
 #[test]
-fn a_client_without_a_place_is_counted_with_others() {
+fn a_client_without_a_slot_is_counted_in_an_overflow_entry() {
     let mut node = Node::new(NodeId(1), 8);
     let policy = an_hour(5);
     for client in 0..8 {
-        charge_with(&mut node, &policy, client, Cost::ONE);
+        acquire(&mut node, &policy, client, Cost::ONE);
     }
-    // 100 and 164 share a name.
-    let left = |node: &mut Node, client, cost| charge_with(node, &policy, client, cost).remaining;
+    // 100 and 164 share an overflow entry.
+    let left = |node: &mut Node, client, cost| acquire(node, &policy, client, cost).remaining;
     assert_eq!(left(&mut node, 100, Cost::take(3)), 2);
     assert_eq!(left(&mut node, 164, Cost::take(2)), 0);
-    assert!(!charge_with(&mut node, &policy, 100, Cost::ONE).is_admitted());
+    assert!(!acquire(&mut node, &policy, 100, Cost::ONE).is_admitted());
     assert_eq!(left(&mut node, 101, Cost::ONE), 4);
     assert_eq!(left(&mut node, 7, Cost::ONE), 3);
     let other = SharedAcquire {
@@ -79,58 +79,61 @@ fn a_client_without_a_place_is_counted_with_others() {
         cost: Cost::ONE,
     };
     let mut verdicts = Vec::new();
-    assert!(node.charge(&[other], NOW, &mut verdicts));
+    assert!(node.acquire(&[other], NOW, &mut verdicts));
     assert_eq!(verdicts[0].remaining, 4);
     assert_eq!(left(&mut node, 100, Cost::refund(2)), 2);
-    let crowded = node
+    let overflow = node
         .events()
         .into_iter()
         .find(|event| event.0 == "overflow");
-    assert_eq!(crowded, Some(("overflow", 5)));
+    assert_eq!(overflow, Some(("overflow", 5)));
 }
 
-/// What it called while there was no place for it must not be forgotten as soon as there is one.
+/// Requests from the time without a slot must still count once it has one.
 #[test]
-fn whoever_finds_place_again_has_called_what_was_counted_with_others() {
+fn a_client_with_a_slot_again_keeps_its_overflow_count() {
     let mut node = Node::new(NodeId(1), 8);
     let minute = Rate::new(5, DurationUs::from_secs(60)).unwrap();
     let short = Policy::FixedWindow(FixedWindow::new(minute));
     let policy = an_hour(5);
-    let charge = |node: &mut Node, policy: &Policy, client: u128, now: TimestampUs| {
-        let charge = SharedAcquire {
+    let acquire = |node: &mut Node, policy: &Policy, client: u128, now: TimestampUs| {
+        let acquire = SharedAcquire {
             limit: "api",
             policy,
             key: CallKey(client),
             cost: Cost::ONE,
         };
         let mut verdicts = Vec::new();
-        assert!(node.charge(&[charge], now, &mut verdicts));
+        assert!(node.acquire(&[acquire], now, &mut verdicts));
         verdicts[0].is_admitted()
     };
     for client in 0..8 {
-        assert!(charge(&mut node, &short, client, NOW));
+        assert!(acquire(&mut node, &short, client, NOW));
     }
-    let admitted = (0..9).filter(|_| charge(&mut node, &policy, 100, NOW));
+    let admitted = (0..9).filter(|_| acquire(&mut node, &policy, 100, NOW));
     assert_eq!(admitted.count(), 5);
-    // The minutes of all others are over, and those of the hour are not.
+    // The minute windows of all others have ended, the hour window has not.
     let later = NOW + DurationUs::from_secs(600);
     assert!(!node.tick(later, Duration::ZERO));
-    assert_eq!(node.board.len(), 1 + 1, "its crowd, and a beat");
-    assert!(!charge(&mut node, &policy, 100, later));
-    assert!(charge(&mut node, &policy, 101, later), "of another crowd");
+    assert_eq!(node.board.len(), 1 + 1, "its overflow entry, and a beat");
+    assert!(!acquire(&mut node, &policy, 100, later));
+    assert!(
+        acquire(&mut node, &policy, 101, later),
+        "of another overflow entry"
+    );
     let next_hour = NOW + DurationUs::from_secs(3_600);
-    assert!(charge(&mut node, &policy, 100, next_hour));
+    assert!(acquire(&mut node, &policy, 100, next_hour));
 }
 
-/// Whoever makes up clients and is rejected by another limit must not fill the board of each node.
+/// A sender of made-up clients that another limit rejects must not fill the tables of all nodes.
 #[test]
-fn a_call_rejected_by_another_limit_takes_no_place() {
+fn a_request_rejected_by_another_limit_creates_no_slot() {
     let mut node = Node::new(NodeId(1), 1_000);
     let [wide, narrow] = [an_hour(5), an_hour(1)];
-    charge_with(&mut node, &narrow, 0, Cost::ONE);
-    assert_eq!(node.calls_to_tell(100, Duration::ZERO).len(), 1);
+    acquire(&mut node, &narrow, 0, Cost::ONE);
+    assert_eq!(node.reports_to_send(100, Duration::ZERO).len(), 1);
     let before = node.board.len();
-    let charge = |policy, client| SharedAcquire {
+    let acquire = |policy, client| SharedAcquire {
         limit: "api",
         policy,
         key: CallKey(client),
@@ -138,34 +141,37 @@ fn a_call_rejected_by_another_limit_takes_no_place() {
     };
     for client in 1..=100 {
         let mut verdicts = Vec::new();
-        let charges = [charge(&wide, client), charge(&narrow, 0)];
-        assert!(node.charge(&charges, NOW, &mut verdicts));
+        let acquires = [acquire(&wide, client), acquire(&narrow, 0)];
+        assert!(node.acquire(&acquires, NOW, &mut verdicts));
         assert!(!verdicts[1].is_admitted());
-        assert_eq!(verdicts[0].remaining, 5, "the first one was not charged");
+        assert_eq!(
+            verdicts[0].remaining, 5,
+            "nothing was acquired from the first one"
+        );
     }
     assert_eq!(node.board.len(), before);
-    assert_eq!(node.calls_to_tell(100, Duration::ZERO), []);
+    assert_eq!(node.reports_to_send(100, Duration::ZERO), []);
 }
 
 #[test]
-fn whoever_does_not_hear_itself_is_away_until_it_does() {
+fn a_node_whose_reports_do_not_come_back_is_cut_off() {
     let mut node = Node::new(NodeId(1), 100);
     let is_away = |node: &Node, at| node.is_away("api", CallKey(1), at);
-    let mut told = Vec::new();
+    let mut sent = Vec::new();
     for secs in 0..15 {
         let at = Duration::from_secs(secs);
         assert!(!is_away(&node, at));
         node.tick(NOW, at);
-        told = node.calls_to_tell(100, at);
-        assert_eq!(told.len(), 1, "one beat a second");
+        sent = node.reports_to_send(100, at);
+        assert_eq!(sent.len(), 1, "one beat a second");
     }
     let at = Duration::from_secs(15);
     assert!(is_away(&node, at));
-    let mut foreign = told[0].clone();
+    let mut foreign = sent[0].clone();
     foreign.stats[0].0 = NodeId(2);
     foreign.id.name = names::beat(NodeId(2), Partitions::ONE, 0);
-    node.hear_total(&message::encode(&foreign), NOW);
-    assert!(is_away(&node, at), "that was another one");
-    node.hear_total(&message::encode(&told[0]), NOW);
+    node.receive_total(&message::encode(&foreign), NOW);
+    assert!(is_away(&node, at), "that was the beat of another node");
+    node.receive_total(&message::encode(&sent[0]), NOW);
     assert!(!is_away(&node, at));
 }

@@ -1,12 +1,12 @@
-//! What may lie in a topic, damaged: never a panic, never read as something else than was written.
+//! Damaged messages of a topic: never a panic, and never decoded differently than encoded.
 //!
 //! `ANTEROOM_FUZZ_SECONDS=10 cargo test -p anteroom-kafka --test it fuzz_messages` takes longer;
-//! `ANTEROOM_FUZZ_SEED=n` begins elsewhere, or repeats a failure.
+//! `ANTEROOM_FUZZ_SEED=n` chooses another start, or repeats a failure.
 
 use anteroom_kafka::fuzz::messages;
 use anteroom_testkit::{Effort, Language, fuzz};
 
-/// Until then a message matters in this test.
+/// End of validity of messages in this test.
 const UNTIL: u64 = 1_767_225_660_000_000;
 
 const LANGUAGE: Language<'_> = Language {
@@ -40,13 +40,13 @@ fn corpus() -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn every_seed_holds_what_must_hold() {
+fn every_seed_keeps_the_invariants() {
     for seed in corpus() {
         messages(&seed);
     }
 }
 
 #[test]
-fn damaged_messages_hold_what_must_hold() {
+fn damaged_messages_keep_the_invariants() {
     fuzz(Effort::from_environment(), &LANGUAGE, &corpus(), messages);
 }

@@ -1,12 +1,12 @@
-//! Counts over the mock cluster that comes with the client library: real connections and a real
-//! protocol, groups that are agreed on, brokers that go away. No real broker was run: what one does
-//! otherwise, such as looking offsets up by time, is not tested here.
+//! Counts over the mock cluster of the client library: real connections, the real protocol,
+//! consumer groups, brokers that fail. Real brokers are not tested, nor what only they do, such as
+//! looking up offsets by time.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-mod away;
 mod conformance;
-mod demand;
 mod groups;
+mod overshoot;
 mod partitions;
 mod setup;
 mod support;
+mod unavailable;

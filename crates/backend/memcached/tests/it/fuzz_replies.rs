@@ -1,7 +1,7 @@
-//! What a server may send, damaged: never a panic, never another meaning when more comes.
+//! Damaged replies of a server: never a panic, and never another meaning when more bytes follow.
 //!
 //! `ANTEROOM_FUZZ_SECONDS=10 cargo test -p anteroom-memcached --test it fuzz_replies` takes longer;
-//! `ANTEROOM_FUZZ_SEED=n` begins elsewhere, or repeats a failure.
+//! `ANTEROOM_FUZZ_SEED=n` chooses another start, or repeats a failure.
 
 use anteroom_memcached::fuzz::replies;
 use anteroom_testkit::{Effort, Language, fuzz};
@@ -50,13 +50,13 @@ fn corpus() -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn every_seed_holds_what_must_hold() {
+fn every_seed_keeps_the_invariants() {
     for seed in corpus() {
         replies(&seed);
     }
 }
 
 #[test]
-fn damaged_answers_hold_what_must_hold() {
+fn damaged_replies_keep_the_invariants() {
     fuzz(Effort::from_environment(), &LANGUAGE, &corpus(), replies);
 }

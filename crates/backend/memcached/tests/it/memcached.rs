@@ -1,4 +1,4 @@
-//! Counts of calls on real memcached servers.
+//! Request counts on real memcached servers.
 
 mod clocks;
 mod conformance;

@@ -1,4 +1,4 @@
-//! Which server of a cluster has which slot, and which slot has a key?
+//! Slot table of a cluster, and the slot of a key.
 //!
 //! Source: the cluster specification of Redis, "Key distribution model" and "Hash tags"; CRC16 in
 //! its XMODEM form, whose check value is 0x31C3.
@@ -6,22 +6,22 @@
 use anteroom_config::HostPort;
 use redis::Value;
 
-/// How many slots every cluster has.
+/// Number of slots of every cluster.
 const SLOTS: u16 = 16_384;
 
-/// Which server has which slot.
+/// Servers by slot.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) struct SlotTable {
     servers: Vec<HostPort>,
-    /// For each slot the index of its server; 32 KB for a lookup without a search.
+    /// Index of the server of each slot; 32 KB for a lookup without a search.
     server_of: Vec<Option<u16>>,
 }
 
 impl SlotTable {
-    /// Reads the answer to `CLUSTER SLOTS`. `None` if it is none. A server that does not name
-    /// itself is the one that was `asked`.
-    pub(super) fn read(answer: &Value, asked: &str) -> Option<Self> {
-        let Value::Array(ranges) = answer else {
+    /// Decodes the reply to `CLUSTER SLOTS`; `None` if it is invalid. A server without a host in
+    /// the table has the host `own_host`.
+    pub(super) fn read(reply: &Value, own_host: &str) -> Option<Self> {
+        let Value::Array(ranges) = reply else {
             return None;
         };
         let mut table = Self {
@@ -32,7 +32,7 @@ impl SlotTable {
             let Value::Array(parts) = range else {
                 return None;
             };
-            // Replicas follow; they are of no use.
+            // Replicas follow; they are not used.
             let [
                 Value::Int(first),
                 Value::Int(last),
@@ -46,7 +46,7 @@ impl SlotTable {
                 return None;
             };
             let server = HostPort {
-                host: read_host(host, asked)?,
+                host: read_host(host, own_host)?,
                 port: u16::try_from(*port).ok()?,
             };
             let first = usize::try_from(*first).ok()?;
@@ -64,20 +64,21 @@ impl SlotTable {
         self.servers.get(usize::from(index))
     }
 
-    /// A server said so.
+    /// Records that a server has a slot.
     pub(super) fn move_to(&mut self, slot: u16, server: &HostPort) {
         let index = self.index_of(server);
-        if let Some(place) = self.server_of.get_mut(usize::from(slot)) {
-            *place = index;
+        if let Some(entry) = self.server_of.get_mut(usize::from(slot)) {
+            *entry = index;
         }
     }
 
-    /// All servers that have slots.
+    /// Returns all servers that have slots.
     pub(super) fn servers(&self) -> &[HostPort] {
         &self.servers
     }
 
-    /// `None` once there are more servers than slots.
+    /// Returns the index of a server, adding it if it is new; `None` once there are more servers
+    /// than slots.
     fn index_of(&mut self, server: &HostPort) -> Option<u16> {
         let found = self.servers.iter().position(|known| known == server);
         let index = found.unwrap_or_else(|| {
@@ -88,8 +89,8 @@ impl SlotTable {
     }
 }
 
-/// The host of a server in a table; nothing, or nothing known, means whoever was asked.
-fn read_host(host: &Value, asked: &str) -> Option<String> {
+/// Reads the host of a server in a table; an empty or unknown one means `own_host`.
+fn read_host(host: &Value, own_host: &str) -> Option<String> {
     let host = match host {
         Value::Nil => "",
         Value::BulkString(bytes) => std::str::from_utf8(bytes).ok()?,
@@ -97,24 +98,25 @@ fn read_host(host: &Value, asked: &str) -> Option<String> {
         _ => return None,
     };
     let host = if matches!(host, "" | "?") {
-        asked
+        own_host
     } else {
         host
     };
     Some(host.to_owned())
 }
 
-/// Reads `10.0.0.7:6379`, `::1:6379`, or `:6379` for another port of whoever was `asked`.
-pub(super) fn read_address(address: &str, asked: &str) -> Option<HostPort> {
+/// Parses `10.0.0.7:6379`, `::1:6379`, or `:6379` for another port of `own_host`.
+pub(super) fn read_address(address: &str, own_host: &str) -> Option<HostPort> {
     let (host, port) = address.rsplit_once(':')?;
-    let host = if host.is_empty() { asked } else { host };
+    let host = if host.is_empty() { own_host } else { host };
     Some(HostPort {
         host: host.to_owned(),
         port: port.parse().ok()?,
     })
 }
 
-/// The slot of a key: of what stands between its first `{` and the next `}`, if anything does.
+/// Returns the slot of a key: that of the text between its first `{` and the next `}`, if there is
+/// any.
 pub(super) fn slot_of(key: &[u8]) -> u16 {
     let tag = key.iter().position(|byte| *byte == b'{').and_then(|open| {
         let rest = &key[open + 1..];
@@ -172,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn the_part_in_braces_alone_chooses_the_slot() {
+    fn only_the_part_in_braces_chooses_the_slot() {
         let check = |key: &str, same_as: &str| {
             assert_eq!(
                 slot_of(key.as_bytes()),
@@ -190,14 +192,14 @@ mod tests {
     }
 
     #[test]
-    fn a_table_says_who_has_a_slot() {
-        let answer = Value::Array(vec![
+    fn a_table_maps_slots_to_servers() {
+        let reply = Value::Array(vec![
             range(0, 5_460, host("10.0.0.1"), 6379),
             range(5_461, 10_922, Value::Nil, 6380),
             range(10_923, 10_923, host(""), 6380),
             range(12_000, 16_383, host("10.0.0.3"), 6379),
         ]);
-        let mut table = SlotTable::read(&answer, "10.0.0.9").unwrap();
+        let mut table = SlotTable::read(&reply, "10.0.0.9").unwrap();
         assert_eq!(table.server_of(0), Some(&server("10.0.0.1", 6379)));
         assert_eq!(table.server_of(5_461), Some(&server("10.0.0.9", 6380)));
         assert_eq!(table.server_of(10_923), Some(&server("10.0.0.9", 6380)));
@@ -210,8 +212,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_table_is_none() {
-        let check = |answer: Value| assert_eq!(SlotTable::read(&answer, "asked"), None);
+    fn invalid_tables_are_rejected() {
+        let check = |reply: Value| assert_eq!(SlotTable::read(&reply, "asked"), None);
         check(Value::Okay);
         check(Value::Array(vec![Value::Int(1)]));
         check(Value::Array(vec![Value::Array(vec![])]));

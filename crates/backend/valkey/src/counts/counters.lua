@@ -1,10 +1,10 @@
 -- Fixed windows (f), sliding windows (s) and both kinds of sub-windows (w): counters of one width
--- each. A value is the letter, how many counters there are, where the newest begins, and the
--- counters, newest first; zeros at the end are left out.
+-- each. A value is the letter, the number of counters, the start of the newest one, and the
+-- counters, newest first; trailing zeros are omitted.
 local COUNT_MAX = 4294967295
 
--- What is remembered: all counters, where the newest begins, and the text in front of the counters;
--- nil if it cannot be read.
+-- Decodes a value: all counters, the start of the newest one, and the text before the counters; nil
+-- if it is invalid.
 local function stored_counters(letter, text, count)
   local head, kind, many, starts_at, known = match(text, '^((%l) (%d+) (%d+))(.*)$')
   if kind ~= letter then return nil end
@@ -23,7 +23,7 @@ local function stored_counters(letter, text, count)
   return counts, starts_at, head
 end
 
--- The same in as many counters as there are now: all of it where the newest can be.
+-- Converts counters to the current number: all counts go to the newest possible one.
 local function fitted_counters(old, starts_at, count, width)
   local counts = {0}
   for at = 1, #old do counts[1] = counts[1] + old[at] end
@@ -34,8 +34,7 @@ local function fitted_counters(old, starts_at, count, width)
   return counts, last - last % width
 end
 
--- Makes room for counters that began since; returns where the newest begins, and how long ago that
--- was.
+-- Adds counters that began since; returns the start of the newest one, and the time since then.
 local function move_on(counts, starts_at, width)
   local since = max(now - starts_at, 0)
   if since < width then return starts_at, since end
@@ -45,10 +44,10 @@ local function move_on(counts, starts_at, width)
   return now - elapsed, elapsed
 end
 
--- Whether so many fit: whole + oldest * (width - elapsed) / width + asked <= limit, without a
--- fraction.
-local function counters_admit(counts, asked, limit, width, is_falling, elapsed)
-  local count, left = #counts, limit - asked
+-- Returns whether the cost fits: whole + oldest * (width - elapsed) / width + needed <= limit,
+-- without fractions.
+local function counters_admit(counts, needed, limit, width, is_falling, elapsed)
+  local count, left = #counts, limit - needed
   for at = 1, is_falling and count - 1 or count do left = left - counts[at] end
   if left < 0 then return false end
   local oldest = is_falling and counts[count] or 0
@@ -58,22 +57,22 @@ local function counters_admit(counts, asked, limit, width, is_falling, elapsed)
   return not less(high, low, oldest_high, oldest_low)
 end
 
-local function refund_counters(counts, back)
+local function refund_counters(counts, amount)
   for at = 1, #counts do
-    local undone = min(back, counts[at])
+    local undone = min(amount, counts[at])
     counts[at] = counts[at] - undone
-    back = back - undone
+    amount = amount - undone
   end
 end
 
--- The value of them, and until when it says anything; nil if there is nothing in them.
+-- Encodes the counters; returns the value and the end of its validity, nil if all are zero.
 local function counters_value(head, counts, starts_at, width)
   local count, first = #counts, 1
   while counts[first] == 0 do first = first + 1 end
   if first > count then return head, nil end
   local last = count
   while counts[last] == 0 do last = last - 1 end
-  -- Concatenating writes 14 digits of a number, and counters have ten at most.
+  -- Concatenation writes 14 digits of a number, and counters have ten at most.
   local value = head .. ' ' .. table.concat(counts, ' ', 1, last)
   return value, starts_at + width * (count - first + 1)
 end
@@ -98,12 +97,12 @@ function counters(letter, text, cost, limit, width, count, is_falling)
     end
     counts[1] = counts[1] + cost
   end
-  -- Most calls come while the newest counter is the same.
+  -- Mostly the newest counter is the same as before.
   if not head or is_fitted or starts_at ~= begun_at then
     head = format('%s %d %.0f', letter, count, starts_at)
   end
   local value, idle_at = counters_value(head, counts, starts_at, width)
-  -- Of what was counted in another way nothing is left.
+  -- Converted counters that are all zero are deleted.
   if is_fitted and not idle_at then value = '' end
   return true, prior, value, idle_at or now
 end

@@ -1,34 +1,34 @@
--- What all algorithms need: exact numbers, and values by their key.
+-- Common part of all algorithms: exact numbers, and values by their key.
 --
--- ARGV[1] the time in us, '' for the server's own; a test brings it along, and values are kept for
--- longer then. What else is asked, the last part of a text says.
+-- ARGV[1] the time in us, '' for the server's own. A test passes its time; values are kept for
+-- longer then. The last part of a text describes the other arguments.
 --
--- All of this runs for every call: what is defined here and never used costs, too. So a call is
--- sent the text of those algorithms that it needs; functions of the server are locals; and what is
--- one number is not put into a table.
+-- All of this runs in every call, so unused definitions cost time, too. So a call gets the text of
+-- the algorithms that it needs only, functions of the server are locals, and single numbers are not
+-- put into tables.
 --
--- Numbers here are doubles, whole and exact below 2^53: times and windows in us are, and so are
--- calls. There rounding down and % are exact too: a / b is rounded by less than the 1 / b that it
--- is from the next whole number.
+-- Numbers are doubles, whole and exact below 2^53: times and windows in us are, and so are counts.
+-- In that range rounding down and % are exact, too: a / b is rounded by less than the 1 / b that
+-- separates it from the next whole number.
 local WORD, HALF, EXACT = 4294967296, 65536, 9007199254740992
--- 142 years. Whoever is remembered for longer is not forgotten.
+-- 142 years. A client whose state is valid for longer never expires.
 local LONGEST_US = 4503599627370496
 local call, pcall = redis.call, redis.pcall
 local floor, max, min = math.floor, math.max, math.min
 local format, match = string.format, string.match
 
--- One for each way of counting, as far as this text has it: a function of the letter of the
--- algorithm, what is remembered, the cost and the settings. It returns whether that admits, what
--- was remembered if it could be read ('' if not), and, if something is to be written, what ('' if
--- it is to be deleted) and until when that says anything.
+-- One function for each way of counting in this text. Arguments: the letter of the algorithm, the
+-- prior state, the cost and the settings. It returns whether the limit admits, the prior state (''
+-- if it was invalid), and, if something is to be written, the value ('' to delete it) and the end
+-- of its validity.
 local counters, paced, token_bucket
--- The same of a log, which is a list: a function of its key instead. It returns a function that
--- writes.
+-- The function for a log, which is a list. It takes the key instead of the state, and returns a
+-- function that writes.
 local sliding_log
 
 local now = ARGV[1]
--- For how many ms more than needed a value is kept: the server rounds, and its clock may be set a
--- little. It costs a second's memory; tests take less than an hour.
+-- Extra ms for which a value is kept: the server rounds, and its clock may be adjusted a little. It
+-- costs a second's memory; tests take less than an hour.
 local slack = 1000
 if now == '' then
   local time = call('TIME')
@@ -37,20 +37,20 @@ else
   now, slack = now + 0, 3600000
 end
 
--- What a command answers; nil if there is nothing, or something of another kind.
+-- Returns the reply of a command; nil if there is no value, or one of another type.
 local function read(command, key, place)
-  local answer
-  if place then answer = pcall(command, key, place) else answer = pcall(command, key) end
-  if type(answer) == 'table' then
-    if string.find(answer.err, 'WRONGTYPE', 1, true) then return nil end
-    -- Once more, for the error as the server words it.
+  local reply
+  if place then reply = pcall(command, key, place) else reply = pcall(command, key) end
+  if type(reply) == 'table' then
+    if string.find(reply.err, 'WRONGTYPE', 1, true) then return nil end
+    -- Repeat it for the original error of the server.
     if place then return call(command, key, place) end
     return call(command, key)
   end
-  return answer or nil
+  return reply or nil
 end
 
--- For how many ms a value is kept that says nothing any more from idle_at on; nil if for ever.
+-- Returns the ms to keep a value that is valid until idle_at; nil for no expiry.
 local function kept_ms(idle_at)
   local us = max(idle_at - now, 0)
   if us > LONGEST_US then return nil end

@@ -1,10 +1,10 @@
--- Products, which may be larger than what a double keeps exact: wide numbers, as two values
--- `high, low`. Below 2^53 that is 0 and the number; from there on high * 2^32 + low, with low below
--- 2^32. Each number has one such form, so that comparing high first compares them.
+-- Products, which may exceed the exact range of a double: wide numbers, as two values `high, low`.
+-- Below 2^53 that is 0 and the number; from there on high * 2^32 + low, with low below 2^32. Each
+-- number has one such form, so comparing high first compares them.
 
--- a below 2^53 times b below 2^32.
+-- Multiplies a below 2^53 by b below 2^32.
 local function product(a, b)
-  -- What is not below 2^53 is not after rounding either.
+  -- A product of at least 2^53 remains so after rounding.
   local plain = a * b
   if plain < EXACT then return 0, plain end
   local low, b_low = a % WORD, b % HALF

@@ -1,4 +1,4 @@
-//! Calls the script that charges, and reads what it answers.
+//! Calls the script that acquires, and decodes its replies.
 
 use anteroom_limit::cost::Cost;
 use anteroom_limit::counters::Oldest;
@@ -16,13 +16,13 @@ use crate::link::ServerReply;
 use crate::route::Route;
 use crate::script::{Text, number};
 
-/// What every text begins and ends with.
+/// First and last part of every text.
 const EXACT: &str = include_str!("exact.lua");
-const CHARGE: &str = include_str!("charge.lua");
+const ACQUIRE: &str = include_str!("acquire.lua");
 const PRODUCTS: &str = include_str!("products.lua");
 const WIDE: &str = include_str!("wide.lua");
-/// Ways of counting, each with what it needs. A text has those that a call needs: all that is in a
-/// text costs in every call of it. A set of them is a number with a bit for each.
+/// Ways of counting, each with the parts it needs. A text has only those that a request needs, as
+/// each part costs time in every call. A set of ways is a bit mask.
 const WAYS: [&[&str]; 4] = [
     &[PRODUCTS, include_str!("counters.lua")],
     &[PRODUCTS, WIDE, include_str!("pace.lua")],
@@ -30,7 +30,7 @@ const WAYS: [&[&str]; 4] = [
     &[include_str!("sliding_log.lua")],
 ];
 
-/// By which of [`WAYS`] an algorithm counts.
+/// Returns the index in [`WAYS`] of an algorithm.
 fn way_of(policy: &Policy) -> usize {
     match policy.row().remembers {
         Remembers::Counts => 0,
@@ -40,7 +40,7 @@ fn way_of(policy: &Policy) -> usize {
     }
 }
 
-/// Each part once, in the order in which ways need them.
+/// Returns the text for a set of ways: each part once, in the order of the ways.
 fn text_of(set: usize) -> Text {
     let is_in = |way: &usize| set & 1 << *way != 0;
     let mut parts = vec![EXACT];
@@ -49,43 +49,43 @@ fn text_of(set: usize) -> Text {
             parts.push(part);
         }
     }
-    parts.push(CHARGE);
+    parts.push(ACQUIRE);
     Text::new(parts.concat())
 }
 
-/// The script that charges: one text for each set of algorithms, so that several limits are charged
-/// in one piece.
-pub(super) struct ChargeScript {
+/// Script that acquires: one text for each set of algorithms, so that several limits are acquired
+/// atomically.
+pub(super) struct AcquireScript {
     texts: [Text; 1 << WAYS.len()],
     time: Option<TestTime>,
 }
 
-/// Whether anything is written.
+/// Whether the script writes.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum AcquireMode {
-    /// All, if all admit.
+    /// Writes all, if all limits admit.
     IfAdmitted,
     Never,
 }
 
-/// What became of one charge, or would.
+/// Script's verdict on one acquire.
 #[derive(Clone, Debug)]
 pub(super) struct ScriptVerdict {
-    /// The store's time.
+    /// Time of the server.
     pub(super) now: TimestampUs,
     pub(super) admits: bool,
-    /// What was remembered before; of a log only what matters for this charge.
+    /// Prior state; of a log only the entries that matter for this acquire.
     pub(super) prior: State,
 }
 
-/// Adds a charge as the script takes it: the letter of the algorithm, the cost, and the settings.
-fn add_charge(command: &mut Cmd, charge: &SharedAcquire<'_>) {
-    let policy = charge.policy;
+/// Adds the arguments of an acquire: the letter of the algorithm, the cost, and the settings.
+fn add_acquire(command: &mut Cmd, acquire: &SharedAcquire<'_>) {
+    let policy = acquire.policy;
     command.arg(letter_of(policy));
-    match charge.cost {
+    match acquire.cost {
         Cost::Take(taken) => command.arg(taken.get()),
         Cost::Peek => command.arg(0),
-        Cost::Refund(back) => command.arg(-i64::from(back.get())),
+        Cost::Refund(refunded) => command.arg(-i64::from(refunded.get())),
     };
     add_settings(command, policy);
 }
@@ -116,7 +116,7 @@ pub(crate) fn add_settings(command: &mut Cmd, policy: &Policy) {
     }
 }
 
-/// The letter of an algorithm: that of its states. A log is a list here, and no text.
+/// Returns the letter of an algorithm's states. A log is a list here, not a text.
 fn letter_of(policy: &Policy) -> &'static str {
     match policy.row().remembers {
         Remembers::Calls => value::LOG,
@@ -124,59 +124,59 @@ fn letter_of(policy: &Policy) -> &'static str {
     }
 }
 
-impl ChargeScript {
-    /// At the server's time, or at one that a test brings along.
+impl AcquireScript {
+    /// Creates the script with the server's clock, or that of a test.
     pub(super) fn new(time: Option<TestTime>) -> Self {
         let texts = std::array::from_fn(text_of);
         Self { texts, time }
     }
 
-    /// All keys must live at one server, and none may stand there twice.
+    /// Calls the script. All keys must be at one server, and none may occur twice.
     pub(super) async fn call(
         &self,
         route: &Route,
         keys: &[String],
-        charges: &[SharedAcquire<'_>],
-        charging: AcquireMode,
+        acquires: &[SharedAcquire<'_>],
+        mode: AcquireMode,
     ) -> Result<Vec<ScriptVerdict>, Failure> {
-        let charging = match charging {
+        let writes = match mode {
             AcquireMode::IfAdmitted => 1,
             AcquireMode::Never => 0,
         };
         let now = self.time.as_ref().map(TestTime::now);
-        let say = |command: &mut Cmd| {
+        let add_args = |command: &mut Cmd| {
             command.arg(keys.len()).arg(keys);
             match now {
                 None => command.arg(""),
                 Some(TimestampUs(now)) => command.arg(now),
             };
-            command.arg(charging);
-            for charge in charges {
-                add_charge(command, charge);
+            command.arg(writes);
+            for acquire in acquires {
+                add_acquire(command, acquire);
             }
         };
-        let set = charges
+        let set = acquires
             .iter()
-            .fold(0, |set, charge| set | 1 << way_of(charge.policy));
+            .fold(0, |set, acquire| set | 1 << way_of(acquire.policy));
         let key = keys.first().map_or("", String::as_str);
-        let called = self.texts[set].call_with(route, key, say, None).await;
+        let called = self.texts[set].call_with(route, key, add_args, None).await;
         let ServerReply { value, connection } = called?;
-        judged(&connection, &value, charges.len())
+        verdicts(&connection, &value, acquires.len())
     }
 }
 
-fn judged(
+fn verdicts(
     connection: &Connection,
-    answer: &Value,
+    reply: &Value,
     count: usize,
 ) -> Result<Vec<ScriptVerdict>, Failure> {
-    let judged = read(answer).filter(|judged| judged.len() == count);
-    judged.ok_or_else(|| connection.strange("no verdicts"))
+    let verdicts = read(reply).filter(|verdicts| verdicts.len() == count);
+    verdicts.ok_or_else(|| connection.unexpected_reply("no verdicts"))
 }
 
-/// The time, and two parts for each charge. `None` if it is something else.
-fn read(answer: &Value) -> Option<Vec<ScriptVerdict>> {
-    let Value::Array(parts) = answer else {
+/// Decodes the time and two parts for each acquire; `None` if the reply is invalid.
+fn read(reply: &Value) -> Option<Vec<ScriptVerdict>> {
+    let Value::Array(parts) = reply else {
         return None;
     };
     let [now, parts @ ..] = parts.as_slice() else {

@@ -1,20 +1,19 @@
-//! What does a value at the server say of a client?
+//! Decoding of a client's value at the server.
 //!
-//! A letter and whole numbers, as the scripts write them down ([`anteroom_limit::codec`]): see
-//! `counters.lua`, `pace.lua`, `token_bucket.lua`. Added is `e`, what `sliding_log.lua` tells of a
-//! log. Whether a value can be read at all is for the scripts to say: what they pass on has this
-//! form.
+//! A value is a letter and whole numbers, as the scripts write them ([`anteroom_limit::codec`]):
+//! see `counters.lua`, `pace.lua`, `token_bucket.lua`. The letter `e` is added for what
+//! `sliding_log.lua` returns of a log. The scripts decide whether a value is readable, so all
+//! values that they return have this format.
 
 use anteroom_limit::codec;
 use anteroom_limit::policy::State;
 use anteroom_limit::sliding_log::{self, Entry};
 use anteroom_limit::time::TimestampUs;
 
-/// A log, as the script tells it.
+/// Letter of a log, as the script returns it.
 pub(super) const LOG: &str = "e";
 
-/// The state that a text stands for; `None` if it stands for none. An empty one is a client who
-/// never called.
+/// Decodes a state; `None` if the text is invalid. An empty text is a client without requests.
 pub(super) fn read(text: &str) -> Option<State> {
     codec::read_or(text, |letter, numbers| {
         log(numbers).filter(|_| letter == LOG)
@@ -41,12 +40,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_empty_text_is_a_client_who_never_called() {
+    fn an_empty_text_is_a_client_without_requests() {
         assert_eq!(read(""), Some(State::New));
     }
 
     #[test]
-    fn zeros_at_the_end_are_left_out() {
+    fn trailing_zeros_are_omitted() {
         let state = sub_windows::State::from_counts(TimestampUs(50), [7, 0, 3, 0, 0].into());
         assert_eq!(read("w 5 50 7 0 3"), Some(State::SubWindows(state)));
         let state = fixed_window::State {
@@ -57,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_another_form_is_nothing() {
+    fn invalid_texts_are_rejected() {
         for text in [
             "x 1",
             "f",

@@ -1,6 +1,6 @@
--- What else is done with wide numbers.
+-- Further arithmetic of wide numbers.
 
--- A wide number and a usual one.
+-- Adds a number to a wide number.
 local function plus(high, low, number)
   local plain = low + number
   if high == 0 and plain < EXACT then return 0, plain end
@@ -9,7 +9,7 @@ local function plus(high, low, number)
   return high + floor(number / WORD) + floor(low / WORD), low % WORD
 end
 
--- a - b, of wide numbers; zero if b is larger.
+-- Returns a - b, of wide numbers; zero if b is larger.
 local function minus(a_high, a_low, b_high, b_low)
   if less(a_high, a_low, b_high, b_low) then return 0, 0 end
   if a_high == 0 then return 0, a_low - b_low end
@@ -21,8 +21,8 @@ local function minus(a_high, a_low, b_high, b_low)
   return high, low
 end
 
--- A wide number by one below 2^45, a byte at a time so that no remainder grows too large: quotient
--- (which is exact below 2^53, and large above) and remainder.
+-- Divides a wide number by one below 2^45, a byte at a time so that no remainder grows too large.
+-- Returns quotient (exact below 2^53, large above) and remainder.
 local function divide(high, low, by)
   if high == 0 then return floor(low / by), low % by end
   local quotient, rest = floor(high / by), high % by

@@ -1,29 +1,29 @@
-//! What servers say when they refuse, and what it means.
+//! Error replies of servers, and their meaning.
 
 use std::fmt;
 
 use redis::ServerError;
 
-/// What a server refuses, in our words, and what to do.
-pub(super) type Refusal = (&'static str, &'static str);
+/// Reason for a rejection by a server, and the next step.
+pub(super) type Rejection = (&'static str, &'static str);
 
-pub(super) const REPLICA: Refusal = (
+pub(super) const REPLICA: Rejection = (
     "is a read-only replica",
     "write the address of the master in [store], or that of its sentinels as redis+sentinel://",
 );
-/// An error that a server answered with, in its words.
+/// Error reply of a server.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Reply {
     pub(super) code: String,
     pub(super) detail: String,
 }
 
-const IN_A_CLUSTER: Refusal = (
+const IN_A_CLUSTER: Rejection = (
     "is one server of a cluster",
     "write the address as redis+cluster:// in [store]",
 );
-const NO_RIGHTS: Refusal = (
-    "does not let this user do what is needed",
+const NO_RIGHTS: Rejection = (
+    "does not grant this user the required rights",
     "allow the user all keys of the prefix and the commands evalsha, eval, info, time, hget, \
      hmget, \
      hset, incr and pexpire (for limits of calls also get, set, del, lindex, llen, lset, ltrim \
@@ -31,19 +31,19 @@ const NO_RIGHTS: Refusal = (
      in a cluster cluster and asking; for a database other than 0 select)",
 );
 
-/// What error codes mean.
-const CODES: &[(&str, Refusal)] = &[
+/// Meaning of error codes.
+const CODES: &[(&str, Rejection)] = &[
     (
         "WRONGPASS",
         (
-            "refuses the username or the password",
+            "rejects the username or the password",
             "check username and password in [store]",
         ),
     ),
     (
         "NOAUTH",
         (
-            "wants a password",
+            "requires a password",
             "set password, and username if it is not the default user, in [store]",
         ),
     ),
@@ -54,41 +54,41 @@ const CODES: &[(&str, Refusal)] = &[
         "OOM",
         (
             "is out of memory",
-            "raise its maxmemory, or give others who fill it a server of their own",
+            "raise its maxmemory, or move other programs that fill it to another server",
         ),
     ),
     (
         "MISCONF",
         (
-            "cannot save to its disk and refuses writes",
-            "free or repair its disk; its log says what is wrong",
+            "cannot save to its disk and rejects writes",
+            "free or repair its disk; see its log",
         ),
     ),
     (
         "NOREPLICAS",
         (
-            "has too few replicas and refuses writes",
+            "has too few replicas and rejects writes",
             "repair the replicas, or lower its min-replicas-to-write",
         ),
     ),
     (
         "WRONGTYPE",
         (
-            "holds something else under our keys",
+            "has values of another program under our keys",
             "choose another prefix in [store]",
         ),
     ),
     (
         "DENIED",
         (
-            "is in protected mode: it talks to its own machine alone",
+            "is in protected mode: it accepts only its own machine",
             "set a password at the server, or let it listen where only nodes reach it",
         ),
     ),
 ];
 
-/// What errors mean that come under the code of all errors, by a part of their text.
-const TEXTS: &[(&str, Refusal)] = &[
+/// Meaning of errors with the general code, by a part of their text.
+const TEXTS: &[(&str, Rejection)] = &[
     (
         "without any password configured",
         (
@@ -112,29 +112,23 @@ const TEXTS: &[(&str, Refusal)] = &[
         "unknown command 'sentinel'",
         (
             "is no sentinel",
-            "check the ports in [store]; sentinels mostly listen at 26379",
+            "check the ports in [store]; sentinels usually listen at 26379",
         ),
     ),
-    // Of a command inside a script.
+    // Errors of a command inside a script.
     ("acl failure in script", NO_RIGHTS),
     ("the user executing the script", NO_RIGHTS),
 ];
 
-/// What helps against what may go away by itself.
+/// Hints for errors that may pass without an operator.
 const HINTS: &[(&str, &str)] = &[
-    (
-        "LOADING",
-        "; it will do what it is asked once its data are loaded",
-    ),
+    ("LOADING", "; it serves requests once its data are loaded"),
     ("MASTERDOWN", "; its link to the master is down"),
     (
         "CLUSTERDOWN",
-        "; its CLUSTER INFO says which part of the cluster is missing",
+        "; its CLUSTER INFO shows which part of the cluster is missing",
     ),
-    (
-        "BUSY",
-        "; a script that somebody else runs there takes too long",
-    ),
+    ("BUSY", "; a script of another client runs for too long"),
 ];
 
 impl Reply {
@@ -145,7 +139,7 @@ impl Reply {
         }
     }
 
-    /// Reads the line of an error, without its `-`.
+    /// Parses the line of an error, without its `-`.
     pub(crate) fn read(line: &str) -> Self {
         let (code, detail) = line.split_once(' ').unwrap_or((line, ""));
         Self {
@@ -154,23 +148,23 @@ impl Reply {
         }
     }
 
-    /// Whether this is the error `code`, be it one of a command inside a script: servers before 7.0
-    /// wrap those in an error of their own.
-    pub(super) fn says(&self, code: &str) -> bool {
+    /// Returns whether this is the error `code`, directly or in a script: servers before 7.0 wrap
+    /// the latter in another error.
+    pub(super) fn is(&self, code: &str) -> bool {
         let mut words = self.detail.split_ascii_whitespace();
         self.code == code || words.any(|word| word.strip_prefix('-') == Some(code))
     }
 
     pub(super) fn hint(&self) -> &'static str {
-        let hint = HINTS.iter().find(|(code, _)| self.says(code));
+        let hint = HINTS.iter().find(|(code, _)| self.is(code));
         hint.map_or("", |(_, hint)| hint)
     }
 
-    pub(super) fn refusal(&self) -> Option<Refusal> {
+    pub(super) fn rejection(&self) -> Option<Rejection> {
         let detail = self.detail.to_ascii_lowercase();
-        let by_code = CODES.iter().find(|(code, _)| self.says(code));
+        let by_code = CODES.iter().find(|(code, _)| self.is(code));
         let by_text = || TEXTS.iter().find(|(text, _)| detail.contains(text));
-        by_code.or_else(by_text).map(|(_, refusal)| *refusal)
+        by_code.or_else(by_text).map(|(_, rejection)| *rejection)
     }
 }
 
@@ -184,16 +178,16 @@ impl fmt::Display for Reply {
 mod tests {
     use super::*;
 
-    fn check(text: &str, refusal: Option<&str>) {
-        let found = Reply::read(text).refusal().map(|(refusal, _)| refusal);
-        assert_eq!(found, refusal, "{text}");
+    fn check(text: &str, expected: Option<&str>) {
+        let found = Reply::read(text).rejection().map(|(reason, _)| reason);
+        assert_eq!(found, expected, "{text}");
     }
 
     #[test]
-    fn refusals_are_known_by_code_or_by_text() {
+    fn rejections_are_recognized_by_code_or_by_text() {
         check(
             "WRONGPASS invalid username-password pair or user is disabled.",
-            Some("refuses the username or the password"),
+            Some("rejects the username or the password"),
         );
         check(
             "ERR This instance has cluster support disabled",
@@ -208,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_in_scripts_are_known_in_the_6_2_form() {
+    fn errors_in_scripts_are_recognized_in_the_6_2_format() {
         check(
             "ERR Error running script (call to f_1): @user_script:1: @user_script: 1: -READONLY \
              You \
@@ -223,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_away_by_itself_has_a_hint() {
+    fn a_transient_error_has_a_hint() {
         let loading = Reply::read("LOADING Redis is loading the dataset in memory");
         assert!(loading.hint().contains("once its data are loaded"));
         assert_eq!(Reply::read("ERR something new").hint(), "");

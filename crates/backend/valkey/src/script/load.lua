@@ -1,4 +1,4 @@
--- A record with the clock of the very server that answers.
+-- Returns a record with the clock of the same server.
 -- KEYS[1] the record.
 local record = redis.call('HMGET', KEYS[1], 'version', 'value')
 local time = redis.call('TIME')

@@ -1,6 +1,7 @@
--- Writes a record in the version that was read, or else brings what is there, as a load does.
+-- Writes a record if it has the version that was read, or else returns the current one, as a load
+-- does.
 -- KEYS[1] the record.
--- ARGV[1] version that must be found, '0' if there must be none.
+-- ARGV[1] expected version, '0' for no record.
 -- ARGV[2] version to write, ARGV[3] value to write.
 if (redis.call('HGET', KEYS[1], 'version') or '0') == ARGV[1] then
   redis.call('HSET', KEYS[1], 'version', ARGV[2], 'value', ARGV[3])

@@ -1,4 +1,4 @@
-//! Servers that are gone, silent or broken: how often they are asked, and how long callers wait.
+//! Servers that are unavailable or do not reply: number of attempts, and waiting time of callers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,21 +9,25 @@ use anteroom_testkit::redis_server::{Impostor, Manner, RedisServer};
 use tokio::time::{Instant, timeout};
 
 use crate::support::{
-    check_unavailable, counter, key, load_once_it_works, single, store, swap, value, write,
+    check_unavailable, counter, key, load_when_available, single, store, swap, value, write,
 };
 
-/// A handful: the first attempt, and one for each back-off that ends while the calls last.
-const HANDFUL: u32 = 5;
+/// Most attempts: the first one, and one for each backoff that ends during the requests.
+const ATTEMPTS_MAX: u32 = 5;
 
 #[tokio::test]
-async fn a_thousand_calls_to_a_dead_server_make_a_handful_of_attempts() {
-    let dead = Impostor::start(Manner::HangsUp).await;
-    let store = store(&single(dead.port()));
+async fn a_thousand_requests_to_a_crashed_server_make_few_attempts() {
+    let crashed = Impostor::start(Manner::HangsUp).await;
+    let store = store(&single(crashed.port()));
     for _ in 0..1_000 {
         let error = store.load(&key()).await.unwrap_err();
-        check_unavailable(&error, "ends the connection without a word");
+        check_unavailable(&error, "closes the connection without a reply");
     }
-    assert!(dead.connections() <= HANDFUL, "{}", dead.connections());
+    assert!(
+        crashed.connections() <= ATTEMPTS_MAX,
+        "{}",
+        crashed.connections()
+    );
 }
 
 #[tokio::test]
@@ -43,24 +47,23 @@ async fn callers_at_once_share_one_attempt() {
     assert_eq!(silent.connections(), 1);
 }
 
-/// A visitor is kept waiting for a quarter of a second at most; those who wait for it give up
-/// early.
+/// Callers wait for a quarter of a second at most, so they give up before the timeout.
 #[tokio::test]
-async fn callers_who_give_up_early_do_not_cause_more_attempts() {
+async fn callers_that_give_up_early_cause_no_further_attempts() {
     let silent = Impostor::start(Manner::SaysNothing).await;
     let store = store(&single(silent.port()));
     let mut gave_up = 0;
     for _ in 0..50 {
         let name = counter();
-        let call = timeout(Duration::from_millis(10), store.take_number(&name));
-        gave_up += u32::from(call.await.is_err());
+        let request = timeout(Duration::from_millis(10), store.take_number(&name));
+        gave_up += u32::from(request.await.is_err());
     }
     assert!(gave_up > 0);
     assert!(silent.connections() <= 2, "{}", silent.connections());
 }
 
 #[tokio::test]
-async fn a_call_to_a_server_that_stands_still_ends_within_its_time() {
+async fn a_request_to_a_paused_server_ends_within_its_timeout() {
     let server = RedisServer::start().await;
     let store = store(&single(server.port()));
     write(&store, b"value").await.unwrap();
@@ -69,19 +72,19 @@ async fn a_call_to_a_server_that_stands_still_ends_within_its_time() {
     let error = store.load(&key()).await.unwrap_err();
     let took = began.elapsed();
     check_unavailable(&error, "within 1000 ms");
-    // A second, and as much again for a machine that is busy.
+    // A second, and another one for a busy machine.
     assert!(took < Duration::from_secs(2), "{took:?}");
-    // And at once as long as the circuit is open.
+    // It fails at once while the circuit is open.
     let error = store.load(&key()).await.unwrap_err();
     check_unavailable(&error, "within 1000 ms");
     server.resume();
-    load_once_it_works(&store).await;
+    load_when_available(&store).await;
 }
 
-/// The server finds the swap in its socket once it goes on, and carries it out. Sent a second time
-/// it would be a conflict, and the caller would take its own write for somebody else's.
+/// The server reads the swap from its socket once it resumes, and carries it out. A second one
+/// would conflict, and the caller would mistake its own write for one of another node.
 #[tokio::test]
-async fn a_swap_whose_answer_did_not_come_is_not_sent_again() {
+async fn a_swap_without_a_reply_is_not_sent_again() {
     let server = RedisServer::start().await;
     let store = store(&single(server.port()));
     let before = write(&store, b"value").await.unwrap();
@@ -90,7 +93,7 @@ async fn a_swap_whose_answer_did_not_come_is_not_sent_again() {
     let error = swap(&store, before, b"late").await.unwrap_err();
     check_unavailable(&error, "cannot write to");
     server.resume();
-    let loaded = load_once_it_works(&store).await;
+    let loaded = load_when_available(&store).await;
     assert_eq!(value(&loaded), b"late");
     let stats = server.info("commandstats").await;
     assert!(stats.contains("cmdstat_hset:calls=1,"), "{stats}");
@@ -103,13 +106,13 @@ async fn a_server_that_comes_back_is_used_again() {
     let store = store(&single(server.port()));
     write(&store, b"value").await.unwrap();
     server.kill();
-    eventually("the store notices", async || {
+    eventually("the store notices the crash", async || {
         store.load(&key()).await.is_err()
     })
     .await;
     let error = store.load(&key()).await.unwrap_err();
     check_unavailable(&error, "127.0.0.1");
     server.restart().await;
-    load_once_it_works(&store).await;
+    load_when_available(&store).await;
     write(&store, b"value").await.unwrap();
 }

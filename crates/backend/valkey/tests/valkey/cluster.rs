@@ -1,4 +1,4 @@
-//! A cluster whose slots move and whose servers die.
+//! A cluster with moving slots and crashing servers.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -10,7 +10,7 @@ use anteroom_valkey::Valkey;
 
 use crate::support::{check_unavailable, cluster, counter, key, store, swap, value};
 
-/// Adds one to a number in a record, until told to stop. Returns how often.
+/// Adds one to a number in a record until `stop` is set; returns the number of additions.
 async fn count_up(store: Arc<Valkey>, stop: Arc<AtomicBool>, rounds: Arc<AtomicU32>) -> u32 {
     let mut counted = 0;
     while !stop.load(Ordering::SeqCst) {
@@ -31,7 +31,7 @@ async fn count_up(store: Arc<Valkey>, stop: Arc<AtomicBool>, rounds: Arc<AtomicU
 }
 
 #[tokio::test]
-async fn calls_go_on_while_their_slot_moves() {
+async fn requests_continue_while_their_slot_moves() {
     let servers = RedisCluster::start().await;
     let shared = Arc::new(store(&cluster(servers.servers()[0].port())));
     let (from, slot) = servers.owner_of("{shop}").await;
@@ -44,24 +44,24 @@ async fn calls_go_on_while_their_slot_moves() {
             tokio::spawn(count_up(Arc::clone(&shared), stop, rounds))
         })
         .collect();
-    let calls_went_through = async || {
+    let requests_succeed = async || {
         let before = rounds.load(Ordering::SeqCst);
-        eventually("calls go through", async || {
+        eventually("requests succeed", async || {
             rounds.load(Ordering::SeqCst) > before + 20
         })
         .await;
     };
 
-    calls_went_through().await;
+    requests_succeed().await;
     servers.begin_to_move(slot, from, to).await;
-    calls_went_through().await;
+    requests_succeed().await;
     servers.move_keys(slot, from, to).await;
-    // The old server has no key left and sends every call on.
-    calls_went_through().await;
-    // A key that nobody has yet belongs to the new server already.
+    // The old server has no key left and redirects every request.
+    requests_succeed().await;
+    // A key that does not exist yet belongs to the new server already.
     assert_eq!(shared.take_number(&counter()).await.unwrap(), 0);
     servers.end_move(slot, to).await;
-    calls_went_through().await;
+    requests_succeed().await;
     assert_eq!(shared.take_number(&counter()).await.unwrap(), 1);
 
     stop.store(true, Ordering::SeqCst);
@@ -78,10 +78,10 @@ async fn calls_go_on_while_their_slot_moves() {
 }
 
 #[tokio::test]
-async fn a_dead_server_of_a_cluster_keeps_nobody_from_the_others() {
+async fn a_crashed_server_of_a_cluster_does_not_affect_the_others() {
     let mut servers = RedisCluster::start().await;
-    let (dead, _) = servers.owner_of("{shop}").await;
-    let alive = (dead + 1) % 3;
+    let (crashed, _) = servers.owner_of("{shop}").await;
+    let alive = (crashed + 1) % 3;
     let store = store(&cluster(servers.servers()[alive].port()));
     let mut other = None;
     for room in 0..100 {
@@ -91,12 +91,12 @@ async fn a_dead_server_of_a_cluster_keeps_nobody_from_the_others() {
             break;
         }
     }
-    let other = other.expect("one room of a hundred lives at any server");
+    let other = other.expect("every server has one room of a hundred");
     store.load(&key()).await.unwrap();
     store.load(&other).await.unwrap();
 
-    servers.servers_mut()[dead].kill();
-    eventually("the store notices", async || {
+    servers.servers_mut()[crashed].kill();
+    eventually("the store notices the crash", async || {
         store.load(&key()).await.is_err()
     })
     .await;
@@ -105,7 +105,7 @@ async fn a_dead_server_of_a_cluster_keeps_nobody_from_the_others() {
         store.load(&other).await.unwrap();
     }
 
-    servers.servers_mut()[dead].restart().await;
+    servers.servers_mut()[crashed].restart().await;
     eventually("the server is used again", async || {
         store.load(&key()).await.is_ok()
     })
@@ -113,7 +113,7 @@ async fn a_dead_server_of_a_cluster_keeps_nobody_from_the_others() {
 }
 
 #[tokio::test]
-async fn a_cluster_is_found_by_any_server_that_lives() {
+async fn a_cluster_is_found_by_any_running_server() {
     let mut servers = RedisCluster::start().await;
     let mut address = cluster(servers.servers()[0].port());
     let ports: Vec<u16> = servers

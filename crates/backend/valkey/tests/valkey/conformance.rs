@@ -1,4 +1,4 @@
-//! What every store must do, on everything that a store can be made of.
+//! Conformance to the rules of all stores, on every topology.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ async fn one_server_is_a_store() {
 }
 
 #[tokio::test]
-async fn a_server_that_allows_only_what_we_need_is_a_store() {
+async fn a_server_that_grants_only_the_required_rights_is_a_store() {
     let server = RedisServer::start().await;
     let user = "ACL SETUSER anteroom on >secret ~anteroom:* +evalsha +eval +info +time +hget \
                 +hmget \
@@ -45,7 +45,7 @@ async fn a_master_that_sentinels_watch_is_a_store() {
     let watcher = RedisSentinel::start("world", &master).await;
     let mut address = sentinel(watcher.port(), "world");
     conformance::check(&store(&address)).await.unwrap();
-    // One sentinel that is away does no harm.
+    // One unavailable sentinel does no harm.
     if let anteroom_config::Topology::Sentinel { sentinels, .. } = &mut address.topology {
         sentinels.insert(0, here(1));
     }
@@ -57,7 +57,7 @@ async fn a_cluster_is_a_store() {
     let servers = RedisCluster::start().await;
     let store = store(&cluster(servers.servers()[0].port()));
     conformance::check(&store).await.unwrap();
-    // Rooms enough that every server has some.
+    // Enough rooms for every server to have some.
     for room in 0..40 {
         let key = RecordKey(format!("room-{room}/world"));
         let absent = store.load(&key).await.unwrap().expected();
@@ -70,7 +70,7 @@ async fn a_cluster_is_a_store() {
         let Reply::Int(keys) = server.tell(&["DBSIZE"]).await else {
             panic!("no number of keys");
         };
-        assert!(keys > 0, "no room lives at {}", server.port());
+        assert!(keys > 0, "no room is at {}", server.port());
     }
     let found = store.check().await.unwrap();
     assert_eq!(found.servers.len(), 3, "{found}");
@@ -94,19 +94,19 @@ async fn load_and_swap_cost_one_round_trip_each_over_one_connection() {
     assert!(called.unwrap().contains("calls=100,"), "{stats}");
     assert!(!stats.contains("cmdstat_eval:"), "{stats}");
     let clients = server.info("clients").await;
-    // The store, and whoever asks here.
+    // The store, and this test.
     assert!(clients.contains("connected_clients:2"), "{clients}");
 }
 
 #[tokio::test]
-async fn records_stay_and_counters_go() {
+async fn records_are_kept_and_counters_expire() {
     let server = RedisServer::start().await;
     let store = store(&single(server.port()));
     write(&store, b"value").await.unwrap();
     store.take_number(&counter()).await.unwrap();
-    let lives = async |key: &str| server.tell(&["PTTL", key]).await;
-    assert_eq!(lives("anteroom:{shop}:world").await, Reply::Int(-1));
-    let Reply::Int(ms) = lives("anteroom:{shop}#anywhere:28000000").await else {
+    let ttl = async |key: &str| server.tell(&["PTTL", key]).await;
+    assert_eq!(ttl("anteroom:{shop}:world").await, Reply::Int(-1));
+    let Reply::Int(ms) = ttl("anteroom:{shop}#anywhere:28000000").await else {
         panic!("no number");
     };
     assert!((200_000..=300_000).contains(&ms), "{ms}");
@@ -138,16 +138,16 @@ async fn tasks_that_take_numbers_at_once_never_get_the_same() {
 }
 
 #[tokio::test]
-async fn nothing_is_opened_before_somebody_calls() {
+async fn no_connection_is_opened_before_the_first_request() {
     let listener = Impostor::start(Manner::HangsUp).await;
     let store = store(&single(listener.port()));
     assert_eq!(listener.connections(), 0);
     store.load(&key()).await.unwrap_err();
-    eventually("the call arrives", async || listener.connections() == 1).await;
+    eventually("the request arrives", async || listener.connections() == 1).await;
 }
 
 #[tokio::test]
-async fn a_closed_store_lets_go_and_says_that_it_is_closed() {
+async fn a_closed_store_closes_connections_and_returns_closed_errors() {
     let server = RedisServer::start().await;
     let store = store(&single(server.port()));
     let expected = write(&store, b"value").await.unwrap();

@@ -1,5 +1,4 @@
-//! Counts of calls on real servers: what every store of counts must do, what it costs, and what is
-//! said when it does not work.
+//! Request counts on real servers: conformance, cost, and error messages.
 
 mod differential;
 mod drive;
@@ -30,7 +29,7 @@ use anteroom_valkey::ValkeyCounts;
 
 use crate::support::{cluster, sentinel, single};
 
-/// Servers under test, and the time at them.
+/// Servers under test, and their clock.
 struct Servers<'s> {
     address: ValkeyAddress,
     servers: Vec<&'s RedisServer>,
@@ -65,34 +64,34 @@ impl Stage for Servers<'_> {
         Box::pin(async move {
             let key = key_of(limit, key);
             for server in &self.servers {
-                // Those of a cluster that have other keys say so.
+                // Servers of a cluster without the key return an error.
                 if let Reply::Int(ms @ 0..) = server.ask(&["PTTL", &key]).await {
                     return Some(DurationUs(ms.unsigned_abs() * 1_000));
                 }
             }
-            panic!("{key} is kept for ever, or not at all");
+            panic!("{key} never expires, or does not exist");
         })
     }
 }
 
-/// What a client's calls are called at the server.
+/// Returns the key of a client's state at the server.
 fn key_of(limit: &str, CallKey(key): CallKey) -> String {
     format!("anteroom:{{{limit}:{key:032x}}}")
 }
 
-fn rate(calls: u32, secs: u64) -> Rate {
-    Rate::new(calls, DurationUs::from_secs(secs)).unwrap()
+fn rate(requests: u32, secs: u64) -> Rate {
+    Rate::new(requests, DurationUs::from_secs(secs)).unwrap()
 }
 
-fn a_minute(calls: u32) -> Policy {
-    Policy::FixedWindow(FixedWindow::new(rate(calls, 60)))
+fn a_minute(requests: u32) -> Policy {
+    Policy::FixedWindow(FixedWindow::new(rate(requests, 60)))
 }
 
 fn counts(address: &ValkeyAddress) -> ValkeyCounts {
     ValkeyCounts::new(address, "anteroom").unwrap()
 }
 
-/// Charges the client that most tests use.
+/// Acquires for the client that most tests use.
 async fn call(
     counts: &ValkeyCounts,
     limit: &str,
@@ -100,13 +99,13 @@ async fn call(
     cost: Cost,
 ) -> Result<Verdict, CountsError> {
     let key = CallKey(1);
-    let charge = SharedAcquire {
+    let acquire = SharedAcquire {
         limit,
         policy,
         key,
         cost,
     };
-    Ok(counts.charge(&[charge]).await?[0])
+    Ok(counts.charge(&[acquire]).await?[0])
 }
 
 #[tokio::test]
@@ -117,7 +116,7 @@ async fn one_server_keeps_counts() {
 }
 
 #[tokio::test]
-async fn a_server_that_lets_us_do_only_what_we_need_keeps_counts() {
+async fn a_server_that_grants_only_the_required_rights_keeps_counts() {
     let server = RedisServer::start().await;
     let user = "ACL SETUSER anteroom on >secret ~anteroom:* +evalsha +eval +info +time +pexpire \
                 +get \
@@ -150,37 +149,37 @@ async fn clients_are_spread_over_a_cluster() {
     let servers = RedisCluster::start().await;
     let counts = counts(&cluster(servers.servers()[0].port()));
     for client in 0..40 {
-        let charge = SharedAcquire {
+        let acquire = SharedAcquire {
             limit: "api",
             policy: &a_minute(5),
             key: CallKey(client),
             cost: Cost::ONE,
         };
-        counts.charge(&[charge]).await.unwrap();
+        counts.charge(&[acquire]).await.unwrap();
     }
     for server in servers.servers() {
         let Reply::Int(keys) = server.tell(&["DBSIZE"]).await else {
             panic!("no number of keys");
         };
-        assert!(keys > 0, "no client lives at {}", server.port());
+        assert!(keys > 0, "no client is at {}", server.port());
     }
 }
 
 #[tokio::test]
-async fn limits_that_are_charged_together_cost_one_round_trip() {
+async fn limits_that_are_acquired_together_cost_one_round_trip() {
     let server = RedisServer::start().await;
     let counts = counts(&single(server.port()));
     let policy = a_minute(1_000);
     call(&counts, "api", &policy, Cost::ONE).await.unwrap();
     server.tell(&["CONFIG", "RESETSTAT"]).await;
-    let charges = ["api", "site", "world"].map(|limit| SharedAcquire {
+    let acquires = ["api", "site", "world"].map(|limit| SharedAcquire {
         limit,
         policy: &policy,
         key: CallKey(1),
         cost: Cost::ONE,
     });
     for _ in 0..50 {
-        counts.charge(&charges).await.unwrap();
+        counts.charge(&acquires).await.unwrap();
         call(&counts, "api", &policy, Cost::ONE).await.unwrap();
     }
     let stats = server.info("commandstats").await;
@@ -188,9 +187,9 @@ async fn limits_that_are_charged_together_cost_one_round_trip() {
     assert!(!stats.contains("cmdstat_eval:"), "{stats}");
 }
 
-/// By the server's own time: no test brings it along here.
+/// This uses the server's clock.
 #[tokio::test]
-async fn a_value_is_kept_as_long_as_it_says_anything() {
+async fn a_value_is_kept_as_long_as_it_matters() {
     let server = RedisServer::start().await;
     let counts = counts(&single(server.port()));
     let time = async || {
@@ -219,7 +218,7 @@ async fn a_value_is_kept_as_long_as_it_says_anything() {
         ends_at <= after + full_after + 2_000_000,
         "{ends_at} {after} {verdict:?}"
     );
-    // What changes nothing prolongs nothing, and somebody new leaves nothing behind by asking.
+    // Requests without effect extend no expiry, and create no value for a new client.
     call(&counts, "api", &policy, Cost::Peek).await.unwrap();
     call(&counts, "api", &policy, Cost::take(6)).await.unwrap();
     call(&counts, "new", &policy, Cost::take(6)).await.unwrap();
@@ -234,7 +233,7 @@ async fn a_value_is_kept_as_long_as_it_says_anything() {
 }
 
 #[tokio::test]
-async fn a_server_that_was_restarted_learns_the_script_again() {
+async fn a_restarted_server_gets_the_script_again() {
     let mut server = RedisServer::start().await;
     let counts = counts(&single(server.port()));
     let policy = a_minute(5);
@@ -270,14 +269,14 @@ async fn silence_is_late_and_a_missing_server_is_unavailable() {
         "{error:?}"
     );
 
-    let strange = Impostor::start(Manner::AnswersHttp).await;
-    let strange = counts(&single(strange.port()));
-    let error = call(&strange, "api", &a_minute(5), Cost::ONE)
+    let impostor = Impostor::start(Manner::AnswersHttp).await;
+    let impostor = counts(&single(impostor.port()));
+    let error = call(&impostor, "api", &a_minute(5), Cost::ONE)
         .await
         .unwrap_err();
     assert!(matches!(error, CountsError::Refused { .. }), "{error:?}");
-    let away = counts(&single(1));
-    let error = call(&away, "api", &a_minute(5), Cost::ONE)
+    let unavailable = counts(&single(1));
+    let error = call(&unavailable, "api", &a_minute(5), Cost::ONE)
         .await
         .unwrap_err();
     assert!(
@@ -287,7 +286,7 @@ async fn silence_is_late_and_a_missing_server_is_unavailable() {
 }
 
 #[tokio::test]
-async fn a_server_that_refuses_a_command_says_what_helps() {
+async fn a_rejected_command_has_a_remedy() {
     let server = RedisServer::start().await;
     let user = "ACL SETUSER anteroom on >secret ~anteroom:* +evalsha +eval +info +time +get";
     server.tell(&user.split(' ').collect::<Vec<_>>()).await;
@@ -298,12 +297,12 @@ async fn a_server_that_refuses_a_command_says_what_helps() {
     let error = error.unwrap_err();
     assert!(!error.is_transient());
     let text = error.to_string();
-    assert!(text.contains("does not let this user"), "{text}");
+    assert!(text.contains("does not grant this user"), "{text}");
     assert!(text.contains("ltrim"), "{text}");
 }
 
 #[tokio::test]
-async fn a_burst_that_would_not_be_counted_exactly_is_refused() {
+async fn a_burst_that_cannot_be_counted_exactly_is_rejected() {
     let server = RedisServer::start().await;
     let counts = counts(&single(server.port()));
     let year = rate(1, 366 * 86_400);
@@ -314,9 +313,9 @@ async fn a_burst_that_would_not_be_counted_exactly_is_refused() {
     }
     for unfit in [gcra(142), leaky(141)] {
         let text = counts.check("api", &unfit).unwrap_err().to_string();
-        let told =
-            "lets calls come 143 years ahead of its rate; valkey counts exactly up to 142 years";
-        assert!(text.ends_with(told), "{text}");
+        let expected =
+            "allows requests 143 years ahead of its rate; valkey counts exactly up to 142 years";
+        assert!(text.ends_with(expected), "{text}");
         let error = call(&counts, "api", &unfit, Cost::ONE).await.unwrap_err();
         assert!(matches!(error, CountsError::Refused { .. }), "{error:?}");
     }

@@ -1,13 +1,12 @@
-//! The shared store on real servers: what every store must do, what survives what, and what is said
-//! when it does not work.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+//! Tests of the shared store on real servers: conformance, failures, and error messages.
+#![expect(clippy::unwrap_used, reason = "a test that cannot continue fails")]
 
 mod circuit;
 mod cluster;
 mod conformance;
 mod counts;
-mod lent;
-mod refusals;
+mod errors;
+mod lease_records;
 mod restarts;
 mod support;
 mod tls;

@@ -1,18 +1,18 @@
-//! Servers that are restarted, replaced, or told to forget the scripts.
+//! Servers that are restarted, replaced, or lose their scripts.
 
 use anteroom_store::{Store, Swap};
 use anteroom_testkit::eventually;
 use anteroom_testkit::redis_server::{RedisSentinel, RedisServer};
 
 use crate::support::{
-    counter, key, load_once_it_works, sentinel, single, store, swap, value, write,
+    counter, key, load_when_available, sentinel, single, store, swap, value, write,
 };
 
-/// Arguments of a server that keeps its data.
+/// Arguments of a server that persists its data.
 const KEEPS: &[&str] = &["--appendonly", "yes", "--appendfsync", "always"];
 
 #[tokio::test]
-async fn scripts_that_were_flushed_are_sent_again_without_anybody_noticing() {
+async fn flushed_scripts_are_sent_again_transparently() {
     let server = RedisServer::start().await;
     let store = store(&single(server.port()));
     let expected = write(&store, b"one").await.unwrap();
@@ -30,7 +30,7 @@ async fn a_restarted_server_is_another_one_even_with_all_data() {
     let store = store(&single(server.port()));
     let before = write(&store, b"value").await.unwrap();
     server.restart().await;
-    let loaded = load_once_it_works(&store).await;
+    let loaded = load_when_available(&store).await;
     assert_eq!(value(&loaded), b"value");
     let after = loaded.expected();
     assert_eq!(after.version, before.version);
@@ -43,12 +43,12 @@ async fn a_restarted_server_is_another_one_even_with_all_data() {
 }
 
 #[tokio::test]
-async fn a_server_that_lost_everything_takes_no_write_based_on_it() {
+async fn a_server_that_lost_its_data_rejects_writes_based_on_earlier_reads() {
     let mut server = RedisServer::start().await;
     let store = store(&single(server.port()));
     let absent = store.load(&key()).await.unwrap().expected();
     server.restart().await;
-    let now = load_once_it_works(&store).await;
+    let now = load_when_available(&store).await;
     assert_eq!(now.expected().version, absent.version);
     assert_eq!(
         swap(&store, absent, b"late").await.unwrap(),
@@ -56,8 +56,8 @@ async fn a_server_that_lost_everything_takes_no_write_based_on_it() {
     );
 }
 
-/// A master, the sentinel that watches it, and the replica that the sentinel knows.
-async fn watched() -> (RedisServer, RedisSentinel, RedisServer) {
+/// Starts a master, its sentinel, and a replica that the sentinel knows.
+async fn master_with_sentinel() -> (RedisServer, RedisSentinel, RedisServer) {
     let master = RedisServer::start().await;
     let watcher = RedisSentinel::start("world", &master).await;
     let replica = RedisServer::start_replica_of(&master).await;
@@ -69,11 +69,11 @@ async fn watched() -> (RedisServer, RedisSentinel, RedisServer) {
 }
 
 #[tokio::test]
-async fn a_replica_that_replaces_a_dead_master_is_another_one() {
-    let (mut master, watcher, replica) = watched().await;
+async fn a_replica_that_replaces_a_crashed_master_is_another_server() {
+    let (mut master, watcher, replica) = master_with_sentinel().await;
     let store = store(&sentinel(watcher.port(), "world"));
     let before = write(&store, b"value").await.unwrap();
-    eventually("the replica has it", async || {
+    eventually("the replica has the record", async || {
         replica
             .ask(&["EXISTS", "anteroom:{shop}:world"])
             .await
@@ -87,7 +87,7 @@ async fn a_replica_that_replaces_a_dead_master_is_another_one() {
         watcher.master().await == Some(replica.port())
     })
     .await;
-    let loaded = load_once_it_works(&store).await;
+    let loaded = load_when_available(&store).await;
     assert_eq!(value(&loaded), b"value");
     assert_eq!(loaded.expected().version, before.version);
     assert_ne!(loaded.identity, before.identity);
@@ -98,14 +98,14 @@ async fn a_replica_that_replaces_a_dead_master_is_another_one() {
     write(&store, b"next").await.unwrap();
 }
 
-/// Here the old master lives on, as a replica that still answers loads.
+/// The old master keeps running as a replica that still replies to loads.
 #[tokio::test]
-async fn a_master_that_had_to_step_down_is_left() {
-    let (_master, watcher, replica) = watched().await;
+async fn a_demoted_master_is_replaced() {
+    let (_master, watcher, replica) = master_with_sentinel().await;
     let store = store(&sentinel(watcher.port(), "world"));
     let before = write(&store, b"value").await.unwrap();
 
-    eventually("the sentinel begins", async || {
+    eventually("the sentinel begins a failover", async || {
         watcher.ask(&["SENTINEL", "FAILOVER", "world"]).await.text() == "OK"
     })
     .await;
@@ -124,10 +124,10 @@ async fn a_master_that_had_to_step_down_is_left() {
     assert_eq!(next.text(), "next");
 }
 
-/// A master that was cut off from its sentinels does not know that it was replaced. Here it never
-/// learns of it: the sentinel is told to watch another one.
+/// A master that was cut off from its sentinels does not know that it was replaced. Here the
+/// sentinel is reconfigured to watch another one.
 #[tokio::test]
-async fn a_master_that_does_not_know_that_it_was_replaced_is_left() {
+async fn a_master_that_was_replaced_without_notice_is_left() {
     let old = RedisServer::start().await;
     let new = RedisServer::start().await;
     let watcher = RedisSentinel::start("world", &old).await;

@@ -1,4 +1,4 @@
-//! Addresses of servers of a test, and what tests do with a store.
+//! Addresses of test servers, and helpers for stores.
 
 use std::error::Error;
 
@@ -9,7 +9,7 @@ use anteroom_store::{CounterName, Expected, Loaded, RecordKey, Store, StoreError
 use anteroom_testkit::eventually;
 use anteroom_valkey::Valkey;
 
-/// A server of this machine.
+/// Returns the address of a server of this machine.
 pub(crate) fn here(port: u16) -> HostPort {
     HostPort {
         host: "127.0.0.1".to_owned(),
@@ -17,7 +17,7 @@ pub(crate) fn here(port: u16) -> HostPort {
     }
 }
 
-/// An address without password, database and TLS.
+/// Returns an address without password, database and TLS.
 pub(crate) fn address(topology: Topology) -> ValkeyAddress {
     ValkeyAddress {
         topology,
@@ -28,12 +28,12 @@ pub(crate) fn address(topology: Topology) -> ValkeyAddress {
     }
 }
 
-/// The address of one server.
+/// Returns the address of one server.
 pub(crate) fn single(port: u16) -> ValkeyAddress {
     address(Topology::Single(here(port)))
 }
 
-/// The address of a master that sentinels watch.
+/// Returns the address of a master with a sentinel.
 pub(crate) fn sentinel(port: u16, service: &str) -> ValkeyAddress {
     address(Topology::Sentinel {
         sentinels: vec![here(port)],
@@ -41,24 +41,24 @@ pub(crate) fn sentinel(port: u16, service: &str) -> ValkeyAddress {
     })
 }
 
-/// The address of a cluster.
+/// Returns the address of a cluster.
 pub(crate) fn cluster(port: u16) -> ValkeyAddress {
     address(Topology::Cluster {
         servers: vec![here(port)],
     })
 }
 
-/// A store.
+/// Returns a store at an address.
 pub(crate) fn store(address: &ValkeyAddress) -> Valkey {
     Valkey::new(address, "anteroom").unwrap()
 }
 
-/// The record that most tests use; at the server it is called `anteroom:{shop}:world`.
+/// Returns the record that most tests use; its key at the server is `anteroom:{shop}:world`.
 pub(crate) fn key() -> RecordKey {
     RecordKey("shop/world".to_owned())
 }
 
-/// The counter that most tests use.
+/// Returns the counter that most tests use.
 pub(crate) fn counter() -> CounterName {
     CounterName {
         room: "shop".to_owned(),
@@ -69,7 +69,7 @@ pub(crate) fn counter() -> CounterName {
     }
 }
 
-/// Writes if what is there is as expected.
+/// Writes if the record is as expected.
 pub(crate) async fn swap(
     store: &Valkey,
     expected: Expected,
@@ -80,29 +80,29 @@ pub(crate) async fn swap(
         .await
 }
 
-/// Writes against what is there now, and returns what a next write must find.
+/// Writes over the current record, and returns the expectation of the next write.
 pub(crate) async fn write(store: &Valkey, value: &[u8]) -> Result<Expected, StoreError> {
     let expected = store.load(&key()).await?.expected();
     assert_eq!(swap(store, expected, value).await?, Swap::Swapped);
     Ok(store.load(&key()).await?.expected())
 }
 
-/// The value of a record that is there.
+/// Returns the value of an existing record.
 pub(crate) fn value(loaded: &Loaded) -> &[u8] {
     &loaded.record.as_ref().expect("it was written").value
 }
 
-/// Loads until that works.
-pub(crate) async fn load_once_it_works(store: &Valkey) -> Loaded {
-    eventually("the store answers", async || {
+/// Loads until the store is available.
+pub(crate) async fn load_when_available(store: &Valkey) -> Loaded {
+    eventually("the store replies", async || {
         store.load(&key()).await.is_ok()
     })
     .await;
     store.load(&key()).await.unwrap()
 }
 
-/// An error and what caused it, as the log shows it.
-pub(crate) fn told(error: &StoreError) -> String {
+/// Formats an error with its causes, as the log shows it.
+pub(crate) fn full_text(error: &StoreError) -> String {
     let mut text = error.to_string();
     let mut next = error.source();
     while let Some(cause) = next {
@@ -113,17 +113,17 @@ pub(crate) fn told(error: &StoreError) -> String {
     text
 }
 
-/// Checks that `error` is a refusal that says `refusal` and names a remedy with `remedy` in it.
-pub(crate) fn check_refused(error: &StoreError, refusal: &str, remedy: &str) {
-    let text = told(error);
+/// Checks that `error` is a rejection that contains `reason` and `remedy`.
+pub(crate) fn check_rejected(error: &StoreError, reason: &str, remedy: &str) {
+    let text = full_text(error);
     assert!(matches!(error, StoreError::Refused { .. }), "{text}");
-    assert!(text.contains(refusal), "{text}");
+    assert!(text.contains(reason), "{text}");
     assert!(text.contains(remedy), "{text}");
 }
 
-/// Checks that `error` may go away by itself, and says `reason`.
+/// Checks that `error` is transient and contains `reason`.
 pub(crate) fn check_unavailable(error: &StoreError, reason: &str) {
-    let text = told(error);
+    let text = full_text(error);
     assert!(matches!(error, StoreError::Unavailable { .. }), "{text}");
     assert!(text.contains(reason), "{text}");
 }

@@ -1,4 +1,4 @@
-//! Servers that speak TLS, and those that do not.
+//! Servers with and without TLS.
 
 use std::fs;
 use std::path::PathBuf;
@@ -9,27 +9,27 @@ use anteroom_testkit::redis_server::{Impostor, Manner, RedisServer};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use tempfile::TempDir;
 
-use crate::support::{check_refused, check_unavailable, key, single, store};
+use crate::support::{check_rejected, check_unavailable, key, single, store};
 
-/// Certificates: of an authority, and of a server that it signed.
+/// Certificates of an authority, and of a server that it signed.
 struct Certificates {
     folder: TempDir,
 }
 
 impl Certificates {
-    /// For a server that is called `name`.
+    /// Creates certificates for a server named `name`.
     fn for_server(name: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut authority = CertificateParams::new(Vec::new()).unwrap();
         authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let authority_key = KeyPair::generate().unwrap();
-        let signed_by_itself = authority.self_signed(&authority_key).unwrap();
+        let self_signed = authority.self_signed(&authority_key).unwrap();
         let issuer = Issuer::new(authority, authority_key);
         let server_key = KeyPair::generate().unwrap();
         let server = CertificateParams::new(vec![name.to_owned()]).unwrap();
         let server = server.signed_by(&server_key, &issuer).unwrap();
         let write = |name: &str, text: String| fs::write(folder.path().join(name), text).unwrap();
-        write("ca.pem", signed_by_itself.pem());
+        write("ca.pem", self_signed.pem());
         write("server.pem", server.pem());
         write("server.key", server_key.serialize_pem());
         Self { folder }
@@ -39,8 +39,8 @@ impl Certificates {
         self.folder.path().join(name)
     }
 
-    /// Starts a server that speaks TLS at its second port.
-    async fn start_server(&self, wants_certificates: &str) -> RedisServer {
+    /// Starts a server with TLS at its second port.
+    async fn start_server(&self, client_certificates: &str) -> RedisServer {
         let [ca, certificate, key] = ["ca.pem", "server.pem", "server.key"]
             .map(|name| self.file(name).display().to_string());
         RedisServer::start_with(&[
@@ -53,12 +53,12 @@ impl Certificates {
             "--tls-ca-cert-file",
             &ca,
             "--tls-auth-clients",
-            wants_certificates,
+            client_certificates,
         ])
         .await
     }
 
-    /// The address of a server at `port`, if whoever signed these is to be trusted.
+    /// Returns the address of a server at `port` that trusts this authority.
     fn address(&self, port: u16) -> ValkeyAddress {
         let mut address = single(port);
         address.tls = Some(ValkeyTls {
@@ -77,61 +77,68 @@ async fn a_server_that_speaks_tls_is_a_store() {
 }
 
 #[tokio::test]
-async fn certificates_of_somebody_else_are_told() {
+async fn certificates_of_another_authority_are_reported() {
     let certificates = Certificates::for_server("127.0.0.1");
     let server = certificates.start_server("no").await;
     let others = Certificates::for_server("127.0.0.1");
     let store = store(&others.address(server.second_port()));
     let error = store.load(&key()).await.unwrap_err();
-    check_refused(&error, "certificate that is not trusted", "check ca_file");
+    check_rejected(&error, "certificate that is not trusted", "check ca_file");
 }
 
 #[tokio::test]
-async fn certificates_for_another_name_are_told() {
-    let certificates = Certificates::for_server("elsewhere.example");
+async fn certificates_for_another_name_are_reported() {
+    let certificates = Certificates::for_server("other.example");
     let server = certificates.start_server("no").await;
     let store = store(&certificates.address(server.second_port()));
     let error = store.load(&key()).await.unwrap_err();
-    check_refused(&error, "certificate that is not trusted", "names the host");
+    check_rejected(&error, "certificate that is not trusted", "names the host");
 }
 
 #[tokio::test]
-async fn a_server_that_wants_our_certificate_is_told() {
+async fn a_server_that_requires_a_client_certificate_is_reported() {
     let certificates = Certificates::for_server("127.0.0.1");
     let server = certificates.start_server("yes").await;
     let store = store(&certificates.address(server.second_port()));
     let error = store.load(&key()).await.unwrap_err();
-    check_refused(&error, "wants a certificate from us", "tls-auth-clients no");
+    check_rejected(
+        &error,
+        "requires a client certificate",
+        "tls-auth-clients no",
+    );
 }
 
 #[tokio::test]
-async fn tls_towards_a_port_without_is_told() {
+async fn tls_to_a_port_without_tls_is_reported() {
     let certificates = Certificates::for_server("127.0.0.1");
     let server = certificates.start_server("no").await;
     let store = store(&certificates.address(server.port()));
     let error = store.load(&key()).await.unwrap_err();
     check_unavailable(
         &error,
-        "see whether that port speaks TLS (a redis:// address",
+        "check whether that port speaks TLS (a redis:// address",
     );
 }
 
 #[tokio::test]
-async fn tls_towards_a_server_of_another_kind_is_told() {
+async fn tls_to_a_server_of_another_protocol_is_reported() {
     let certificates = Certificates::for_server("127.0.0.1");
     let http = Impostor::start(Manner::AnswersHttp).await;
     let error = store(&certificates.address(http.port()))
         .load(&key())
         .await
         .unwrap_err();
-    check_refused(&error, "does not speak TLS", "redis://");
+    check_rejected(&error, "does not speak TLS", "redis://");
 }
 
 #[tokio::test]
-async fn no_tls_towards_a_port_with_it_is_told() {
+async fn no_tls_to_a_port_with_tls_is_reported() {
     let certificates = Certificates::for_server("127.0.0.1");
     let server = certificates.start_server("no").await;
     let store = store(&single(server.second_port()));
     let error = store.load(&key()).await.unwrap_err();
-    check_unavailable(&error, "whether that port wants TLS (a rediss:// address");
+    check_unavailable(
+        &error,
+        "whether that port requires TLS (a rediss:// address",
+    );
 }

@@ -1,6 +1,6 @@
-//! How many bytes does each client take, in this process? Started by `cargo xtask bench limits`.
+//! Bytes per client in this process. Started by `cargo xtask bench limits`.
 //!
-//! A program of its own: an allocator that counts is slower than one that does not.
+//! A program of its own, as a counting allocator is slower.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::num::NonZeroU32;
@@ -16,7 +16,7 @@ use anteroom_limit::sub_windows::SubWindows;
 use anteroom_limit::time::{DurationUs, TimestampUs};
 use governor::{DefaultKeyedRateLimiter, Quota};
 
-/// Counts what is in use.
+/// Allocator that counts the bytes in use.
 struct Counting;
 
 static IN_USE: AtomicUsize = AtomicUsize::new(0);
@@ -24,7 +24,7 @@ static IN_USE: AtomicUsize = AtomicUsize::new(0);
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-// SAFETY: it does what the system's allocator does, and counts.
+// SAFETY: it delegates to the system's allocator, and only counts.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         IN_USE.fetch_add(layout.size(), Relaxed);
@@ -32,10 +32,10 @@ unsafe impl GlobalAlloc for Counting {
         unsafe { System.alloc(layout) }
     }
 
-    unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         IN_USE.fetch_sub(layout.size(), Relaxed);
         // SAFETY: the caller keeps the contract of the same function.
-        unsafe { System.dealloc(place, layout) }
+        unsafe { System.dealloc(pointer, layout) }
     }
 }
 
@@ -43,7 +43,7 @@ fn main() {
     let is_json = std::env::args().any(|argument| argument == "--json");
     if !is_json {
         println!(
-            "memory: bytes for each client (to reach: anteroom by gcra at most 64, and 16 for its \
+            "memory: bytes per client (target: anteroom by gcra at most 64, and 16 for its \
              key)"
         );
         println!(
@@ -72,7 +72,7 @@ fn main() {
     }
 }
 
-/// What `run` leaves in use, for each client.
+/// Returns the bytes per client that `run` leaves in use.
 fn each<T>(clients: u32, run: impl FnOnce() -> T) -> f64 {
     let before = IN_USE.load(Relaxed);
     let kept = run();
@@ -86,7 +86,7 @@ fn ours(clients: u32, policy: &Policy) -> f64 {
         let counts = LocalCounts::new(2 * clients as usize);
         let keys = KeyMaker::new([7; 16]);
         for client in 0..clients {
-            let charge = LocalAcquire {
+            let acquire = LocalAcquire {
                 counts: &counts,
                 policy,
                 key: keys.key([client.to_string().as_bytes()]),
@@ -95,7 +95,7 @@ fn ours(clients: u32, policy: &Policy) -> f64 {
             };
             assert!(
                 counts
-                    .charge(&charge, TimestampUs(1_700_000_000_000_000))
+                    .charge(&acquire, TimestampUs(1_700_000_000_000_000))
                     .is_admitted()
             );
         }
@@ -103,7 +103,7 @@ fn ours(clients: u32, policy: &Policy) -> f64 {
     })
 }
 
-/// Its keys are numbers here, which take nothing beside their entry.
+/// Measures governor with numbers as keys, which take no memory outside of their entries.
 fn governor(clients: u32) -> f64 {
     let hundred = NonZeroU32::new(100).expect("above zero");
     each(clients, || {

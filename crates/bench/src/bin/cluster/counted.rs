@@ -1,4 +1,4 @@
-//! How often is a store called? A store that counts and passes everything on.
+//! Store that counts requests and delegates them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,28 +7,28 @@ use anteroom_store::{
     BoxFuture, CounterName, Expected, Loaded, RecordKey, Store, StoreError, Swap,
 };
 
-/// Counts the calls to a store.
+/// Store that counts requests.
 #[derive(Clone)]
 pub(crate) struct Counted {
     store: Arc<dyn Store>,
-    calls: Arc<AtomicU64>,
+    requests: Arc<AtomicU64>,
 }
 
 impl Counted {
     pub(crate) fn new(store: Arc<dyn Store>) -> Self {
         Self {
             store,
-            calls: Arc::default(),
+            requests: Arc::default(),
         }
     }
 
-    /// Calls so far.
-    pub(crate) fn calls(&self) -> u64 {
-        self.calls.load(Ordering::Relaxed)
+    /// Returns the number of requests.
+    pub(crate) fn requests(&self) -> u64 {
+        self.requests.load(Ordering::Relaxed)
     }
 
     fn count(&self) {
-        self.calls.fetch_add(1, Ordering::Relaxed);
+        self.requests.fetch_add(1, Ordering::Relaxed);
     }
 }
 

@@ -1,8 +1,8 @@
-//! Nodes of several data centers in this process, on real redis-servers behind links of a known
-//! length.
+//! Nodes of several data centers in this process, on real Redis servers behind links of known
+//! latency.
 //!
-//! The relays run on a runtime of their own, or a busy node would make a link longer. Everything
-//! ends when the [`Deployment`] is dropped.
+//! The relays run on their own runtime, as a busy node would add latency otherwise. Everything ends
+//! when the [`Deployment`] is dropped.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -23,23 +23,23 @@ use tokio::runtime::Handle;
 
 use crate::counted::Counted;
 
-/// Half a round trip to the global store: 70 ms there and back.
-pub(crate) const WORLD_DELAY: Duration = Duration::from_millis(35);
-/// Far above what comes; a limit that is named is one that is reached.
+/// One-way latency to the global store: a round trip takes 70 ms.
+pub(crate) const GLOBAL_DELAY: Duration = Duration::from_millis(35);
+/// Limit that is never reached.
 pub(crate) const NO_LIMIT: u32 = 500_000_000;
 
-/// A room, the same at all nodes.
+/// Room, the same at all nodes.
 #[derive(Clone, Debug)]
 pub(crate) struct RoomPlan {
     pub(crate) name: String,
-    /// `leases`, `counters`.
+    /// Allocation: `leases` or `counters`.
     pub(crate) allocation: &'static str,
     pub(crate) seats: u32,
     pub(crate) session_s: u32,
 }
 
 impl RoomPlan {
-    /// A room that never fills.
+    /// Creates a room that never fills.
     pub(crate) fn endless(name: &str, allocation: &'static str) -> Self {
         Self {
             name: name.to_owned(),
@@ -65,52 +65,52 @@ impl RoomPlan {
     }
 }
 
-/// How large.
+/// Size of a deployment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Size {
     pub(crate) data_centers: usize,
-    /// In each data center.
+    /// Nodes in each data center.
     pub(crate) nodes: usize,
-    /// Whether nodes reach the store of their data center over a relay, which makes the way as long
-    /// as through a network, and costs CPU time.
+    /// Whether nodes reach their local store over a relay, which adds the latency of a network and
+    /// CPU time.
     pub(crate) is_local_relayed: bool,
 }
 
-/// What a node calls, to count it.
-struct Calls {
+/// Counting stores of a node.
+struct NodeStores {
     local: Counted,
-    world: Counted,
+    global: Counted,
 }
 
-/// Everything.
+/// Running deployment.
 pub(crate) struct Deployment {
     pub(crate) nodes: Vec<Arc<Node>>,
-    /// A connection of nobody's to each data center's store, over the same link: for measuring it.
+    /// Separate connection to each local store over the same link, to measure its latency.
     pub(crate) probes: Vec<Arc<dyn Store>>,
-    calls: Vec<Calls>,
+    stores: Vec<NodeStores>,
     locals: Vec<RedisServer>,
-    world: RedisServer,
+    global: RedisServer,
     _relays: Vec<Relay>,
     _folder: TempDir,
 }
 
-/// Calls so far, of all nodes.
+/// Store requests of all nodes.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct CallsTotal {
+pub(crate) struct RequestsTotal {
     pub(crate) local: u64,
-    pub(crate) world: u64,
+    pub(crate) global: u64,
 }
 
-/// CPU time so far, in seconds.
+/// CPU time of the servers, in seconds.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ServersCpu {
-    /// The stores of all data centers.
+    /// CPU time of all local stores.
     pub(crate) local_s: f64,
-    pub(crate) world_s: f64,
+    pub(crate) global_s: f64,
 }
 
 impl Deployment {
-    /// Starts everything, and waits until every node may admit. Relays run on `links`.
+    /// Starts all servers and nodes, and waits until every node can admit. Relays run on `links`.
     pub(crate) async fn start(
         size: Size,
         rooms: &[RoomPlan],
@@ -122,10 +122,10 @@ impl Deployment {
             .map_err(|problems| anyhow::anyhow!("{problems}"))?
             .config
             .rooms;
-        let world = RedisServer::start().await;
-        let world_link = relay(&world, Delays::each_way(WORLD_DELAY), links).await?;
-        let world_port = world_link.address().port();
-        let mut relays = vec![world_link];
+        let global = RedisServer::start().await;
+        let global_link = relay(&global, Delays::each_way(GLOBAL_DELAY), links).await?;
+        let global_port = global_link.address().port();
+        let mut relays = vec![global_link];
         let membership = Membership {
             deployment: anteroom_store::Deployment {
                 birth: DeploymentId(7),
@@ -133,10 +133,10 @@ impl Deployment {
             },
             ticket_keys: vec![[1; 32]],
         };
-        join(&*connect(world_port)?, &membership, true).await?;
+        join(&*connect(global_port)?, &membership, true).await?;
         let clock: Arc<dyn NodeClock> = Arc::new(RoomClock::start(folder.path().join("clock")));
         let (mut locals, mut probes) = (Vec::new(), Vec::new());
-        let (mut nodes, mut calls) = (Vec::new(), Vec::new());
+        let (mut nodes, mut stores) = (Vec::new(), Vec::new());
         for data_center in 0..size.data_centers {
             let local = RedisServer::start().await;
             let mut port = local.port();
@@ -148,14 +148,18 @@ impl Deployment {
             locals.push(local);
             probes.push(connect(port)?);
             for _ in 0..size.nodes {
-                let called = Calls {
+                let node_stores = NodeStores {
                     local: Counted::new(connect(port)?),
-                    world: Counted::new(connect(world_port)?),
+                    global: Counted::new(connect(global_port)?),
                 };
                 let name = format!("dc{data_center}");
                 let settings = settings(&membership, name, rooms.clone());
-                nodes.push(Node::start(settings, called.stores(), Arc::clone(&clock))?);
-                calls.push(called);
+                nodes.push(Node::start(
+                    settings,
+                    node_stores.stores(),
+                    Arc::clone(&clock),
+                )?);
+                stores.push(node_stores);
             }
         }
         eventually("every node may admit", async || {
@@ -165,38 +169,38 @@ impl Deployment {
         Ok(Self {
             nodes,
             probes,
-            calls,
+            stores,
             locals,
-            world,
+            global,
             _relays: relays,
             _folder: folder,
         })
     }
 
-    /// The room of this name at every node.
+    /// Returns the room of this name at every node.
     pub(crate) fn rooms(&self, name: &str) -> Vec<Arc<RoomHandle>> {
         let all = self.nodes.iter().flat_map(|node| node.rooms());
         all.filter(|room| room.config().name.as_str() == name)
             .collect()
     }
 
-    /// All rooms of all nodes.
+    /// Returns all rooms of all nodes.
     pub(crate) fn all_rooms(&self) -> Vec<Arc<RoomHandle>> {
         self.nodes.iter().flat_map(|node| node.rooms()).collect()
     }
 
-    pub(crate) fn calls(&self) -> CallsTotal {
-        CallsTotal {
-            local: self.calls.iter().map(|calls| calls.local.calls()).sum(),
-            world: self.calls.iter().map(|calls| calls.world.calls()).sum(),
+    pub(crate) fn requests(&self) -> RequestsTotal {
+        RequestsTotal {
+            local: self.stores.iter().map(|node| node.local.requests()).sum(),
+            global: self.stores.iter().map(|node| node.global.requests()).sum(),
         }
     }
 
-    /// CPU time of the servers, as they say themselves; asking is part of it.
+    /// Returns the CPU time that the servers report; the query itself is included.
     pub(crate) async fn cpu(&self) -> anyhow::Result<ServersCpu> {
         let mut cpu = ServersCpu {
             local_s: 0.0,
-            world_s: used_cpu(&self.world.info("cpu").await)?,
+            global_s: used_cpu(&self.global.info("cpu").await)?,
         };
         for local in &self.locals {
             cpu.local_s += used_cpu(&local.info("cpu").await)?;
@@ -204,7 +208,7 @@ impl Deployment {
         Ok(cpu)
     }
 
-    /// How long the record of a room is in the first data center's store; 0 if there is none.
+    /// Returns the bytes of a room's record in the first local store; 0 if there is none.
     pub(crate) async fn record_bytes(&self, room: &str) -> usize {
         let pattern = format!("anteroom:{{{room}}}:*");
         let Reply::Array(keys) = self.locals[0].tell(&["KEYS", &pattern]).await else {
@@ -220,7 +224,7 @@ impl Deployment {
         }
     }
 
-    /// Ends all nodes in order.
+    /// Stops all nodes.
     pub(crate) async fn stop(self) {
         for node in &self.nodes {
             node.stop().await;
@@ -228,33 +232,33 @@ impl Deployment {
     }
 }
 
-impl Calls {
+impl NodeStores {
     fn stores(&self) -> Stores {
         Stores::TwoLevels {
             local: Arc::new(self.local.clone()),
-            global: Arc::new(self.world.clone()),
+            global: Arc::new(self.global.clone()),
         }
     }
 }
 
 impl ServersCpu {
-    /// What was used since `before`.
+    /// Returns the CPU time since `before`.
     pub(crate) fn since(self, before: Self) -> Self {
         Self {
             local_s: self.local_s - before.local_s,
-            world_s: self.world_s - before.world_s,
+            global_s: self.global_s - before.global_s,
         }
     }
 
     pub(crate) fn total_s(self) -> f64 {
-        self.local_s + self.world_s
+        self.local_s + self.global_s
     }
 }
 
 impl std::ops::AddAssign for ServersCpu {
     fn add_assign(&mut self, more: Self) {
         self.local_s += more.local_s;
-        self.world_s += more.world_s;
+        self.global_s += more.global_s;
     }
 }
 
@@ -264,7 +268,7 @@ async fn relay(server: &RedisServer, delays: Delays, links: &Handle) -> anyhow::
     started.await.context("starting a relay")
 }
 
-/// A store on a server of this machine, with a connection of its own.
+/// Connects to a server of this machine.
 pub(crate) fn connect(port: u16) -> anyhow::Result<Arc<dyn Store>> {
     let server = HostPort {
         host: Ipv4Addr::LOCALHOST.to_string(),
@@ -291,12 +295,12 @@ fn settings(membership: &Membership, data_center: String, rooms: Vec<RoomConfig>
     }
 }
 
-/// CPU time in what a server says of itself: in its program and in the kernel for it.
+/// Parses the CPU time of a server's `INFO`: user and system time.
 pub(crate) fn used_cpu(info: &str) -> anyhow::Result<f64> {
     let mut sum = 0.0;
     for name in ["used_cpu_sys:", "used_cpu_user:"] {
         let found = info.lines().find_map(|line| line.strip_prefix(name));
-        let text = found.with_context(|| format!("a server does not tell {name}"))?;
+        let text = found.with_context(|| format!("a server does not report {name}"))?;
         let seconds: f64 = text.trim().parse().context("reading a server's CPU time")?;
         sum += seconds;
     }
@@ -308,7 +312,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cpu_time_includes_what_the_kernel_does_for_the_program() {
+    fn cpu_time_includes_system_time_of_the_server_only() {
         let info = "# CPU\r\nused_cpu_sys:1.500000\r\nused_cpu_user:0.250000\r\n\
                     used_cpu_sys_children:9.0\r\nused_cpu_user_children:9.0\r\n";
         assert_eq!(used_cpu(info).unwrap().to_bits(), 1.75f64.to_bits());
@@ -317,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn a_room_is_written_down_as_a_configuration_has_it() {
+    fn a_room_plan_is_valid_configuration() {
         let rooms = [
             RoomPlan::endless("a", "leases"),
             RoomPlan::endless("b", "counters"),

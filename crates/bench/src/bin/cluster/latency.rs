@@ -1,16 +1,16 @@
-//! How long did things take? A histogram of nanoseconds, and what a table says of it.
+//! Histogram of durations, and its quantiles.
 //!
-//! Values are exact to three digits. Nothing here knows what was measured.
+//! Values are exact to three digits.
 
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
-/// Longer than anything that is measured here: a minute, in nanoseconds.
+/// Longest duration: a minute, in nanoseconds.
 const LONGEST_NS: u64 = 60_000_000_000;
 
-/// Collects durations.
+/// Collection of durations.
 #[derive(Clone, Debug)]
 pub(crate) struct Durations(Histogram<u64>);
 
@@ -22,10 +22,10 @@ impl Default for Durations {
     }
 }
 
-/// Durations, as a table says them, in microseconds.
+/// Quantiles of durations, in microseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub(crate) struct Quantiles {
-    /// How many were measured.
+    /// Number of durations.
     pub(crate) count: u64,
     pub(crate) p50_us: f64,
     pub(crate) p99_us: f64,
@@ -39,7 +39,7 @@ impl Durations {
         self.0.saturating_record(nanos);
     }
 
-    /// All zero if nothing was measured.
+    /// Returns the quantiles; all zero if there are no durations.
     pub(crate) fn quantiles(&self) -> Quantiles {
         let at = |quantile| micros(self.0.value_at_quantile(quantile));
         Quantiles {
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn what_takes_longer_than_a_minute_counts_as_a_minute() {
+    fn durations_over_a_minute_count_as_a_minute() {
         let mut durations = Durations::default();
         durations.record(Duration::from_secs(600));
         assert!(durations.quantiles().max_us >= 59_900_000.0);

@@ -1,14 +1,13 @@
-//! How fast is a deployment, and what does it cost its stores? What `cargo xtask bench cluster`
-//! calls.
+//! Latency of a deployment, and its load on the stores. Started by `cargo xtask bench cluster`.
 //!
-//! Nodes run in this process, on the real clock; stores are real redis-servers behind links as long
-//! as those within a data center and across the world. What visitors are sent through is what a
-//! front door asks a room; HTTP is not part of it. Nothing fails because it is slow.
+//! Nodes run in this process, on the real clock. Stores are real Redis servers behind links with
+//! the latency of a data center and of a global network. Visitors take the path of a listener's
+//! requests to a room; HTTP is excluded. Slow results are no failure.
 
 #![expect(clippy::print_stdout, reason = "a tool that prints")]
 
+mod arrivals;
 mod counted;
-mod crowd;
 mod deployment;
 mod latency;
 mod report;
@@ -21,7 +20,7 @@ use clap::Parser;
 use tokio::runtime::{Builder, Handle};
 
 use report::Report;
-use runs::{Effort, calls, capacity, cpu, newcomers, waiting};
+use runs::{Effort, capacity, cpu, newcomers, store_requests, waiting};
 
 /// Measure nodes on real stores.
 #[derive(Parser)]
@@ -30,17 +29,17 @@ struct Options {
     /// Print JSON instead of tables.
     #[arg(long)]
     json: bool,
-    /// Measure the added latency of new visitors and nothing else: two minutes.
+    /// Measure the added latency of new visitors only: two minutes.
     #[arg(long, conflicts_with = "json")]
     latency_only: bool,
-    /// What so many cost who wait at one node, and nothing else, as JSON.
+    /// Measure the cost of this many waiting visitors at one node only, as JSON.
     #[arg(long, value_name = "N", conflicts_with_all = ["json", "latency_only"])]
     waiting: Option<u32>,
 }
 
 fn main() -> anyhow::Result<()> {
     let options = Options::parse();
-    // One thread: relays only wait and copy.
+    // One thread is enough: relays only wait and copy.
     let links = Builder::new_multi_thread()
         .worker_threads(1)
         .enable_all()
@@ -52,26 +51,20 @@ fn main() -> anyhow::Result<()> {
         .context("starting a runtime for nodes")?;
     if let Some(count) = options.waiting {
         let measuring = nodes.spawn(waiting::run(waiting::Plan::of(count)));
-        let measured = nodes
-            .block_on(measuring)
-            .context("the run came to an early end")??;
+        let measured = nodes.block_on(measuring).context("the run ended early")??;
         println!("{}", serde_json::to_string_pretty(&measured)?);
         return Ok(());
     }
     if options.latency_only {
         let links = links.handle().clone();
         let measuring = nodes.spawn(async move { newcomers::run(&Effort::full(), &links).await });
-        let measured = nodes
-            .block_on(measuring)
-            .context("a run came to an early end")??;
+        let measured = nodes.block_on(measuring).context("the run ended early")??;
         print!("{}", report::newcomers_table(&measured));
         return Ok(());
     }
-    // On a worker of its own: what runs outside of them is woken more slowly.
+    // On a worker thread: a task outside of them is woken more slowly.
     let measuring = nodes.spawn(measure(Effort::full(), links.handle().clone()));
-    let report = nodes
-        .block_on(measuring)
-        .context("a run came to an early end")??;
+    let report = nodes.block_on(measuring).context("the run ended early")??;
     if options.json {
         println!("{}", report.json()?);
     } else {
@@ -86,9 +79,9 @@ async fn measure(effort: Effort, links: Handle) -> anyhow::Result<Report> {
     let newcomers = newcomers::run(&effort, &links).await?;
     eprintln!("CPU time of the stores ...");
     let cpu = cpu::run(&effort, &links).await?;
-    eprintln!("calls to the stores ...");
-    let calls = calls::run(&effort, &links).await?;
-    eprintln!("what one server carries ...");
+    eprintln!("requests to the stores ...");
+    let calls = store_requests::run(&effort, &links).await?;
+    eprintln!("capacity of one server ...");
     let capacity = capacity::run(&effort, &links).await?;
     Ok(Report {
         machine,
@@ -107,11 +100,11 @@ mod tests {
     async fn a_short_run_measures_everything() {
         let (effort, links) = (Effort::short(), Handle::current());
         let machine = Machine::look();
-        // At once, for most of it is waiting: here no figure means anything.
+        // At once, as most of it is waiting: the results mean nothing here.
         let (newcomers, cpu, calls, capacity) = tokio::try_join!(
             newcomers::run(&effort, &links),
             cpu::run(&effort, &links),
-            calls::run(&effort, &links),
+            store_requests::run(&effort, &links),
             capacity::run(&effort, &links),
         )
         .unwrap();
@@ -124,7 +117,7 @@ mod tests {
         };
         assert_eq!(report.newcomers.rows.len(), 7);
         for row in &report.newcomers.rows {
-            // By chance nobody may come in a moment.
+            // A short run may have no visitors by chance.
             assert_eq!(row.took.count, row.admitted + row.queued, "{row:?}");
         }
         assert!(report.newcomers.local_idle.count > 0);

@@ -1,4 +1,4 @@
-//! What was measured, as tables and as JSON.
+//! Report of the measurements, as tables and as JSON.
 
 use std::fmt::Write as _;
 
@@ -6,25 +6,25 @@ use anteroom_bench::Machine;
 use serde::Serialize;
 
 use crate::latency::Quantiles;
-use crate::runs::calls;
 use crate::runs::capacity::{Beyond, Capacity, Run};
 use crate::runs::cpu::{Cost, Cpu};
 use crate::runs::newcomers::{Moment, Newcomers};
+use crate::runs::store_requests;
 use crate::verdict::{Verdict, verdicts};
 
-/// Everything.
+/// All measurements.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Report {
     pub(crate) machine: Machine,
     pub(crate) newcomers: Newcomers,
     pub(crate) cpu: Cpu,
-    pub(crate) calls: Vec<calls::Row>,
+    pub(crate) calls: Vec<store_requests::Row>,
     pub(crate) capacity: Vec<Capacity>,
 }
 
-/// The report and what follows from it.
+/// Report with the targets.
 #[derive(Serialize)]
-struct Judged<'a> {
+struct ReportWithTargets<'a> {
     #[serde(flatten)]
     report: &'a Report,
     targets: Vec<Verdict>,
@@ -33,9 +33,9 @@ struct Judged<'a> {
 impl Report {
     /// # Errors
     ///
-    /// If a figure cannot be written, which none is.
+    /// If a number cannot be encoded, which does not happen.
     pub(crate) fn json(&self) -> serde_json::Result<String> {
-        serde_json::to_string_pretty(&Judged {
+        serde_json::to_string_pretty(&ReportWithTargets {
             report: self,
             targets: verdicts(self),
         })
@@ -44,7 +44,7 @@ impl Report {
     pub(crate) fn text(&self) -> String {
         let mut text = String::new();
         self.write(&mut text)
-            .expect("a String takes all that is written to it");
+            .expect("writing to a String does not fail");
         text
     }
 
@@ -54,7 +54,7 @@ impl Report {
         writeln!(text, "{cores} cores, load average before: {load}\n")?;
         text.push_str(&newcomers_table(&self.newcomers));
         self.write_cpu(text)?;
-        self.write_calls(text)?;
+        self.write_requests(text)?;
         self.write_capacity(text)?;
         for verdict in verdicts(self) {
             writeln!(text, "{verdict}")?;
@@ -72,9 +72,9 @@ impl Report {
         } = &self.cpu;
         writeln!(
             text,
-            "CPU time of redis-server, {per_node} new visitors a second at each of {nodes} \
+            "CPU time of redis-server, {per_node} new visitors per second at each of {nodes} \
              nodes\n\n\
-             | allocation | visitors | queued | local CPU s | world CPU s | CPU s per million |\n\
+             | allocation | visitors | queued | local CPU s | global CPU s | CPU s per million |\n\
              | --- | ---: | ---: | ---: | ---: | ---: |"
         )?;
         for (name, cost) in [("counters", counters), ("leases", leases)] {
@@ -96,15 +96,14 @@ impl Report {
         writeln!(
             text,
             "\nleases use 1/{all:.1} of counters; 1/{net:.1} without the {idle_s_per_s:.4} CPU \
-             seconds a \
-             second that the three servers use when nobody comes\n"
+             seconds per second that the three idle servers use\n"
         )
     }
 
-    fn write_calls(&self, text: &mut String) -> std::fmt::Result {
+    fn write_requests(&self, text: &mut String) -> std::fmt::Result {
         text.push_str(
-            "Calls to the stores, leases, each second and node\n\n\
-             | new a second | answered a second | queued | to the local store | to the world's |\n\
+            "Store requests per second and node, leases\n\n\
+             | new per second | decided per second | queued | local store | global store |\n\
              | ---: | ---: | ---: | ---: | ---: |\n",
         );
         for row in &self.calls {
@@ -124,9 +123,9 @@ impl Report {
 
     fn write_capacity(&self, text: &mut String) -> std::fmt::Result {
         text.push_str(
-            "What the redis-server of a data center carries: rooms under load times nodes\n\n\
-             | by | nodes | rooms | rooms x nodes | cores | us a second per room and node | calls a \
-             second per room and node | the world's cores | record, bytes | queued |\n\
+            "Capacity of the redis-server of a data center: rooms under load times nodes\n\n\
+             | by | nodes | rooms | rooms x nodes | cores | us per second, room and node | \
+             requests per second, room and node | global cores | record, bytes | queued |\n\
              | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n",
         );
         for capacity in &self.capacity {
@@ -134,8 +133,8 @@ impl Report {
                 write_run(text, "nodes", run)?;
             }
             if let Some(beyond) = &capacity.beyond {
-                write_run(text, "calls alone", &beyond.echo_of_large)?;
-                write_run(text, "calls alone", &beyond.echo)?;
+                write_run(text, "requests alone", &beyond.echo_of_large)?;
+                write_run(text, "requests alone", &beyond.echo)?;
             }
         }
         for Capacity { nodes, beyond, .. } in &self.capacity {
@@ -151,7 +150,7 @@ impl Report {
                 text,
                 "\nhalf a core with {nodes} nodes: {room_nodes:.0} rooms x nodes ({rooms:.0} \
                  rooms), by \
-                 the line through the first two"
+                 linear extrapolation of the first two"
             )?;
         }
         text.push('\n');
@@ -176,7 +175,7 @@ fn write_run(text: &mut String, by: &str, run: &Run) -> std::fmt::Result {
 }
 
 impl Moment {
-    fn words(self) -> &'static str {
+    fn name(self) -> &'static str {
         match self {
             Self::Steady => "below the limit",
             Self::Begins => "traffic begins",
@@ -186,21 +185,21 @@ impl Moment {
     }
 }
 
-/// How much later new visitors were served, as a table.
+/// Formats the added latency of new visitors as a table.
 pub(crate) fn newcomers_table(newcomers: &Newcomers) -> String {
     let mut text = String::new();
-    write_newcomers(newcomers, &mut text).expect("a String takes all that is written to it");
+    write_newcomers(newcomers, &mut text).expect("writing to a String does not fail");
     text
 }
 
 fn write_newcomers(newcomers: &Newcomers, text: &mut String) -> std::fmt::Result {
     text.push_str(
         "Added latency of new visitors, microseconds\n\n\
-         | when | allocation | new a second | p50 | p99 | p99.9 | max | let in | queued |\n\
+         | when | allocation | new per second | p50 | p99 | p99.9 | max | admitted | queued |\n\
          | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n",
     );
     for row in &newcomers.rows {
-        let (when, took) = (row.moment.words(), stats(&row.took));
+        let (when, took) = (row.moment.name(), stats(&row.took));
         let (allocation, per_second) = (row.allocation, row.per_second);
         let (admitted, queued) = (row.admitted, row.queued);
         writeln!(
@@ -264,7 +263,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// Figures that meet every target.
+    /// Returns results that meet every target.
     pub(crate) fn report() -> Report {
         let link = |p50_us| Quantiles {
             count: 1_000,
@@ -278,7 +277,7 @@ pub(crate) mod tests {
             local_s,
             world_s: 0.0,
         };
-        let calls = |per_second, local_per_node| calls::Row {
+        let calls = |per_second, local_per_node| store_requests::Row {
             per_second,
             answered_per_s: f64::from(per_second),
             queued: 0,
@@ -320,16 +319,16 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn tables_say_what_was_measured() {
+    fn tables_contain_all_measurements() {
         let text = report().text();
         for line in [
             "2 cores, load average before: 0.25",
             "| below the limit | leases | 1000 | 6.0 | 50.0 | 100.0 | 150 | 6000 | 0 |",
             "| counters | 64000 | 0 | 1.600 | 0.000 | 25.00 |",
-            "leases use 1/25.0 of counters; 1/33.0 without the 0.0010 CPU seconds a second",
+            "leases use 1/25.0 of counters; 1/33.0 without the 0.0010 CPU seconds per second",
             "| 100000 | 100000 | 0 | 8.60 | 0.25 |",
             "| nodes | 2 | 20 | 40 | 0.200 | 5000 | 9.00 | 0.010 | 900 | 0 |",
-            "| calls alone | 2 | 50 | 100 | 0.450 | 4500 | 9.00 | 0.010 | 900 | 0 |",
+            "| requests alone | 2 | 50 | 100 | 0.450 | 4500 | 9.00 | 0.010 | 900 | 0 |",
             "half a core with 2 nodes: 100 rooms x nodes (50 rooms)",
         ] {
             assert!(text.contains(line), "{line}\n{text}");
@@ -337,7 +336,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_machine_that_falls_behind_says_nothing_about_a_servers_capacity() {
+    fn a_machine_that_falls_behind_leaves_the_capacity_unknown() {
         let mut report = report();
         report.capacity[0].beyond = None;
         let text = report.text();
@@ -345,7 +344,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn json_has_the_same_and_the_targets() {
+    fn json_has_all_measurements_and_targets() {
         let json: serde_json::Value = serde_json::from_str(&report().json().unwrap()).unwrap();
         assert_eq!(json["newcomers"]["rows"][1]["took"]["p50_us"], 6.0);
         assert_eq!(json["targets"][0]["is_met"], true);

@@ -1,11 +1,11 @@
-//! What is measured, and at which size.
+//! Measurements and their sizes.
 //!
-//! One file for each question. What is good enough is said in [`crate::verdict`].
+//! Each measurement has its own file. [`crate::verdict`] has the targets.
 
-pub(crate) mod calls;
 pub(crate) mod capacity;
 pub(crate) mod cpu;
 pub(crate) mod newcomers;
+pub(crate) mod store_requests;
 pub(crate) mod waiting;
 
 use std::sync::Arc;
@@ -14,56 +14,56 @@ use std::time::Duration;
 use anteroom_node::{SystemWallClock, WallClock as _};
 use parking_lot::Mutex;
 
-use crate::crowd::{Plan, Sheet, send};
+use crate::arrivals::{Plan, Sheet, send};
 use crate::deployment::Deployment;
 
 const MINUTE: Duration = Duration::from_mins(1);
-/// New visitors a second while a history is made for counters.
+/// New visitors per second while counters get a history.
 const WARM_PER_SECOND: u32 = 5_000;
-/// Of the minute, when a history is made.
+/// Time that is left of the minute after the history.
 const LEFT_AFTER_HISTORY: Duration = Duration::from_secs(5);
-/// After this everybody in a data center knows what the last minute was like: two periods of a
-/// second, and on.
+/// Time until all nodes of a data center know the last minute: two periods of a second, and the
+/// transfer.
 const HISTORY_IS_KNOWN_AFTER: Duration = Duration::from_secs(3);
 
-/// How much is measured.
+/// Size of the measurements.
 #[derive(Clone, Debug)]
 pub(crate) struct Effort {
     /// Nodes in each of the two data centers.
     pub(crate) nodes: usize,
     /// Whether counters get a history. Shares are what a data center admitted in the last full
-    /// minute; without one every visitor of `counters` crosses the world.
+    /// minute; without one every visitor of `counters` needs the global store.
     pub(crate) has_history: bool,
-    /// New visitors a second, all nodes together.
+    /// New visitors per second, over all nodes.
     pub(crate) rates: Vec<u32>,
-    /// How often the idle link is tried.
+    /// Number of measurements of the idle link.
     pub(crate) link_tries: u32,
-    /// How often each rate is measured with each allocation, in turn.
+    /// Number of blocks of each rate and allocation, in turn.
     pub(crate) rounds: u32,
-    /// Of each block, before what counts as steady.
+    /// Lead-in of each block, before the steady part.
     pub(crate) lead_in: Duration,
-    /// A block, lead-in included.
+    /// Length of a block, including the lead-in.
     pub(crate) block: Duration,
-    /// Seats of the room that is full.
+    /// Seats of the full room.
     pub(crate) near_seats: u32,
-    /// New visitors a second to it: more than seats become free.
+    /// New visitors per second to the full room: more than seats become free.
     pub(crate) near_per_second: u32,
-    /// Until it is full.
+    /// Time until the room is full.
     pub(crate) near_fill: Duration,
-    /// New visitors a second and node while CPU time is measured.
+    /// New visitors per second and node while CPU time is measured.
     pub(crate) cpu_per_node: u32,
     pub(crate) cpu_block: Duration,
-    /// New visitors a second, all nodes together, while calls are counted.
-    pub(crate) call_rates: Vec<u32>,
-    pub(crate) call_block: Duration,
+    /// New visitors per second, over all nodes, while store requests are counted.
+    pub(crate) request_rates: Vec<u32>,
+    pub(crate) request_block: Duration,
     pub(crate) idle: Duration,
-    /// Nodes of one data center, and rooms at each, for what one server carries.
+    /// Nodes of one data center and rooms at each, for the capacity of one server.
     pub(crate) capacity: Vec<(usize, [usize; 2])>,
     pub(crate) capacity_block: Duration,
 }
 
 impl Effort {
-    /// For figures that are written down.
+    /// Returns the size for published results.
     pub(crate) fn full() -> Self {
         Self {
             nodes: 2,
@@ -78,15 +78,15 @@ impl Effort {
             near_fill: Duration::from_secs(14),
             cpu_per_node: 1_000,
             cpu_block: Duration::from_secs(8),
-            call_rates: vec![100, 1_000, 10_000, 100_000],
-            call_block: Duration::from_secs(6),
+            request_rates: vec![100, 1_000, 10_000, 100_000],
+            request_block: Duration::from_secs(6),
             idle: Duration::from_secs(10),
             capacity: vec![(2, [60, 240]), (6, [20, 80])],
             capacity_block: Duration::from_secs(8),
         }
     }
 
-    /// Does the program work? The figures say nothing.
+    /// Returns a small size that only tests the program.
     #[cfg(test)]
     pub(crate) fn short() -> Self {
         let moment = Duration::from_millis(200);
@@ -103,8 +103,8 @@ impl Effort {
             near_fill: moment,
             cpu_per_node: 50,
             cpu_block: moment,
-            call_rates: vec![50],
-            call_block: moment,
+            request_rates: vec![50],
+            request_block: moment,
             idle: moment,
             capacity: vec![(1, [1, 2])],
             capacity_block: moment,
@@ -120,7 +120,7 @@ impl Effort {
         }
     }
 
-    /// Lets as many come to the room `counters` as will come in the next minute at most.
+    /// Sends as many visitors to the room `counters` as will come in the next minute at most.
     async fn make_history(
         &self,
         deployment: &Deployment,
@@ -139,31 +139,31 @@ impl Effort {
     }
 }
 
-/// What counters need to know of a minute.
+/// Minute whose admissions counters use.
 struct History {
     minute_ends_at: Duration,
 }
 
 impl History {
-    /// Waits until its minute is the last one, and everybody knows.
+    /// Waits until its minute is the last one and all nodes know it.
     async fn wait_until_known(self) {
         let at = self.minute_ends_at + HISTORY_IS_KNOWN_AFTER;
         tokio::time::sleep(at.saturating_sub(now())).await;
     }
 }
 
-/// Since the Unix epoch, by the clock that rooms follow.
+/// Returns the time since the Unix epoch, by the clock of rooms.
 fn now() -> Duration {
     Duration::from_millis(SystemWallClock.read().0)
 }
 
-/// How long the minute under way still lasts.
+/// Returns the rest of the current minute.
 fn left_of_minute() -> Duration {
     let into = now().as_secs_f64() % MINUTE.as_secs_f64();
     MINUTE.saturating_sub(Duration::from_secs_f64(into))
 }
 
-/// Waits until no more than `left` of a minute is left, and not much less.
+/// Waits until about `left` of a minute is left, and not more.
 async fn until_left_of_minute(left: Duration) {
     let now = left_of_minute();
     let slack = Duration::from_secs(1);

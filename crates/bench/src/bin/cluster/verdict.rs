@@ -1,5 +1,5 @@
-//! What was promised, and was it kept? Nothing fails because a machine is slow: a missed target is
-//! printed, and for a person to judge.
+//! Targets and whether they are met. A missed target is printed for a person to assess and is no
+//! failure, as machines differ.
 
 use std::fmt;
 
@@ -8,24 +8,26 @@ use serde::Serialize;
 use crate::report::Report;
 use crate::runs::newcomers::{Moment, Row};
 
-/// New visitors below the limit, half of them, with leases: no round trip.
+/// Median latency of new visitors below the limit, with leases: no round trip.
 const P50_US_MAX: f64 = 20.0;
-/// The bounded wait, and what a scheduler may add to it.
+/// Bounded wait, and what a scheduler may add to it.
 const WAIT_US_MAX: f64 = 250_000.0 + SCHEDULING_US;
-/// A timer counts whole milliseconds, and two busy cores are shared with servers and relays.
+/// Delay by scheduling: a timer counts whole milliseconds, and two busy cores are shared with
+/// servers and relays.
 const SCHEDULING_US: f64 = 10_000.0;
-/// Parts of the CPU time of counters.
+/// Least ratio of the CPU time of counters to that of leases.
 const CPU_PARTS_MIN: f64 = 20.0;
-/// Calls a second and node, of an active room.
-const CALLS_MAX: f64 = 10.0;
-/// Calls a second and node of an idle room: its keep-alive, two calls every third of a lease.
-const IDLE_CALLS_MAX: f64 = 1.0;
+/// Store requests per second and node, of an active room.
+const REQUESTS_MAX: f64 = 10.0;
+/// Store requests per second and node of an idle room: its keep-alive, two requests every third of
+/// a lease.
+const IDLE_REQUESTS_MAX: f64 = 1.0;
 
-/// A target, and what was measured.
+/// Target and its measured value.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Verdict {
     pub(crate) target: String,
-    /// In the unit that the target names; the worst one.
+    /// Worst measured value, in the unit of the target.
     pub(crate) measured: f64,
     pub(crate) is_met: bool,
 }
@@ -47,13 +49,13 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// All targets.
+/// Returns all targets with their results.
 pub(crate) fn verdicts(report: &Report) -> Vec<Verdict> {
     let leases = |row: &&Row| row.allocation == "leases";
     let rows: Vec<&Row> = report.newcomers.rows.iter().filter(leases).collect();
-    let worst = |figure: fn(&Row) -> f64, moments: &[Moment]| {
+    let worst = |value: fn(&Row) -> f64, moments: &[Moment]| {
         let of_moments = rows.iter().filter(|row| moments.contains(&row.moment));
-        of_moments.map(|row| figure(row)).fold(0.0, f64::max)
+        of_moments.map(|row| value(row)).fold(0.0, f64::max)
     };
     let round_trip = report.newcomers.local_meanwhile.p50_us;
     let all = [
@@ -96,14 +98,16 @@ pub(crate) fn verdicts(report: &Report) -> Vec<Verdict> {
             is_met: parts >= CPU_PARTS_MIN,
         },
         Verdict::at_most(
-            format!("calls of an active room a second and node, at most about {CALLS_MAX:.0}"),
+            format!(
+                "requests of an active room per second and node, at most about {REQUESTS_MAX:.0}"
+            ),
             busy.fold(0.0, f64::max),
-            CALLS_MAX,
+            REQUESTS_MAX,
         ),
         Verdict::at_most(
-            format!("calls of an idle room a second and node, at most {IDLE_CALLS_MAX:.0}"),
+            format!("requests of an idle room per second and node, at most {IDLE_REQUESTS_MAX:.0}"),
             idle.fold(0.0, f64::max),
-            IDLE_CALLS_MAX,
+            IDLE_REQUESTS_MAX,
         ),
     ]
 }
@@ -114,7 +118,7 @@ mod tests {
     use crate::report::tests::report;
 
     #[track_caller]
-    fn check_missed(change: impl FnOnce(&mut Report), words: &str) {
+    fn check_missed(change: impl FnOnce(&mut Report), text: &str) {
         let mut report = report();
         change(&mut report);
         let missed: Vec<String> = verdicts(&report)
@@ -123,11 +127,11 @@ mod tests {
             .map(Verdict::to_string)
             .collect();
         assert_eq!(missed.len(), 1, "{missed:?}");
-        assert!(missed[0].contains(words), "{missed:?}");
+        assert!(missed[0].contains(text), "{missed:?}");
     }
 
     #[test]
-    fn stats_that_are_good_enough_meet_every_target() {
+    fn good_results_meet_every_target() {
         let all = verdicts(&report());
         assert!(all.iter().all(|verdict| verdict.is_met), "{all:?}");
         assert_eq!(
@@ -137,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn each_figure_that_falls_short_is_named_with_its_value() {
+    fn each_missed_target_is_named_with_its_value() {
         check_missed(
             |report| report.newcomers.rows[1].took.p50_us = 21.0,
             "p50 at most 20 us: MISSED (21.00)",
@@ -160,7 +164,7 @@ mod tests {
         );
         check_missed(
             |report| report.calls[2].local_per_node = 10.0,
-            "an active room a second and node, at most about 10: MISSED (10.25)",
+            "an active room per second and node, at most about 10: MISSED (10.25)",
         );
         check_missed(
             |report| report.calls[0].local_per_node = 0.6 + 0.5,
@@ -169,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn only_counters_and_moments_below_the_limit_have_targets() {
+    fn counters_and_full_rooms_have_no_latency_targets() {
         let mut report = report();
         report.newcomers.rows[0].took.p50_us = 1e6;
         report.newcomers.rows[2].took.p99_us = 2e5;

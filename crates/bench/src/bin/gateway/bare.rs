@@ -1,8 +1,8 @@
-//! The peer that is the measure: hyper as a proxy, or answering a constant page, and nothing else.
+//! Baseline peer: hyper as a proxy, or with a constant page, and nothing else.
 //!
-//! The same libraries and versions as the gateway's, built in the same way, so that what differs is
-//! what the gateway does. On a runtime of one thread, as the gateway's connections are; the other
-//! kind races too, to show that it is not the slower one that is the measure.
+//! It uses the same libraries, versions and build settings as the gateway, so the difference is the
+//! gateway's own work. Its runtime has one thread, like the gateway's connections. The
+//! multi-threaded variant runs as well, to show that the baseline is not the slower one.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -22,28 +22,27 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::net::TcpListener;
 use tokio::runtime::Builder;
 
-/// What the peer does.
+/// Options of the peer.
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Where it listens.
+    /// Address to listen at.
     #[arg(long)]
     listen: SocketAddr,
-    /// Where its requests go.
+    /// Address of the origin.
     #[arg(long)]
     origin: Authority,
-    /// It answers a page of so many bytes at the path `/page`,
+    /// Size of the page at the path `/page`.
     #[arg(long)]
     page_bytes: usize,
-    /// and one of so many at `/own`.
+    /// Size of the page at the path `/own`.
     #[arg(long)]
     own_bytes: usize,
-    /// It has tokio's runtime of several threads, where connections wander, and not one of a
-    /// thread's own.
+    /// Use tokio's multi-threaded runtime, where connections move between threads.
     #[arg(long)]
     wandering: bool,
 }
 
-type Answer = Response<Either<Incoming, Full<Bytes>>>;
+type PeerResponse = Response<Either<Incoming, Full<Bytes>>>;
 
 /// Serves until the process ends.
 pub(crate) fn run(options: Options) -> anyhow::Result<()> {
@@ -74,13 +73,13 @@ async fn serve(options: Options) -> anyhow::Result<()> {
             let (client, origin) = (client.clone(), origin.clone());
             async move {
                 Ok::<_, Infallible>(match page {
-                    Some(page) => own(page),
-                    None => pass(&client, origin, request).await,
+                    Some(page) => page_response(page),
+                    None => forward(&client, origin, request).await,
                 })
             }
         });
         tokio::spawn(async move {
-            // How a connection ends is its client's business.
+            // The end of a connection does not matter here.
             let _ = http1::Builder::new()
                 .serve_connection(TokioIo::new(stream), service)
                 .await;
@@ -88,7 +87,7 @@ async fn serve(options: Options) -> anyhow::Result<()> {
     }
 }
 
-fn own(page: Bytes) -> Answer {
+fn page_response(page: Bytes) -> PeerResponse {
     let mut response = Response::new(Either::Right(Full::new(page)));
     let headers = response.headers_mut();
     headers.insert(
@@ -99,25 +98,25 @@ fn own(page: Bytes) -> Answer {
     response
 }
 
-async fn pass(
+async fn forward(
     client: &Client<HttpConnector, Incoming>,
     origin: Authority,
     mut request: Request<Incoming>,
-) -> Answer {
+) -> PeerResponse {
     let mut parts = std::mem::take(request.uri_mut()).into_parts();
     parts.scheme = Some(Scheme::HTTP);
     parts.authority = Some(origin);
     let Ok(uri) = Uri::from_parts(parts) else {
-        return failed();
+        return bad_gateway();
     };
     *request.uri_mut() = uri;
     match client.request(request).await {
         Ok(response) => response.map(Either::Left),
-        Err(_) => failed(),
+        Err(_) => bad_gateway(),
     }
 }
 
-fn failed() -> Answer {
+fn bad_gateway() -> PeerResponse {
     let mut response = Response::new(Either::Right(Full::default()));
     *response.status_mut() = StatusCode::BAD_GATEWAY;
     response
@@ -130,7 +129,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn it_answers_a_page_and_passes_on_the_rest() {
+    async fn pages_are_served_and_other_requests_forwarded() {
         let port = crate::process::free_port().unwrap();
         let listen = SocketAddr::from(([127, 0, 0, 1], port));
         let options = |listen, origin: String, page_bytes| Options {
@@ -140,10 +139,11 @@ mod tests {
             own_bytes: 2,
             wandering: false,
         };
-        let behind = SocketAddr::from(([127, 0, 0, 1], crate::process::free_port().unwrap()));
-        // Its origin is one of its kind, which has nobody behind it.
-        tokio::spawn(serve(options(listen, behind.to_string(), 6)));
-        tokio::spawn(serve(options(behind, "127.0.0.1:1".to_owned(), 9)));
+        let origin_port = crate::process::free_port().unwrap();
+        let origin_address = SocketAddr::from(([127, 0, 0, 1], origin_port));
+        // Its origin is another bare peer without an origin.
+        tokio::spawn(serve(options(listen, origin_address.to_string(), 6)));
+        tokio::spawn(serve(options(origin_address, "127.0.0.1:1".to_owned(), 9)));
         let client: Client<_, Full<Bytes>> = Client::builder(TokioExecutor::new()).build_http();
         let get = async |path: &str| {
             let uri: Uri = format!("http://{listen}{path}").parse().unwrap();

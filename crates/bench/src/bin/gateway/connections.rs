@@ -1,9 +1,8 @@
-//! Is everybody answered while a crowd waits on kept connections and somebody hostile holds
-//! sockets?
+//! Response times while many browsers wait on keep-alive connections and hostile sockets are open.
 //!
 //! `cargo xtask bench gateway -- connections`: one gateway with the defaults, ten thousand waiting
-//! browsers and ten thousand hostile sockets at once, each in a process of its own and from many
-//! addresses of this machine. Meanwhile newcomers come, and visitors inside go on.
+//! browsers and ten thousand hostile sockets at once, each kind in its own process and from many
+//! addresses of this machine. Meanwhile new visitors arrive, and active visitors send requests.
 
 mod client;
 mod flood;
@@ -24,64 +23,64 @@ use crate::process::{OF_OTHERS, OF_PROXIES, Process, free_port};
 use client::{Browser, Scheme, open_page};
 pub(crate) use flood::{Options as FloodOptions, run as flood};
 
-/// How much of it.
+/// Size of the measurement.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Options {
-    /// Browsers that wait, on connections that they keep.
+    /// Browsers that wait on keep-alive connections.
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     browsers: usize,
-    /// Hostile sockets that send nothing, or half of a head.
+    /// Hostile sockets that send nothing, or half a request head.
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     hostile: usize,
-    /// How long newcomers and visitors inside are watched.
+    /// Time for which new and active visitors are measured.
     #[arg(long, value_name = "SECONDS", default_value_t = 20)]
     watch: u64,
-    /// Connections whose memory is measured, each in the clear and by TLS.
+    /// Connections whose memory is measured, each without and with TLS.
     #[arg(long, value_name = "N", default_value_t = 4_000)]
     idle: usize,
 }
 
-/// For the crowd and the sockets to come.
+/// Time for browsers and sockets to connect.
 const RAMP: Duration = Duration::from_secs(10);
-/// Visitors inside; each asks on a kept connection and on new ones.
-const INSIDE: usize = 20;
-/// Between two requests of one of them, and between two newcomers.
+/// Active visitors; each uses a keep-alive connection and new ones.
+const ACTIVE_VISITORS: usize = 20;
+/// Pause between two requests of an active visitor, and between two new visitors.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// What one kind of visitor met.
+/// Outcomes of one kind of visitor.
 #[derive(Default)]
-struct Met {
-    answered_us: Vec<u64>,
+struct Outcomes {
+    response_us: Vec<u64>,
     failed: u64,
 }
 
-impl Met {
+impl Outcomes {
     fn note(&mut self, began: Instant, result: &anyhow::Result<String>, expected: &str) {
         match result {
-            Ok(answer) if answer.contains(expected) => {
+            Ok(response) if response.contains(expected) => {
                 let us = began.elapsed().as_micros();
-                self.answered_us.push(u64::try_from(us).unwrap_or(u64::MAX));
+                self.response_us.push(u64::try_from(us).unwrap_or(u64::MAX));
             }
             _ => self.failed += 1,
         }
     }
 
     fn add(&mut self, other: Self) {
-        self.answered_us.extend(other.answered_us);
+        self.response_us.extend(other.response_us);
         self.failed += other.failed;
     }
 
     fn print(mut self, name: &str) {
-        self.answered_us.sort_unstable();
+        self.response_us.sort_unstable();
         let at = |percent: usize| {
-            let index = self.answered_us.len() * percent / 100;
-            let last = self.answered_us.len().saturating_sub(1);
-            let us = self.answered_us.get(index.min(last)).copied();
+            let index = self.response_us.len() * percent / 100;
+            let last = self.response_us.len().saturating_sub(1);
+            let us = self.response_us.get(index.min(last)).copied();
             us.unwrap_or(0) as f64 / 1e3
         };
         println!(
             "| {name} | {} | {} | {:.1} | {:.1} | {:.1} |",
-            self.answered_us.len(),
+            self.response_us.len(),
             self.failed,
             at(50),
             at(99),
@@ -90,14 +89,14 @@ impl Met {
     }
 }
 
-/// Measures and prints.
+/// Measures and prints the results.
 pub(crate) async fn run(anteroom: &Path, options: &Options) -> anyhow::Result<()> {
     memory::run(anteroom, options.idle).await?;
     let folder = tempfile::tempdir()?;
     let gateway = Gateway::start(anteroom, folder.path(), "").await?;
-    let mut inside = Vec::new();
-    for _ in 0..INSIDE {
-        inside.push(gateway.come_in().await?);
+    let mut cookies = Vec::new();
+    for _ in 0..ACTIVE_VISITORS {
+        cookies.push(gateway.admit_visitor().await?);
     }
     let myself = std::env::current_exe().context("a running program has a path")?;
     let start = |kind: &str, count: usize| {
@@ -110,14 +109,14 @@ pub(crate) async fn run(anteroom: &Path, options: &Options) -> anyhow::Result<()
     let _hostile = start("hostile", options.hostile)?;
     sleep(RAMP).await;
     let until = Instant::now() + Duration::from_secs(options.watch);
-    let mut kept = Vec::new();
-    let mut anew = Vec::new();
-    for cookie in inside {
+    let mut on_one = Vec::new();
+    let mut on_new = Vec::new();
+    for cookie in cookies {
         let address = gateway.address;
-        kept.push(tokio::spawn(stay(address, cookie.clone(), until)));
-        anew.push(tokio::spawn(return_often(address, cookie, until)));
+        on_one.push(tokio::spawn(keep_alive(address, cookie.clone(), until)));
+        on_new.push(tokio::spawn(reconnect(address, cookie, until)));
     }
-    let mut newcomers = Met::default();
+    let mut newcomers = Outcomes::default();
     while Instant::now() < until {
         let began = Instant::now();
         let page = open_page(None, gateway.address, "/own", "").await;
@@ -125,22 +124,22 @@ pub(crate) async fn run(anteroom: &Path, options: &Options) -> anyhow::Result<()
         sleep(PAUSE).await;
     }
     println!(
-        "\n{} waiting browsers on kept connections, {} hostile sockets\n\n\
-         | | answered | failed | p50 ms | p99 ms | most ms |\n\
+        "\n{} waiting browsers on keep-alive connections, {} hostile sockets\n\n\
+         | | responses | failed | p50 ms | p99 ms | max ms |\n\
          | --- | ---: | ---: | ---: | ---: | ---: |",
         options.browsers, options.hostile
     );
     for (name, tasks) in [
-        ("inside, on a kept connection", kept),
-        ("inside, each time on a new one", anew),
+        ("active visitors, keep-alive connection", on_one),
+        ("active visitors, new connection each", on_new),
     ] {
-        let mut met = Met::default();
+        let mut outcomes = Outcomes::default();
         for task in tasks {
-            met.add(task.await?);
+            outcomes.add(task.await?);
         }
-        met.print(name);
+        outcomes.print(name);
     }
-    newcomers.print("newcomers, a page each");
+    newcomers.print("new visitors, a page each");
     let metrics = gateway.metrics().await?;
     let lines = metrics
         .lines()
@@ -150,23 +149,23 @@ pub(crate) async fn run(anteroom: &Path, options: &Options) -> anyhow::Result<()
     Ok(())
 }
 
-/// Asks on one connection, which is opened anew only if it was closed.
-async fn stay(address: SocketAddr, cookie: String, until: Instant) -> Met {
-    let mut met = Met::default();
+/// Sends requests on one connection, which is reopened only if it was closed.
+async fn keep_alive(address: SocketAddr, cookie: String, until: Instant) -> Outcomes {
+    let mut outcomes = Outcomes::default();
     let mut browser = None;
     while Instant::now() < until {
         let began = Instant::now();
-        let answer = ask_on(&mut browser, address, &cookie).await;
-        if answer.is_err() {
+        let response = request_on(&mut browser, address, &cookie).await;
+        if response.is_err() {
             browser = None;
         }
-        met.note(began, &answer, "200 OK");
+        outcomes.note(began, &response, "200 OK");
         sleep(PAUSE).await;
     }
-    met
+    outcomes
 }
 
-async fn ask_on(
+async fn request_on(
     browser: &mut Option<Browser>,
     address: SocketAddr,
     cookie: &str,
@@ -174,22 +173,22 @@ async fn ask_on(
     if browser.is_none() {
         *browser = Some(Browser::connect(None, address, &Scheme::Http).await?);
     }
-    let browser = browser.as_mut().context("it was made just now")?;
-    browser.ask("/", cookie).await
+    let browser = browser.as_mut().context("the browser is connected")?;
+    browser.get("/", cookie).await
 }
 
-async fn return_often(address: SocketAddr, cookie: String, until: Instant) -> Met {
-    let mut met = Met::default();
+async fn reconnect(address: SocketAddr, cookie: String, until: Instant) -> Outcomes {
+    let mut outcomes = Outcomes::default();
     while Instant::now() < until {
         let began = Instant::now();
-        let answer = open_page(None, address, "/", &cookie).await;
-        met.note(began, &answer, "200 OK");
+        let response = open_page(None, address, "/", &cookie).await;
+        outcomes.note(began, &response, "200 OK");
         sleep(PAUSE).await;
     }
-    met
+    outcomes
 }
 
-/// The gateway under test, with the defaults but for what is given.
+/// Gateway under test, with the defaults and the given settings.
 struct Gateway {
     address: SocketAddr,
     admin: SocketAddr,
@@ -227,20 +226,20 @@ impl Gateway {
         })
     }
 
-    /// The cookie of somebody who is let in.
-    async fn come_in(&self) -> anyhow::Result<String> {
+    /// Returns the cookie of an admitted visitor.
+    async fn admit_visitor(&self) -> anyhow::Result<String> {
         for _ in 0..100 {
-            let answer = open_page(None, self.address, "/", "").await?;
-            if answer.contains("\r\n\r\nthe origin") {
-                let lower = answer.to_ascii_lowercase();
+            let response = open_page(None, self.address, "/", "").await?;
+            if response.contains("\r\n\r\nthe origin") {
+                let lower = response.to_ascii_lowercase();
                 let at = lower.find("set-cookie: ").context("no ticket")?;
-                let cookie = &answer[at + "set-cookie: ".len()..];
+                let cookie = &response[at + "set-cookie: ".len()..];
                 let cookie = cookie.split(';').next().unwrap_or_default();
                 return Ok(format!("cookie: {cookie}\r\n"));
             }
             sleep(PAUSE).await;
         }
-        anyhow::bail!("nobody is let in")
+        anyhow::bail!("no visitor is admitted")
     }
 
     async fn metrics(&self) -> anyhow::Result<String> {
@@ -248,23 +247,23 @@ impl Gateway {
     }
 }
 
-/// An origin that answers everything the same way, in this process.
+/// Starts an origin with a constant response, in this process.
 async fn start_origin() -> anyhow::Result<SocketAddr> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
     let address = listener.local_addr()?;
     tokio::spawn(async move {
         while let Ok((mut stream, _)) = listener.accept().await {
             tokio::spawn(async move {
-                let mut heard = Vec::new();
+                let mut received = Vec::new();
                 while stream
-                    .read_buf(&mut heard)
+                    .read_buf(&mut received)
                     .await
                     .is_ok_and(|count| count > 0)
                 {
-                    if heard.ends_with(b"\r\n\r\n") {
-                        heard.clear();
-                        let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nthe origin";
-                        if stream.write_all(answer).await.is_err() {
+                    if received.ends_with(b"\r\n\r\n") {
+                        received.clear();
+                        let response = b"HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nthe origin";
+                        if stream.write_all(response).await.is_err() {
                             return;
                         }
                     }

@@ -1,7 +1,7 @@
-//! One burst of load by wrk, and what it says about it.
+//! Burst of load by wrk, and its results.
 //!
-//! Not by the visitors of the demo: they take more of a processor than the gateway does, and would
-//! measure themselves.
+//! The demo's load generator does not fit: it takes more processor time than the gateway, and would
+//! measure itself.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -14,10 +14,10 @@ use tokio::process::Command;
 
 use crate::process::OF_OTHERS;
 
-/// Connections that are kept open; each has one request under way.
+/// Keep-alive connections, each with one request in flight.
 const CONNECTIONS: &str = "64";
 
-/// Sends one cookie after the other, made ready before the clock runs.
+/// Script that sends one cookie after the other, prepared before the measurement.
 const SCRIPT: &str = r#"
 local requests = {}
 init = function(args)
@@ -34,12 +34,12 @@ request = function()
 end
 "#;
 
-/// Requests that are sent in turn.
+/// Requests with different cookies that are sent in turn.
 pub(crate) struct Requests {
     folder: tempfile::TempDir,
 }
 
-/// What a burst of load met.
+/// Results of a burst of load.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(crate) struct Burst {
     pub(crate) requests: u64,
@@ -49,7 +49,8 @@ pub(crate) struct Burst {
 }
 
 impl Requests {
-    /// With each of these cookies (`name=value`) in turn; with an empty one alone, without cookies.
+    /// Creates requests with each of these cookies (`name=value`); a single empty one means no
+    /// cookie.
     pub(crate) fn with(cookies: &[String]) -> anyhow::Result<Self> {
         let folder = tempfile::tempdir()?;
         fs::write(folder.path().join("script.lua"), SCRIPT)?;
@@ -61,7 +62,7 @@ impl Requests {
         self.folder.path().join(name)
     }
 
-    /// Sends them for a while to one address.
+    /// Sends the requests to one address for `time`.
     pub(crate) async fn send(
         &self,
         address: SocketAddr,
@@ -69,7 +70,7 @@ impl Requests {
         time: Duration,
     ) -> anyhow::Result<Burst> {
         let text = self.wrk(address, path, time).await?;
-        Burst::parse(&text).with_context(|| format!("reading what wrk printed:\n{text}"))
+        Burst::parse(&text).with_context(|| format!("reading the output of wrk:\n{text}"))
     }
 
     async fn wrk(&self, address: SocketAddr, path: &str, time: Duration) -> anyhow::Result<String> {
@@ -105,7 +106,7 @@ impl Requests {
 }
 
 impl Burst {
-    /// Refuses a burst with an answer that was no success: it would measure something else.
+    /// Parses the output; fails if a response was no success, as that would measure something else.
     fn parse(text: &str) -> anyhow::Result<Self> {
         let lines = || text.lines().map(str::trim);
         for bad in ["Non-2xx", "Socket errors"] {
@@ -120,7 +121,7 @@ impl Burst {
                 .with_context(|| format!("no line begins with {word}"))
         };
         let requests = lines().find_map(|line| line.split_once(" requests in "));
-        let (requests, _) = requests.context("it does not say how many requests it made")?;
+        let (requests, _) = requests.context("the output has no number of requests")?;
         Ok(Self {
             requests: requests.parse().context("the number of requests")?,
             per_s: after("Requests/sec:")?
@@ -132,23 +133,23 @@ impl Burst {
     }
 }
 
-/// `1.25ms`, `890.00us` or `1.02s`.
+/// Parses `1.25ms`, `890.00us` or `1.02s` into microseconds.
 fn micros(text: &str) -> anyhow::Result<f64> {
     let units = [("us", 1.0), ("ms", 1e3), ("s", 1e6)];
-    let mut readings = units.into_iter().filter_map(|(unit, factor)| {
+    let mut values = units.into_iter().filter_map(|(unit, factor)| {
         let number: f64 = text.strip_suffix(unit)?.parse().ok()?;
         Some(number * factor)
     });
-    readings
+    values
         .next()
-        .with_context(|| format!("{text} is no time"))
+        .with_context(|| format!("{text} is not a duration"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const PRINTED: &str = "Running 4s test @ http://127.0.0.1:1/
+    const OUTPUT: &str = "Running 4s test @ http://127.0.0.1:1/
   1 threads and 64 connections
   Thread Stats   Avg      Stdev     Max   +/- Stdev
     Latency   612.42us  118.01us   3.75ms   88.36%
@@ -163,19 +164,19 @@ Transfer/sec:    119.99MB
 ";
 
     #[test]
-    fn what_wrk_prints_is_read() {
+    fn the_output_of_wrk_is_parsed() {
         let expected = Burst {
             requests: 412_733,
             per_s: 103_150.23,
             p50_us: 595.0,
             p99_us: 1_020.0,
         };
-        assert_eq!(Burst::parse(PRINTED).unwrap(), expected);
+        assert_eq!(Burst::parse(OUTPUT).unwrap(), expected);
     }
 
     #[test]
-    fn a_burst_that_met_failures_measures_nothing() {
-        let failed = PRINTED.replace(
+    fn a_burst_with_failed_requests_is_an_error() {
+        let failed = OUTPUT.replace(
             "Requests/sec",
             "  Non-2xx or 3xx responses: 3\nRequests/sec",
         );

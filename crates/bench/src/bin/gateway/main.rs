@@ -1,22 +1,21 @@
-//! How fast is a gateway, beside other proxies? What `cargo xtask bench gateway` calls.
+//! Speed of the gateway, compared with other proxies. Started by `cargo xtask bench gateway`.
 //!
-//! The gateway and its peers run at the same time, each on one processor, and the load goes to one
-//! after the other, again and again: a machine that slows down slows all of them. Compared is the
-//! processor time of the proxy per request, by the kernel's accounting. Nothing fails because it is
-//! slow.
+//! The gateway and its peers run at the same time, each on one processor. The load goes to one
+//! after the other, in rounds, so a machine that slows down affects all. They are compared by the
+//! proxy's processor time per request, by the kernel's accounting. Slow results are no failure.
 //!
-//! The peer that is the measure is [`bare`]: hyper and nothing else, what the gateway is made of.
+//! The baseline is [`bare`]: hyper alone, which the gateway is built on.
 
 #![expect(clippy::print_stdout, reason = "a tool that prints")]
 
 mod bare;
 mod connections;
-mod crowd;
 mod load;
 mod peers;
 mod process;
 mod races;
 mod report;
+mod visitors;
 mod waiting;
 
 use std::path::PathBuf;
@@ -36,29 +35,29 @@ use report::Report;
 struct Options {
     #[command(subcommand)]
     role: Option<Role>,
-    /// The gateway.
+    /// Program of the gateway.
     #[arg(long, value_name = "FILE", default_value = "target/release/anteroom")]
     anteroom: PathBuf,
-    /// The program of `cargo xtask bench cluster`, which has many wait in one process.
+    /// Program of `cargo xtask bench cluster`, which runs many waiting visitors in one process.
     #[arg(
         long,
         value_name = "FILE",
         default_value = "target/release/anteroom-bench-cluster"
     )]
     bench: PathBuf,
-    /// One more build of it in the same races, such as `mimalloc=target/other/anteroom`.
+    /// Another build of the gateway for the same races, such as `mimalloc=target/other/anteroom`.
     #[arg(long, value_name = "NAME=FILE")]
     also: Vec<Also>,
-    /// How often each proxy is measured in each race; the middle one counts.
+    /// Number of measurements of each proxy in each race; the median counts.
     #[arg(long, value_name = "N", default_value_t = 5)]
     rounds: usize,
-    /// How long each of those takes.
+    /// Length of each measurement.
     #[arg(long, value_name = "SECONDS", default_value_t = 4)]
     seconds: u64,
-    /// How many wait where it is measured what they cost.
+    /// Number of waiting visitors whose cost is measured.
     #[arg(long, value_name = "N", default_value_t = 1_000_000)]
     waiting: u64,
-    /// The races alone, without the crowd that waits.
+    /// Run the races only, without waiting visitors.
     #[arg(long)]
     races_only: bool,
     /// Print JSON instead of tables.
@@ -66,15 +65,15 @@ struct Options {
     json: bool,
 }
 
-/// What this program is when it is started by itself.
+/// Role of this program.
 #[derive(Subcommand)]
 enum Role {
-    /// Be the bare peer.
+    /// Run the bare peer.
     #[command(hide = true)]
     Bare(bare::Options),
-    /// Measure who is answered among many waiting browsers and hostile sockets
+    /// Measure response times among many waiting browsers and hostile sockets
     Connections(connections::Options),
-    /// Be the browsers, or the sockets.
+    /// Run the browsers, or the sockets.
     #[command(hide = true)]
     Flood(connections::FloodOptions),
 }

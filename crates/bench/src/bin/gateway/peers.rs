@@ -1,4 +1,5 @@
-//! Who races: the gateway, its other builds, hyper alone, nginx and haproxy, all before one origin.
+//! Peers of a race: the gateway, its other builds, hyper alone, nginx and haproxy, all before one
+//! origin.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -9,27 +10,27 @@ use std::str::FromStr;
 use anyhow::Context as _;
 use tempfile::TempDir;
 
-use crate::crowd::LoadGenerator;
 use crate::process::{OF_OTHERS, OF_PROXIES, Process, find, free_port};
+use crate::visitors::LoadGenerator;
 
-/// What the origin answers.
+/// Size of the origin's response.
 const ORIGIN_BYTES: usize = 1_024;
-/// How large the template is that stands for a page of six KiB.
+/// Size of the template of a page of six KiB.
 const TEMPLATE_BYTES: usize = 6_144;
-/// A token of an nginx configuration must not be much longer.
+/// Longest token in an nginx configuration, with some margin.
 const NGINX_TOKEN_BYTES: usize = 3_000;
 
-/// The others write no line for each request either.
+/// Log level without a line per request, like the other peers.
 pub(crate) const QUIET: &str = "warn";
 
-/// What is asked for, and what answers.
+/// Kind of requests.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Course {
-    /// Visitors who are inside go through to the origin.
+    /// Requests of active visitors go through to the origin.
     Through,
-    /// Newcomers get a page of about six KiB: an operator's template, and a ticket.
+    /// New visitors get a page of about six KiB, from an operator's template, and a ticket.
     Page,
-    /// Newcomers get the gateway's own page, and a ticket.
+    /// New visitors get the gateway's own page, and a ticket.
     OwnPage,
 }
 
@@ -45,7 +46,7 @@ impl Course {
     }
 }
 
-/// One more build of the gateway.
+/// Another build of the gateway.
 #[derive(Clone, Debug)]
 pub(crate) struct Also {
     name: String,
@@ -64,50 +65,52 @@ impl FromStr for Also {
     }
 }
 
-/// Where the bare peer's connections live.
+/// Threads of the bare peer's connections.
 #[derive(Clone, Copy, Debug)]
 enum Threads {
-    /// Each on the thread where it was accepted.
+    /// Each connection stays on the thread that accepted it.
     Own,
-    /// On any, by tokio's usual runtime.
+    /// Connections move between the threads of tokio's default runtime.
     Shared,
 }
 
-/// A proxy, ready to be measured.
+/// Proxy that is ready to be measured.
 pub(crate) struct Peer {
     pub(crate) name: String,
     pub(crate) address: SocketAddr,
     pub(crate) process: Process,
-    /// Whether it is the gateway, in any build: it needs its own visitors' cookies.
-    pub(crate) crowd: Option<LoadGenerator>,
+    /// Visitors of a gateway of any build, which needs their cookies; `None` for other proxies.
+    pub(crate) visitors: Option<LoadGenerator>,
 }
 
-/// Everybody.
+/// All peers and the origin.
 pub(crate) struct Stage {
     pub(crate) peers: Vec<Peer>,
-    /// How long the gateway's pages are, which others answer with as many bytes.
+    /// Sizes of the gateway's pages; other peers respond with as many bytes.
     pub(crate) page_bytes: [usize; 2],
     _origin: Process,
     _folder: TempDir,
 }
 
 impl Stage {
-    /// Starts the gateway first, then everybody else with pages of the same length.
+    /// Starts the gateway first, then the other peers with pages of the same size.
     pub(crate) async fn start(anteroom: &Path, also: &[Also]) -> anyhow::Result<Self> {
         let folder = tempfile::tempdir()?;
-        let nursery = Nursery {
+        let launcher = Launcher {
             folder: folder.path(),
         };
-        let (origin, behind) = nursery.origin().await?;
+        let (origin_process, origin) = launcher.origin().await?;
         let mut peers = vec![
-            nursery.gateway("anteroom", anteroom, QUIET, behind).await?,
-            nursery
-                .gateway("anteroom, a line of log each", anteroom, "info", behind)
+            launcher
+                .gateway("anteroom", anteroom, QUIET, origin)
+                .await?,
+            launcher
+                .gateway("anteroom, access log", anteroom, "info", origin)
                 .await?,
         ];
         for Also { name, program } in also {
             let name = format!("anteroom ({name})");
-            peers.push(nursery.gateway(&name, program, QUIET, behind).await?);
+            peers.push(launcher.gateway(&name, program, QUIET, origin).await?);
         }
         let first = peers[0].address;
         let page_bytes = [
@@ -115,27 +118,27 @@ impl Stage {
             LoadGenerator::bytes_of(first, Course::OwnPage.path()).await?,
         ];
         for kind in [Threads::Own, Threads::Shared] {
-            peers.push(nursery.bare(behind, page_bytes, kind).await?);
+            peers.push(launcher.bare(origin, page_bytes, kind).await?);
         }
-        peers.push(nursery.nginx(behind, page_bytes).await?);
+        peers.push(launcher.nginx(origin, page_bytes).await?);
         if let Some(program) = find("haproxy") {
-            peers.push(nursery.haproxy(&program, behind, page_bytes).await?);
+            peers.push(launcher.haproxy(&program, origin, page_bytes).await?);
         }
         Ok(Self {
             peers,
             page_bytes,
-            _origin: origin,
+            _origin: origin_process,
             _folder: folder,
         })
     }
 }
 
-/// Where processes are started.
-pub(crate) struct Nursery<'a> {
+/// Starter of processes in a folder.
+pub(crate) struct Launcher<'a> {
     pub(crate) folder: &'a Path,
 }
 
-impl Nursery<'_> {
+impl Launcher<'_> {
     fn write(&self, name: &str, text: &str) -> anyhow::Result<PathBuf> {
         let path = self.folder.join(name);
         fs::write(&path, text).with_context(|| format!("writing {}", path.display()))?;
@@ -185,22 +188,22 @@ impl Nursery<'_> {
         let folder = format!("{}/", self.folder.display());
         let config = config.display().to_string();
         let arguments = ["-p", &folder, "-c", &config];
-        let program = find("nginx").context("nginx is not here")?;
+        let program = find("nginx").context("nginx is not installed")?;
         self.start(name, processor, &program, &arguments, address)
             .await
     }
 
-    /// A gateway with a room in which there is place for everybody, and two in which there is none.
+    /// Starts a gateway with a room that never fills, and two that queue every visitor.
     pub(crate) async fn gateway(
         &self,
         name: &str,
         program: &Path,
         log: &str,
-        behind: SocketAddr,
+        origin: SocketAddr,
     ) -> anyhow::Result<Peer> {
         let (address, admin) = (local()?, local()?);
         let file: String = name.chars().filter(char::is_ascii_alphanumeric).collect();
-        let text = config(address, admin, &file, behind);
+        let text = config(address, admin, &file, origin);
         let config = self.write(&format!("{file}.toml"), &text)?;
         let config = config.display().to_string();
         let arguments = ["serve", "--config", &config, "--log", log];
@@ -211,18 +214,18 @@ impl Nursery<'_> {
             name: name.to_owned(),
             address,
             process,
-            crowd: Some(LoadGenerator::new(address)),
+            visitors: Some(LoadGenerator::new(address)),
         })
     }
 
     async fn bare(
         &self,
-        behind: SocketAddr,
+        origin: SocketAddr,
         bytes: [usize; 2],
         threads: Threads,
     ) -> anyhow::Result<Peer> {
         let address = local()?;
-        let (listen, origin) = (address.to_string(), behind.to_string());
+        let (listen, origin) = (address.to_string(), origin.to_string());
         let [page, own] = bytes.map(|bytes| bytes.to_string());
         let mut arguments = vec![
             "bare",
@@ -239,7 +242,7 @@ impl Nursery<'_> {
             Threads::Own => "bare hyper",
             Threads::Shared => {
                 arguments.push("--wandering");
-                "bare hyper, wandering"
+                "bare hyper, shared threads"
             }
         };
         let program = std::env::current_exe().context("a running program has a path")?;
@@ -249,10 +252,10 @@ impl Nursery<'_> {
         Ok(peer(name, address, process))
     }
 
-    async fn nginx(&self, behind: SocketAddr, bytes: [usize; 2]) -> anyhow::Result<Peer> {
+    async fn nginx(&self, origin: SocketAddr, bytes: [usize; 2]) -> anyhow::Result<Peer> {
         let address = local()?;
         let http = format!(
-            "upstream origin {{ server {behind}; keepalive 128; keepalive_requests 100000000; }}"
+            "upstream origin {{ server {origin}; keepalive 128; keepalive_requests 100000000; }}"
         );
         let mut server = String::from(
             "location / { proxy_pass http://origin; proxy_http_version 1.1; \
@@ -281,7 +284,7 @@ impl Nursery<'_> {
     async fn haproxy(
         &self,
         program: &Path,
-        behind: SocketAddr,
+        origin: SocketAddr,
         bytes: [usize; 2],
     ) -> anyhow::Result<Peer> {
         let address = local()?;
@@ -303,7 +306,7 @@ impl Nursery<'_> {
              defaults\n  mode http\n  timeout connect 5s\n  timeout client 60s\n  timeout server \
              60s\n  http-reuse always\n\
              frontend front\n  bind {address}\n{pages}  default_backend origin\n\
-             backend origin\n  server origin {behind} pool-max-conn -1\n"
+             backend origin\n  server origin {origin} pool-max-conn -1\n"
         );
         let config = self.write("haproxy.cfg", &config)?;
         let config = config.display().to_string();
@@ -319,7 +322,7 @@ fn peer(name: &str, address: SocketAddr, process: Process) -> Peer {
         name: name.to_owned(),
         address,
         process,
-        crowd: None,
+        visitors: None,
     }
 }
 
@@ -327,7 +330,7 @@ fn local() -> anyhow::Result<SocketAddr> {
     Ok(SocketAddr::from(([127, 0, 0, 1], free_port()?)))
 }
 
-fn config(address: SocketAddr, admin: SocketAddr, data: &str, behind: SocketAddr) -> String {
+fn config(address: SocketAddr, admin: SocketAddr, data: &str, origin: SocketAddr) -> String {
     let mut text = format!(
         "[server]\nlisten = \"{address}\"\nadmin = \"{admin}\"\ndata_dir = \"data-{data}\"\n\
          [server.size_limits]\nconnections = 4096\n"
@@ -341,21 +344,21 @@ fn config(address: SocketAddr, admin: SocketAddr, data: &str, behind: SocketAddr
         ),
         ("own", Course::OwnPage, "queue_all = true\n".to_owned()),
     ];
-    for (name, course, more) in rooms {
+    for (name, course, settings) in rooms {
         write!(
             text,
-            "[[room]]\nname = \"{name}\"\npath = \"{}\"\norigin = \"http://{behind}\"\n\
+            "[[room]]\nname = \"{name}\"\npath = \"{}\"\norigin = \"http://{origin}\"\n\
              total_active_users = 100000\nnew_users_per_minute = 100000\n\
              session_duration = \"1h\"\n\
-             bypass = []\n{more}",
+             bypass = []\n{settings}",
             course.path()
         )
-        .expect("a String takes all that is written to it");
+        .expect("writing to a String does not fail");
     }
     text
 }
 
-/// As an operator's page would be: mostly text and styles, and what changes from visitor to
+/// Returns a template like an operator's page: mostly text and styles, with some values per
 /// visitor.
 fn template() -> String {
     let head = "<!doctype html><html lang=\"{{language}}\"><title>{{heading}}</title><style>";
@@ -369,7 +372,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_build_is_named_with_its_file() {
+    fn a_build_has_a_name_and_a_file() {
         let also: Also = "mimalloc=target/x".parse().unwrap();
         assert_eq!(
             (also.name.as_str(), also.program),
@@ -379,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn the_template_is_as_long_as_it_is_called() {
+    fn the_template_has_the_stated_length() {
         assert!((TEMPLATE_BYTES - 20..=TEMPLATE_BYTES).contains(&template().len()));
     }
 }

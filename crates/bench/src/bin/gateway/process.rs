@@ -1,4 +1,4 @@
-//! A process on a processor of its own, what it has used, and its end.
+//! Process on its own processor, and its resource usage.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,22 +12,22 @@ use anyhow::{Context as _, ensure};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep};
 
-/// Nothing that is measured here takes longer to start.
-const PATIENCE: Duration = Duration::from_secs(20);
-const LOOK_EVERY: Duration = Duration::from_millis(10);
+/// Timeout of the start of a process.
+const START_TIMEOUT: Duration = Duration::from_secs(20);
+const PROBE_PERIOD: Duration = Duration::from_millis(10);
 
-/// The processor of proxies, and the one of everything else, if there are two.
+/// Processor of the proxies; [`OF_OTHERS`] is that of everything else, if there are two.
 pub(crate) const OF_PROXIES: &str = "0";
 pub(crate) const OF_OTHERS: &str = "1";
 
-/// A process that ends with its owner.
+/// Process that ends with its owner.
 #[derive(Debug)]
 pub(crate) struct Process {
     child: Child,
 }
 
 impl Process {
-    /// Starts a program on one processor. What it says goes into a file.
+    /// Starts a program on one processor. Its output goes to a file.
     pub(crate) fn start(
         processor: &str,
         program: &Path,
@@ -53,7 +53,7 @@ impl Process {
         Ok(Self { child })
     }
 
-    /// Waits until somebody answers at an address.
+    /// Waits until an address accepts connections.
     pub(crate) async fn until_listening(
         &mut self,
         address: SocketAddr,
@@ -63,41 +63,41 @@ impl Process {
         while TcpStream::connect(address).await.is_err() {
             let ended = self.child.try_wait()?;
             ensure!(
-                ended.is_none() && began.elapsed() < PATIENCE,
-                "it does not listen on {address}:\n{}",
+                ended.is_none() && began.elapsed() < START_TIMEOUT,
+                "the process does not listen on {address}:\n{}",
                 fs::read_to_string(log).unwrap_or_default()
             );
-            sleep(LOOK_EVERY).await;
+            sleep(PROBE_PERIOD).await;
         }
         Ok(())
     }
 
-    /// What this process and its children have used, in seconds of a processor.
+    /// Returns the processor time of this process and its children, in seconds.
     pub(crate) fn cpu_s(&self) -> anyhow::Result<f64> {
         let processes = processes()?;
         let mut ticks = 0;
-        let mut family = vec![self.child.id()];
-        while let Some(id) = family.pop() {
+        let mut pending = vec![self.child.id()];
+        while let Some(id) = pending.pop() {
             ticks += processes.get(&id).map_or(0, |stat| stat.ticks);
             let children = processes.iter().filter(|(_, stat)| stat.parent == id);
-            family.extend(children.map(|(child, _)| *child));
+            pending.extend(children.map(|(child, _)| *child));
         }
         Ok(ticks as f64 / rustix::param::clock_ticks_per_second() as f64)
     }
 
-    /// Bytes of memory that are its own, in use now.
+    /// Returns the resident memory of this process.
     pub(crate) fn resident_bytes(&self) -> anyhow::Result<u64> {
         let path = format!("/proc/{}/status", self.child.id());
         let status = fs::read_to_string(&path).with_context(|| format!("reading {path}"))?;
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
         let kib = line.and_then(|line| line.split_ascii_whitespace().next()?.parse::<u64>().ok());
-        Ok(1_024 * kib.with_context(|| format!("{path} does not say VmRSS"))?)
+        Ok(1_024 * kib.with_context(|| format!("{path} has no VmRSS"))?)
     }
 }
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // Gently first: a master ends its workers.
+        // SIGTERM, so that a master process ends its workers.
         if let Some(id) = i32::try_from(self.child.id())
             .ok()
             .and_then(rustix::process::Pid::from_raw)
@@ -122,7 +122,7 @@ fn processes() -> anyhow::Result<BTreeMap<u32, Stat>> {
         else {
             continue;
         };
-        // It may have ended meanwhile.
+        // The process may have ended meanwhile.
         let stat = fs::read_to_string(format!("/proc/{id}/stat"));
         if let Some(stat) = stat.ok().and_then(|text| Stat::parse(&text)) {
             processes.insert(id, stat);
@@ -132,7 +132,7 @@ fn processes() -> anyhow::Result<BTreeMap<u32, Stat>> {
 }
 
 impl Stat {
-    /// Fields after the name, which may hold anything: see proc(5).
+    /// Parses the fields after the name, which may contain any character: see proc(5).
     fn parse(text: &str) -> Option<Self> {
         let (_, rest) = text.rsplit_once(')')?;
         let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
@@ -144,7 +144,7 @@ impl Stat {
     }
 }
 
-/// Where a program is; also where only root looks for it.
+/// Returns the path of a program, searching `/usr/sbin`, too.
 pub(crate) fn find(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path)
@@ -153,7 +153,7 @@ pub(crate) fn find(program: &str) -> Option<PathBuf> {
         .find(|file| file.is_file())
 }
 
-/// A port that nobody uses now.
+/// Returns a port that is free now.
 pub(crate) fn free_port() -> Result<u16, IoError> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     Ok(listener.local_addr()?.port())
@@ -164,7 +164,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_of_the_kernel_is_read_whatever_a_process_is_called() {
+    fn process_times_are_parsed_after_a_name_with_parentheses() {
         let stat =
             Stat::parse("7 (a) b (c) S 3 7 7 0 -1 4194304 1 0 0 0 250 50 9 9 20 0 1 0").unwrap();
         assert_eq!((stat.parent, stat.ticks), (3, 300));

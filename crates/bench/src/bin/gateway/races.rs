@@ -1,4 +1,4 @@
-//! The races: every peer on every course, in turn, again and again; the middle one counts.
+//! Races: every peer on every course, in turn and in rounds; the median counts.
 
 use std::time::Duration;
 
@@ -9,25 +9,25 @@ use crate::peers::{Course, Peer, Stage};
 
 /// Visitors whose cookies are sent in turn.
 const VISITORS: usize = 1_000;
-/// Before it is measured, for pools and caches.
+/// Time before the measurement, to fill pools and caches.
 const WARM_UP: Duration = Duration::from_secs(1);
 
-/// How much is measured.
+/// Size of the measurement.
 pub(crate) struct Effort {
     pub(crate) rounds: usize,
     pub(crate) time: Duration,
 }
 
-/// What all peers did on one course.
+/// Results of all peers on one course.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Race {
-    /// What was asked for.
+    /// Kind of requests.
     pub(crate) course: &'static str,
     pub(crate) body_bytes: usize,
     pub(crate) results: Vec<Result>,
 }
 
-/// What one peer did: the middle one of its rounds, by processor time.
+/// Result of one peer: the median of its rounds, by processor time.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Result {
     pub(crate) name: String,
@@ -35,7 +35,7 @@ pub(crate) struct Result {
     pub(crate) burst: Burst,
     /// Processor seconds of the proxy per million requests.
     pub(crate) cpu_s_per_million: f64,
-    /// The least and the most of all rounds.
+    /// Least and greatest value of all rounds.
     pub(crate) cpu_range: (f64, f64),
 }
 
@@ -46,7 +46,7 @@ struct Round {
     cpu_s_per_million: f64,
 }
 
-/// Runs all of them.
+/// Runs all races.
 pub(crate) async fn run(stage: &Stage, effort: &Effort) -> anyhow::Result<Vec<Race>> {
     let mut races = Vec::new();
     for course in Course::ALL {
@@ -57,18 +57,18 @@ pub(crate) async fn run(stage: &Stage, effort: &Effort) -> anyhow::Result<Vec<Ra
 
 async fn race(stage: &Stage, course: Course, effort: &Effort) -> anyhow::Result<Race> {
     let (name, body_bytes) = match course {
-        Course::Through => ("accepted visitors, through to the origin", 1_024),
+        Course::Through => ("active visitors, through to the origin", 1_024),
         Course::Page => ("newcomers, a template's waiting page", stage.page_bytes[0]),
         Course::OwnPage => ("newcomers, the gateway's own page", stage.page_bytes[1]),
     };
     let mut requests = Vec::new();
     let mut of_first = Vec::new();
     for peer in &stage.peers {
-        // Those who get a page are new each time: they have no cookie.
-        let cookies = match (&peer.crowd, course) {
+        // Visitors that get a page are new each time and have no cookie.
+        let cookies = match (&peer.visitors, course) {
             (_, Course::Page | Course::OwnPage) => vec![String::new()],
-            (Some(crowd), Course::Through) => crowd.cookies(course, VISITORS).await?,
-            // The same headers, though nobody reads them there.
+            (Some(visitors), Course::Through) => visitors.cookies(course, VISITORS).await?,
+            // Send the same headers, though these peers ignore them.
             (None, Course::Through) => of_first.clone(),
         };
         if of_first.is_empty() {
@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_peer_shows_its_middle_round() {
+    fn each_peer_has_its_median_round() {
         let round = |peer, cpu_s_per_million| Round {
             peer,
             burst: Burst {

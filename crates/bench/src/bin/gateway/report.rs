@@ -1,4 +1,4 @@
-//! What was measured, as tables and as JSON, beside the targets.
+//! Report of the measurements and targets, as tables and as JSON.
 
 use std::fmt::Write as _;
 
@@ -8,15 +8,15 @@ use serde::Serialize;
 use crate::races::{Race, Result};
 use crate::waiting::Waiting;
 
-/// The gateway may cost so many times what hyper alone costs: passing through, and a page.
+/// Target of the processor time of a passed request, relative to hyper alone.
 const THROUGH_MAX: f64 = 1.10;
 const PAGE_MAX: f64 = 1.25;
-/// Memory that a million who wait may take.
+/// Target of the memory of a million waiting visitors.
 const WAITING_BYTES_MAX: u64 = 64 << 20;
 
-const MEASURE: &str = "bare hyper";
+const BASELINE: &str = "bare hyper";
 
-/// Everything.
+/// All measurements.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Report {
     pub(crate) machine: Machine,
@@ -25,17 +25,17 @@ pub(crate) struct Report {
 }
 
 impl Race {
-    /// Processor time per request over that of hyper alone.
+    /// Returns the processor time per request relative to hyper alone.
     fn ratio(&self, result: &Result) -> Option<f64> {
-        let measure = self.results.iter().find(|other| other.name == MEASURE)?;
-        Some(result.cpu_s_per_million / measure.cpu_s_per_million)
+        let baseline = self.results.iter().find(|other| other.name == BASELINE)?;
+        Some(result.cpu_s_per_million / baseline.cpu_s_per_million)
     }
 
     fn write(&self, text: &mut String, target: f64) -> std::fmt::Result {
         writeln!(
             text,
             "\n**{}**, {} bytes\n\n\
-             | | CPU s per million | least and most | to hyper alone | requests/s | p50 µs | p99 \
+             | | CPU s per million | range | to hyper alone | requests/s | p50 µs | p99 \
              µs |\n\
              | --- | ---: | ---: | ---: | ---: | ---: | ---: |",
             self.course, self.body_bytes
@@ -57,10 +57,10 @@ impl Race {
             )?;
         }
         if let Some(ratio) = self.results.first().and_then(|first| self.ratio(first)) {
-            let word = word(ratio <= target);
+            let verdict = verdict(ratio <= target);
             writeln!(
                 text,
-                "\nat most {target:.2} times hyper alone: {word} ({ratio:.2})"
+                "\nat most {target:.2} times hyper alone: {verdict} ({ratio:.2})"
             )?;
         }
         Ok(())
@@ -70,7 +70,7 @@ impl Race {
 impl Report {
     /// # Errors
     ///
-    /// If a figure cannot be written, which none is.
+    /// If a number cannot be encoded, which does not happen.
     pub(crate) fn json(&self) -> serde_json::Result<String> {
         serde_json::to_string_pretty(self)
     }
@@ -78,7 +78,7 @@ impl Report {
     pub(crate) fn text(&self) -> String {
         let mut text = String::new();
         self.write(&mut text)
-            .expect("a String takes all that is written to it");
+            .expect("writing to a String does not fail");
         text
     }
 
@@ -97,28 +97,28 @@ impl Report {
         let mib = |bytes: u64| bytes as f64 / 1_048_576.0;
         writeln!(
             text,
-            "\n**{} who wait**\n\n\
+            "\n**{} waiting visitors**\n\n\
              over sockets, one after the other: {:.1} MiB above idle\n\
-             all at once in one process (the node says {} wait): {:.1} MiB above idle; at most \
+             all at once in one process (the node counts {}): {:.1} MiB above idle; at most \
              {:.0}: {}\n\
-             they ask {:.0} times a second as they are told (at most {}); two processors answer \
+             {:.0} polls per second at the given intervals (peak {}); two processors serve \
              {:.0} ({:.1} CPU s per million): {}",
             all.came,
             mib(waiting.bytes.saturating_sub(waiting.idle_bytes)),
             all.said_waiting,
             mib(above),
             mib(WAITING_BYTES_MAX),
-            word(above <= WAITING_BYTES_MAX),
+            verdict(above <= WAITING_BYTES_MAX),
             all.asked_per_s,
             all.most_per_s,
             waiting.answered_per_s,
             waiting.cpu_s_per_million_questions,
-            word(all.asked_per_s < waiting.answered_per_s),
+            verdict(all.asked_per_s < waiting.answered_per_s),
         )
     }
 }
 
-fn word(is_met: bool) -> &'static str {
+fn verdict(is_met: bool) -> &'static str {
     if is_met { "met" } else { "MISSED" }
 }
 
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_target_is_judged_by_the_ratio_to_hyper_alone() {
+    fn a_target_is_met_by_the_ratio_to_hyper_alone() {
         let report = |cpu| Report {
             machine: Machine {
                 cores: 2,
@@ -152,7 +152,7 @@ mod tests {
             races: vec![Race {
                 course: "through",
                 body_bytes: 1_024,
-                results: vec![result("anteroom", cpu), result(MEASURE, 10.0)],
+                results: vec![result("anteroom", cpu), result(BASELINE, 10.0)],
             }],
             waiting: Some(Waiting {
                 came: 1_000_000,
@@ -178,7 +178,7 @@ mod tests {
             "{text}"
         );
         assert!(
-            text.contains("answer 9000 (1.0 CPU s per million): MISSED"),
+            text.contains("serve 9000 (1.0 CPU s per million): MISSED"),
             "{text}"
         );
         report(1.0).json().unwrap();

@@ -1,4 +1,4 @@
-//! What does a question cost of one who waits, and what do as many as come cost in memory?
+//! Cost of the polls of waiting visitors, and memory of many waiting visitors.
 
 use std::path::Path;
 use std::time::Duration;
@@ -8,69 +8,71 @@ use serde::{Deserialize, Serialize};
 use tokio::process::Command;
 
 use crate::load::Requests;
-use crate::peers::{Course, Nursery, QUIET};
+use crate::peers::{Course, Launcher, QUIET};
 
-/// How many ask in turn.
-const ASKING: usize = 1_000;
+/// Visitors that poll in turn.
+const POLLING_VISITORS: usize = 1_000;
 const BURST: Duration = Duration::from_secs(4);
-const QUESTION: &str = "/.well-known/anteroom/place?room=own";
+const POLL_PATH: &str = "/.well-known/anteroom/place?room=own";
 
-/// What they cost.
+/// Cost of waiting visitors.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Waiting {
-    /// Newcomers who got the page and a ticket, over sockets.
+    /// New visitors that got the page and a ticket, over sockets.
     pub(crate) came: u64,
-    /// Memory of the gateway, when it had served some and when it had served all of them.
+    /// Memory of the gateway after the first ones; `bytes` is that after all of them.
     pub(crate) idle_bytes: u64,
     pub(crate) bytes: u64,
     pub(crate) cpu_s_per_million_questions: f64,
-    /// Questions a second that two processors answer, by that.
+    /// Polls per second that two processors can serve, by the measured cost.
     pub(crate) answered_per_s: f64,
     pub(crate) in_process: InProcess,
 }
 
-/// The same at a node without HTTP, where all of them wait at the same time; by `anteroom-bench`.
+/// Cost at a node without HTTP, where all visitors wait at the same time; measured by
+/// `anteroom-bench`.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct InProcess {
     pub(crate) came: u64,
-    /// How many the node said are waiting.
+    /// Waiting visitors that the node counts.
     pub(crate) said_waiting: u64,
     pub(crate) idle_bytes: u64,
     pub(crate) bytes: u64,
-    /// Questions a second of all of them, each asking when it is told to.
+    /// Polls per second of all visitors, at the instructed interval.
     pub(crate) asked_per_s: f64,
-    /// The most in any second, newcomers included.
+    /// Most requests in any second, including new visitors.
     pub(crate) most_per_s: u64,
 }
 
-/// Sends so many newcomers into a room where nobody goes in; then some of them ask where they
-/// stand.
+/// Sends new visitors into a room that admits none; then some of them poll their position.
 pub(crate) async fn run(anteroom: &Path, bench: &Path, count: u64) -> anyhow::Result<Waiting> {
     let folder = tempfile::tempdir()?;
-    let nursery = Nursery {
+    let launcher = Launcher {
         folder: folder.path(),
     };
-    // Nobody gets as far as an origin.
-    let behind = "127.0.0.1:9".parse().expect("it is legal");
-    let peer = nursery.gateway("anteroom", anteroom, QUIET, behind).await?;
+    // No request reaches an origin.
+    let origin = "127.0.0.1:9".parse().expect("the address is valid");
+    let peer = launcher
+        .gateway("anteroom", anteroom, QUIET, origin)
+        .await?;
     let course = Course::OwnPage;
     let newcomers = Requests::with(&[String::new()])?;
-    let come = async |time| newcomers.send(peer.address, course.path(), time).await;
-    // What serving costs is no cost of those who wait.
-    let mut came = come(Duration::from_secs(1)).await?.requests;
+    let send_new = async |time| newcomers.send(peer.address, course.path(), time).await;
+    // Exclude the cost of serving from that of waiting.
+    let mut came = send_new(Duration::from_secs(1)).await?.requests;
     let idle_bytes = peer.process.resident_bytes()?;
     while came < count {
-        came += come(BURST).await?.requests;
-        eprintln!("{came} of {count} have come");
+        came += send_new(BURST).await?.requests;
+        eprintln!("{came} of {count} have arrived");
     }
     let bytes = peer.process.resident_bytes()?;
-    let cookies = match &peer.crowd {
-        Some(crowd) => crowd.cookies(course, ASKING).await?,
+    let cookies = match &peer.visitors {
+        Some(visitors) => visitors.cookies(course, POLLING_VISITORS).await?,
         None => Vec::new(),
     };
-    let questions = Requests::with(&cookies)?;
+    let polls = Requests::with(&cookies)?;
     let before = peer.process.cpu_s()?;
-    let burst = questions.send(peer.address, QUESTION, BURST).await?;
+    let burst = polls.send(peer.address, POLL_PATH, BURST).await?;
     let cost = (peer.process.cpu_s()? - before) / burst.requests as f64;
     Ok(Waiting {
         came,
@@ -83,7 +85,7 @@ pub(crate) async fn run(anteroom: &Path, bench: &Path, count: u64) -> anyhow::Re
 }
 
 async fn in_process(bench: &Path, count: u64) -> anyhow::Result<InProcess> {
-    eprintln!("{count} wait in one process ...");
+    eprintln!("{count} visitors wait in one process ...");
     let mut command = Command::new(bench);
     let output = command
         .args(["--waiting", &count.to_string()])
@@ -96,5 +98,5 @@ async fn in_process(bench: &Path, count: u64) -> anyhow::Result<InProcess> {
         bench.display(),
         String::from_utf8_lossy(&output.stderr)
     );
-    serde_json::from_slice(&output.stdout).context("reading what anteroom-bench printed")
+    serde_json::from_slice(&output.stdout).context("reading the output of anteroom-bench")
 }

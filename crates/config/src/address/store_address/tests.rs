@@ -1,4 +1,4 @@
-//! Addresses in every form, right and wrong.
+//! Addresses in every form, valid and invalid.
 
 use super::*;
 
@@ -41,7 +41,7 @@ fn every_form_is_read_and_shown_in_its_one_spelling() {
 }
 
 #[test]
-fn the_parts_are_what_they_are() {
+fn an_address_is_split_into_its_parts() {
     let address = parse("rediss+sentinel://u@[::1]:7,b/shop/2");
     let server = |host: &str, port| HostPort {
         host: host.to_owned(),
@@ -76,7 +76,7 @@ fn credentials_are_decoded_and_shown_nowhere() {
 }
 
 #[test]
-fn what_is_no_address_is_refused_with_the_reason() {
+fn an_invalid_address_is_rejected_with_its_reason() {
     let check = |text: &str, expected| {
         assert_eq!(ValkeyAddress::parse(text), Err(expected), "{text}");
     };

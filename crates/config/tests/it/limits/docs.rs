@@ -1,5 +1,5 @@
-//! `docs/explanation/rate-limit-algorithms.md` says what each algorithm promises, and names no
-//! other.
+//! `docs/explanation/rate-limit-algorithms.md` states the bound of each algorithm, and names no
+//! others.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,7 +11,7 @@ use anteroom_limit::registry::AlgorithmKind;
 use anteroom_limit::settings::Settings;
 use anteroom_limit::time::DurationUs;
 
-/// The table below the heading: what each algorithm admits in any window.
+/// Returns the table below the heading: the most that each algorithm allows in any window.
 fn bounds_in_docs() -> BTreeMap<String, String> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../docs/explanation/rate-limit-algorithms.md");
@@ -30,13 +30,13 @@ fn bounds_in_docs() -> BTreeMap<String, String> {
 }
 
 #[test]
-fn the_docs_say_of_each_algorithm_what_it_admits_at_most() {
+fn the_docs_state_the_bound_of_each_algorithm() {
     let rate = Rate::new(100, DurationUs::from_secs(60)).unwrap();
     let settings = Settings {
         burst: Some(10),
         ..Settings::default()
     };
-    let mut told = bounds_in_docs();
+    let mut stated = bounds_in_docs();
     for kind in AlgorithmKind::ALL {
         let policy = kind.build(rate, &settings).unwrap();
         let expected = match policy.most_in_any_window(1) {
@@ -46,8 +46,8 @@ fn the_docs_say_of_each_algorithm_what_it_admits_at_most() {
             200 => "2 L",
             other => panic!("{}: {other}", kind.name()),
         };
-        let bound = told.remove(kind.name()).unwrap_or_default();
+        let bound = stated.remove(kind.name()).unwrap_or_default();
         assert!(bound.starts_with(expected), "{}: {bound:?}", kind.name());
     }
-    assert!(told.is_empty(), "no algorithms: {told:?}");
+    assert!(stated.is_empty(), "no algorithms: {stated:?}");
 }

@@ -1,4 +1,4 @@
-//! What `[[limit]]` means when it is right.
+//! Meaning of valid `[[limit]]` tables.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ use proptest::prelude::*;
 
 use crate::limits::{ROOM, parse};
 
-/// A limit with these lines besides its name, and the warnings about it.
+/// Reads a limit with these lines besides its name, and the warnings about it.
 fn read(lines: &str) -> (LimitConfig, Vec<String>) {
     let parsed = parse(&format!("{ROOM}[[limit]]\nname = \"api\"\n{lines}\n"));
     let mut config = parsed.config;
@@ -28,7 +28,7 @@ fn read(lines: &str) -> (LimitConfig, Vec<String>) {
     (config.limits.remove(0), warnings)
 }
 
-/// A limit of 100 a minute with these lines, without a warning.
+/// Reads a limit of 100 a minute with these lines; panics on a warning.
 fn limit(lines: &str) -> LimitConfig {
     let (limit, warnings) = read(&format!("limit = \"100/min\"\n{lines}"));
     assert_eq!(warnings, Vec::<String>::new());
@@ -41,12 +41,12 @@ fn rate(text: &str) -> Rate {
 }
 
 #[test]
-fn without_a_limit_there_is_none() {
+fn a_file_without_limits_has_none() {
     assert_eq!(parse(ROOM).config.limits, []);
 }
 
 #[test]
-fn what_is_left_out_has_the_documented_default() {
+fn keys_that_are_left_out_have_the_documented_defaults() {
     let limit = limit("");
     assert_eq!(limit.name.as_str(), "api");
     let strict = SubWindows::strict(rate("100/m"), 10).unwrap();
@@ -157,17 +157,17 @@ fn each_algorithm_has_its_settings_and_their_defaults() {
 }
 
 #[test]
-fn a_call_may_be_held_for_a_while() {
-    let held = |secs| OnLimit::Delay {
+fn a_request_may_be_delayed() {
+    let delayed = |secs| OnLimit::Delay {
         max: DurationMs::from_secs(secs),
     };
-    assert_eq!(limit("on_limit = \"delay\"").on_limit, held(5));
+    assert_eq!(limit("on_limit = \"delay\"").on_limit, delayed(5));
     let on_limit = limit("on_limit = \"delay\"\ndelay_max = \"1m\"").on_limit;
-    assert_eq!(on_limit, held(60));
+    assert_eq!(on_limit, delayed(60));
 }
 
 #[test]
-fn answers_say_what_is_wanted() {
+fn a_limit_chooses_its_response_headers() {
     let headers = |word: &str| {
         let LimitHeaders { ietf, legacy } = limit(&format!("headers = {word:?}")).headers;
         (ietf, legacy)
@@ -179,7 +179,7 @@ fn answers_say_what_is_wanted() {
 }
 
 #[test]
-fn a_single_key_needs_no_list_and_everybody_means_none() {
+fn a_single_key_needs_no_list_and_everybody_has_no_parts() {
     let parts = |key: &str| limit(&format!("key = {key}")).key.parts;
     assert_eq!(parts("\"everybody\""), []);
     assert_eq!(parts("[\"everybody\"]"), []);
@@ -189,7 +189,7 @@ fn a_single_key_needs_no_list_and_everybody_means_none() {
 }
 
 #[test]
-fn a_client_has_what_it_says_and_the_rest_from_the_limit() {
+fn an_override_takes_missing_settings_from_the_limit() {
     let client = |texts: &[&str]| Client(texts.iter().map(ToString::to_string).collect());
     let bucket = |text: &str, burst, first| {
         Policy::TokenBucket(TokenBucket::new(rate(text), burst, first).unwrap())
@@ -212,7 +212,7 @@ overrides = [
 }
 
 #[test]
-fn a_client_of_several_parts_is_a_list() {
+fn a_client_with_several_parts_is_a_list() {
     let limit = limit(
         r#"
 key = ["header:x-key", "client_address"]
@@ -227,7 +227,7 @@ overrides = [
 }
 
 #[test]
-fn what_needs_a_room_is_not_warned_of_where_one_may_be() {
+fn keys_that_need_a_room_warn_only_without_one() {
     let warned = |lines: &str| {
         let (_, warnings) = read(&format!("limit = \"1/s\"\non_limit = \"wait\"\n{lines}"));
         !warnings.is_empty()
@@ -245,7 +245,7 @@ fn what_needs_a_room_is_not_warned_of_where_one_may_be() {
 }
 
 #[test]
-fn two_hundred_limits_are_read_and_one_more_is_refused() {
+fn two_hundred_limits_are_accepted_and_one_more_is_rejected() {
     let limits = |count: u32| -> String {
         let limits =
             (0..count).map(|number| format!("[[limit]]\nname = \"l{number}\"\nlimit = \"1/s\"\n"));
@@ -260,7 +260,7 @@ fn two_hundred_limits_are_read_and_one_more_is_refused() {
 }
 
 #[test]
-fn ten_thousand_overrides_are_read_and_one_more_is_refused() {
+fn ten_thousand_overrides_are_accepted_and_one_more_is_rejected() {
     let text = |count: u32| -> String {
         let each = |number: u32| {
             let (high, low) = (number / 256, number % 256);
@@ -293,7 +293,7 @@ fn a_file_with_mistakes_still_shows_the_limits_without() {
 
 proptest! {
     #[test]
-    fn what_is_written_of_a_rate_is_read_back(calls: u32, secs in 1..=2_678_400_u64) {
+    fn a_written_rate_is_read_back(calls: u32, secs in 1..=2_678_400_u64) {
         let long = format!("{calls}/{secs} seconds");
         let read: RateText = long.parse().unwrap();
         prop_assert_eq!((read.rate().calls(), read.rate().window().secs_ceil()), (calls, secs));
@@ -304,7 +304,7 @@ proptest! {
     }
 
     #[test]
-    fn no_text_is_too_odd_for_a_rate(text in "[0-9]{0,21} ?/? ?[0-9]{0,21} ?[a-zé]{0,7}") {
+    fn no_text_makes_the_rate_parser_panic(text in "[0-9]{0,21} ?/? ?[0-9]{0,21} ?[a-zé]{0,7}") {
         if let Ok(read) = text.parse::<RateText>() {
             prop_assert_eq!(read.to_string().parse(), Ok(read));
         }

@@ -1,4 +1,4 @@
-//! Where `[[limit]]` is counted, and the tables that such places need.
+//! Stores in which `[[limit]]` is counted, and the tables that they need.
 
 use anteroom_config::{Checks, Config, LimitStore, OnLimitStoreFailure};
 use anteroom_room::time::DurationMs;
@@ -6,7 +6,7 @@ use anteroom_room::time::DurationMs;
 use crate::limits::{ROOM, parse};
 
 #[test]
-fn a_server_counts_where_there_is_one() {
+fn store_valkey_needs_a_valkey_store() {
     let store = "[store]\nkind = \"valkey\"\nlocal = \"redis://127.0.0.1\"\n";
     let limit = "[[limit]]\nname = \"api\"\nlimit = \"9/s\"\nstore = \"valkey\"\n\
                  [[limit]]\nname = \"lent\"\nlimit = \"9/s\"\nstore = \"leases\"\n\
@@ -24,7 +24,7 @@ fn a_server_counts_where_there_is_one() {
 }
 
 #[test]
-fn memcached_counts_where_there_is_one() {
+fn store_memcached_needs_its_table() {
     let memcached =
         "[memcached]\nservers = [\"10.0.0.5\", \"[::1]:11212\", \"Cache.example.:1\"]\n";
     let limit = "[[limit]]\nname = \"api\"\nlimit = \"10000/m\"\nstore = \"memcached\"\n\
@@ -41,7 +41,7 @@ fn memcached_counts_where_there_is_one() {
 }
 
 #[test]
-fn kafka_counts_where_there_is_one_and_the_program_knows_it() {
+fn store_kafka_needs_its_table_and_a_build_with_kafka() {
     let kafka = "[kafka]\nbrokers = [\"10.0.0.5\", \"[::1]:9093\"]\n\
                  properties = [\"sasl.password=a=b\", \"acks=\"]\n";
     let limit = "[[limit]]\nname = \"api\"\nlimit = \"10000/m\"\nstore = \"kafka\"\n";
@@ -61,15 +61,14 @@ fn kafka_counts_where_there_is_one_and_the_program_knows_it() {
         ..Checks::default()
     };
     let problems = Config::parse_with("a.toml", &text, checks).unwrap_err();
-    let expected = "a.toml:1: kafka: this program was built without Kafka, allowed: only in one \
-                    that was built \
-                    with the cargo feature \"kafka\"";
+    let expected = "a.toml:1: kafka: this program was built without Kafka, allowed: only in a \
+                    program that was built with the cargo feature \"kafka\"";
     assert_eq!(problems.0[0].to_string(), expected);
     assert!(Config::parse_with("a.toml", ROOM, checks).is_ok());
 }
 
 #[test]
-fn nodes_tell_each_other_where_it_is_said_how() {
+fn store_gossip_needs_its_table() {
     let gossip = "[gossip]\nlisten = \"0.0.0.0:7946\"\nadvertise = \"10.0.0.5:7946\"\n\
                   secret_file = \"s\"\n\
                   peers = [\"[::1]:7947\", \"Anteroom.example.:7946\"]\n";

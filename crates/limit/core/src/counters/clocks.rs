@@ -1,9 +1,8 @@
-//! What becomes of a call whose counters are kept by nodes with clocks of their own?
+//! Counters that nodes with different clocks keep together.
 //!
-//! A node dates a call by its own clock. One whose clock is ahead adds to a stretch of time that
-//! has not begun here; so whoever cares reads those stretches as well, as far ahead as clocks may
-//! be apart, and a call must fit there, too. By how much that is, and where counters lie, callers
-//! say.
+//! A node dates a request by its own clock. A node whose clock is ahead adds to an interval that
+//! has not begun here. So a node reads those intervals as well, as far ahead as clocks may differ,
+//! and a request must fit there too. Callers provide the largest difference and read the counters.
 
 use crate::cost::Cost;
 use crate::counters::{AddThenRead, CounterIndex, Counters};
@@ -11,7 +10,7 @@ use crate::time::{DurationUs, TimestampUs};
 use crate::verdict::{Outcome, Verdict};
 
 impl AddThenRead {
-    /// Added and read at one moment.
+    /// Returns the times of a request that is added and read at once.
     #[must_use]
     pub const fn at_once(now: TimestampUs) -> Self {
         Self {
@@ -20,8 +19,8 @@ impl AddThenRead {
         }
     }
 
-    /// Added by this node's clock, and read before any clock that is ahead by less than `by` shows
-    /// more.
+    /// Returns the times of a request that is added by this node's clock and read before any clock
+    /// that is ahead by less than `by` shows more.
     #[must_use]
     pub fn ahead(now: TimestampUs, by: DurationUs) -> Self {
         Self {
@@ -32,40 +31,42 @@ impl AddThenRead {
 }
 
 impl Counters {
-    /// From when on a counter matters to nobody whose clock shows this node's time.
+    /// Returns the time from which on a counter matters to no node whose clock agrees with this
+    /// one.
     #[must_use]
     pub fn ends_at(&self, index: CounterIndex) -> TimestampUs {
         let begins_at = TimestampUs(index.0.saturating_mul(self.width().0));
         begins_at + self.matters_for()
     }
 
-    /// How many of [`Self::to_read`] have not begun by the clock by which the call was added. They
-    /// come first.
+    /// Returns how many of [`Self::to_read`] have not begun by the clock that dated the request.
+    /// They come first.
     #[must_use]
-    pub fn not_begun(&self, call: AddThenRead) -> usize {
-        self.to_read(call).len() - self.to_read(AddThenRead::at_once(call.added_at)).len()
+    pub fn not_begun(&self, times: AddThenRead) -> usize {
+        self.to_read(times).len() - self.to_read(AddThenRead::at_once(times.added_at)).len()
     }
 
-    /// Judges by this node's clock: `known` are the counters that have begun, newest first.
+    /// Decides by this node's clock. `known` are the counters that have begun, newest first.
     #[must_use]
     pub fn judge_now(&self, now: TimestampUs, cost: Cost, known: &[u32]) -> Verdict {
         self.judge(AddThenRead::at_once(now), cost, known)
     }
 
-    /// Judges by this node's clock, and by all clocks that may have come to `call.read_at`:
-    /// `counts` are those of [`Self::to_read`]. What is said besides is by this node's clock.
+    /// Decides by this node's clock, and by all clocks that may have reached `times.read_at`.
+    /// `counts` are those of [`Self::to_read`]. The other values of the verdict follow this node's
+    /// clock.
     #[must_use]
-    pub fn judge_by_all_clocks(&self, call: AddThenRead, cost: Cost, counts: &[u32]) -> Verdict {
-        let now = call.added_at;
-        let (not_begun, known) = counts.split_at(self.not_begun(call).min(counts.len()));
+    pub fn judge_by_all_clocks(&self, times: AddThenRead, cost: Cost, counts: &[u32]) -> Verdict {
+        let now = times.added_at;
+        let (not_begun, known) = counts.split_at(self.not_begun(times).min(counts.len()));
         let verdict = self.judge_now(now, cost, known);
         if !verdict.is_admitted() || not_begun.iter().all(|count| *count == 0) {
             return verdict;
         }
-        if self.judge(call, cost, counts).is_admitted() {
+        if self.judge(times, cost, counts).is_admitted() {
             return verdict;
         }
-        // Here it would fit, and in a stretch that has begun elsewhere it would not.
+        // It fits by this clock, but not in an interval that has begun by another.
         let width = self.width().0;
         let next = DurationUs(width - now.0 % width);
         Verdict {
@@ -85,7 +86,7 @@ mod tests {
     use crate::sub_windows::SubWindows;
     use crate::testing::{MINUTE, a_minute, at};
 
-    /// Ten calls a minute, counted in four parts.
+    /// Returns the counters of ten requests a minute, counted in four parts.
     fn strict() -> Counters {
         SubWindows::strict(a_minute(10), 4).unwrap().counters()
     }
@@ -95,12 +96,12 @@ mod tests {
     }
 
     #[test]
-    fn stretches_that_have_not_begun_here_come_first() {
+    fn intervals_that_have_not_begun_here_come_first() {
         assert_eq!(strict().not_begun(ahead("07:10:13.9")), 0);
         assert_eq!(strict().not_begun(ahead("07:10:14")), 1);
-        let call = AddThenRead::ahead(at("07:10:14"), MINUTE.times(60));
-        assert_eq!(strict().not_begun(call), 4);
-        assert_eq!(strict().to_read(call).len(), 9);
+        let times = AddThenRead::ahead(at("07:10:14"), MINUTE.times(60));
+        assert_eq!(strict().not_begun(times), 4);
+        assert_eq!(strict().to_read(times).len(), 9);
     }
 
     #[test]
@@ -114,11 +115,11 @@ mod tests {
     }
 
     #[test]
-    fn a_call_must_fit_where_a_clock_that_is_ahead_has_counted() {
+    fn a_request_must_fit_where_a_clock_ahead_has_counted() {
         let minute = SlidingWindow::new(a_minute(10)).counters();
-        let call = ahead("07:10:59.5");
-        let judge = |counts: &[u32]| minute.judge_by_all_clocks(call, Cost::ONE, counts);
-        // Of the minute that begins, of this one with this call in it, of the one before.
+        let times = ahead("07:10:59.5");
+        let judge = |counts: &[u32]| minute.judge_by_all_clocks(times, Cost::ONE, counts);
+        // Order: the next minute, this one with this request in it, the one before.
         assert!(judge(&[0, 10, 0]).is_admitted());
         assert!(judge(&[0, 5, 0]).is_admitted());
         assert!(judge(&[5, 5, 0]).is_admitted());
@@ -126,8 +127,8 @@ mod tests {
         let retry_after = Some(DurationUs(500_000));
         assert_eq!(verdict.outcome, Outcome::Reject { retry_after });
         assert_eq!(verdict.remaining, 0);
-        // Over the limit by this node's own clock: that says when to come again.
-        let own = minute.judge_now(call.added_at, Cost::ONE, &[11, 0]);
+        // Over the limit by this node's own clock, which determines the retry time.
+        let own = minute.judge_now(times.added_at, Cost::ONE, &[11, 0]);
         assert_eq!(judge(&[6, 11, 0]), own);
         assert!(!own.is_admitted());
     }

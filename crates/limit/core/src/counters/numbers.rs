@@ -1,11 +1,11 @@
-//! How are counters written down? How many there are, where the newest begins, and the counters
-//! from the newest on; zeros at the end are left out.
+//! Number form of counters: how many there are, the start of the newest, and the counters from the
+//! newest on. Zeros at the end are left out.
 
 use alloc::vec::Vec;
 
 use crate::time::TimestampUs;
 
-/// Counters of which the newest begins at `starts_at`.
+/// Writes counters of which the newest begins at `starts_at`.
 pub(crate) fn write_numbers(starts_at: TimestampUs, counts: &[u32], put: &mut dyn FnMut(u64)) {
     let last = counts.iter().rposition(|count| *count > 0);
     let known = counts.get(..last.map_or(0, |last| last + 1));
@@ -16,8 +16,8 @@ pub(crate) fn write_numbers(starts_at: TimestampUs, counts: &[u32], put: &mut dy
     }
 }
 
-/// Where the newest begins, and all counters: at least one, and at most so many. `None` if the
-/// numbers are none.
+/// Reads the start of the newest counter, and all counters: from one to `most`. `None` if the
+/// numbers are malformed.
 pub(crate) fn from_numbers(numbers: &[u64], most: usize) -> Option<(TimestampUs, Vec<u32>)> {
     let [count, starts_at, known @ ..] = numbers else {
         return None;

@@ -1,4 +1,4 @@
-//! Counters in a store that can only add, call by call.
+//! Counters in a store that can only add, request by request.
 
 use super::*;
 use crate::sliding_window::SlidingWindow;
@@ -6,26 +6,26 @@ use crate::sub_windows::SubWindows;
 use crate::testing::{a_minute, at};
 use crate::verdict::Outcome;
 
-/// Ten calls a minute, counted in four parts.
+/// Returns the counters of ten requests a minute, counted in four parts.
 fn strict() -> Counters {
     SubWindows::strict(a_minute(10), 4).unwrap().counters()
 }
 
 fn judge(added_at: &str, read_at: &str, cost: Cost, counts: &[u32]) -> Verdict {
-    let call = AddThenRead {
+    let times = AddThenRead {
         added_at: at(added_at),
         read_at: at(read_at),
     };
-    strict().judge(call, cost, counts)
+    strict().judge(times, cost, counts)
 }
 
 fn read(added_at: &str, read_at: &str) -> Vec<u64> {
-    let call = AddThenRead {
+    let times = AddThenRead {
         added_at: at(added_at),
         read_at: at(read_at),
     };
     let now = strict().index_at(at("07:10:00")).0;
-    let indexes = strict().to_read(call);
+    let indexes = strict().to_read(times);
     indexes.map(|index| index.0 + 100 - now).collect()
 }
 
@@ -42,13 +42,13 @@ fn newer_counters_are_read_only_if_reading_comes_late() {
 }
 
 #[test]
-fn an_added_call_is_judged_together_with_what_is_there() {
+fn an_added_request_counts_together_with_the_others() {
     let now = "07:10:01";
     let verdict = judge(now, now, Cost::take(3), &[3, 1, 2, 0, 4]);
     assert!(verdict.is_admitted());
     assert_eq!((verdict.remaining, verdict.full_after.secs_ceil()), (0, 74));
     let verdict = judge(now, now, Cost::take(3), &[4, 1, 2, 0, 4]);
-    // Without the call itself: 1, 1, 2, 0, 4.
+    // Without the request itself: 1, 1, 2, 0, 4.
     let retry_after = Some(DurationUs::from_secs(14));
     assert_eq!(verdict.outcome, Outcome::Reject { retry_after });
     assert_eq!(verdict.remaining, 2);
@@ -57,7 +57,7 @@ fn an_added_call_is_judged_together_with_what_is_there() {
 }
 
 #[test]
-fn a_peek_is_told_what_one_more_would_be() {
+fn a_peek_gets_the_verdict_of_one_more_request() {
     let now = "07:10:01";
     assert!(judge(now, now, Cost::Peek, &[9]).is_admitted());
     assert!(!judge(now, now, Cost::Peek, &[9, 1]).is_admitted());
@@ -67,27 +67,27 @@ fn a_peek_is_told_what_one_more_would_be() {
 }
 
 #[test]
-fn a_call_that_is_read_behind_an_edge_must_fit_there_too() {
-    // Nine were added behind the edge by a node that could not see this one yet.
+fn a_request_read_in_the_next_interval_must_fit_there_too() {
+    // A node that could not see this request yet added nine in the next interval.
     let (added, read) = ("07:10:14.9", "07:10:15.1");
     assert!(judge(added, read, Cost::ONE, &[9, 1]).is_admitted());
     let verdict = judge(added, read, Cost::take(2), &[9, 2]);
     assert!(!verdict.is_admitted());
     assert_eq!(verdict.remaining, 1);
-    // What has left the window behind the edge counted when the call was dated.
+    // The part that has left the window by then counted when the request was dated.
     assert!(!judge(added, read, Cost::ONE, &[0, 1, 0, 0, 0, 10]).is_admitted());
     assert!(judge(added, read, Cost::ONE, &[0, 1, 0, 0, 0, 9]).is_admitted());
 }
 
 #[test]
-fn behind_an_edge_the_window_before_counts_whole() {
+fn in_the_next_window_the_one_before_counts_in_full() {
     let counters = SlidingWindow::new(a_minute(10)).counters();
     let check = |counts: &[u32], is_admitted| {
-        let call = AddThenRead {
+        let times = AddThenRead {
             added_at: at("07:10:59.9"),
             read_at: at("07:11:00.1"),
         };
-        let verdict = counters.judge(call, Cost::ONE, counts);
+        let verdict = counters.judge(times, Cost::ONE, counts);
         assert_eq!(verdict.is_admitted(), is_admitted, "{counts:?}");
     };
     check(&[4, 6], true);

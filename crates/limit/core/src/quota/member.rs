@@ -1,64 +1,64 @@
-//! What is known of one of those who share a limit?
+//! Member of a quota: its assignment, its reports and its demand.
 
 use crate::rate::Rate;
 use crate::time::{DurationUs, TimestampUs};
 
-use crate::quota::lasting::{CALLS_MOST, LONGEST};
+use crate::quota::lifetime::{CALLS_MOST, LONGEST};
 
-/// For how long ahead calls are assigned, if the window lasts so long. What is not spent is lost,
-/// so that a longer time costs more when visitors go elsewhere; and each assignment that is
-/// replaced early costs what was left of it, so that a shorter one costs more while they stay.
+/// Time for which requests are assigned ahead, if the window is that long. Unspent requests are
+/// lost: a longer time loses more when visitors leave. Early replacements lose the rest of the old
+/// assignment: a shorter time loses more while visitors stay.
 pub(crate) const AHEAD: DurationUs = DurationUs::from_secs(60);
 
-/// Reports that come faster are taken together: a pace is not to be told by one request.
+/// Reports in faster succession are merged, so that one request does not determine the pace.
 const GAP_SHORTEST: DurationUs = DurationUs(100_000);
 
-/// Reports are taken to come as often as this at least, when it is said whether calls will do until
-/// the next.
+/// Longest gap that is assumed between reports, to decide whether an assignment lasts until the
+/// next one.
 const GAP_LONGEST: DurationUs = DurationUs::from_secs(10);
 
-/// So long after calls can be spent no more, it may be reported that they were: as long as reports
-/// may be apart.
-const TOLD_LATE: DurationUs = GAP_LONGEST;
+/// Time after the end of an assignment in which its requests may be reported: the longest gap
+/// between reports.
+const LATE_REPORT_MAX: DurationUs = GAP_LONGEST;
 
-/// Of so many assignments, the last ones, it is known how much of them was not reported as spent.
-/// Who is told more often than that between two reports has what it let through charged once more.
+/// Assignments for which unreported requests are tracked. A member that gets more of them between
+/// two reports has some requests taken twice.
 const SPARES: usize = 3;
 
-/// All that do not ask share such a part of a limit, so that the first who comes is not refused.
+/// Part of a limit that idle members share, so that a first request is not rejected.
 const PART_OF_IDLE: u32 = 16;
 
-/// What it was assigned last.
+/// Latest assignment of a member.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct CurrentAssignment {
     pub(crate) calls: u32,
-    /// What it reported since.
+    /// Requests reported since.
     pub(crate) used: u64,
     assigned_at: TimestampUs,
     pub(crate) ends_at: TimestampUs,
 }
 
-/// What of an assignment was not reported as spent, and until when it may be.
+/// Unreported requests of an assignment, and the time until which they may be reported.
 #[derive(Clone, Copy, Debug, Default)]
 struct Spare {
     calls: u64,
     until: TimestampUs,
 }
 
-/// One of them.
+/// State of one member.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Member {
     pub(crate) held: Option<CurrentAssignment>,
-    /// What it was assigned in this stretch of time.
+    /// Requests assigned in this comparison period.
     pub(crate) got: u64,
-    /// When it last told of a request.
-    heard_at: TimestampUs,
-    /// Requests since then that no pace was made of yet.
+    /// Time of the last report that counted for the pace.
+    reported_at: TimestampUs,
+    /// Requests since then that the pace does not include yet.
     uncounted: u64,
     gap: DurationUs,
     /// Requests in a thousand seconds.
     pace: u64,
-    /// What was assigned and may still be reported as spent, the newest first.
+    /// Assignments that may still be reported as spent, newest first.
     spares: [Spare; SPARES],
 }
 
@@ -67,7 +67,7 @@ impl Member {
         Self {
             held: None,
             got: 0,
-            heard_at: now,
+            reported_at: now,
             uncounted: 0,
             gap: GAP_LONGEST,
             pace: 0,
@@ -78,32 +78,32 @@ impl Member {
         }
     }
 
-    /// Notes what it let through and what it refused since it last reported. What it let through
-    /// beyond what it was assigned lately is returned: nobody has charged that.
+    /// Records requests that the member allowed and denied since its last report. Returns how many
+    /// it allowed beyond its recent assignments: they were not taken from the limit.
     pub(crate) fn handle_report(&mut self, allowed: u64, denied: u64, now: TimestampUs) -> u64 {
-        let asked = allowed.saturating_add(denied);
+        let requests = allowed.saturating_add(denied);
         if let Some(held) = &mut self.held {
             held.used = held.used.saturating_add(allowed);
         }
-        self.uncounted = self.uncounted.saturating_add(asked);
-        let gap = now.since(self.heard_at);
+        self.uncounted = self.uncounted.saturating_add(requests);
+        let gap = now.since(self.reported_at);
         if gap >= GAP_SHORTEST {
             self.handle_pace(gap);
-            self.heard_at = now;
+            self.reported_at = now;
         }
-        let mut unpaid = allowed;
-        // Those first that are over first.
+        let mut unassigned = allowed;
+        // Those that end first come first.
         for spare in self.spares.iter_mut().rev() {
             if now < spare.until {
-                let paid = spare.calls.min(unpaid);
-                spare.calls -= paid;
-                unpaid -= paid;
+                let assigned = spare.calls.min(unassigned);
+                spare.calls -= assigned;
+                unassigned -= assigned;
             }
         }
-        unpaid
+        unassigned
     }
 
-    /// Up at once, down slowly: requests come in bursts.
+    /// Updates the pace: up at once, down slowly, because requests come in bursts.
     fn handle_pace(&mut self, gap: DurationUs) {
         let seen = u128::from(self.uncounted) * 1_000_000_000 / u128::from(gap.0);
         let seen = u64::try_from(seen).unwrap_or(u64::MAX);
@@ -120,20 +120,20 @@ impl Member {
             ends_at,
         });
         self.got = self.got.saturating_add(calls.into());
-        // What this replaces can be spent no more.
+        // The assignment that this one replaces can no longer be spent.
         for spare in &mut self.spares {
-            spare.until = spare.until.min(now + TOLD_LATE);
+            spare.until = spare.until.min(now + LATE_REPORT_MAX);
         }
         if calls > 0 {
             self.spares.rotate_right(1);
             self.spares[0] = Spare {
                 calls: calls.into(),
-                until: ends_at + TOLD_LATE,
+                until: ends_at + LATE_REPORT_MAX,
             };
         }
     }
 
-    /// What it has left, as far as it has told.
+    /// Returns what the member has left, by its reports.
     pub(crate) fn left(&self, now: TimestampUs) -> u32 {
         let held = self.held.filter(|held| held.ends_at > now);
         held.map_or(0, |held| {
@@ -142,21 +142,22 @@ impl Member {
         })
     }
 
-    /// Whether it has run out, or may before it reports again.
+    /// Whether the member has run out, or may before its next report.
     pub(crate) fn is_short(&self, now: TimestampUs) -> bool {
         let left = self.left(now);
-        // What a report says that came right after an assignment was so before it: who is told anew
-        // then would lose what it was just told.
-        let has_told = self
+        // A report right after an assignment describes the time before it. A new assignment would
+        // void the one just sent.
+        let has_reported = self
             .held
-            .is_none_or(|held| self.heard_at.since(held.assigned_at).0 >= self.gap.0 / 2);
-        left == 0 || has_told && u64::from(left) <= self.expects(self.gap)
+            .is_none_or(|held| self.reported_at.since(held.assigned_at).0 >= self.gap.0 / 2);
+        left == 0 || has_reported && u64::from(left) <= self.expects(self.gap)
     }
 
-    /// How many calls it will use for as long as `lasts`, of a limit that so many share.
+    /// Returns how many requests the member will use during `lasts`, out of a limit that `members`
+    /// share.
     pub(crate) fn wants(&self, lasts: DurationUs, limit: Rate, members: usize) -> u32 {
         let expected = self.expects(lasts.min(AHEAD));
-        // A quarter more: requests do not come evenly.
+        // A quarter more, because requests do not come evenly.
         let expected = expected.saturating_add(expected / 4);
         let parts = u128::from(PART_OF_IDLE) * u128::try_from(members.max(1)).unwrap_or(u128::MAX);
         let calls = u128::from(limit.calls()) * u128::from(lasts.min(LONGEST).0);

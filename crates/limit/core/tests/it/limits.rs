@@ -1,7 +1,7 @@
-//! What all algorithms promise, over any sequence of calls, peeks, refunds and moments: no window
-//! has more than its bound, what a verdict says comes true, and nothing overflows.
+//! Properties of all algorithms, over any sequence of requests, peeks, refunds and times: no window
+//! exceeds its bound, verdicts come true, and nothing overflows.
 //!
-//! The naive model remembers every call that was admitted; the algorithms do not.
+//! The naive model remembers every allowed request; the algorithms do not.
 
 mod bounds;
 mod estimates;

@@ -1,5 +1,5 @@
-//! All tests from outside in one program: linking one for each file takes longer.
+//! All integration tests in one program: linking one for each file takes longer.
 
-mod lending;
+mod leases;
 mod limits;
 mod quota;

@@ -1,12 +1,12 @@
-//! Do those who are assigned calls ahead keep the limit, however they spend them, and does each get
-//! its share?
+//! Simulation of quotas: members with assignments keep the limit, however they spend them, and each
+//! gets its share.
 //!
-//! A small simulator: virtual time, seeds, Envoys that always spend all they may, as early or as
-//! late as they may, messages that take as long as they may, and a judge who sees every call.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+//! A small simulator with virtual time and seeds. Envoys always spend everything, as early or as
+//! late as possible. Messages take as long as possible, and a checker sees every request.
+#![expect(clippy::unwrap_used, reason = "a test that cannot continue fails")]
 
 mod draw;
 mod envoy;
 mod fair;
 mod safe;
-mod world;
+mod simulation;

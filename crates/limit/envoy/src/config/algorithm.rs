@@ -1,18 +1,18 @@
-//! Which algorithm counts a limit? What was typed, checked as far as it can be here.
+//! Algorithm of a limit, with the settings from the file, checked as far as possible here.
 //!
-//! Which algorithms there are, and what is set, says [`anteroom_limit::registry`]. Here are the
-//! words of the file for it: a queue is a burst there.
+//! [`anteroom_limit::registry`] lists the algorithms and their settings. This module has the keys
+//! of the file: it calls a queue a burst.
 
 use anteroom_limit::registry::AlgorithmKind;
 use anteroom_limit::settings::{Setting, Settings};
 use anteroom_limit::sub_windows::PARTS_MOST;
 
-/// An algorithm with the settings that were given; what was not given is for the algorithm to say.
+/// Algorithm with the given settings; the algorithm has defaults for the others.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct AlgorithmChoice {
-    /// Which algorithm.
+    /// Algorithm.
     pub kind: AlgorithmKind,
-    /// What was given beside the rate.
+    /// Settings that were given beside the rate.
     pub settings: Settings,
 }
 
@@ -24,14 +24,14 @@ pub(crate) struct Typed {
     pub(crate) initial_burst: Option<u32>,
 }
 
-/// Why a choice is none.
+/// Error of a choice.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum BadChoice {
-    /// No algorithm has this name.
+    /// The name is unknown.
     Unknown,
     /// The algorithm has no such setting.
     NotASetting(&'static str),
-    /// A number that lets nobody through or that costs too much.
+    /// The number admits nothing, or costs too much.
     OutOfRange {
         key: &'static str,
         value: u32,
@@ -41,7 +41,7 @@ pub(crate) enum BadChoice {
 }
 
 impl BadChoice {
-    /// The key whose value is wrong.
+    /// Returns the key whose value is wrong.
     pub(crate) const fn key(self) -> &'static str {
         match self {
             Self::Unknown => "algorithm",
@@ -51,7 +51,7 @@ impl BadChoice {
 }
 
 impl Default for AlgorithmChoice {
-    /// Envoy's own service counts in fixed windows alone, and that holds where nothing is said.
+    /// Returns the fixed window, the only algorithm of the reference service.
     fn default() -> Self {
         Self {
             kind: AlgorithmKind::FixedWindow,
@@ -61,8 +61,8 @@ impl Default for AlgorithmChoice {
 }
 
 impl AlgorithmChoice {
-    /// The choice that `name` and `typed` make for a limit of `requests`; every setting that is
-    /// wrong otherwise.
+    /// Builds the choice from `name` and `typed` for a limit of `requests`. Returns all wrong
+    /// settings otherwise.
     pub(crate) fn of(name: &str, typed: Typed, requests: u32) -> Result<Self, Vec<BadChoice>> {
         let Some(kind) = AlgorithmKind::named(name) else {
             return Err(vec![BadChoice::Unknown]);
@@ -94,7 +94,7 @@ impl AlgorithmChoice {
     }
 }
 
-/// The key that a setting has in the file.
+/// Returns the key of a setting in the file.
 const fn key_of(setting: Setting) -> &'static str {
     match setting {
         Setting::SubWindows => "sub_windows",
@@ -114,7 +114,7 @@ impl Typed {
         all.filter_map(|(key, value)| Some((key, value?)))
     }
 
-    /// From where to where a setting may go.
+    /// Returns the range of a setting.
     fn range(self, setting: Setting, requests: u32) -> (u32, u32) {
         match setting {
             Setting::Burst => (1, u32::MAX),
@@ -125,19 +125,19 @@ impl Typed {
     }
 }
 
-/// The algorithms that a file may name, in the order of their numbers.
+/// Returns the algorithms that a file may name, in the order of their numbers.
 fn kinds() -> Vec<AlgorithmKind> {
     let mut kinds = AlgorithmKind::ALL.to_vec();
     kinds.sort_by_key(|kind| (kind.row().number, kind.name()));
     kinds
 }
 
-/// The names that a file may say.
+/// Returns the names that a file may use.
 pub(crate) fn names() -> Vec<&'static str> {
     kinds().into_iter().map(AlgorithmKind::name).collect()
 }
 
-/// Which algorithms have which settings, in words: `burst belongs to gcra, ...`.
+/// Describes which algorithms have which settings: `burst belongs to gcra, ...`.
 pub(crate) fn whose_settings() -> String {
     let owners = |key: &str| {
         let has_it = |kind: &AlgorithmKind| {
@@ -221,13 +221,13 @@ mod tests {
     }
 
     #[test]
-    fn every_setting_that_is_wrong_is_told() {
+    fn every_wrong_setting_is_reported() {
         let bad = AlgorithmChoice::of("sliding-log", settings(Some(1), Some(1), Some(1)), 1);
         assert_eq!(bad.unwrap_err().len(), 3);
     }
 
     #[test]
-    fn a_file_is_told_which_names_and_settings_there_are() {
+    fn names_and_settings_are_listed() {
         assert_eq!(
             names().join(", "),
             "fixed-window, sliding-window, sliding-log, token-bucket, gcra, sub-windows, \

@@ -1,10 +1,10 @@
-//! What was read: domains, the descriptors in them, and the limits of those.
+//! Domains, their descriptors, and the limits of those.
 //!
 //! # Why keys and values are kept apart
 //!
-//! The reference service joins them by `_` and looks that up, so that to it a descriptor with the
-//! key `a_b` is the same as one with the key `a` and the value `b`. Here the two stand beside each
-//! other. Files in which no such pair meets mean the same to both.
+//! The reference service joins them by `_` and looks that up. To it a descriptor with the key `a_b`
+//! equals one with the key `a` and the value `b`. Here the two are different. Files without such
+//! pairs mean the same to both.
 
 use std::collections::HashMap;
 
@@ -13,49 +13,48 @@ use crate::config::metadata::Metadata;
 use crate::config::unit::Unit;
 use crate::config::wildcard::Pattern;
 
-/// The limits of all domains. Made by [`crate::config::read`].
+/// Limits of all domains. Made by [`crate::config::read`].
 ///
 /// # Invariants
 ///
-/// - No two descriptors beside each other have the same key and the same value.
-/// - Descriptors are no deeper inside each other than a request can go
-///   ([`crate::config::ENTRIES_MAX`]).
+/// - No two descriptors of one list have the same key and the same value.
+/// - Descriptors are nested no deeper than a request can go ([`crate::config::ENTRIES_MAX`]).
 #[derive(Debug, Default)]
 pub struct RateLimits {
     domains: HashMap<Box<str>, Level>,
 }
 
-/// A limit as it was read.
+/// Limit as it was read.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Limit {
-    /// How many requests; 0 means that each is over the limit.
+    /// Requests per unit; with 0 each request is over the limit.
     pub requests_per_unit: u32,
-    /// In which time.
+    /// Unit of time.
     pub unit: Unit,
-    /// What others call it who replace it; empty if nothing was said.
+    /// Name by which other limits replace it; empty if it has none.
     pub name: Box<str>,
-    /// The limits that do not count where this one does.
+    /// Names of the limits that do not apply where this one does.
     pub replaces: Box<[Box<str>]>,
-    /// Whether it is counted and told to nobody.
+    /// Whether it is counted but never rejects.
     pub is_shadow: bool,
-    /// Whether it refuses only together with all others of its kind.
+    /// Whether it rejects only together with all other quota limits.
     pub is_quota: bool,
-    /// Whether each value is measured by itself.
+    /// Whether each value has metrics of its own.
     pub has_detailed_metric: bool,
-    /// How it is counted.
+    /// Algorithm.
     pub algorithm: AlgorithmChoice,
-    /// What is told to whoever passes.
+    /// Metadata for admitted requests.
     pub metadata: Metadata,
-    /// Domain, keys and values as they stand in the file, joined: `domain.key_value.key`.
+    /// Domain, keys and values of the file, joined: `domain.key_value.key`.
     pub metric: Box<str>,
 }
 
-/// What a descriptor says about requests that meet it.
+/// Rule of a descriptor for requests that match it.
 #[derive(Debug)]
 pub(crate) enum Rule {
-    /// As many as will.
+    /// All requests are admitted.
     Unlimited {
-        /// The limits that do not count where this one does.
+        /// Names of the limits that do not apply where this one does.
         replaces: Box<[Box<str>]>,
     },
     Limited(Box<Limit>),
@@ -70,7 +69,7 @@ impl Rule {
     }
 }
 
-/// A descriptor without its place.
+/// Content of a descriptor, without its key and value.
 #[derive(Debug, Default)]
 pub(crate) struct Node {
     pub(crate) rule: Option<Rule>,
@@ -79,61 +78,61 @@ pub(crate) struct Node {
     pub(crate) is_shared: bool,
 }
 
-/// A descriptor at its place.
+/// Descriptor with its key and value.
 #[derive(Debug)]
 pub(crate) struct Descriptor {
     pub(crate) key: Box<str>,
-    /// Empty if it holds for every value.
+    /// Value; empty if it matches every value.
     pub(crate) value: Box<str>,
-    /// If there is a `*`: what a value looks like, or, if the `*` is in the key, key and value
-    /// joined.
+    /// Pattern, if there is a `*`: that of the value, or, if the `*` is in the key, that of key and
+    /// value joined.
     pattern: Option<Pattern>,
     pub(crate) node: Node,
 }
 
-/// Descriptors beside each other.
+/// List of descriptors.
 #[derive(Debug, Default)]
 pub(crate) struct Level {
-    /// In the order of the files.
+    /// Descriptors in the order of the files.
     descriptors: Vec<Descriptor>,
-    /// Which of them have this key. Keys and values come from outside, so the hash is the standard
-    /// one, which nobody can foresee.
-    by_key: HashMap<Box<str>, OfKey>,
-    /// Those with a `*` in their key.
+    /// Indices of descriptors by key. Keys and values come from clients, so the hash is the
+    /// standard one, which nobody can predict.
+    by_key: HashMap<Box<str>, KeyIndex>,
+    /// Indices of descriptors with a `*` in their key.
     wild_keys: Vec<u32>,
 }
 
-/// Descriptors with one key, by their place among all beside each other.
+/// Indices of the descriptors with one key.
 #[derive(Debug, Default)]
-struct OfKey {
-    /// The one without a value.
+struct KeyIndex {
+    /// Descriptor without a value.
     bare: Option<u32>,
-    /// Those with a value, also with one that is a pattern.
+    /// Descriptors with a value, including patterns.
     by_value: HashMap<Box<str>, u32>,
-    /// Those with a pattern for a value.
+    /// Descriptors with a pattern as their value.
     wild_values: Vec<u32>,
 }
 
-/// How a descriptor was found.
+/// Way in which a descriptor matched.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum MatchKind {
-    /// It has the value.
+    /// Match by the exact value.
     Value,
-    /// It has a pattern that the value fits.
+    /// Match by a pattern.
     Pattern,
-    /// It has the key and no value.
+    /// Match by the key alone; the descriptor has no value.
     Key,
 }
 
 impl RateLimits {
-    /// Whether no file was read, or none with a domain.
+    /// Whether there is no domain.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.domains.is_empty()
     }
 
-    /// All limits, domain by domain in alphabetical order, of each in the order of the files. What
-    /// is unlimited is not among them.
+    /// Returns all limits by domain in alphabetical order, each domain in the order of the files.
+    /// Unlimited descriptors are not included.
     #[must_use]
     pub fn limits(&self) -> Vec<&Limit> {
         let mut domains: Vec<_> = self.domains.iter().collect();
@@ -168,26 +167,26 @@ impl Level {
         }
     }
 
-    /// Whether a descriptor with this key and this value, or without one, is here.
+    /// Whether there is a descriptor with this key and this value, or without a value.
     pub(crate) fn holds(&self, key: &str, value: &str) -> bool {
-        let of_key = self.by_key.get(key);
-        of_key.is_some_and(|of_key| match value {
-            "" => of_key.bare.is_some(),
-            value => of_key.by_value.contains_key(value),
+        let key_index = self.by_key.get(key);
+        key_index.is_some_and(|key_index| match value {
+            "" => key_index.bare.is_some(),
+            value => key_index.by_value.contains_key(value),
         })
     }
 
-    /// Adds a descriptor, unless its place is taken.
+    /// Adds a descriptor, unless there is one with this key and value.
     pub(crate) fn add(&mut self, key: &str, value: &str, node: Node) {
         if self.holds(key, value) {
             return;
         }
         let index = u32::try_from(self.descriptors.len()).expect("their number is bounded");
-        let of_key = self.by_key.entry(key.into()).or_default();
+        let key_index = self.by_key.entry(key.into()).or_default();
         match value {
-            "" => of_key.bare = Some(index),
+            "" => key_index.bare = Some(index),
             value => {
-                of_key.by_value.insert(value.into(), index);
+                key_index.by_value.insert(value.into(), index);
             }
         }
         let pattern = if key.contains('*') {
@@ -195,7 +194,7 @@ impl Level {
             Pattern::new(&joined(key, value))
         } else {
             let pattern = Pattern::new(value);
-            of_key
+            key_index
                 .wild_values
                 .extend(pattern.is_some().then_some(index));
             pattern
@@ -212,22 +211,23 @@ impl Level {
         &self.descriptors[index as usize]
     }
 
-    /// The descriptor that an entry of a request meets: the one with its value, or else the first
-    /// one in the order of the files whose pattern it fits, or else the one with its key and no
-    /// value.
+    /// Returns the descriptor that an entry of a request matches: the one with its value, or else
+    /// the first one in the order of the files whose pattern matches, or else the one with its key
+    /// and no value.
     pub(crate) fn find(&self, key: &str, value: &str) -> Option<(&Descriptor, MatchKind)> {
-        let of_key = self.by_key.get(key);
-        let exact = of_key.and_then(|of_key| of_key.by_value.get(value));
+        let key_index = self.by_key.get(key);
+        let exact = key_index.and_then(|key_index| key_index.by_value.get(value));
         if let Some(index) = exact {
             return Some((self.at(*index), MatchKind::Value));
         }
-        let by_value = of_key.and_then(|of_key| self.first_fitting(&of_key.wild_values, value));
+        let by_value =
+            key_index.and_then(|key_index| self.first_match(&key_index.wild_values, value));
         let by_key = if self.wild_keys.is_empty() {
             None
         } else {
-            self.first_fitting(&self.wild_keys, &format!("{key}_{value}"))
+            self.first_match(&self.wild_keys, &format!("{key}_{value}"))
         };
-        // Whichever stands first.
+        // The one that is first in the files.
         let wild = match (by_value, by_key) {
             (Some(one), Some(other)) => Some(one.min(other)),
             (one, other) => one.or(other),
@@ -235,11 +235,11 @@ impl Level {
         if let Some(index) = wild {
             return Some((self.at(index), MatchKind::Pattern));
         }
-        let bare = of_key.and_then(|of_key| of_key.bare)?;
+        let bare = key_index.and_then(|key_index| key_index.bare)?;
         Some((self.at(bare), MatchKind::Key))
     }
 
-    fn first_fitting(&self, indices: &[u32], text: &str) -> Option<u32> {
+    fn first_match(&self, indices: &[u32], text: &str) -> Option<u32> {
         let fits = |index: &&u32| {
             let pattern = self.at(**index).pattern.as_ref();
             pattern.is_some_and(|pattern| pattern.matches(text))
@@ -249,8 +249,8 @@ impl Level {
 }
 
 impl Descriptor {
-    /// What stands for the value of an entry with this key where the value itself does not count.
-    pub(crate) fn stand_in<'a>(&'a self, key: &str) -> std::borrow::Cow<'a, str> {
+    /// Returns the pattern that replaces the value of an entry with this key.
+    pub(crate) fn pattern_for<'a>(&'a self, key: &str) -> std::borrow::Cow<'a, str> {
         if *self.key == *key && !self.value.is_empty() {
             return (&*self.value).into();
         }
@@ -262,7 +262,7 @@ impl Descriptor {
     }
 }
 
-/// Key and value as the reference joins them.
+/// Joins key and value like the reference.
 pub(crate) fn joined(key: &str, value: &str) -> String {
     if value.is_empty() {
         key.to_owned()
@@ -298,12 +298,12 @@ mod tests {
         check(&level, "k", "x", Some(("k", "", MatchKind::Key)));
         check(&level, "k", "", Some(("k", "", MatchKind::Key)));
         check(&level, "other", "ab", None);
-        // A pattern that comes word for word is a value.
+        // A pattern that is sent literally is a value.
         check(&level, "k", "*b", Some(("k", "*b", MatchKind::Value)));
     }
 
     #[test]
-    fn of_several_patterns_the_first_one_holds() {
+    fn the_first_of_several_patterns_wins() {
         let first = level(&[("k", "*b"), ("k", "a*")]);
         check(&first, "k", "ab", Some(("k", "*b", MatchKind::Pattern)));
         let second = level(&[("k", "a*"), ("k", "*b")]);
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn a_star_in_a_key_fits_as_in_the_reference() {
+    fn a_star_in_a_key_matches_like_the_reference() {
         let level = level(&[("user*", ""), ("a*", "b")]);
         check(&level, "user", "", Some(("user*", "", MatchKind::Pattern)));
         check(
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_is_taken_once() {
+    fn a_duplicate_descriptor_is_not_added() {
         let level = level(&[("a", ""), ("a", "b"), ("a", ""), ("a", "b")]);
         assert_eq!(level.descriptors.len(), 2);
         assert!(level.holds("a", "") && level.holds("a", "b"));
@@ -351,7 +351,7 @@ mod tests {
     fn a_pattern_stands_in_for_a_value() {
         let check = |key: &str, value: &str, of: &str, expected: &str| {
             let level = level(&[(key, value)]);
-            assert_eq!(level.descriptors[0].stand_in(of), expected);
+            assert_eq!(level.descriptors[0].pattern_for(of), expected);
         };
         check("k", "foo*", "k", "foo*");
         check("a*", "", "abc", "a*");

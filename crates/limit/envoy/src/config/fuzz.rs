@@ -1,34 +1,35 @@
-//! What must hold for any bytes whatever; called by fuzzers and by the tests.
+//! Invariants that hold for any bytes; called by fuzzers and by the tests.
 
 use crate::config::{
     Applies, ENTRIES_MAX, Entry, File, Request, RequestDescriptor, SameDomain, read,
 };
 
-/// Reads `data` as a file of descriptors, twice over, and asks for limits with words out of it.
+/// Reads `data` as a file of descriptors, twice over, and matches requests that are made from its
+/// words.
 ///
 /// # Panics
 ///
-/// If an order of entries leads nowhere, if a file is refused without a mistake, if what is told
-/// takes more than one line, or if what applies to a request depends on what else is asked. Any
-/// other panic is a mistake too.
+/// If entries that were ordered match nothing, if a file is rejected without a mistake, if a
+/// message has several lines, or if what applies to a descriptor depends on the others. Any other
+/// panic is a defect, too.
 pub fn descriptors(data: &[u8]) {
     let file = File {
         name: "fuzz.yaml",
         bytes: data,
     };
-    let (limits, told): (_, Vec<String>) = match read(&[file], SameDomain::Refused) {
+    let (limits, lines): (_, Vec<String>) = match read(&[file], SameDomain::Refused) {
         Ok(found) => {
             let notices = found.notices.iter().map(ToString::to_string);
             (found.limits, notices.collect())
         }
         Err(mistakes) => {
-            assert!(!mistakes.0.is_empty(), "refused without a mistake");
-            let told = mistakes.0.iter().map(ToString::to_string);
-            check_lines(told.collect());
+            assert!(!mistakes.0.is_empty(), "rejected without a mistake");
+            let lines = mistakes.0.iter().map(ToString::to_string);
+            check_lines(lines.collect());
             return;
         }
     };
-    check_lines(told);
+    check_lines(lines);
     let both = read(&[file, file], SameDomain::Refused);
     assert!(both.is_err(), "two files have one domain");
 
@@ -42,23 +43,24 @@ pub fn descriptors(data: &[u8]) {
         .flat_map(|words| [(words[0], words[1]), (words[0], words[2]), (words[0], "")])
         .map(|(key, value)| Entry { key, value })
         .collect();
-    let ways: Vec<&[Entry<'_>]> = (1..=4).flat_map(|length| entries.windows(length)).collect();
-    for ways in ways.chunks(50) {
-        ask(&limits, domain.unwrap_or("d"), ways);
+    let candidates = (1..=4).flat_map(|length| entries.windows(length));
+    let candidates: Vec<&[Entry<'_>]> = candidates.collect();
+    for candidates in candidates.chunks(50) {
+        check_independence(&limits, domain.unwrap_or("d"), candidates);
     }
     let many: Vec<Entry<'_>> = entries.iter().copied().cycle().take(ENTRIES_MAX).collect();
-    ask(&limits, domain.unwrap_or("d"), &[&many]);
+    check_independence(&limits, domain.unwrap_or("d"), &[&many]);
 }
 
-fn check_lines(told: Vec<String>) {
-    for line in told {
+fn check_lines(lines: Vec<String>) {
+    for line in lines {
         assert!(!line.contains(['\n', '\r']), "more than one line: {line:?}");
     }
 }
 
-/// Puts entries without an order into one: no entry is lost or made up, and the way is one.
+/// Orders entries, and checks that none is lost or added, and that they match.
 fn check_order(limits: &crate::config::RateLimits, domain: &str, entries: &[Entry<'_>]) {
-    let Some(way) = limits.in_order(domain, entries) else {
+    let Some(ordered) = limits.in_order(domain, entries) else {
         return;
     };
     let sorted = |entries: &[Entry<'_>]| {
@@ -69,9 +71,9 @@ fn check_order(limits: &crate::config::RateLimits, domain: &str, entries: &[Entr
         pairs.sort();
         pairs
     };
-    assert_eq!(sorted(&way), sorted(entries), "other entries");
+    assert_eq!(sorted(&ordered), sorted(entries), "other entries");
     let descriptors = [RequestDescriptor {
-        entries: &way,
+        entries: &ordered,
         limit: None,
         hits: None,
     }];
@@ -82,17 +84,22 @@ fn check_order(limits: &crate::config::RateLimits, domain: &str, entries: &[Entr
     };
     let matched = limits.applying_to(&request);
     let applies = matched.expect("it is within bounds").descriptors.remove(0);
-    assert_ne!(applies, Applies::Nothing, "a way to nothing");
+    assert_ne!(applies, Applies::Nothing, "ordered entries match nothing");
 }
 
-/// Asks for all at once, and for each alone.
-fn ask(limits: &crate::config::RateLimits, domain: &str, ways: &[&[Entry<'_>]]) {
+/// Matches all descriptors at once, and each alone.
+fn check_independence(
+    limits: &crate::config::RateLimits,
+    domain: &str,
+    candidates: &[&[Entry<'_>]],
+) {
     let descriptor = |entries| RequestDescriptor {
         entries,
         limit: None,
         hits: None,
     };
-    let descriptors: Vec<RequestDescriptor<'_>> = ways.iter().copied().map(descriptor).collect();
+    let descriptors = candidates.iter().copied().map(descriptor);
+    let descriptors: Vec<RequestDescriptor<'_>> = descriptors.collect();
     let matched = |descriptors| {
         let request = Request {
             domain,
@@ -105,7 +112,7 @@ fn ask(limits: &crate::config::RateLimits, domain: &str, ways: &[&[Entry<'_>]]) 
     if descriptors.is_empty() {
         return;
     }
-    for entries in ways {
+    for entries in candidates {
         check_order(limits, domain, entries);
     }
     for (together, descriptor) in matched(&descriptors).into_iter().zip(&descriptors) {

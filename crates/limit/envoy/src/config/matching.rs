@@ -1,8 +1,8 @@
-//! Which limit does a request meet?
+//! Matching of requests with limits.
 //!
 //! Each descriptor of a request is walked entry by entry, from the outermost descriptor of its
-//! domain inwards. A limit counts only where the last entry ends: one that stands deeper or less
-//! deep does not.
+//! domain inwards. A limit applies only if it is at the level of the last entry, neither deeper nor
+//! less deep.
 
 pub(crate) mod identity;
 mod metric;
@@ -20,62 +20,62 @@ use identity::CounterIdentity;
 use request::{Entry, Request, RequestDescriptor, RequestError};
 use smallvec::SmallVec;
 
-/// Entries of a descriptor as Envoy sends it: one for each action, of which a route has a few. A
-/// way of more is kept on the heap.
+/// Usual number of entries of a descriptor: Envoy sends one per action, of which a route has a few.
+/// Longer walks use the heap.
 const USUAL_ENTRIES: usize = 4;
 
-/// What applies to a request.
+/// Result of matching a request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Matched<'l> {
     /// Whether any file has the domain. The reference service counts requests for others.
     pub is_domain_known: bool,
-    /// What applies to each descriptor, in the order of the request.
+    /// Matches of the descriptors, in the order of the request.
     pub descriptors: Vec<Applies<'l>>,
 }
 
-/// What applies to one descriptor of a request.
+/// Result of matching one descriptor of a request.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Applies<'l> {
-    /// No limit: none was found, or another one replaces it.
+    /// Match without a limit: none was found, or another one replaces it.
     Nothing,
-    /// As many requests as will; nothing is counted.
+    /// An unlimited descriptor; nothing is counted.
     Unlimited,
     /// A limit.
     Limit(AppliedLimit<'l>),
 }
 
-/// A limit, and what of it belongs to this one request.
+/// Limit, with what belongs to this one request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AppliedLimit<'l> {
-    /// How many requests; 0 means that each is over the limit.
+    /// Requests per unit; with 0 each request is over the limit.
     pub requests_per_unit: u32,
-    /// In which time.
+    /// Unit of time.
     pub unit: Unit,
-    /// What the file calls it; empty if it has no name, and for a limit that the request brought.
+    /// Name in the file; empty if it has none, and for a limit that the request has sent.
     pub name: &'l str,
-    /// Whether it is counted and told to nobody.
+    /// Whether it is counted but never rejects.
     pub is_shadow: bool,
-    /// Whether it refuses only together with all others of its kind.
+    /// Whether it rejects only together with all other quota limits.
     pub is_quota: bool,
-    /// How it is counted.
+    /// Algorithm.
     pub algorithm: AlgorithmChoice,
-    /// What is told to whoever passes, if it was read from a file. The reference loses it where
+    /// Metadata for admitted requests, if it was read from a file. The reference loses it where
     /// `detailed_metric` or `value_to_metric` are set; here it stays.
     pub metadata: Option<&'l Metadata>,
-    /// What its metrics are called in the reference.
+    /// Name of its metrics in the reference service.
     pub metric: Cow<'l, str>,
-    /// Which counter it counts on.
+    /// Identity of its counter.
     pub counter: CounterIdentity,
-    /// How much it counts; 0 asks and counts nothing.
+    /// Hits of the request; 0 peeks and counts nothing.
     pub hits: u64,
 }
 
 impl RateLimits {
-    /// What applies to each descriptor of a request.
+    /// Returns what applies to each descriptor of a request.
     ///
     /// # Errors
     ///
-    /// If the request asks for what nobody can answer; see [`RequestError`].
+    /// [`RequestError`] if the request is invalid.
     pub fn applying_to(&self, request: &Request<'_>) -> Result<Matched<'_>, RequestError> {
         request.check()?;
         let Some(domain) = self.domain(request.domain) else {
@@ -93,7 +93,7 @@ impl RateLimits {
         for (index, descriptor) in request.descriptors.iter().enumerate() {
             let hits = request.hits_of(descriptor);
             let applies = match descriptor.limit {
-                Some(_) => brought(request.domain, index, descriptor, hits)?,
+                Some(_) => limit_of_request(request.domain, index, descriptor, hits)?,
                 None => {
                     let walk = Walk::new(domain, descriptor.entries);
                     let replaces = walk.as_ref().map_or(&[][..], |walk| walk.rule.replaces());
@@ -119,9 +119,8 @@ impl RateLimits {
     }
 }
 
-/// The limit that a request brought: whatever the files say, it holds, without a name and without
-/// any mode.
-fn brought<'l>(
+/// Builds the limit that a request has sent. It overrides the files, and has no name and no mode.
+fn limit_of_request<'l>(
     domain: &str,
     index: usize,
     descriptor: &RequestDescriptor<'_>,
@@ -142,46 +141,47 @@ fn brought<'l>(
         is_quota: false,
         algorithm: AlgorithmChoice::default(),
         metadata: None,
-        metric: metric::of_brought(domain, descriptor.entries).into(),
+        metric: metric::of_request(domain, descriptor.entries).into(),
         counter: CounterIdentity::new(domain, descriptor.entries.iter().map(Entry::pair)),
         hits,
     }))
 }
 
-/// An entry, and the descriptor that it met.
+/// Entry, and the descriptor that it matched.
 #[derive(Clone, Copy, Debug)]
 struct Step<'l, 'r> {
     entry: Entry<'r>,
     descriptor: &'l Descriptor,
-    how: MatchKind,
+    kind: MatchKind,
 }
 
 impl<'l> Step<'l, '_> {
-    /// What counts in place of the value: the pattern, where all that fits it shares one counter.
+    /// Returns what counts in place of the value: the pattern, if all values that match it share
+    /// one counter.
     fn shared(&self) -> Option<Cow<'l, str>> {
-        let is_shared = self.how == MatchKind::Pattern && self.descriptor.node.is_shared;
-        is_shared.then(|| self.descriptor.stand_in(self.entry.key))
+        let is_shared = self.kind == MatchKind::Pattern && self.descriptor.node.is_shared;
+        is_shared.then(|| self.descriptor.pattern_for(self.entry.key))
     }
 }
 
-/// A way through the descriptors that ends at a rule.
+/// Walk through the descriptors that ends at a rule.
 struct Walk<'l, 'r> {
-    /// One for each entry.
+    /// Steps, one for each entry.
     steps: SmallVec<[Step<'l, 'r>; USUAL_ENTRIES]>,
     rule: &'l Rule,
 }
 
 impl<'l, 'r> Walk<'l, 'r> {
-    /// The way that these entries go; none if they do not end at a rule.
+    /// Walks along these entries; `None` if they do not end at a rule.
     fn new(domain: &'l Level, entries: &'r [Entry<'r>]) -> Option<Self> {
         let mut steps = SmallVec::new();
         let mut level = domain;
         for entry in entries {
-            let (descriptor, how) = level.find(entry.key, entry.value)?;
+            let (descriptor, kind) = level.find(entry.key, entry.value)?;
             steps.push(Step {
                 entry: *entry,
                 descriptor,
-                how,
+                kind,
             });
             level = &descriptor.node.nested;
         }

@@ -1,23 +1,23 @@
-//! What may be told to Envoy beside a limit: plain values, free of any format.
+//! Metadata of a limit, as plain values of no particular format.
 
 use std::collections::BTreeMap;
 
-/// What stands under `metadata`, in the order of its keys; empty where nothing does.
+/// Content of `metadata`, in the order of its keys; empty if the file has none.
 pub type Metadata = BTreeMap<String, Value>;
 
-/// A value that a protobuf `Struct` can hold.
+/// Value that a protobuf `Struct` can hold.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
-    /// Nothing.
+    /// Null.
     Null,
-    /// Yes or no.
+    /// Boolean.
     Bool(bool),
-    /// A number. Whole ones too: the wire knows no others.
+    /// Number, as floating point: the wire has no integers.
     Number(f64),
-    /// A text.
+    /// String.
     Text(String),
-    /// Several values.
+    /// List.
     List(Vec<Self>),
-    /// Values with names.
+    /// Map.
     Map(Metadata),
 }

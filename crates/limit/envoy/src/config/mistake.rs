@@ -1,91 +1,91 @@
-//! What is wrong with a file, as the reference service would say it, where, and what to do about
-//! it?
+//! Mistakes in files, in the words of the reference service, with their lines and remedies.
 //!
-//! The reference stops at the first mistake; all are collected here, those first that it would come
-//! to first.
+//! The reference stops at the first mistake. Here all are collected, in the order in which it would
+//! find them.
 
 mod remedy;
 
 use std::fmt;
 use std::sync::Arc;
 
-/// One mistake in one file.
+/// Mistake in a file.
 ///
-/// Its `Display` is a single line for people, such as `basic.yaml:7: invalid rate limit unit
-/// 'fortnight'; allowed: second, minute, ...`.
+/// Its `Display` is a single line, such as `basic.yaml:7: invalid rate limit unit 'fortnight';
+/// allowed: second, minute, ...`.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Mistake {
-    /// The file as the caller named it.
+    /// Name of the file, as the caller gave it.
     pub file: Arc<str>,
-    /// The line, from 1, where one can be named.
+    /// Line, from 1, if known.
     pub line: Option<u32>,
-    /// What is wrong.
+    /// Kind of the mistake.
     pub defect: Defect,
 }
 
-/// What is wrong. The texts are the reference service's own, up to [`Defect::UnknownAlgorithm`].
+/// Kind of a mistake. The texts are the reference service's own, up to
+/// [`Defect::UnknownAlgorithm`].
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Defect {
-    /// The file is no YAML, or has a value in it that no tree can be made of.
-    #[error("error loading config file: yaml: {said}")]
+    /// The file is no YAML, or has a value that cannot be represented.
+    #[error("error loading config file: yaml: {message}")]
     NotYaml {
-        /// What the reference's parser says. It counts some lines from 0; ours is
+        /// Message of the reference's parser. It counts some lines from 0; ours is
         /// [`Mistake::line`].
-        said: String,
+        message: String,
     },
-    /// A value of another type than the one that belongs there.
+    /// A value has the wrong type.
     #[error("error loading config file: yaml: unmarshal errors:\n  {0}")]
     WrongType(WrongType),
-    /// A key that is a number, a yes or nothing.
+    /// A key is a number, a boolean or null.
     #[error("config error, key is not of type string: {key}")]
     KeyNotText {
-        /// The key as it was understood.
+        /// Key as it was parsed.
         key: String,
     },
-    /// A key that nobody knows.
+    /// A key is unknown.
     #[error("config error, unknown key '{key}'")]
     UnknownKey {
-        /// The key.
+        /// Key.
         key: String,
     },
-    /// A list of something else than maps.
+    /// A list has elements other than maps.
     #[error("config error, yaml file contains list of type other than map: {element}")]
     ElementNotMap {
-        /// The element as it was understood.
+        /// Element as it was parsed.
         element: String,
     },
-    /// A number with a fraction, or a whole one that is too large for anything.
+    /// A number has a fraction, or is too large for any setting.
     #[error("error checking config")]
     ValueOfNoUse {
-        /// The value as it was understood; the reference does not say it.
+        /// Value as it was parsed; the reference does not report it.
         value: String,
     },
-    /// A file without a domain.
+    /// A file has no domain.
     #[error("config file cannot have empty domain")]
     EmptyDomain,
-    /// Another file has the same domain, and merging was not asked for.
+    /// Another file has the same domain, and domains are not merged.
     #[error("duplicate domain '{domain}' in config file")]
     DuplicateDomain {
-        /// The domain.
+        /// Domain.
         domain: String,
     },
-    /// A descriptor without a key.
+    /// A descriptor has no key.
     #[error("descriptor has empty key")]
     EmptyKey,
-    /// Two descriptors beside each other with the same key and value.
+    /// Two descriptors of one list have the same key and value.
     #[error("duplicate descriptor composite key '{path}'")]
     DuplicateDescriptor {
-        /// Domain and keys with values from the outermost descriptor on.
+        /// Domain and keys with values, from the outermost descriptor on.
         path: String,
     },
-    /// A limit without a unit, or with one that nobody knows.
+    /// A limit has no unit, or an unknown one.
     #[error("invalid rate limit unit '{unit}'")]
     UnknownUnit {
-        /// The unit.
+        /// Unit.
         unit: String,
     },
-    /// No limit, but per some time.
+    /// An unlimited descriptor has a unit.
     #[error("should not specify rate limit unit when unlimited")]
     UnitOfUnlimited,
     /// A limit replaces one without a name.
@@ -94,107 +94,107 @@ pub enum Defect {
     /// A limit replaces itself.
     #[error("replaces should not contain name of same descriptor")]
     ReplacesItself,
-    /// What cannot be shared: a key with one value has one counter, one without a value one for
-    /// each.
+    /// A counter cannot be shared: a key with one value has one counter already, and a key without
+    /// a value has one for each.
     #[error(
         "share_threshold can only be used with wildcard values (containing '*'), but found key \
          '{key}'"
     )]
     SharedWithoutWildcard {
-        /// The key with its value.
+        /// Key with its value.
         key: String,
     },
-    /// No algorithm of ours.
+    /// The algorithm is unknown.
     #[error("unknown algorithm '{algorithm}'")]
     UnknownAlgorithm {
-        /// The algorithm.
+        /// Algorithm.
         algorithm: String,
     },
-    /// No limit, but counted in some way.
+    /// An unlimited descriptor has an algorithm.
     #[error("should not specify an algorithm or its settings when unlimited")]
     AlgorithmOfUnlimited,
-    /// A setting that the algorithm has not.
+    /// The algorithm has no such setting.
     #[error("algorithm '{algorithm}' has no setting '{key}'")]
     SettingOfAnother {
-        /// The algorithm.
+        /// Algorithm.
         algorithm: String,
-        /// The setting.
+        /// Setting.
         key: &'static str,
     },
-    /// A setting that lets nobody through or that costs too much.
+    /// A setting admits nothing, or costs too much.
     #[error("{key} of {value} is not from {least} to {most}")]
     SettingOutOfRange {
-        /// The setting.
+        /// Setting.
         key: &'static str,
-        /// What was typed.
+        /// Value in the file.
         value: u32,
-        /// The least that is allowed.
+        /// Smallest allowed value.
         least: u32,
-        /// The most that is allowed.
+        /// Largest allowed value.
         most: u32,
     },
-    /// A limit that whoever counts cannot keep.
-    #[error("limit by '{algorithm}' cannot be kept: {said}")]
+    /// A limit cannot be counted.
+    #[error("limit by '{algorithm}' cannot be kept: {message}")]
     CannotKeep {
-        /// The algorithm.
+        /// Algorithm.
         algorithm: String,
-        /// Why not, as whoever counts says it.
-        said: String,
+        /// Reason, from the counts or the store.
+        message: String,
     },
-    /// A file that is too long.
+    /// A file is too long.
     #[error("file of {bytes} bytes is longer than {most}")]
     TooLong {
-        /// How long it is.
+        /// Length of the file in bytes.
         bytes: usize,
-        /// How long it may be.
+        /// Largest length in bytes.
         most: usize,
     },
-    /// A file with too much in it, however short it is.
+    /// A file has too many values, however short it is.
     #[error("file with more than {most} values")]
     TooManyValues {
-        /// How many there may be, each counted as often as an alias repeats it.
+        /// Largest number of values, each counted as often as an alias repeats it.
         most: u64,
     },
-    /// Lists and maps inside each other.
+    /// Lists and maps are nested too deep.
     #[error("lists and maps more than {most} deep inside each other")]
     TooDeep {
-        /// How deep they may be.
+        /// Largest depth.
         most: usize,
     },
-    /// Descriptors inside each other, deeper than any request goes.
+    /// Descriptors are nested deeper than any request goes.
     #[error("descriptors more than {most} deep inside each other")]
     DescriptorsTooDeep {
-        /// How deep they may be.
+        /// Largest depth.
         most: usize,
     },
-    /// Long names of descriptors inside each other, in all files together.
+    /// Names of nested descriptors are too long, in all files together.
     #[error("names of descriptors in all files take more than {most} bytes")]
     NamesTooLong {
-        /// How long they may be.
+        /// Largest length in bytes.
         most: usize,
     },
-    /// Too many descriptors in all files together.
+    /// All files together have too many descriptors.
     #[error("more than {most} descriptors in all files")]
     TooManyDescriptors {
-        /// How many there may be.
+        /// Largest number.
         most: usize,
     },
 }
 
-/// A value of another type than the one that belongs there.
+/// Value of the wrong type.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("line {line}: cannot unmarshal {found} into {into}")]
 pub struct WrongType {
-    /// Where the value stands.
+    /// Line of the value.
     pub(crate) line: u32,
-    /// Its type and the beginning of it.
+    /// Type of the value, and its beginning.
     pub(crate) found: String,
-    /// The type that belongs there, as the reference calls it.
+    /// Expected type, in the reference's terms.
     pub(crate) into: &'static str,
 }
 
 impl Mistake {
-    /// What is allowed there, or what to do next.
+    /// Returns what is allowed, or what to do next.
     #[must_use]
     pub fn remedy(&self) -> String {
         remedy::of(&self.defect)
@@ -203,7 +203,7 @@ impl Mistake {
 
 impl fmt::Display for Mistake {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write_place(f, &self.file, self.line)?;
+        write_location(f, &self.file, self.line)?;
         let text = self.defect.to_string();
         write_on_one_line(f, text.replace("\n  ", " ").as_str())?;
         f.write_str("; ")?;
@@ -211,8 +211,8 @@ impl fmt::Display for Mistake {
     }
 }
 
-/// `file:7: `, or `file: ` where no line can be named.
-pub(crate) fn write_place(
+/// Writes `file:7: `, or `file: ` if the line is unknown.
+pub(crate) fn write_location(
     f: &mut fmt::Formatter<'_>,
     file: &str,
     line: Option<u32>,
@@ -224,7 +224,7 @@ pub(crate) fn write_place(
     }
 }
 
-/// What came from outside may hold line ends and worse, and this goes to logs.
+/// Escapes line ends and control characters, as the text comes from files and goes to logs.
 pub(crate) fn write_on_one_line(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
     for character in text.chars() {
         // These two end lines for some readers, though they are no control characters.
@@ -237,7 +237,7 @@ pub(crate) fn write_on_one_line(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::
     Ok(())
 }
 
-/// Every mistake of all files; never empty.
+/// All mistakes of all files; never empty.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("{}", lines(.0))]
 pub struct Mistakes(pub Vec<Mistake>);

@@ -1,53 +1,53 @@
-//! What is legal and still worth a word? Things that the reference service drops without one.
+//! Notices: what is valid but has no effect, and what the reference service ignores silently.
 
 use std::fmt;
 use std::sync::Arc;
 
-use crate::config::mistake::{write_on_one_line, write_place};
+use crate::config::mistake::{write_location, write_on_one_line};
 
-/// One thing in one file that does nothing. Its `Display` is a single line.
+/// Part of a file without effect. Its `Display` is a single line.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Notice {
-    /// The file as the caller named it.
+    /// Name of the file, as the caller gave it.
     pub file: Arc<str>,
-    /// The line, from 1.
+    /// Line, from 1.
     pub line: u32,
-    /// What does nothing.
+    /// Kind of the part.
     pub remark: Remark,
 }
 
-/// What does nothing.
+/// Kind of a part without effect.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Remark {
-    /// A key in a place where nobody reads it.
+    /// A key where it is not read.
     #[error("'{key}' has no effect here; it belongs {belongs}")]
     Misplaced {
-        /// The key.
+        /// Key.
         key: String,
-        /// Where it would have one.
+        /// Table in which the key has an effect.
         belongs: &'static str,
     },
-    /// A key that stands there once more.
-    #[error("'{key}' stands here more than once, and the last one holds")]
+    /// A key that is repeated.
+    #[error("'{key}' appears here more than once; the last value is used")]
     Repeated {
-        /// The key.
+        /// Key.
         key: String,
     },
     /// A second document in a file.
-    #[error("another document begins here, which is not read; put it into a file of its own")]
+    #[error("another document begins here and is ignored; move it to a file of its own")]
     FurtherDocument,
-    /// A unit that nobody knows where none is needed.
+    /// An unknown unit where none is needed.
     #[error("unit '{unit}' has no effect beside 'unlimited'")]
     UnitIgnored {
-        /// The unit.
+        /// Unit.
         unit: String,
     },
 }
 
 impl fmt::Display for Notice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write_place(f, &self.file, Some(self.line))?;
+        write_location(f, &self.file, Some(self.line))?;
         write_on_one_line(f, &self.remark.to_string())
     }
 }

@@ -1,8 +1,8 @@
-//! What do the files say? Limits, or every mistake.
+//! Reader of files: it returns limits, or every mistake.
 //!
-//! Three looks at each file, as in the reference service, because what one finds is told before
-//! what the next would: at its keys ([`keys`]), at the types of its values ([`typed`]), and, when
-//! all files are through both, at what they mean ([`checks`]).
+//! There are three passes, as in the reference service, since the mistakes of one are reported
+//! before those of the next: over the keys of each file ([`keys`]), over the types of its values
+//! ([`typed`]), and, when all files are through both, over their meaning ([`checks`]).
 
 mod checks;
 pub(crate) mod keys;
@@ -19,49 +19,48 @@ use crate::config::unit::Unit;
 use crate::config::yaml::{self, DEPTH_MAX, NODES_MAX, Unreadable};
 
 /// Longest file. A descriptor takes some 120 bytes, so this is more than [`FILE_DESCRIPTORS_MAX`]
-/// of them; a longer file is a mistake somewhere else, and would be held in memory several times
-/// over.
+/// of them. A longer file is a mistake, and would be in memory several times over.
 pub const FILE_BYTES_MAX: usize = 16 << 20;
 
 /// Most descriptors in all files together. Each takes about half a kilobyte, twice while files are
-/// read again; whoever has more values than that has too many to be told one by one.
+/// read again. More values are too many to list one by one.
 pub const FILE_DESCRIPTORS_MAX: usize = 100_000;
 
 /// Most bytes of the names of all descriptors ([`crate::config::Limit::metric`]), each with those
-/// of the descriptors around it and the domain. A hundred thousand take some 5 MB; without a bound,
-/// a long domain and many short descriptors would take any amount.
+/// of the outer descriptors and the domain. A hundred thousand take some 5 MB. Without the bound, a
+/// long domain and many short descriptors would take any amount.
 const NAMES_BYTES_MAX: usize = 64 << 20;
 
-/// Most mistakes, and most notices, that are told. Nobody reads more, and a file may have a
+/// Most mistakes, and most notices, that are reported. More are of no use, and a file may have a
 /// million.
-const TOLD_MAX: usize = 1_000;
+const REPORTED_MAX: usize = 1_000;
 
-/// A file to be read.
+/// File to be read.
 #[derive(Clone, Copy, Debug)]
 pub struct File<'a> {
-    /// What to call it in messages.
+    /// Name in messages.
     pub name: &'a str,
-    /// What is in it.
+    /// Content.
     pub bytes: &'a [u8],
 }
 
-/// What to do about files with the same domain.
+/// Handling of files with the same domain.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum SameDomain {
-    /// Only one file may have it.
+    /// Several files with it are a mistake.
     #[default]
     Refused,
-    /// Their outermost descriptors stand beside each other, and none of them twice. The reference
-    /// calls this `MERGE_DOMAIN_CONFIG`.
+    /// Their outermost descriptors form one list without duplicates. The reference calls this
+    /// `MERGE_DOMAIN_CONFIG`.
     Merged,
 }
 
-/// What was read.
+/// Result of reading files.
 #[derive(Debug)]
 pub struct Read {
-    /// The limits.
+    /// Limits.
     pub limits: RateLimits,
-    /// What is in the files and does nothing.
+    /// Parts of the files without effect.
     pub notices: Vec<Notice>,
 }
 
@@ -72,17 +71,17 @@ pub struct Read {
 ///
 /// # Errors
 ///
-/// Every mistake, in the order in which the reference service would come to them; of more than a
-/// thousand, the first.
+/// [`Mistakes`], all of them in the order in which the reference service would find them, up to a
+/// thousand.
 pub fn read(files: &[File<'_>], same_domain: SameDomain) -> Result<Read, Mistakes> {
     read_for(files, same_domain, &|_, _, _| Ok(()))
 }
 
-/// The same for whoever counts, who says of each limit whether it can be kept.
+/// Reads like [`read`], and checks by `keep` that each limit can be counted.
 ///
 /// # Errors
 ///
-/// As [`read`]; and each limit that cannot be kept, at its place.
+/// [`Mistakes`], as [`read`] returns them, and one for each limit that cannot be counted.
 pub fn read_for(
     files: &[File<'_>],
     same_domain: SameDomain,
@@ -91,16 +90,16 @@ pub fn read_for(
     read_within(files, same_domain, FILE_DESCRIPTORS_MAX, keep)
 }
 
-/// Says whether so many requests in such a time can be counted by an algorithm.
+/// Check that so many requests per unit can be counted by an algorithm.
 pub type Keep<'k> = dyn Fn(AlgorithmChoice, u32, Unit) -> Result<(), CannotKeep> + 'k;
 
-/// Why a limit cannot be kept.
+/// Reason for which a limit cannot be counted.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct CannotKeep {
-    /// The key of the file that is to blame; the limit as a whole if it does not stand there.
+    /// Key that is to blame; the limit as a whole if the key is absent.
     pub key: &'static str,
-    /// What is wrong, on one line.
-    pub said: String,
+    /// Reason, on one line.
+    pub message: String,
 }
 
 fn read_within(
@@ -114,7 +113,7 @@ fn read_within(
     let mut roots = Vec::new();
     for file in files {
         let mut report = Report::new(file.name);
-        if let Some(root) = look(file, &mut count, &mut report) {
+        if let Some(root) = parse(file, &mut count, &mut report) {
             roots.push((report.file.clone(), root));
         }
         found.take(report);
@@ -141,7 +140,7 @@ fn read_within(
     Ok(Read { limits, notices })
 }
 
-/// All that was found in all files.
+/// Mistakes and notices of all files.
 #[derive(Default)]
 struct Found {
     mistakes: Vec<Mistake>,
@@ -151,13 +150,13 @@ struct Found {
 impl Found {
     fn take(&mut self, report: Report) {
         self.mistakes.extend(report.mistakes);
-        self.mistakes.truncate(TOLD_MAX);
+        self.mistakes.truncate(REPORTED_MAX);
         self.notices.extend(report.notices);
-        self.notices.truncate(TOLD_MAX);
+        self.notices.truncate(REPORTED_MAX);
     }
 }
 
-/// What one look at one file found.
+/// Mistakes and notices of one pass over one file.
 struct Report {
     file: Arc<str>,
     mistakes: Vec<Mistake>,
@@ -174,7 +173,7 @@ impl Report {
     }
 
     fn mistake(&mut self, line: impl Into<Option<u32>>, defect: Defect) {
-        if self.mistakes.len() < TOLD_MAX {
+        if self.mistakes.len() < REPORTED_MAX {
             let file = self.file.clone();
             let line = line.into();
             self.mistakes.push(Mistake { file, line, defect });
@@ -182,15 +181,15 @@ impl Report {
     }
 
     fn notice(&mut self, line: u32, remark: Remark) {
-        if self.notices.len() < TOLD_MAX {
+        if self.notices.len() < REPORTED_MAX {
             let file = self.file.clone();
             self.notices.push(Notice { file, line, remark });
         }
     }
 }
 
-/// What a file says, as far as it can be read.
-fn look(file: &File<'_>, count: &mut typed::Count, report: &mut Report) -> Option<typed::Root> {
+/// Parses a file, as far as possible.
+fn parse(file: &File<'_>, count: &mut typed::Count, report: &mut Report) -> Option<typed::Root> {
     let bytes = file.bytes.len();
     if bytes > FILE_BYTES_MAX {
         let most = FILE_BYTES_MAX;
@@ -215,14 +214,14 @@ fn look(file: &File<'_>, count: &mut typed::Count, report: &mut Report) -> Optio
 
 fn defect_of(unreadable: Unreadable) -> (Option<u32>, Defect) {
     match unreadable {
-        Unreadable::Complaint { said, line } => (line, Defect::NotYaml { said }),
+        Unreadable::Complaint { message, line } => (line, Defect::NotYaml { message }),
         Unreadable::TooDeep { line } => (Some(line), Defect::TooDeep { most: DEPTH_MAX }),
         Unreadable::TooManyNodes { line } => {
             (Some(line), Defect::TooManyValues { most: NODES_MAX })
         }
         Unreadable::TooManyAliases { line } => {
-            let said = "document contains excessive aliasing".to_owned();
-            (Some(line), Defect::NotYaml { said })
+            let message = "document contains excessive aliasing".to_owned();
+            (Some(line), Defect::NotYaml { message })
         }
     }
 }

@@ -1,22 +1,22 @@
-//! Per which stretch of time is a limit?
+//! Units of time of a limit.
 
-/// The time in which so many requests may come.
+/// Unit of time of a limit.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-#[expect(missing_docs, reason = "the names say it")]
+#[expect(missing_docs, reason = "the names are self-explanatory")]
 pub enum Unit {
     Second,
     Minute,
     Hour,
     Day,
     Week,
-    /// 30 days, whatever the calendar says.
+    /// 30 days, whatever the month.
     Month,
-    /// 365 days, also a leap year.
+    /// 365 days, even in a leap year.
     Year,
 }
 
 impl Unit {
-    /// All of them, from the shortest to the longest.
+    /// All units, from the shortest to the longest.
     pub const ALL: [Self; 7] = [
         Self::Second,
         Self::Minute,
@@ -27,7 +27,7 @@ impl Unit {
         Self::Year,
     ];
 
-    /// How long it is.
+    /// Returns its length in seconds.
     #[must_use]
     pub const fn seconds(self) -> u64 {
         match self {
@@ -41,7 +41,7 @@ impl Unit {
         }
     }
 
-    /// As the wire names it, in capitals.
+    /// Returns its name on the wire, in capitals.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -55,7 +55,7 @@ impl Unit {
         }
     }
 
-    /// Its number on the wire: the same in `RateLimitResponse.RateLimit.Unit` and in
+    /// Returns its number on the wire: the same in `RateLimitResponse.RateLimit.Unit` and in
     /// `type.v3.RateLimitUnit`.
     #[must_use]
     pub const fn number(self) -> i32 {
@@ -70,14 +70,13 @@ impl Unit {
         }
     }
 
-    /// The unit with this number on the wire; none for 0 (unknown) and for numbers that nobody
-    /// knows.
+    /// Returns the unit with this number on the wire; `None` for 0 (unknown) and for other numbers.
     #[must_use]
     pub fn from_number(number: i32) -> Option<Self> {
         Self::ALL.into_iter().find(|unit| unit.number() == number)
     }
 
-    /// The unit with this name, in small letters, capitals or both.
+    /// Returns the unit with this name, in upper or lower case.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         let name = name.to_uppercase();

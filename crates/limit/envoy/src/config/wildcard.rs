@@ -1,18 +1,18 @@
-//! Does a text fit a pattern in which each `*` stands for any text, also for none?
+//! Patterns in which each `*` stands for any text, including none.
 
-/// A pattern, cut at its `*` once and for all.
+/// Pattern, cut at its `*`.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Pattern {
-    /// What must stand at the beginning.
+    /// Text at the beginning.
     prefix: Box<str>,
-    /// What must stand between, in this order and apart; none of them empty.
+    /// Texts between, in this order and without overlap; none of them empty.
     middle: Box<[Box<str>]>,
-    /// What must stand at the end.
+    /// Text at the end.
     suffix: Box<str>,
 }
 
 impl Pattern {
-    /// The pattern that `text` writes; none if there is no `*` in it.
+    /// Parses a pattern; `None` if `text` has no `*`.
     pub(crate) fn new(text: &str) -> Option<Self> {
         let (prefix, rest) = text.split_once('*')?;
         let (middle, suffix) = rest.rsplit_once('*').unwrap_or(("", rest));
@@ -24,8 +24,8 @@ impl Pattern {
         })
     }
 
-    /// Whether `text` fits. Nothing is copied; each part is looked for in what the ones before left
-    /// over, so that they do not overlap.
+    /// Whether `text` matches. Nothing is copied. Each part is searched for behind the one before,
+    /// so that they do not overlap.
     pub(crate) fn matches(&self, text: &str) -> bool {
         let Some(rest) = text.strip_prefix(&*self.prefix) else {
             return false;
@@ -33,7 +33,7 @@ impl Pattern {
         let Some(mut rest) = rest.strip_suffix(&*self.suffix) else {
             return false;
         };
-        // The first place is the best one: it leaves most for the parts behind it.
+        // The first position is the best: it leaves most for the parts behind it.
         for part in &self.middle {
             let Some(at) = rest.find(&**part) else {
                 return false;
@@ -96,7 +96,7 @@ mod tests {
         assert_eq!(Pattern::new(""), None);
     }
 
-    /// By trying everything that a star could stand for.
+    /// Matches by trying everything that a star could stand for.
     fn naive(pattern: &[char], text: &[char]) -> bool {
         match pattern.split_first() {
             None => text.is_empty(),
@@ -111,7 +111,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(4_000))]
 
         #[test]
-        fn a_pattern_fits_what_a_naive_matcher_says(
+        fn patterns_match_like_a_naive_matcher(
             pattern in "[ab*é]{0,4}\\*[ab*é]{0,4}", text in "[abé]{0,9}"
         ) {
             let characters = |text: &str| text.chars().collect::<Vec<_>>();
@@ -120,7 +120,7 @@ mod tests {
         }
 
         #[test]
-        fn a_pattern_fits_what_is_made_by_filling_its_stars(
+        fn a_pattern_matches_any_filling_of_its_stars(
             pattern in "[ab*]{0,6}\\*[ab*]{0,6}", filling in "[ab]{0,3}"
         ) {
             prop_assert!(Pattern::new(&pattern).unwrap().matches(&pattern.replace('*', &filling)));

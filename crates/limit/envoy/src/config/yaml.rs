@@ -1,9 +1,9 @@
-//! What does a YAML file say? A tree of lists, maps and scalars, as go's `yaml.v2` takes them,
-//! which is what the reference service reads with.
+//! YAML files as trees of lists, maps and scalars, by the rules of go's `yaml.v2`, which the
+//! reference service uses.
 //!
-//! Only the first document of a file counts. An alias is the node that it names, so a tree is no
-//! larger than its file; how large it looks to whoever walks it is bounded ([`NODES_MAX`],
-//! [`DEPTH_MAX`]), so every walk ends soon and none needs much stack.
+//! Only the first document of a file is read. An alias refers to the node that it names, so a tree
+//! is no larger than its file. Its expanded size is bounded ([`NODES_MAX`], [`DEPTH_MAX`]), so
+//! every walk ends soon and needs little stack.
 
 mod build;
 mod complaint;
@@ -15,30 +15,30 @@ pub(crate) use scalar::{Plain, Scalar};
 pub(crate) use shown::{as_go_prints, as_go_writes};
 
 /// Most nodes of a file, each counted as often as it is reached. Ten or twelve make a descriptor,
-/// so this is more than [`crate::config::FILE_DESCRIPTORS_MAX`] of them have; without it ten lines
-/// of aliases would take hours to walk.
+/// so this is more than [`crate::config::FILE_DESCRIPTORS_MAX`] of them have. Without the bound,
+/// ten lines of aliases would take hours to walk.
 pub(crate) const NODES_MAX: u64 = 2_000_000;
 
-/// Most lists and maps inside each other. A descriptor inside another takes two, and as many as can
-/// be met by a request are inside each other at most ([`crate::config::ENTRIES_MAX`]); the rest is
-/// for metadata. Without it a file of brackets would exhaust the stack of whoever walks it.
+/// Deepest nesting of lists and maps. A nested descriptor takes two levels, and a request can match
+/// a nesting of at most [`crate::config::ENTRIES_MAX`]; the rest is for metadata. Without the
+/// bound, a file of brackets would exhaust the stack.
 pub(crate) const DEPTH_MAX: usize = 128;
 
 /// Most bytes of all words, each counted as often as it is reached: twice the longest file
-/// ([`crate::config::FILE_BYTES_MAX`]). Without it a long word and many aliases would fill the
-/// memory of whoever copies.
+/// ([`crate::config::FILE_BYTES_MAX`]). Without the bound, a long word and many aliases would fill
+/// the memory with copies.
 pub(crate) const TEXT_BYTES_MAX: usize = 32 << 20;
 
-/// What a document says.
+/// Parsed document.
 #[derive(Debug)]
 pub(crate) struct Tree {
     nodes: Vec<Node>,
     root: NodeId,
-    /// Where another document begins, which nobody reads.
+    /// Line of another document, which is ignored.
     pub(crate) further_document: Option<u32>,
 }
 
-/// Where a node is among all nodes.
+/// Index of a node.
 type NodeId = u32;
 
 #[derive(Debug)]
@@ -54,14 +54,14 @@ enum Kind {
     Map(Vec<(NodeId, NodeId)>),
 }
 
-/// A node and all that hangs on it.
+/// Node with everything below it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct View<'t> {
     tree: &'t Tree,
     id: NodeId,
 }
 
-/// What a node is.
+/// Kind of a node.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Shape<'t> {
     Scalar(&'t Scalar),
@@ -70,7 +70,7 @@ pub(crate) enum Shape<'t> {
 }
 
 impl Tree {
-    /// What the document is as a whole; a null where there is no document.
+    /// Returns the root; a null if there is no document.
     pub(crate) fn root(&self) -> View<'_> {
         View {
             tree: self,
@@ -88,12 +88,12 @@ impl<'t> View<'t> {
         Self { id, ..self }
     }
 
-    /// Where it begins, from 1.
+    /// Returns its line, from 1.
     pub(crate) fn line(self) -> u32 {
         self.node().line
     }
 
-    /// What it is.
+    /// Returns its kind.
     pub(crate) fn shape(self) -> Shape<'t> {
         match &self.node().kind {
             Kind::Scalar(scalar) => Shape::Scalar(scalar),
@@ -102,12 +102,12 @@ impl<'t> View<'t> {
         }
     }
 
-    /// Whether it is a scalar that says nothing.
+    /// Whether it is a null.
     pub(crate) fn is_null(self) -> bool {
         matches!(self.shape(), Shape::Scalar(scalar) if scalar.plain == Plain::Null)
     }
 
-    /// The word, if it is a scalar, whatever it means.
+    /// Returns the text of a scalar, whatever it means.
     pub(crate) fn word(self) -> Option<&'t str> {
         match self.shape() {
             Shape::Scalar(scalar) => Some(&scalar.text),
@@ -115,7 +115,7 @@ impl<'t> View<'t> {
         }
     }
 
-    /// The word, if it means a text.
+    /// Returns the text of a scalar that is a string.
     pub(crate) fn text(self) -> Option<&'t str> {
         match self.shape() {
             Shape::Scalar(scalar) if scalar.plain.is_text() => Some(&scalar.text),
@@ -123,7 +123,7 @@ impl<'t> View<'t> {
         }
     }
 
-    /// What a list holds; nothing if it is no list.
+    /// Returns the elements of a list; none for other nodes.
     pub(crate) fn elements(self) -> impl ExactSizeIterator<Item = Self> {
         let ids: &'t [NodeId] = match &self.node().kind {
             Kind::List(ids) => ids,
@@ -132,7 +132,7 @@ impl<'t> View<'t> {
         ids.iter().map(move |id| self.at(*id))
     }
 
-    /// Keys and values as they stand there; nothing if it is no map.
+    /// Returns the keys and values of a map without merges; none for other nodes.
     pub(crate) fn own_entries(self) -> impl ExactSizeIterator<Item = (Self, Self)> {
         let ids: &'t [(NodeId, NodeId)] = match &self.node().kind {
             Kind::Map(ids) => ids,
@@ -142,8 +142,8 @@ impl<'t> View<'t> {
             .map(move |(key, value)| (self.at(*key), self.at(*value)))
     }
 
-    /// Keys and values with what is merged (`<<`) in its place. A key that comes later wins, as in
-    /// `yaml.v2`, also a merged one over one that stands there.
+    /// Returns the keys and values with merged maps (`<<`) expanded. A later key wins, as in
+    /// `yaml.v2`, even a merged one over one of the map itself.
     pub(crate) fn entries(self) -> Vec<(Self, Self)> {
         let mut entries = Vec::with_capacity(self.own_entries().len());
         self.collect_entries(&mut entries);
@@ -157,7 +157,7 @@ impl<'t> View<'t> {
                 continue;
             }
             value.collect_entries(entries);
-            // What stands first wins, so it comes last.
+            // The first of the merged maps wins, so it comes last.
             let merged: Vec<Self> = value.elements().collect();
             for map in merged.into_iter().rev() {
                 map.collect_entries(entries);
@@ -165,7 +165,7 @@ impl<'t> View<'t> {
         }
     }
 
-    /// Whether, as a key, it merges another map in.
+    /// Whether it is a key that merges another map in.
     pub(crate) fn is_merge(self) -> bool {
         matches!(self.shape(), Shape::Scalar(scalar) if scalar.is_merge())
     }
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_document_is_read_and_the_place_of_the_next_told() {
+    fn the_first_document_is_read_and_the_next_one_noticed() {
         check("a: [b, {c: d}]", "map[a:[b map[c:d]]]");
         check("", "<nil>");
         check("# nothing", "<nil>");
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_last_wins_among_merged_and_own_keys() {
+    fn the_last_of_merged_and_own_keys_wins() {
         check(
             "x: &x {a: 1, b: 1}\nz: {a: 2, <<: *x}",
             "map[x:map[a:1 b:1] z:map[a:1 b:1]]",

@@ -1,5 +1,5 @@
-//! Where it is decided who is assigned how much: a book for each limit that somebody shares, and
-//! looks and charges that are on their way.
+//! Actor that assigns quotas. It owns a ledger for each shared limit, and the requests to the store
+//! that are in flight.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -19,97 +19,98 @@ use futures_util::stream::FuturesUnordered;
 use tokio::sync::mpsc;
 use tokio::time::{MissedTickBehavior, interval};
 
-use crate::asking::RequestHandler;
 use crate::counting::{Counts, LocalAcquire};
 use crate::quota::Clock;
-use crate::quota::books::{QuotaLedgers, Route};
+use crate::quota::assignments::Assignments;
 use crate::quota::bucket::Counted;
-use crate::quota::told::Assignments;
+use crate::quota::ledgers::{QuotaLedgers, Route};
+use crate::request_handler::RequestHandler;
 
-/// How often is looked which books are due that nobody has reported for. So much later than it
-/// could be is a new window shared.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// Looks and charges at once; each is a round trip to a store.
-const CALLS_MAX: usize = 256;
-/// For how long everything goes through while the store is away, if it is to be so.
+/// Interval of checks for ledgers that are due without a report. It delays the sharing of a new
+/// window by at most this much.
+const CHECK_EVERY: Duration = Duration::from_millis(100);
+/// Requests to the store at once; each is a round trip.
+const STORE_REQUESTS_MAX: usize = 256;
+/// Seconds for which everything is allowed while the store is unavailable, if the service fails
+/// open.
 const OPEN_SECONDS: u32 = 5;
 
-/// What streams tell.
+/// Facts from streams.
 #[derive(Debug)]
 pub(crate) enum StreamEvent {
-    /// Somebody shares a limit from now on.
+    /// A bucket shares a limit from now on.
     Joined {
         member: MemberId,
         counted: Counted,
         route: Route,
     },
-    /// What became of its requests since it last said so, and the limit as it is now.
+    /// Use of a bucket since its last report, and the limit as it is now.
     Reported {
         member: MemberId,
         policy: Policy,
         allowed: u64,
         denied: u64,
     },
-    /// What went through of a limit that only counts.
+    /// Requests that a shadow limit allowed.
     Spent { counted: Counted, calls: u64 },
-    /// Somebody shares it no more.
+    /// A bucket no longer shares its limit.
     Gone { member: MemberId },
 }
 
-/// What came back of a look or a charge.
-enum StoreResult {
-    Looked,
-    Charged { plan: Plan, asked_at: TimestampUs },
+/// Kind of a finished request to the store.
+enum StoreRequest {
+    Peek,
+    Acquire { plan: Plan, sent_at: TimestampUs },
 }
 
 struct Done {
     key: CallKey,
     policy: Policy,
-    said: StoreResult,
+    request: StoreRequest,
     verdict: Result<Verdict, CountsError>,
 }
 
-/// The desk.
+/// Actor that assigns quotas.
 pub(crate) struct QuotaActor {
-    asking: Arc<RequestHandler>,
+    handler: Arc<RequestHandler>,
     clock: Clock,
-    books: QuotaLedgers,
+    ledgers: QuotaLedgers,
     members: HashMap<MemberId, CallKey>,
-    calls: FuturesUnordered<BoxFuture<'static, Done>>,
+    in_flight: FuturesUnordered<BoxFuture<'static, Done>>,
 }
 
 impl QuotaActor {
-    pub(crate) fn new(asking: Arc<RequestHandler>, clock: Clock) -> Self {
+    pub(crate) fn new(handler: Arc<RequestHandler>, clock: Clock) -> Self {
         Self {
-            asking,
+            handler,
             clock,
-            books: QuotaLedgers::default(),
+            ledgers: QuotaLedgers::default(),
             members: HashMap::new(),
-            calls: FuturesUnordered::new(),
+            in_flight: FuturesUnordered::new(),
         }
     }
 
     pub(crate) async fn run(mut self, mut facts: mpsc::Receiver<StreamEvent>) {
-        let mut looks = interval(LOOK_EVERY);
-        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut checks = interval(CHECK_EVERY);
+        checks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
                 fact = facts.recv() => match fact {
                     Some(fact) => self.handle(fact),
                     None => return,
                 },
-                Some(done) = self.calls.next() => self.handle_done(done),
-                _ = looks.tick() => self.books.line_all_up(self.clock.now()),
+                Some(done) = self.in_flight.next() => self.handle_done(done),
+                _ = checks.tick() => self.ledgers.enqueue_all_due(self.clock.now()),
             }
-            self.look();
-            let counters = &self.asking.counters.quota;
-            let figure = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
+            self.peek();
+            let counters = &self.handler.counters.quota;
+            let as_u64 = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
             counters
                 .buckets
-                .store(figure(self.books.len()), Ordering::Relaxed);
+                .store(as_u64(self.ledgers.len()), Ordering::Relaxed);
             counters
                 .members
-                .store(figure(self.members.len()), Ordering::Relaxed);
+                .store(as_u64(self.members.len()), Ordering::Relaxed);
         }
     }
 
@@ -122,7 +123,7 @@ impl QuotaActor {
                 route,
             } => {
                 self.members.insert(member, counted.key);
-                let bucket = self.books.bucket(&counted);
+                let bucket = self.ledgers.bucket(&counted);
                 bucket.routes.insert(member, route);
             }
             StreamEvent::Reported {
@@ -134,52 +135,52 @@ impl QuotaActor {
                 let Some(&key) = self.members.get(&member) else {
                     return;
                 };
-                if let Some(bucket) = self.books.get_mut(&key) {
+                if let Some(bucket) = self.ledgers.get_mut(&key) {
                     bucket.policy = policy;
-                    bucket.book.handle_report(member, allowed, denied, now);
+                    bucket.ledger.handle_report(member, allowed, denied, now);
                 }
-                self.books.line_up(key, now);
+                self.ledgers.enqueue_if_due(key, now);
             }
             StreamEvent::Spent { counted, calls } => {
-                if let Some(bucket) = self.books.debtor(&counted) {
-                    bucket.book.handle_unpaid(calls);
+                if let Some(bucket) = self.ledgers.bucket_for_debt(&counted) {
+                    bucket.ledger.handle_unpaid(calls);
                 }
-                self.books.line_up(counted.key, now);
+                self.ledgers.enqueue_if_due(counted.key, now);
             }
             StreamEvent::Gone { member } => {
                 let Some(key) = self.members.remove(&member) else {
                     return;
                 };
-                if let Some(bucket) = self.books.get_mut(&key) {
-                    bucket.book.handle_gone(member);
+                if let Some(bucket) = self.ledgers.get_mut(&key) {
+                    bucket.ledger.handle_gone(member);
                     bucket.routes.remove(&member);
                 }
-                if self.books.is_crowded() {
-                    self.books.forgive(key);
+                if self.ledgers.is_full() {
+                    self.ledgers.drop_debt(key);
                 }
-                self.books.line_up(key, now);
+                self.ledgers.enqueue_if_due(key, now);
             }
         }
     }
 
-    /// Looks how those limits stand whose turn it is.
-    fn look(&mut self) {
-        while self.calls.len() < CALLS_MAX
-            && let Some((key, policy)) = self.books.next(self.clock.now())
+    /// Peeks at the limits whose turn it is.
+    fn peek(&mut self) {
+        while self.in_flight.len() < STORE_REQUESTS_MAX
+            && let Some((key, policy)) = self.ledgers.next(self.clock.now())
         {
-            self.call((key, policy), Cost::Peek, StoreResult::Looked);
+            self.start((key, policy), Cost::Peek, StoreRequest::Peek);
         }
     }
 
-    fn call(&self, (key, policy): (CallKey, Policy), cost: Cost, said: StoreResult) {
-        let counts = self.asking.counts.clone();
-        let wall = self.asking.now();
-        self.calls.push(Box::pin(async move {
-            let verdict = charge(&counts, (key, &policy), cost, wall).await;
+    fn start(&self, (key, policy): (CallKey, Policy), cost: Cost, request: StoreRequest) {
+        let counts = self.handler.counts.clone();
+        let wall = self.handler.now();
+        self.in_flight.push(Box::pin(async move {
+            let verdict = acquire(&counts, (key, &policy), cost, wall).await;
             Done {
                 key,
                 policy,
-                said,
+                request,
                 verdict,
             }
         }));
@@ -189,63 +190,63 @@ impl QuotaActor {
         let Done {
             key,
             policy,
-            said,
+            request,
             verdict,
         } = done;
         let now = self.clock.now();
-        let Some(bucket) = self.books.get_mut(&key) else {
+        let Some(bucket) = self.ledgers.get_mut(&key) else {
             return;
         };
-        bucket.rest();
+        bucket.set_idle();
         let verdict = match verdict {
             Ok(verdict) => verdict,
             Err(error) => {
-                self.asking.note_store(Some(&error));
+                self.handler.handle_store_result(Some(&error));
                 self.handle_failure(key, now);
-                self.books.forgive(key);
-                self.books.line_up(key, now);
+                self.ledgers.drop_debt(key);
+                self.ledgers.enqueue_if_due(key, now);
                 return;
             }
         };
-        if self.asking.counts.shared().is_some() {
-            self.asking.note_store(None);
+        if self.handler.counts.shared().is_some() {
+            self.handler.handle_store_result(None);
         }
-        let told = match said {
-            StoreResult::Looked => {
-                let room = room(&policy, &verdict, self.asking.now());
-                let plan = bucket.book.plan(room, now);
+        let assignments = match request {
+            StoreRequest::Peek => {
+                let room = room(&policy, &verdict, self.handler.now());
+                let plan = bucket.ledger.plan(room, now);
                 if plan.calls() > 0 {
-                    bucket.go_on();
+                    bucket.keep_in_flight();
                     let cost = Cost::take(plan.calls());
-                    let asked_at = now;
-                    self.call((key, policy), cost, StoreResult::Charged { plan, asked_at });
+                    let sent_at = now;
+                    self.start((key, policy), cost, StoreRequest::Acquire { plan, sent_at });
                     return;
                 }
-                bucket.book.handle_nothing(verdict.full_after, now)
+                bucket.ledger.handle_nothing(verdict.full_after, now)
             }
-            StoreResult::Charged { plan, asked_at } => {
-                let said = (&policy, &verdict);
-                bucket.book.handle_verdict(&plan, said, (asked_at, now))
+            StoreRequest::Acquire { plan, sent_at } => {
+                let decided = (&policy, &verdict);
+                bucket.ledger.handle_verdict(&plan, decided, (sent_at, now))
             }
         };
-        self.tell(key, &told);
-        self.books.line_up(key, now);
+        self.send_assignments(key, &assignments);
+        self.ledgers.enqueue_if_due(key, now);
     }
 
-    fn tell(&self, key: CallKey, told: &[Assignment]) {
-        let Some(bucket) = self.books.get(&key) else {
+    fn send_assignments(&self, key: CallKey, assignments: &[Assignment]) {
+        let Some(bucket) = self.ledgers.get(&key) else {
             return;
         };
-        for assignment in told {
+        for assignment in assignments {
             let &Assignment {
                 member,
                 calls,
                 seconds,
                 ends_at,
             } = assignment;
-            let assigned = &self.asking.counters.quota.assigned;
+            let assigned = &self.handler.counters.quota.assigned;
             assigned.fetch_add(calls.into(), Ordering::Relaxed);
-            bucket.say(
+            bucket.send(
                 member,
                 if calls == 0 {
                     Assignments::Denied { seconds }
@@ -260,33 +261,33 @@ impl QuotaActor {
         }
     }
 
-    /// Nobody knows how a limit stands.
+    /// Handles a failure of the store: the state of the limit is unknown.
     fn handle_failure(&mut self, key: CallKey, now: TimestampUs) {
-        let Some(bucket) = self.books.get_mut(&key) else {
+        let Some(bucket) = self.ledgers.get_mut(&key) else {
             return;
         };
-        let without: HashSet<MemberId> = bucket.book.handle_failure(now).into_iter().collect();
-        if self.asking.on_store_failure() == OnStoreFailure::Open {
+        let without: HashSet<MemberId> = bucket.ledger.handle_failure(now).into_iter().collect();
+        if self.handler.on_store_failure() == OnStoreFailure::Open {
             let seconds = OPEN_SECONDS;
             for member in without {
-                bucket.say(member, Assignments::Allowed { seconds });
+                bucket.send(member, Assignments::Allowed { seconds });
             }
         }
     }
 }
 
-/// How a limit stands by what a look said.
-fn room(policy: &Policy, look: &Verdict, wall: TimestampUs) -> Room {
+/// Returns the capacity of a limit, from a peek.
+fn room(policy: &Policy, peek: &Verdict, wall: TimestampUs) -> Room {
     let limit = policy.rate();
     let window = limit.window().0;
     Room {
-        calls: look.remaining,
+        calls: peek.remaining,
         limit,
         ends_in: DurationUs(window - wall.0 % window),
     }
 }
 
-async fn charge(
+async fn acquire(
     counts: &Counts,
     (key, policy): (CallKey, &Policy),
     cost: Cost,
@@ -296,7 +297,7 @@ async fn charge(
         .charge_all(&[LocalAcquire { policy, key, cost }], wall)
         .await?;
     let verdict = verdicts.into_iter().next();
-    Ok(verdict.expect("one charge has one verdict"))
+    Ok(verdict.expect("one acquisition has one verdict"))
 }
 
 #[cfg(test)]

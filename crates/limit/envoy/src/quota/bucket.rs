@@ -1,42 +1,44 @@
-//! Which limit does a bucket meet?
+//! Matching of a quota bucket with a limit.
 
 use crate::config::{Applies, Entry, RateLimits, Request, RequestDescriptor};
 use anteroom_limit::policy::Policy;
-use anteroom_limit::quota::lasting::{self, UnfitError};
+use anteroom_limit::quota::lifetime::{self, UnfitError};
 use anteroom_limit_store::CallKey;
 
-use crate::asking::RequestHandler;
 use crate::policy::policy;
+use crate::request_handler::RequestHandler;
 
-/// Most bytes of all keys and values of a bucket. A thousand of them are one report.
+/// Buckets of one stream. More are abandoned, so that Envoy forgets them.
+pub(crate) const BUCKETS_MAX: usize = 1_000;
+/// Most bytes of all keys and values of a bucket. A thousand of them fit into one report.
 pub(crate) const BUCKET_BYTES_MAX: usize = 512;
 
-/// What a bucket meets.
+/// Match of a bucket.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Target {
     /// A limit.
     Limit(Counted),
-    /// No limit, or what is unlimited.
+    /// Match without a limit, or with an unlimited descriptor.
     Unlimited,
-    /// A limit out of which nothing can be assigned.
+    /// A limit that cannot be assigned.
     Unfit,
 }
 
-/// A limit whose calls are counted.
+/// Limit with counts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Counted {
     pub(crate) key: CallKey,
     pub(crate) policy: Policy,
-    /// It refuses nobody.
+    /// Whether it never rejects.
     pub(crate) is_shadow: bool,
 }
 
-/// A bucket's keys with values, in alphabetical order.
+/// Keys with values of a bucket, in alphabetical order.
 pub(crate) type Pairs = Vec<(String, String)>;
 
-/// What a bucket meets in a domain, and, of one that is unfit, which limit it is and why.
+/// Matches a bucket in a domain. For an unfit limit it also returns its name and the reason.
 pub(crate) fn target(
-    (limits, asking): (&RateLimits, &RequestHandler),
+    (limits, handler): (&RateLimits, &RequestHandler),
     domain: &str,
     pairs: &Pairs,
 ) -> (Target, Option<(String, UnfitError)>) {
@@ -66,11 +68,11 @@ pub(crate) fn target(
     let Ok(policy) = policy(limit.algorithm, limit.requests_per_unit, limit.unit) else {
         return (Target::Unfit, None);
     };
-    let is_shadow = limit.is_shadow || asking.is_shadow();
-    match lasting::check(&policy) {
+    let is_shadow = limit.is_shadow || handler.is_shadow();
+    match lifetime::check(&policy) {
         Err(error) if !is_shadow => (Target::Unfit, Some((limit.metric.into_owned(), error))),
         _ => {
-            let key = asking.key_of(&limit.counter, &policy);
+            let key = handler.key_of(&limit.counter, &policy);
             let counted = Counted {
                 key,
                 policy,

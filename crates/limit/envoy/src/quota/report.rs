@@ -1,7 +1,8 @@
-//! Reads a report, unless it holds more than any Envoy tells.
+//! Decoder of reports with a bound on their size.
 //!
-//! An empty usage takes two bytes of a message, and fifty times as much once it is read; a key with
-//! its value two, and about as much. So they are counted first.
+//! An empty usage takes two bytes of a message, and fifty times as much once it is decoded. A key
+//! with its value takes two bytes, and about as much once decoded. So they are counted before the
+//! message is decoded.
 
 use bytes::Buf as _;
 use tonic::Status;
@@ -13,25 +14,23 @@ use tonic_prost::{ProstCodec, ProstDecoder, ProstEncoder};
 
 use crate::wire::quota::{RateLimitQuotaResponse, RateLimitQuotaUsageReports};
 
-/// Usages of one report: those of all buckets that a stream may have, and of as many that it may
-/// not.
+/// Most usages of one report: those of all buckets that a stream may have, and of as many beyond.
 pub(crate) const USAGES_MAX: usize = 2_000;
 
-/// Keys with values of all buckets of one report: eight for each that a stream may have. Read they
-/// take about a megabyte, as the longest report does unread.
+/// Most keys with values in one report: eight for each bucket that a stream may have. Decoded they
+/// take about a megabyte, like the longest report before it is decoded.
 pub(crate) const PAIRS_MAX: usize = 8_000;
 
-/// The numbers of fields: of usages in a report, of the name in a usage, of its keys with values in
-/// a name.
+/// Field numbers: of usages in a report, of the name in a usage, of the keys with values in a name.
 const USAGES: u32 = 2;
 const NAME: u32 = 1;
 const PAIRS: u32 = 1;
 
-/// As messages are read and written on a stream of quotas.
+/// Codec of quota streams.
 #[derive(Debug, Default)]
 pub(crate) struct ReportCodec(ProstCodec<RateLimitQuotaResponse, RateLimitQuotaUsageReports>);
 
-/// Reads reports.
+/// Decoder of reports.
 #[derive(Debug)]
 pub(crate) struct ReportDecoder(ProstDecoder<RateLimitQuotaUsageReports>);
 
@@ -55,7 +54,7 @@ impl Decoder for ReportDecoder {
     type Error = Status;
 
     fn decode(&mut self, source: &mut DecodeBuf<'_>) -> Result<Option<Self::Item>, Status> {
-        // A message is in one piece.
+        // A message is one contiguous chunk.
         let (usages, pairs) = size(source.chunk());
         if source.chunk().len() < source.remaining() || usages > USAGES_MAX || pairs > PAIRS_MAX {
             let why = "too many buckets, or keys of buckets, in one report";
@@ -65,8 +64,8 @@ impl Decoder for ReportDecoder {
     }
 }
 
-/// How many usages a report holds, and how many keys with values their names have together, as far
-/// as it can be read.
+/// Counts the usages of a report, and the keys with values of all their names, as far as it can be
+/// decoded.
 fn size(report: &[u8]) -> (usize, usize) {
     let (mut usages, mut pairs) = (0, 0);
     each(report, USAGES, |usage| {
@@ -76,8 +75,8 @@ fn size(report: &[u8]) -> (usize, usize) {
     (usages, pairs)
 }
 
-/// Shows the messages that stand in fields of this number.
-fn each(mut message: &[u8], number: u32, mut show: impl FnMut(&[u8])) {
+/// Calls `visit` with each message in fields of this number.
+fn each(mut message: &[u8], number: u32, mut visit: impl FnMut(&[u8])) {
     while let Ok((found, kind)) = decode_key(&mut message) {
         let mut field = message;
         if skip_field(kind, found, &mut message, DecodeContext::default()).is_err() {
@@ -85,9 +84,9 @@ fn each(mut message: &[u8], number: u32, mut show: impl FnMut(&[u8])) {
         }
         if found == number && kind == WireType::LengthDelimited {
             field = &field[..field.len() - message.len()];
-            // Its length.
+            // Skip the length.
             let _ = decode_varint(&mut field);
-            show(field);
+            visit(field);
         }
     }
 }
@@ -102,7 +101,7 @@ mod tests {
     use crate::wire::quota::{BucketId, BucketQuotaUsage};
 
     #[test]
-    fn usages_and_pairs_are_counted_as_they_are_read() {
+    fn usages_and_pairs_are_counted_as_decoded() {
         for count in [0, 1, 3, 300] {
             let pairs = (0..count % 7).map(|at| (format!("{at}"), "v".repeat(200)));
             let bucket: HashMap<String, String> = pairs.collect();
@@ -118,7 +117,7 @@ mod tests {
             };
             let mut message = report.encode_to_vec();
             assert_eq!(size(&message), (count, pairs));
-            // A number, eight bytes and four bytes that nobody knows are passed over.
+            // An unknown number, eight bytes and four bytes are skipped.
             message.extend([
                 0x18, 0xff, 0x01, 0x21, 1, 2, 3, 4, 5, 6, 7, 8, 0x2d, 1, 2, 3, 4,
             ]);
@@ -129,7 +128,7 @@ mod tests {
 
     #[test]
     fn pairs_are_counted_over_all_names_and_empty_ones() {
-        // A usage with two names, the first of them with two pairs, and beside them what is none.
+        // A usage with two names, the first of them with two pairs, and another field beside them.
         let usage = [
             0x0a, 4, 0x0a, 0, 0x0a, 0, 0x0a, 2, 0x0a, 0, 0x18, 1, 0x12, 0,
         ];
@@ -140,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_report_ends_the_count() {
+    fn invalid_bytes_end_the_count() {
         let check = |message: &[u8], expected| {
             assert_eq!(size(message), (expected, 0), "{message:?}");
         };
@@ -155,7 +154,7 @@ mod tests {
             ],
             0,
         );
-        // What is inside of a group that nobody knows is no usage.
+        // Fields inside an unknown group are no usages.
         check(&[0x12, 0, 0x1b, 0x12, 0, 0x1c, 0x12, 0], 2);
     }
 }

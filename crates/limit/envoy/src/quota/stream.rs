@@ -1,4 +1,4 @@
-//! One stream: what an Envoy reports, and what it is told.
+//! Quota stream: reports of an Envoy, and updates to it.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -20,48 +20,46 @@ use tonic::{Request, Response, Status, Streaming};
 use crate::budget::Budget;
 use crate::quota::Quotas;
 use crate::quota::actor::StreamEvent;
-use crate::quota::books::Route;
-use crate::quota::bucket::{BUCKET_BYTES_MAX, Pairs, Target, target};
-use crate::quota::told::{Assignments, Line, answers};
+use crate::quota::assignments::{Assignments, BucketUpdate, responses};
+use crate::quota::bucket::{BUCKET_BYTES_MAX, BUCKETS_MAX, Pairs, Target, target};
+use crate::quota::ledgers::Route;
 use crate::wire::quota::{
     BucketId, BucketQuotaUsage, RateLimitQuotaResponse, RateLimitQuotaUsageReports,
 };
 
-/// Buckets of one stream. Those beyond are abandoned: Envoy forgets them, too.
-pub(crate) const BUCKETS_MAX: usize = 1_000;
-/// Lines that wait to be sent. A client that reads so slowly is not told what is older.
-const LINES_MAX: usize = 2 * BUCKETS_MAX;
-/// Bytes of names that wait to be sent only to say that they are not kept. As many as Envoy makes
-/// of the longest headers of a few requests; a client that sends longer ones, or many and reads
-/// nothing, is not told.
-const REFUSED_BYTES_MAX: usize = 256 << 10;
-/// What a key with its value takes beside its bytes.
+/// Updates that wait to be sent. More are dropped for a client that reads so slowly.
+const UPDATES_MAX: usize = 2 * BUCKETS_MAX;
+/// Most bytes of names in updates that only abandon a rejected bucket. As many as Envoy makes of
+/// the longest headers of a few requests. Beyond it, a client that sends longer ones, or many and
+/// reads nothing, gets no such update.
+const REJECTED_BYTES_MAX: usize = 256 << 10;
+/// Bytes that a key with its value takes beside its text.
 const PAIR_BYTES: usize = 100;
-/// Between two messages of one stream. Envoy sends one for each new bucket, and one for all every
-/// second or so.
+/// Shortest time between two messages of one stream. Envoy sends one for each new bucket, and one
+/// for all every second or so.
 const MESSAGE_EVERY: Duration = Duration::from_millis(2);
-/// A bucket that told of no request for so long is abandoned, so that nothing is kept for it.
+/// Time without a request after which a bucket is abandoned, so that nothing is kept for it.
 const IDLE_AFTER: DurationUs = DurationUs::from_secs(300);
-/// A stream without a report for so long is ended: it takes the place of another, and an Envoy
-/// reports every few seconds, also when it has nothing to tell. It would open another one at its
-/// next report.
-const SILENT_AFTER: Duration = Duration::from_secs(600);
-/// How often that is looked at where nobody reports.
-const LOOK_EVERY: Duration = Duration::from_secs(60);
-/// For how long it is told that something is unlimited, or cannot be had at all.
+/// Time without a report after which a stream is closed, as it uses up one of the streams. An Envoy
+/// reports every few seconds even without news, and reopens the stream with its next report.
+const REPORT_TIMEOUT: Duration = Duration::from_secs(600);
+/// Interval of checks for idle buckets on a stream without reports.
+const CHECK_EVERY: Duration = Duration::from_secs(60);
+/// Seconds for which a blanket rule holds: for unlimited descriptors, and for limits that cannot be
+/// assigned.
 const BLANKET_SECONDS: u32 = 60;
-/// How often: files change.
+/// Interval between two blanket rules, as files change.
 const BLANKET_EVERY: DurationUs = DurationUs::from_secs(5);
 
-/// The service of one call.
-pub(crate) struct Opened(pub(crate) Quotas);
+/// Service of one stream.
+pub(crate) struct QuotaService(pub(crate) Quotas);
 
-type Answers = Pin<Box<dyn Stream<Item = Result<RateLimitQuotaResponse, Status>> + Send>>;
+type Responses = Pin<Box<dyn Stream<Item = Result<RateLimitQuotaResponse, Status>> + Send>>;
 
-impl StreamingService<RateLimitQuotaUsageReports> for Opened {
+impl StreamingService<RateLimitQuotaUsageReports> for QuotaService {
     type Response = RateLimitQuotaResponse;
-    type ResponseStream = Answers;
-    type Future = Pin<Box<dyn Future<Output = Result<Response<Answers>, Status>> + Send>>;
+    type ResponseStream = Responses;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<Responses>, Status>> + Send>>;
 
     fn call(&mut self, request: Request<Streaming<RateLimitQuotaUsageReports>>) -> Self::Future {
         let quotas = self.0.clone();
@@ -70,44 +68,44 @@ impl StreamingService<RateLimitQuotaUsageReports> for Opened {
                 add(&quotas.counters().refused, 1);
                 return Err(Status::resource_exhausted("too many streams of quotas"));
             };
-            let (outbox, lines) = mpsc::channel(LINES_MAX);
-            let answers: Answers = Box::pin(answers(lines, quotas.clock));
+            let (outbox, updates) = mpsc::channel(UPDATES_MAX);
+            let responses: Responses = Box::pin(responses(updates, quotas.clock));
             let subscriber = Subscriber {
                 quotas,
                 domain: String::new(),
                 limits: Arc::default(),
                 subscriptions: HashMap::new(),
                 outbox,
-                refused: Budget::of(REFUSED_BYTES_MAX),
+                rejected: Budget::of(REJECTED_BYTES_MAX),
                 _permit: permit,
             };
             tokio::spawn(subscriber.run(request.into_inner()));
-            Ok(Response::new(answers))
+            Ok(Response::new(responses))
         })
     }
 }
 
-/// A bucket that an Envoy reports.
+/// Bucket that an Envoy reports.
 struct Subscription {
     id: Arc<BucketId>,
     member: MemberId,
     target: Target,
-    /// What the target was found in.
+    /// Limits that the target was found in.
     limits: Arc<RateLimits>,
-    /// When it last told of a request.
+    /// Time of the last report with requests.
     busy_at: TimestampUs,
-    /// When it was told for all calls at once.
-    told_at: Option<TimestampUs>,
+    /// Time of the last blanket rule.
+    blanket_at: Option<TimestampUs>,
 }
 
-/// The reading end of a stream.
+/// Reading half of a stream.
 struct Subscriber {
     quotas: Quotas,
     domain: String,
     limits: Arc<RateLimits>,
     subscriptions: HashMap<Pairs, Subscription>,
-    outbox: mpsc::Sender<Result<Line, Status>>,
-    refused: Budget,
+    outbox: mpsc::Sender<Result<BucketUpdate, Status>>,
+    rejected: Budget,
     _permit: OwnedSemaphorePermit,
 }
 
@@ -116,25 +114,25 @@ impl Subscriber {
         add(&self.quotas.counters().streams, 1);
         if let Err(status) = self.read(reports).await {
             add(&self.quotas.counters().refused, 1);
-            // Whoever reads so slowly is not told why.
+            // The client may read too slowly to get the reason.
             let _ = self.outbox.try_send(Err(status));
         }
         for (_, subscription) in std::mem::take(&mut self.subscriptions) {
             self.leave(subscription.member).await;
         }
-        let asking = Arc::clone(&self.quotas.asking);
-        // First its permit: whoever sees that it is gone finds place.
+        let handler = Arc::clone(&self.quotas.handler);
+        // The permit goes first: once the stream is no longer counted, there is room for another.
         drop(self);
-        asking
+        handler
             .counters
             .quota
             .streams
             .fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Reads until the client is gone, is silent, breaks a rule, or the service ends. Then the
-    /// stream ends: Envoy opens another one at its next report, at whoever listens by then, and
-    /// keeps to what it was assigned meanwhile.
+    /// Reads until the client is gone, has sent nothing for too long, breaks a rule, or the service
+    /// stops. Then the stream ends. Envoy opens another one at its next report, to whichever
+    /// process listens by then, and keeps its assignments until then.
     async fn read(
         &mut self,
         mut reports: Streaming<RateLimitQuotaUsageReports>,
@@ -142,20 +140,20 @@ impl Subscriber {
         let mut stopped = self.quotas.stopped.clone();
         let outbox = self.outbox.clone();
         let mut next_at = Instant::now();
-        let mut heard_at = next_at;
+        let mut received_at = next_at;
         loop {
             let report = tokio::select! {
                 biased;
-                // An error is a sender that is gone, which means the same.
+                // An error means that the sender was dropped, which also stops the service.
                 _ = stopped.wait_for(|is_stopped| *is_stopped) => return Ok(()),
                 () = outbox.closed() => return Ok(()),
-                report = timeout(LOOK_EVERY, async {
+                report = timeout(CHECK_EVERY, async {
                     sleep_until(next_at).await;
                     reports.message().await
                 }) => report,
             };
             let Ok(report) = report else {
-                if heard_at.elapsed() >= SILENT_AFTER {
+                if received_at.elapsed() >= REPORT_TIMEOUT {
                     return Ok(());
                 }
                 self.abandon_idle().await;
@@ -163,13 +161,13 @@ impl Subscriber {
             };
             match report {
                 Ok(Some(report)) => self.handle(report).await?,
-                // A connection that broke is no mistake of anybody.
+                // A connection that broke is no defect on either side.
                 Ok(None) => return Ok(()),
                 Err(status) if status.code() == tonic::Code::OutOfRange => return Err(status),
                 Err(_) => return Ok(()),
             }
-            heard_at = Instant::now();
-            next_at = heard_at + MESSAGE_EVERY;
+            received_at = Instant::now();
+            next_at = received_at + MESSAGE_EVERY;
         }
     }
 
@@ -191,7 +189,7 @@ impl Subscriber {
         } else if !domain.is_empty() && domain != self.domain {
             return Err(Status::invalid_argument("a stream has one domain"));
         }
-        self.limits = self.quotas.asking.limits.load_full();
+        self.limits = self.quotas.handler.limits.load_full();
         for usage in bucket_quota_usages {
             self.handle_usage(usage).await;
         }
@@ -209,13 +207,13 @@ impl Subscriber {
         let name_bytes = id.bucket.iter().map(|(key, value)| key.len() + value.len());
         let bytes = name_bytes.sum::<usize>();
         if bytes > BUCKET_BYTES_MAX || id.bucket.len() > ENTRIES_MAX {
-            self.refuse(id, bytes);
+            self.reject(id, bytes);
             return;
         }
         let mut pairs: Pairs = id.bucket.clone().into_iter().collect();
         pairs.sort_unstable();
         if !self.subscriptions.contains_key(&pairs) && self.subscriptions.len() >= BUCKETS_MAX {
-            self.refuse(id, bytes);
+            self.reject(id, bytes);
             return;
         }
         add(&self.quotas.counters().allowed, allowed);
@@ -228,8 +226,8 @@ impl Subscriber {
             subscription.busy_at = now;
         }
         let (member, target) = (subscription.member, subscription.target);
-        let is_time = |told_at: TimestampUs| now.since(told_at) >= BLANKET_EVERY;
-        let is_to_be_told = subscription.told_at.is_none_or(is_time);
+        let is_due = |blanket_at: TimestampUs| now.since(blanket_at) >= BLANKET_EVERY;
+        let is_blanket_due = subscription.blanket_at.is_none_or(is_due);
         let seconds = BLANKET_SECONDS;
         let (fact, blanket) = match target {
             Target::Limit(counted) if counted.is_shadow => {
@@ -252,26 +250,26 @@ impl Subscriber {
             Target::Unlimited => (None, Some(Assignments::Allowed { seconds })),
             Target::Unfit => (None, Some(Assignments::Denied { seconds })),
         };
-        if let Some(told) = blanket.filter(|_| is_to_be_told) {
-            subscription.told_at = Some(now);
+        if let Some(assignment) = blanket.filter(|_| is_blanket_due) {
+            subscription.blanket_at = Some(now);
             let id = Arc::clone(&subscription.id);
-            self.say(&id, told);
+            self.send_update(&id, assignment);
         }
         if let Some(fact) = fact {
-            self.tell_actor(fact).await;
+            self.notify_actor(fact).await;
         }
     }
 
-    /// Sees to it that a bucket has a subscription by what files say now.
+    /// Makes sure that a bucket has a subscription by the present files.
     async fn find_target(&mut self, pairs: &Pairs, id: BucketId, now: TimestampUs) {
         let known = self.subscriptions.get(pairs);
         if known.is_some_and(|known| Arc::ptr_eq(&known.limits, &self.limits)) {
             return;
         }
-        let place = (&*self.limits, &*self.quotas.asking);
-        let (target, unfit) = target(place, &self.domain, pairs);
+        let context = (&*self.limits, &*self.quotas.handler);
+        let (target, unfit) = target(context, &self.domain, pairs);
         if let Some((limit, error)) = unfit {
-            self.tell_unfit(&limit, &error);
+            self.log_unfit(&limit, &error);
         }
         let (limits, member) = (Arc::clone(&self.limits), self.quotas.member());
         let (left, id) = match self.subscriptions.entry(pairs.clone()) {
@@ -283,7 +281,7 @@ impl Subscriber {
                     return;
                 }
                 known.target = target;
-                known.told_at = None;
+                known.blanket_at = None;
                 let left = std::mem::replace(&mut known.member, member);
                 (Some(left), Arc::clone(&known.id))
             }
@@ -294,7 +292,7 @@ impl Subscriber {
                     target,
                     limits,
                     busy_at: now,
-                    told_at: None,
+                    blanket_at: None,
                 });
                 (None, Arc::clone(&new.id))
             }
@@ -307,7 +305,7 @@ impl Subscriber {
         {
             let outbox = self.outbox.clone();
             let route = Route { id, outbox };
-            self.tell_actor(StreamEvent::Joined {
+            self.notify_actor(StreamEvent::Joined {
                 member,
                 counted,
                 route,
@@ -316,16 +314,19 @@ impl Subscriber {
         }
     }
 
-    /// Says once for each limit of the files as they are that nothing can be assigned out of it.
-    fn tell_unfit(&self, limit: &str, error: &anteroom_limit::quota::lasting::UnfitError) {
-        let told = add(&self.quotas.counters().unfit, 1);
-        if told == 0 || told.is_power_of_two() {
-            tracing::error!(limit, %error, "a limit that Envoy wants to be assigned ahead lets \
-                                            nothing through");
+    /// Logs that a limit cannot be assigned: the first time, and then ever more rarely.
+    fn log_unfit(&self, limit: &str, error: &anteroom_limit::quota::lifetime::UnfitError) {
+        let earlier = add(&self.quotas.counters().unfit, 1);
+        if earlier == 0 || earlier.is_power_of_two() {
+            tracing::error!(
+                limit,
+                %error,
+                "limit cannot be assigned to Envoy, so it allows no requests"
+            );
         }
     }
 
-    /// Forgets buckets without requests, and those of which nobody reports any.
+    /// Abandons buckets without requests, including those that are no longer reported.
     async fn abandon_idle(&mut self) {
         let now = self.quotas.clock.now();
         let is_idle = |subscription: &Subscription| now.since(subscription.busy_at) >= IDLE_AFTER;
@@ -334,42 +335,42 @@ impl Subscriber {
             .extract_if(|_, subscription| is_idle(subscription));
         let idle: Vec<Subscription> = idle.map(|(_, subscription)| subscription).collect();
         for subscription in idle {
-            self.say(&subscription.id, Assignments::Abandoned);
+            self.send_update(&subscription.id, Assignments::Abandoned);
             self.leave(subscription.member).await;
         }
     }
 
-    /// Says that a bucket is not kept, so that Envoy forgets it, too. What waits to be said so is
-    /// bounded: a name can be as long as a report.
-    fn refuse(&self, id: BucketId, bytes: usize) {
+    /// Rejects a bucket, and makes Envoy forget it. The updates that do so are bounded, as a name
+    /// can be as long as a report.
+    fn reject(&self, id: BucketId, bytes: usize) {
         add(&self.quotas.counters().refused, 1);
-        if let Ok(held) = self.refused.hold(bytes + id.bucket.len() * PAIR_BYTES) {
+        if let Ok(permit) = self.rejected.reserve(bytes + id.bucket.len() * PAIR_BYTES) {
             add(&self.quotas.counters().abandoned, 1);
-            let line = Line::new(Arc::new(id), Assignments::Abandoned);
-            let _ = self.outbox.try_send(Ok(line.holding(held)));
+            let update = BucketUpdate::new(Arc::new(id), Assignments::Abandoned);
+            let _ = self.outbox.try_send(Ok(update.with_permit(permit)));
         }
     }
 
-    fn say(&self, id: &Arc<BucketId>, told: Assignments) {
-        if told == Assignments::Abandoned {
+    fn send_update(&self, id: &Arc<BucketId>, assignment: Assignments) {
+        if assignment == Assignments::Abandoned {
             add(&self.quotas.counters().abandoned, 1);
         }
-        // Whoever reads so slowly is told later, or another time.
-        let line = Line::new(Arc::clone(id), told);
-        let _ = self.outbox.try_send(Ok(line));
+        // A client that reads too slowly gets a later update.
+        let update = BucketUpdate::new(Arc::clone(id), assignment);
+        let _ = self.outbox.try_send(Ok(update));
     }
 
     async fn leave(&self, member: MemberId) {
-        self.tell_actor(StreamEvent::Gone { member }).await;
+        self.notify_actor(StreamEvent::Gone { member }).await;
     }
 
-    async fn tell_actor(&self, fact: StreamEvent) {
-        // It ends with the service.
+    async fn notify_actor(&self, fact: StreamEvent) {
+        // The actor ends with the service.
         let _ = self.quotas.facts.send(fact).await;
     }
 }
 
-/// Whether a bucket goes on in the same book.
+/// Whether a bucket stays in the same ledger.
 fn is_same(one: &Target, other: &Target) -> bool {
     match (one, other) {
         (Target::Limit(one), Target::Limit(other)) => {
@@ -380,7 +381,7 @@ fn is_same(one: &Target, other: &Target) -> bool {
     }
 }
 
-/// Stays at the end instead of beginning again. What it was before.
+/// Adds without wrapping. Returns the earlier value.
 fn add(count: &AtomicU64, more: u64) -> u64 {
     let sum = |counted: u64| Some(counted.saturating_add(more));
     let order = Ordering::Relaxed;

@@ -1,6 +1,6 @@
-//! One bad file per mistake, and what the reference service says about it, word for word.
+//! One bad file per mistake, with the text of the reference service, word for word.
 //!
-//! Each text up to the algorithms is what the reference's own code said about the same bytes.
+//! Each text before the algorithms is what the reference's own code returns for the same bytes.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use anteroom_envoy::config::{File, Mistakes, SameDomain, read};
 
-/// File, line where one can be named, text behind the name of the file.
+/// File, line if known, text after the name of the file.
 const EXPECTED: &[(&str, Option<u32>, &str)] = &[
     (
         "not_yaml_open_quote",
@@ -136,7 +136,7 @@ const EXPECTED: &[(&str, Option<u32>, &str)] = &[
         "share_threshold can only be used with wildcard values (containing '*'), but found key \
          'path_/pay'",
     ),
-    // What the reference does not know.
+    // Mistakes of our own settings.
     ("unknown_algorithm", Some(7), "unknown algorithm 'bucket'"),
     (
         "algorithm_of_unlimited",
@@ -176,7 +176,7 @@ fn mistakes(name: &str) -> Mistakes {
         name: "a.yaml",
         bytes: &bytes,
     };
-    // One that is bad only beside another is read twice.
+    // A file that is bad only beside another is read twice.
     let files = [file; 2];
     let count = if name == "duplicate_domain" { 2 } else { 1 };
     let read = read(&files[..count], SameDomain::Refused);
@@ -185,7 +185,7 @@ fn mistakes(name: &str) -> Mistakes {
 }
 
 #[test]
-fn every_bad_file_is_told_as_the_reference_tells_it() {
+fn every_bad_file_has_the_message_of_the_reference() {
     for (name, line, text) in EXPECTED {
         let mistakes = mistakes(name);
         let first = &mistakes.0[0];
@@ -200,7 +200,7 @@ fn every_bad_file_is_told_as_the_reference_tells_it() {
 }
 
 #[test]
-fn every_mistake_says_what_to_do_about_it_on_one_line() {
+fn every_mistake_has_a_remedy_on_one_line() {
     for (name, ..) in EXPECTED {
         let mistakes = mistakes(name);
         assert!(mistakes.0[0].remedy().len() > 10, "{name}");
@@ -217,7 +217,7 @@ fn every_mistake_says_what_to_do_about_it_on_one_line() {
 }
 
 #[test]
-fn no_bad_file_is_forgotten() {
+fn every_bad_file_is_tested() {
     let expected: BTreeSet<String> = EXPECTED
         .iter()
         .map(|(name, ..)| format!("{name}.yaml"))
@@ -228,5 +228,5 @@ fn no_bad_file_is_forgotten() {
         .map(|name| name.to_string_lossy().into_owned())
         .collect();
     assert_eq!(files, expected);
-    assert_eq!(expected.len(), EXPECTED.len(), "one stands twice");
+    assert_eq!(expected.len(), EXPECTED.len(), "a file is listed twice");
 }

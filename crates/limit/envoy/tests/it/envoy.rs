@@ -1,4 +1,4 @@
-//! A real Envoy in front of an origin asks the service.
+//! Tests with a real Envoy in front of an origin, which uses the service.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod docs;

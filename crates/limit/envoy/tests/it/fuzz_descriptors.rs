@@ -1,8 +1,9 @@
-//! Files of descriptors, damaged: never a panic, never a mistake without a word, never two lines
-//! for one.
+//! Fuzz test of damaged files: no panic, no rejection without a mistake, and no message of several
+//! lines.
 //!
-//! `ANTEROOM_FUZZ_SECONDS=10 cargo test -p anteroom-envoy --test it fuzz_descriptors` takes longer;
-//! `ANTEROOM_FUZZ_SEED=n` begins elsewhere, or repeats a failure.
+//! Set `ANTEROOM_FUZZ_SECONDS` for a longer run, as in `ANTEROOM_FUZZ_SECONDS=10 cargo test -p
+//! anteroom-envoy --test it fuzz_descriptors`. `ANTEROOM_FUZZ_SEED=n` sets the first seed, or
+//! repeats a failure.
 
 use std::path::Path;
 
@@ -10,7 +11,7 @@ use anteroom_envoy::config::fuzz::descriptors;
 use anteroom_testkit::{Effort, Field, Language, fuzz, seeds};
 use proptest::prelude::*;
 
-/// Pieces that mean something to a file of descriptors.
+/// Pieces with a meaning in files of descriptors.
 const LANGUAGE: Language<'_> = Language {
     pieces: &[
         b"\n",
@@ -90,14 +91,14 @@ fn corpus() -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn every_file_of_the_corpus_holds_what_must_hold() {
+fn files_of_the_corpus_hold_the_invariants() {
     for file in corpus() {
         descriptors(&file);
     }
 }
 
 #[test]
-fn damaged_files_hold_what_must_hold() {
+fn damaged_files_hold_the_invariants() {
     fuzz(
         Effort::from_environment(),
         &LANGUAGE,
@@ -110,12 +111,12 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
     #[test]
-    fn any_bytes_hold_what_must_hold(bytes in proptest::collection::vec(any::<u8>(), 0..64)) {
+    fn any_bytes_hold_the_invariants(bytes in proptest::collection::vec(any::<u8>(), 0..64)) {
         descriptors(&bytes);
     }
 
     #[test]
-    fn any_signs_hold_what_must_hold(text in "[-?:,\\[\\]{}#&*!|>'\"%@`~ \\n\\ta1.]{0,24}") {
+    fn any_characters_hold_the_invariants(text in "[-?:,\\[\\]{}#&*!|>'\"%@`~ \\n\\ta1.]{0,24}") {
         descriptors(text.as_bytes());
     }
 }

@@ -1,4 +1,4 @@
-//! All tests from outside in one program: linking one for each file takes longer.
+//! All integration tests in one binary, as linking one per file takes longer.
 
 mod bad_files;
 mod envoy;

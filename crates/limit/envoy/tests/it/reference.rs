@@ -1,5 +1,4 @@
-//! What the reference service's own tests ask, asked here: which limit is met, and what its metrics
-//! are called.
+//! Cases of the reference service's own tests: which limit matches, and the names of its metrics.
 
 use anteroom_envoy::config::{
     Applies, Entry, File, RateLimits, Request, RequestDescriptor, SameDomain, Value, read,
@@ -14,8 +13,8 @@ fn limits(text: &str) -> RateLimits {
     read.unwrap_or_else(|mistakes| panic!("{mistakes}")).limits
 }
 
-/// What applies to a descriptor of the entries `key=value`: `20/MINUTE` with its mode, and its
-/// metrics' name.
+/// Formats what applies to a descriptor of the entries `key=value`: `20/MINUTE` with its mode, and
+/// the name of its metrics.
 fn applies(limits: &RateLimits, entries: &str) -> String {
     let entries: Vec<Entry<'_>> = entries
         .split_whitespace()
@@ -73,7 +72,7 @@ descriptors:
 ";
 
 #[test]
-fn limits_are_met_as_in_the_reference() {
+fn limits_match_like_the_reference() {
     check(
         &limits(BASIC),
         &[
@@ -104,14 +103,14 @@ fn limits_are_met_as_in_the_reference() {
             ("key6=foo", "unlimited"),
             ("key7=a", "70/MINUTE d.key7_a"),
             ("key7=b", "70/MINUTE d.key7_b"),
-            // A quirk that names of metrics have there.
+            // A quirk of the reference's metric names.
             ("key7=", "70/MINUTE d.key7_"),
         ],
     );
 }
 
 #[test]
-fn wildcards_fit_as_in_the_reference() {
+fn wildcards_match_like_the_reference() {
     let text = "
 domain: d
 descriptors:
@@ -124,7 +123,7 @@ descriptors:
     value: val1
     descriptors:
       - {key: wild, value: goo*, rate_limit: {unit: minute, requests_per_unit: 20}}
-  - {key: told, value: foo*bar*, value_to_metric: true,
+  - {key: valued, value: foo*bar*, value_to_metric: true,
      rate_limit: {unit: minute, requests_per_unit: 1}}
 ";
     check(
@@ -152,13 +151,13 @@ descriptors:
             ("multiWild=foobarbaz", "10/MINUTE d.multiWild_foo*bar*baz"),
             ("multiWild=foo123baz", "nothing"),
             ("multiWild=bar456baz", "nothing"),
-            ("told=foo1bar2", "1/MINUTE d.told_foo1bar2"),
+            ("valued=foo1bar2", "1/MINUTE d.valued_foo1bar2"),
         ],
     );
 }
 
 #[test]
-fn shared_thresholds_are_measured_by_their_pattern() {
+fn shared_thresholds_are_named_by_their_pattern() {
     let limit = "rate_limit: {unit: minute, requests_per_unit: 9}";
     let text = format!(
         "
@@ -215,9 +214,9 @@ descriptors:
 }
 
 #[test]
-fn values_are_in_names_of_metrics_where_the_file_asks_for_them() {
+fn metric_names_have_values_where_the_file_asks_for_them() {
     let limit = "rate_limit: {unit: minute, requests_per_unit: 60}";
-    let told = |leaf: &str| {
+    let named = |leaf: &str| {
         limits(&format!(
             "
 domain: d
@@ -233,7 +232,7 @@ descriptors:
         ))
     };
     check(
-        &told(""),
+        &named(""),
         &[
             (
                 "route=draw http_method=GET subject_id=123",
@@ -254,7 +253,7 @@ descriptors:
         ],
     );
     check(
-        &told("detailed_metric: true,"),
+        &named("detailed_metric: true,"),
         &[(
             "route=draw http_method=GET subject_id=123",
             "60/MINUTE d.route_draw.http_method_GET.subject_id_123",
@@ -263,7 +262,7 @@ descriptors:
 }
 
 #[test]
-fn shadow_belongs_to_the_descriptor_that_has_it() {
+fn shadow_mode_applies_to_its_descriptor_only() {
     let text = "
 domain: d
 descriptors:
@@ -280,7 +279,7 @@ descriptors:
 }
 
 #[test]
-fn metadata_comes_with_its_limit_whatever_its_metrics_are_called() {
+fn metadata_comes_with_its_limit_whatever_its_metric_names() {
     let text = "
 domain: d
 descriptors:

@@ -1,7 +1,7 @@
-//! The service over real sockets: asked as Envoy asks, and as nobody should.
+//! Tests of the service over real sockets: requests like Envoy's, and hostile ones.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-mod doors;
+mod endpoints;
 mod hostile;
 mod quota;
 mod quota_client;

@@ -1,5 +1,4 @@
-//! Which algorithms are there, and of which kind is the key of each (RFC 7518, section 3.1; RFC
-//! 8037)?
+//! Signature algorithms and the kinds of their keys (RFC 7518, section 3.1; RFC 8037).
 
 use aws_lc_rs::signature::{
     ECDSA_P256_SHA256_FIXED, ECDSA_P384_SHA384_FIXED, ED25519, RSA_PKCS1_2048_8192_SHA256,
@@ -7,9 +6,9 @@ use aws_lc_rs::signature::{
     RSA_PSS_2048_8192_SHA384, RSA_PSS_2048_8192_SHA512, RsaParameters, VerificationAlgorithm,
 };
 
-/// How a token is signed.
+/// Signature algorithm of a token.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-#[expect(missing_docs, reason = "they are called as the RFC calls them")]
+#[expect(missing_docs, reason = "named as in the RFC")]
 pub enum Algorithm {
     Rs256,
     Rs384,
@@ -22,7 +21,7 @@ pub enum Algorithm {
     EdDsa,
 }
 
-/// What a public key is.
+/// Kind of a public key.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Kind {
     Rsa,
@@ -32,7 +31,7 @@ pub(crate) enum Kind {
 }
 
 impl Algorithm {
-    /// All of them.
+    /// All algorithms.
     pub const ALL: [Self; 9] = [
         Self::Rs256,
         Self::Rs384,
@@ -45,7 +44,7 @@ impl Algorithm {
         Self::EdDsa,
     ];
 
-    /// As `alg` has it.
+    /// Returns the value of `alg`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -61,13 +60,13 @@ impl Algorithm {
         }
     }
 
-    /// The one of this name; case counts.
+    /// Returns the algorithm of this name, which is case-sensitive.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|known| known.name() == name)
     }
 
-    /// Which keys it takes.
+    /// Returns the kind of its keys.
     pub(crate) const fn kind(self) -> Kind {
         match self {
             Self::Es256 => Kind::P256,
@@ -77,7 +76,7 @@ impl Algorithm {
         }
     }
 
-    /// How an RSA key is used.
+    /// Returns the parameters for an RSA key.
     pub(crate) fn rsa(self) -> Option<&'static RsaParameters> {
         Some(match self {
             Self::Rs256 => &RSA_PKCS1_2048_8192_SHA256,
@@ -90,7 +89,8 @@ impl Algorithm {
         })
     }
 
-    /// How any other key is used: signatures of JWS have a fixed length, and are no ASN.1.
+    /// Returns the algorithm for any other key: signatures of JWS have a fixed length and are not
+    /// ASN.1.
     pub(crate) fn curve(self) -> Option<&'static dyn VerificationAlgorithm> {
         Some(match self {
             Self::Es256 => &ECDSA_P256_SHA256_FIXED,

@@ -1,8 +1,8 @@
-//! Tokens that were verified a moment ago.
+//! Cache of tokens that were verified recently.
 //!
-//! Only good ones, by a digest of all of their bytes: whoever makes up tokens fills nothing. Two
-//! generations: when the young one is full it grows old, and the old one is forgotten. So it is
-//! bounded without a list of who was used when, and whoever comes often stays.
+//! It holds valid tokens only, by a digest of all their bytes, so that made-up tokens do not fill
+//! it. There are two generations: a full young one becomes the old one, and the previous old one is
+//! dropped. That bounds the cache without an LRU list, and frequent tokens stay.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,12 +12,12 @@ use parking_lot::Mutex;
 
 use crate::jwt::token::{Proof, Times};
 
-/// Parts that are locked alone, so that threads seldom meet.
+/// Shards with a lock each, so that threads rarely contend.
 const SHARDS: usize = 16;
-/// Tokens of one generation in each part: 8,192 in all, each of some hundred bytes.
+/// Tokens of one generation in each shard: 8,192 in all, of some hundred bytes each.
 const GENERATION_MAX: usize = 256;
 
-/// What a token is known by: SHA-256, so that nobody finds two with the same.
+/// Digest of a token: SHA-256, which has no known collisions.
 #[derive(Clone, Copy, Eq, Hash, PartialEq)]
 pub(crate) struct TokenDigest([u8; 32]);
 
@@ -42,7 +42,7 @@ struct Shard {
     old: HashMap<TokenDigest, Known>,
 }
 
-/// See the module.
+/// Cache of verified tokens; see the module.
 #[derive(Default)]
 pub(crate) struct Cache {
     shards: [Mutex<Shard>; SHARDS],
@@ -53,7 +53,7 @@ impl Cache {
         &self.shards[usize::from(digest.0[0]) % SHARDS]
     }
 
-    /// What a token proves that was verified before, if it is still good.
+    /// Returns the proof of a cached token that is still valid.
     pub(crate) fn find(&self, digest: TokenDigest, now: u64) -> Option<Arc<Proof>> {
         let mut shard = self.shard(digest).lock();
         let known = match shard.young.get(&digest) {
@@ -68,7 +68,7 @@ impl Cache {
         Some(known.proof)
     }
 
-    /// Remembers a token.
+    /// Adds a token.
     pub(crate) fn put(&self, digest: TokenDigest, proof: Arc<Proof>, times: Times) {
         let mut shard = self.shard(digest).lock();
         shard.put(digest, Known { proof, times });
@@ -99,7 +99,7 @@ mod tests {
     use crate::jwt::token::Times;
 
     #[test]
-    fn it_is_bounded_and_whoever_comes_often_stays() {
+    fn the_cache_is_bounded_and_frequent_tokens_stay() {
         let cache = Cache::default();
         let often = TokenDigest::of(b"often");
         let proof = Arc::new(Proof::default());
@@ -112,7 +112,7 @@ mod tests {
         }
         assert!(cache.len() <= 2 * SHARDS * GENERATION_MAX);
         let first = TokenDigest::of(&0_u32.to_le_bytes());
-        assert!(cache.find(first, 1).is_none(), "it came once");
+        assert!(cache.find(first, 1).is_none(), "a rare token is dropped");
         assert!(cache.find(often, 1_000).is_none(), "it has expired");
     }
 }

@@ -1,8 +1,7 @@
-//! A JWKS: public keys in JSON (RFC 7517), as far as they verify signatures.
+//! Key set (JWKS): public keys in JSON (RFC 7517) that verify signatures.
 //!
-//! Read strictly, for somebody wrote it down on purpose: a key that could never verify anything is
-//! a mistake, and so is one that is no public key. Keys for encryption, which stand beside the
-//! others in many sets, are left out.
+//! Read strictly: a key that could never verify anything is a mistake, and so is one that is not
+//! public. Encryption keys, which many sets contain, are skipped.
 
 use std::collections::HashMap;
 
@@ -14,27 +13,27 @@ use serde_json::{Map, Value};
 
 use crate::jwt::algorithm::{Algorithm, Kind};
 
-/// Most bytes of a file: a hundred of the largest keys fit in.
+/// Most bytes of a file: enough for a hundred of the largest keys.
 pub const FILE_BYTES_MAX: usize = 256 * 1_024;
-/// Most keys. Issuers have two or three, and some one for each of their tenants.
+/// Most keys. Issuers have two or three; some have one for each of their tenants.
 pub const KEYS_MAX: usize = 100;
 
-/// Longest `kid`; those in use are digests and short names.
+/// Longest `kid`, in bytes; those in use are digests and short names.
 const ID_BYTES_MAX: usize = 256;
 /// Bits of an RSA key, as for certificates; smaller ones were broken.
 const RSA_BITS: std::ops::RangeInclusive<usize> = 2_048..=8_192;
 /// Members that only a private key or a secret has.
 const PRIVATE: [&str; 7] = ["d", "p", "q", "dp", "dq", "qi", "k"];
 
-/// Keys by which tokens are verified.
+/// Keys that verify tokens.
 #[derive(Debug)]
 pub struct KeySet {
     keys: Vec<PublicKey>,
 }
 
-/// A key, ready for each algorithm that it may be used with.
+/// Key, ready for each algorithm that it may be used with.
 struct PublicKey {
-    /// What tokens call it.
+    /// Value of `kid`.
     id: Option<String>,
     uses: Vec<(Algorithm, ParsedPublicKey)>,
 }
@@ -45,46 +44,46 @@ impl std::fmt::Debug for PublicKey {
     }
 }
 
-/// Why a text is no set of keys. Shows no key.
+/// Error of a text that is not a key set. It shows no key.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeySetError {
-    /// It is longer than it may be.
+    /// The text is too long.
     #[error("it is too large: at most {FILE_BYTES_MAX} bytes are allowed")]
     TooLarge,
-    /// It is no JSON, or not of this kind.
+    /// The text is not JSON, or not a key set.
     #[error(
         "found no JSON object with a list of keys (line {line}, column {column}), allowed: \
          {{\"keys\": [...]}}"
     )]
     NoSet {
-        /// Where, from 1.
+        /// Line, from 1.
         line: usize,
-        /// Where in it, from 1.
+        /// Column, from 1.
         column: usize,
     },
-    /// There are too many.
+    /// Number of keys out of range.
     #[error("found {0} keys, allowed: 1 to {KEYS_MAX}")]
     Count(usize),
-    /// All are for encryption.
+    /// All keys are for encryption.
     #[error("found no key for signatures, allowed: at least one")]
     NoneForSignatures,
     /// A key is wrong.
     #[error("{key}: {member}: {found}, allowed: {allowed}")]
     Key {
-        /// Which: its number, from 1, and its `kid`.
+        /// Number of the key, from 1, and its `kid`.
         key: String,
-        /// What of it.
+        /// Member of the key.
         member: &'static str,
-        /// What is there.
+        /// Value that was found.
         found: String,
-        /// What may be there.
+        /// Values that are allowed.
         allowed: String,
     },
 }
 
 impl KeySet {
-    /// Reads a set.
+    /// Parses a key set.
     ///
     /// # Errors
     ///
@@ -93,8 +92,7 @@ impl KeySet {
         read(text)
     }
 
-    /// The key by which a token would be signed that says this of itself; `None` if that is none,
-    /// or could be several.
+    /// Returns the key for a token with this `alg` and `kid`; `None` if no key fits, or several do.
     pub(crate) fn find(&self, algorithm: Algorithm, id: Option<&str>) -> Option<&ParsedPublicKey> {
         let named = self.keys.iter();
         let named = named.filter(|key| id.is_none() || key.id.as_deref() == id);
@@ -103,17 +101,17 @@ impl KeySet {
             uses.find(|(known, _)| *known == algorithm)
         });
         let (_, key) = fitting.next()?;
-        // Trying one after the other would let whoever sends tokens choose what they cost.
+        // Trying one key after the other would let the client choose the cost.
         fitting.next().is_none().then_some(key)
     }
 
-    /// How many keys there are.
+    /// Returns the number of keys.
     #[must_use]
     pub fn len(&self) -> usize {
         self.keys.len()
     }
 
-    /// Whether there are none, which no text that is read says.
+    /// Whether there are no keys, which is never true after parsing.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()
@@ -151,7 +149,7 @@ fn read(text: &[u8]) -> Result<KeySet, Vec<KeySetError>> {
         if let Some(id) = key.as_ref().and_then(|key| key.id.clone()) {
             if let Some(first) = numbers.get(&id) {
                 let found = format!("key {first} has the same");
-                reader.refuse("kid", found, "one that no other key has");
+                reader.report("kid", found, "one that no other key has");
             } else {
                 numbers.insert(id, index + 1);
             }
@@ -167,7 +165,7 @@ fn read(text: &[u8]) -> Result<KeySet, Vec<KeySetError>> {
     Ok(KeySet { keys })
 }
 
-/// One key while it is read.
+/// Reader of one key.
 struct Reader<'k> {
     name: String,
     members: &'k Map<String, Value>,
@@ -193,7 +191,7 @@ impl<'k> Reader<'k> {
         }
     }
 
-    fn refuse(&mut self, member: &'static str, found: String, allowed: &str) {
+    fn report(&mut self, member: &'static str, found: String, allowed: &str) {
         self.mistakes.push(KeySetError::Key {
             key: self.name.clone(),
             member,
@@ -213,10 +211,10 @@ impl<'k> Reader<'k> {
             .any(|member| self.members.contains_key(*member))
         {
             let found = "found a private key or a secret".to_owned();
-            self.refuse(
+            self.report(
                 "kty",
                 found,
-                "public keys alone; whoever verifies needs no other",
+                "public keys only; a verifier needs no private key",
             );
             return None;
         }
@@ -242,7 +240,7 @@ impl<'k> Reader<'k> {
             Some(id) if (1..=ID_BYTES_MAX).contains(&id.len()) => Some(id.to_owned()),
             _ => {
                 let allowed = format!("a text of 1 to {ID_BYTES_MAX} bytes");
-                self.refuse("kid", "found another value".to_owned(), &allowed);
+                self.report("kid", "found another value".to_owned(), &allowed);
                 None
             }
         }
@@ -251,14 +249,14 @@ impl<'k> Reader<'k> {
     fn check_use(&mut self) {
         if let Some(typed) = self.members.get("use").filter(|typed| **typed != "sig") {
             let found = shown(typed);
-            self.refuse("use", found, "\"sig\" or \"enc\"");
+            self.report("use", found, "\"sig\" or \"enc\"");
         }
         let Some(typed) = self.members.get("key_ops") else {
             return;
         };
         let operations = typed.as_array();
         if !operations.is_some_and(|list| list.iter().any(|operation| operation == "verify")) {
-            self.refuse(
+            self.report(
                 "key_ops",
                 "found no \"verify\"".to_owned(),
                 "a list with \"verify\"",
@@ -279,11 +277,11 @@ impl<'k> Reader<'k> {
         };
         let found = self.members.get(member);
         let found = found.map_or_else(|| "missing".to_owned(), shown);
-        self.refuse(member, found, allowed);
+        self.report(member, found, allowed);
         None
     }
 
-    /// What the key may be used with: what it says itself, else all that its kind can.
+    /// Returns the algorithms of the key: its own `alg`, or all of its kind.
     fn algorithms(&mut self, kind: Kind) -> Vec<Algorithm> {
         let fitting = Algorithm::ALL.into_iter();
         let fitting: Vec<_> = fitting.filter(|known| known.kind() == kind).collect();
@@ -299,7 +297,7 @@ impl<'k> Reader<'k> {
             .map(|known| format!("{:?}", known.name()))
             .collect();
         let found = shown(typed);
-        self.refuse(
+        self.report(
             "alg",
             found,
             &format!("{} for this key", names.join(" or ")),
@@ -322,7 +320,7 @@ impl<'k> Reader<'k> {
         let bits = modulus.len() * 8 - top;
         if !RSA_BITS.contains(&bits) {
             let allowed = format!("{} to {} bits", RSA_BITS.start(), RSA_BITS.end());
-            self.refuse("n", format!("found {bits} bits"), &allowed);
+            self.report("n", format!("found {bits} bits"), &allowed);
             return Vec::new();
         }
         let components = RsaPublicKeyComponents {
@@ -367,7 +365,7 @@ impl<'k> Reader<'k> {
         self.all_of(uses, algorithms, "x")
     }
 
-    /// What is no key at all for the library fits none of its algorithms.
+    /// Reports a key that the library accepts for none of its algorithms.
     fn all_of(
         &mut self,
         uses: Vec<(Algorithm, ParsedPublicKey)>,
@@ -376,7 +374,7 @@ impl<'k> Reader<'k> {
     ) -> Vec<(Algorithm, ParsedPublicKey)> {
         if uses.len() < algorithms.len() {
             let found = "found numbers that are no key".to_owned();
-            self.refuse(member, found, "a public key as its issuer publishes it");
+            self.report(member, found, "a public key as its issuer publishes it");
         }
         uses
     }
@@ -397,12 +395,12 @@ impl<'k> Reader<'k> {
             (None, Some(_)) => "found no base64url".to_owned(),
             (None, None) => "missing".to_owned(),
         };
-        self.refuse(member, found, &format!("{allowed} in base64url without ="));
+        self.report(member, found, &format!("{allowed} in base64url without ="));
         None
     }
 }
 
-/// A short word as it was typed; anything else may be more than anybody wants to see.
+/// Shows a short word as typed; anything else may be too long for a message.
 fn shown(value: &Value) -> String {
     match value.as_str() {
         Some(word) if word.len() <= 32 => format!("found {word:?}"),

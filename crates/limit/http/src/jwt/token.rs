@@ -1,5 +1,4 @@
-//! One token: what it says of itself, and whether that is true (RFC 7515 in its compact form, RFC
-//! 7519).
+//! One token: its parts and their verification (RFC 7515 in its compact form, RFC 7519).
 
 use base64::Engine as _;
 use base64::alphabet::URL_SAFE;
@@ -12,9 +11,9 @@ use serde_json::{Map, Value};
 use crate::jwt::algorithm::Algorithm;
 use crate::jwt::key_set::KeySet;
 
-/// Reads every spelling of a signature that a lenient origin takes: with `=` behind it or without,
-/// and whatever its spare last bits are. Anybody can change those in a token that is good, and the
-/// origin would still take it; one that was none here would be a way around its limit.
+/// Decoder that takes every spelling of a signature that a lenient origin takes: with or without
+/// `=`, and with any spare bits at the end. A client can change those in a valid token, and the
+/// origin would still accept it. If this decoder did not, the client could bypass its limit.
 const LENIENT: GeneralPurpose = GeneralPurpose::new(
     &URL_SAFE,
     NO_PAD
@@ -22,60 +21,60 @@ const LENIENT: GeneralPurpose = GeneralPurpose::new(
         .with_decode_allow_trailing_bits(true),
 );
 
-/// Longest token. Heads of requests hold 64 KiB at most, and tokens in use one or two.
+/// Longest token, in bytes. Request headers have 64 KiB at most, and usual tokens one or two.
 pub const TOKEN_BYTES_MAX: usize = 8 * 1_024;
 
-/// Why a token proves nothing. To whoever sent it all of these are the same.
+/// Error of an invalid token. The client cannot tell these apart.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Rejection {
-    /// It is longer than tokens are.
+    /// Length above the maximum.
     #[error("longer than {TOKEN_BYTES_MAX} bytes")]
     TooLong,
-    /// It is no token.
-    #[error("no token of three parts with JSON in them")]
+    /// Malformed token.
+    #[error("not a token of three parts with JSON")]
     Malformed,
-    /// It demands what is not understood here.
+    /// Critical extensions, which are not supported.
     #[error("critical extensions")]
     Critical,
-    /// It is signed in another way, or not at all.
-    #[error("an algorithm that is not taken")]
+    /// Unsupported algorithm, or no signature.
+    #[error("unsupported algorithm")]
     Algorithm,
-    /// No key is called so, none fits its algorithm, or several do.
-    #[error("no key that fits")]
+    /// Unknown `kid`, or not exactly one key for the algorithm.
+    #[error("no matching key")]
     NoKey,
-    /// Somebody else has signed it, or changed it.
-    #[error("a signature of somebody else's")]
+    /// Signed with another key, or changed.
+    #[error("wrong signature")]
     Signature,
-    /// It says no end, or nothing that is a time.
-    #[error("no times")]
+    /// Missing `exp`, or an invalid time.
+    #[error("no valid times")]
     Times,
-    /// It was good.
+    /// Expired.
     #[error("expired")]
     Expired,
-    /// It will be good.
-    #[error("not good yet")]
+    /// Valid only later.
+    #[error("not valid yet")]
     NotYet,
-    /// Another issuer has signed it.
+    /// Another issuer.
     #[error("another issuer")]
     Issuer,
-    /// It is meant for somebody else.
+    /// Another audience.
     #[error("another audience")]
     Audience,
 }
 
-/// What a token must say.
+/// Values that a token must have.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Expected {
-    /// Who has issued it (`iss`); `None`: whoever has the key.
+    /// Issuer (`iss`); `None` for any.
     pub issuer: Option<String>,
-    /// For whom it is (`aud`); `None`: for whoever gets it.
+    /// Audience (`aud`); `None` for any.
     pub audience: Option<String>,
-    /// How far the clocks of issuer and verifier may be apart.
+    /// Largest difference between the clocks of issuer and verifier, in seconds.
     pub leeway_seconds: u64,
 }
 
-/// What stands in front; a member that stands there twice is refused.
+/// Header of a token. A repeated member is an error.
 #[derive(Deserialize)]
 struct Header<'t> {
     #[serde(borrow)]
@@ -84,18 +83,18 @@ struct Header<'t> {
     kid: Option<std::borrow::Cow<'t, str>>,
     #[serde(default)]
     crit: Option<IgnoredAny>,
-    /// Encoded payloads are the only ones that are read (RFC 7797).
+    /// Switch for unencoded payloads, which are not supported (RFC 7797).
     #[serde(default)]
     b64: Option<IgnoredAny>,
 }
 
-/// What a token that is good says.
+/// Claims of a valid token.
 pub(crate) struct Claims {
     members: Map<String, Value>,
     pub(crate) times: Times,
 }
 
-/// What a good token says: the claims that were asked for, in their order. Shows none of them.
+/// Claims of a valid token that limits use, in their order. Its `Debug` shows none of them.
 #[derive(Default, Eq, PartialEq)]
 pub struct Proof {
     claims: Box<[Option<Box<str>>]>,
@@ -115,7 +114,7 @@ impl Proof {
         }
     }
 
-    /// The claim that was asked for in this place.
+    /// Returns the claim at this index.
     pub(crate) fn claim(&self, at: usize) -> Option<&str> {
         self.claims.get(at)?.as_deref()
     }
@@ -130,11 +129,11 @@ fn text(members: &Map<String, Value>, name: &str) -> Option<Box<str>> {
     }
 }
 
-/// From when to when a token is good, in whole seconds since 1970, leeway included.
+/// Validity of a token in whole seconds since 1970, leeway included.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Times {
     from: u64,
-    /// The first second in which it is not.
+    /// First second in which it is not valid.
     until: u64,
 }
 
@@ -144,7 +143,7 @@ impl Times {
         Self { from, until }
     }
 
-    /// Whether it is good now.
+    /// Checks that it is valid now.
     pub(crate) fn check(self, now: u64) -> Result<(), Rejection> {
         if now >= self.until {
             Err(Rejection::Expired)
@@ -195,7 +194,8 @@ pub(crate) fn verify(
     Ok(Claims { members, times })
 }
 
-/// Strictly: one text for the same bytes. Its text is signed, so nobody but the issuer spells it.
+/// Decodes strictly: one text for the same bytes. The text is signed, so only the issuer can choose
+/// it.
 fn decoded(part: &[u8]) -> Result<Vec<u8>, Rejection> {
     let decoded = URL_SAFE_NO_PAD.decode(part);
     decoded.map_err(|_| Rejection::Malformed)
@@ -210,7 +210,8 @@ fn times(members: &Map<String, Value>, leeway: u64) -> Result<Times, Rejection> 
     })
 }
 
-/// A point in time (NumericDate): seconds since 1970, with a fraction or without, rounded down.
+/// Reads a point in time (NumericDate): seconds since 1970, with or without a fraction, rounded
+/// down.
 fn seconds(value: &Value) -> Result<u64, Rejection> {
     let Value::Number(number) = value else {
         return Err(Rejection::Times);
@@ -224,7 +225,7 @@ fn seconds(value: &Value) -> Result<u64, Rejection> {
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
-        reason = "it is in the range, and what is cut off is the fraction"
+        reason = "the value is in range, and the fraction is dropped on purpose"
     )]
     fraction
         .map(|seconds| seconds as u64)

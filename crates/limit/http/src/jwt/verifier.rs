@@ -1,4 +1,4 @@
-//! Tokens are verified once, and then known for a while.
+//! Verifies each token once and caches the result.
 
 use std::sync::Arc;
 
@@ -6,11 +6,11 @@ use crate::jwt::cache::{Cache, TokenDigest};
 use crate::jwt::key_set::KeySet;
 use crate::jwt::token::{self, Expected, Proof, Rejection, TOKEN_BYTES_MAX};
 
-/// Verifies tokens.
+/// Verifier with a cache.
 pub struct Verifier {
     keys: KeySet,
     expected: Expected,
-    /// The claims that are looked for.
+    /// Claims to extract.
     names: Vec<String>,
     cache: Cache,
 }
@@ -22,7 +22,7 @@ impl std::fmt::Debug for Verifier {
 }
 
 impl Verifier {
-    /// By these keys, for these claims.
+    /// Creates a verifier with these keys and claims.
     #[must_use]
     pub fn new(keys: KeySet, expected: Expected, names: Vec<String>) -> Self {
         Self {
@@ -33,11 +33,11 @@ impl Verifier {
         }
     }
 
-    /// What a token proves at this second since 1970.
+    /// Returns what a token proves at `now`, in seconds since 1970.
     ///
     /// # Errors
     ///
-    /// Why it proves nothing.
+    /// [`Rejection`] of an invalid token.
     pub fn verify(&self, token: &[u8], now: u64) -> Result<Arc<Proof>, Rejection> {
         if token.len() > TOKEN_BYTES_MAX {
             return Err(Rejection::TooLong);
@@ -52,7 +52,7 @@ impl Verifier {
         Ok(proof)
     }
 
-    /// A claim of what was proved; `None` if the token has none, or one that is no text, number,
+    /// Returns a claim of a proof; `None` if the token has none, or one that is no text, number,
     /// `true` or `false`.
     #[must_use]
     pub fn claim<'p>(&self, proof: &'p Proof, name: &str) -> Option<&'p str> {

@@ -1,7 +1,7 @@
-//! What becomes of calls, in time that stands still.
+//! Responses to requests, on a paused clock.
 
-mod elsewhere;
-mod fates;
+mod over_limit;
+mod shared_store;
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
@@ -27,21 +27,21 @@ use tokio::time::Instant;
 use tower::{Layer as _, ServiceExt as _};
 
 use super::*;
-use crate::caller::{Part, key_of_named};
+use crate::client_key::{Part, key_of_named};
 use crate::counters::LimitCounters;
 use crate::covers::{Covered, Covers};
 use crate::limit::{Limit, RetainedState};
-use crate::meter::Surroundings;
+use crate::limiter::Surroundings;
 use crate::rate_limit_headers::policy_alone;
 use crate::stores::{CountStores, StoreContact};
 
-/// Time stands still but for tokio's, which is paused.
-struct World {
+/// Surroundings whose time is tokio's, which is paused.
+struct PausedClock {
     began: Instant,
     is_inside: Arc<AtomicBool>,
 }
 
-impl Surroundings for World {
+impl Surroundings for PausedClock {
     fn now(&self) -> TimestampUs {
         let elapsed = u64::try_from(self.began.elapsed().as_micros()).unwrap();
         TimestampUs(1_700_000_000_000_000 + elapsed)
@@ -83,15 +83,15 @@ fn limit(name: &str, policy: Policy) -> Limit {
         cost: Cost::ONE,
         on_limit: OnLimit::Reject,
         is_shadow: false,
-        spoken: LimitHeaders {
+        headers: LimitHeaders {
             ietf: true,
             legacy: None,
         },
-        spoken_policy: policy_alone(name, policy.rate()),
+        policy_header: policy_alone(name, policy.rate()),
         counts_polling: false,
         keys_max: 1_000,
         store: LimitStore::Local,
-        elsewhere: None,
+        shared_store: None,
         own: HashMap::new(),
         kept: Arc::new(RetainedState {
             counts: LocalCounts::new(1_000),
@@ -102,9 +102,9 @@ fn limit(name: &str, policy: Policy) -> Limit {
     }
 }
 
-/// A service behind limits.
+/// Service behind limits.
 struct Site {
-    meter: Arc<Limiter>,
+    limiter: Arc<Limiter>,
     is_inside: Arc<AtomicBool>,
     served: Arc<AtomicUsize>,
     waiting: Arc<AtomicUsize>,
@@ -113,14 +113,14 @@ struct Site {
 impl Site {
     fn behind(limits: Vec<Limit>) -> Self {
         let is_inside = Arc::new(AtomicBool::new(false));
-        let world = World {
+        let surroundings = PausedClock {
             began: Instant::now(),
             is_inside: Arc::clone(&is_inside),
         };
-        let meter = Limiter::new(&[], CountStores::default(), world).unwrap();
-        meter.commit(Plan::of(limits));
+        let limiter = Limiter::new(&[], CountStores::default(), surroundings).unwrap();
+        limiter.commit(Plan::of(limits));
         Self {
-            meter,
+            limiter,
             is_inside,
             served: Arc::default(),
             waiting: Arc::default(),
@@ -143,30 +143,30 @@ impl Site {
             }
             std::future::ready(Ok::<_, Infallible>(response))
         });
-        let limited = RateLimitLayer::new(Arc::clone(&self.meter)).layer(site);
+        let limited = RateLimitLayer::new(Arc::clone(&self.limiter)).layer(site);
         limited.oneshot(request).await.unwrap()
     }
 
-    async fn ask(&self, method: Method, path: &str, address: &str) -> Response<Body> {
+    async fn send_to(&self, method: Method, path: &str, address: &str) -> Response<Body> {
         self.send(request(method, path, address)).await
     }
 
     async fn get(&self) -> StatusCode {
-        self.ask(Method::GET, "/", "192.0.2.7").await.status()
+        self.send_to(Method::GET, "/", "192.0.2.7").await.status()
     }
 
-    /// How many of so many calls went through.
-    async fn went(&self, calls: usize, path: &str, address: &str) -> usize {
-        let mut went = 0;
+    /// Sends `calls` requests and returns how many were allowed.
+    async fn allowed(&self, calls: usize, path: &str, address: &str) -> usize {
+        let mut allowed = 0;
         for _ in 0..calls {
-            let response = self.ask(Method::GET, path, address).await;
-            went += usize::from(response.status() == 200);
+            let response = self.send_to(Method::GET, path, address).await;
+            allowed += usize::from(response.status() == 200);
         }
-        went
+        allowed
     }
 
     fn events(&self, name: &str) -> Vec<(&'static str, u64)> {
-        let stats = self.meter.stats();
+        let stats = self.limiter.stats();
         let limit = stats.iter().find(|limit| limit.name == name).unwrap();
         let seen = limit.events.iter().filter(|(_, count)| *count > 0);
         seen.map(|(event, count)| (event.name(), *count)).collect()
@@ -187,19 +187,19 @@ fn request(method: Method, path: &str, address: &str) -> Request<Bytes> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_client_goes_through_as_often_as_the_limit_says() {
+async fn each_client_gets_what_the_limit_allows() {
     let site = Site::behind(vec![limit("api", a_minute(5))]);
-    assert_eq!(site.went(20, "/", "192.0.2.7").await, 5);
-    assert_eq!(site.went(20, "/", "192.0.2.8").await, 5);
+    assert_eq!(site.allowed(20, "/", "192.0.2.7").await, 5);
+    assert_eq!(site.allowed(20, "/", "192.0.2.8").await, 5);
     assert_eq!(site.events("api"), [("admit", 10), ("reject", 30)]);
     tokio::time::advance(Duration::from_secs(60)).await;
-    assert_eq!(site.went(20, "/", "192.0.2.7").await, 5);
+    assert_eq!(site.allowed(20, "/", "192.0.2.7").await, 5);
 }
 
 #[tokio::test(start_paused = true)]
-async fn answers_say_how_the_limit_stands() {
+async fn responses_state_the_limit() {
     let site = Site::behind(vec![limit("api", a_minute(1))]);
-    let first = site.ask(Method::GET, "/", "192.0.2.7").await;
+    let first = site.send_to(Method::GET, "/", "192.0.2.7").await;
     assert_eq!(first.headers()["ratelimit-policy"], "\"api\";q=1;w=60");
     assert!(
         first.headers()["ratelimit"]
@@ -208,11 +208,11 @@ async fn answers_say_how_the_limit_stands() {
             .starts_with("\"api\";r=0;t=")
     );
     assert_eq!(first.body().size_hint().exact(), Some(5));
-    let second = site.ask(Method::GET, "/", "192.0.2.7").await;
+    let second = site.send_to(Method::GET, "/", "192.0.2.7").await;
     assert_eq!(second.status(), 429);
     assert!(second.headers().contains_key("retry-after"));
     assert!(second.headers().contains_key("ratelimit"));
-    let head = site.ask(Method::HEAD, "/", "192.0.2.7").await;
+    let head = site.send_to(Method::HEAD, "/", "192.0.2.7").await;
     assert_eq!(
         (head.status().as_u16(), head.body().size_hint().exact()),
         (429, Some(0))
@@ -220,17 +220,17 @@ async fn answers_say_how_the_limit_stands() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_one_limit_rejects_is_charged_by_none() {
+async fn a_request_that_one_limit_rejects_costs_nothing_at_the_others() {
     let site = Site::behind(vec![
         limit("day", a_minute(10)),
         limit("burst", a_minute(2)),
     ]);
-    assert_eq!(site.went(50, "/", "192.0.2.7").await, 2);
+    assert_eq!(site.allowed(50, "/", "192.0.2.7").await, 2);
     assert_eq!(site.events("day"), [("admit", 2)]);
     assert_eq!(site.events("burst"), [("admit", 2), ("reject", 48)]);
-    let last = site.ask(Method::GET, "/", "192.0.2.7").await;
-    let said = last.headers()["ratelimit"].to_str().unwrap();
-    assert!(said.starts_with("\"day\";r=8;"), "{said}");
+    let last = site.send_to(Method::GET, "/", "192.0.2.7").await;
+    let state = last.headers()["ratelimit"].to_str().unwrap();
+    assert!(state.starts_with("\"day\";r=8;"), "{state}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -245,64 +245,64 @@ async fn only_requests_that_a_limit_covers_count() {
     }])
     .unwrap();
     let site = Site::behind(vec![login]);
-    assert_eq!(site.went(5, "/shop", "192.0.2.7").await, 5);
-    assert_eq!(site.went(5, "/login", "192.0.2.7").await, 1);
-    assert_eq!(site.went(5, "/%6cogin", "192.0.2.7").await, 0);
-    let posted = site.ask(Method::POST, "/login", "192.0.2.7").await;
+    assert_eq!(site.allowed(5, "/shop", "192.0.2.7").await, 5);
+    assert_eq!(site.allowed(5, "/login", "192.0.2.7").await, 1);
+    assert_eq!(site.allowed(5, "/%6cogin", "192.0.2.7").await, 0);
+    let posted = site.send_to(Method::POST, "/login", "192.0.2.7").await;
     assert_eq!(posted.status(), 200);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_limit_that_only_looks_lets_all_through() {
+async fn a_limit_in_shadow_mode_allows_everything() {
     let mut shadow = limit("new", a_minute(2));
     shadow.is_shadow = true;
     let mut strict = limit("strict", a_minute(10));
     strict.counts_polling = true;
     let site = Site::behind(vec![shadow, strict]);
-    let first = site.ask(Method::GET, "/", "192.0.2.7").await;
-    let said = first.headers()["ratelimit"].to_str().unwrap();
-    assert!(said.starts_with("\"strict\";r=9;"), "{said}");
-    // What another limit has rejected, it does not count.
-    assert_eq!(site.went(20, "/", "192.0.2.7").await, 9);
+    let first = site.send_to(Method::GET, "/", "192.0.2.7").await;
+    let state = first.headers()["ratelimit"].to_str().unwrap();
+    assert!(state.starts_with("\"strict\";r=9;"), "{state}");
+    // It does not count what another limit rejects.
+    assert_eq!(site.allowed(20, "/", "192.0.2.7").await, 9);
     assert_eq!(site.events("new"), [("admit", 2), ("shadow", 8)]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_waiting_page_may_ask_as_often_as_it_is_told() {
+async fn a_waiting_page_may_poll_unless_polling_counts() {
     let polling = "/.well-known/anteroom/place";
     let site = Site::behind(vec![limit("api", a_minute(1))]);
-    assert_eq!(site.went(9, polling, "192.0.2.7").await, 9);
+    assert_eq!(site.allowed(9, polling, "192.0.2.7").await, 9);
     let mut all = limit("all", a_minute(1));
     all.counts_polling = true;
     let site = Site::behind(vec![all]);
-    assert_eq!(site.went(9, polling, "192.0.2.7").await, 1);
+    assert_eq!(site.allowed(9, polling, "192.0.2.7").await, 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_hides_behind_a_made_up_value() {
+async fn a_made_up_value_does_not_hide_a_client() {
     let mut keyed = limit("keyed", a_minute(2));
     keyed.parts = vec![Part::Header(http::HeaderName::from_static("x-api-key"))];
     keyed.without_key = WithoutKey::Skip;
     let site = Site::behind(vec![keyed]);
-    let mut answers = Vec::new();
+    let mut responses = Vec::new();
     for made_up in ["a", "b", "c", "d"] {
         let mut twice = request(Method::GET, "/", "192.0.2.7");
         for value in [made_up, "seven"] {
             let value = HeaderValue::from_static(value);
             twice.headers_mut().append("x-api-key", value);
         }
-        answers.push(site.send(twice).await);
+        responses.push(site.send(twice).await);
     }
-    let statuses: Vec<u16> = answers
+    let statuses: Vec<u16> = responses
         .iter()
-        .map(|answer| answer.status().as_u16())
+        .map(|response| response.status().as_u16())
         .collect();
     assert_eq!(statuses, [200, 200, 429, 429]);
-    // One limit is told of once, and counts a call once.
-    let said = answers[1].headers()["ratelimit"].to_str().unwrap();
+    // One limit has one entry, and counts a request once.
+    let state = responses[1].headers()["ratelimit"].to_str().unwrap();
     assert!(
-        said.starts_with("\"keyed\";r=0;") && !said.contains(','),
-        "{said}"
+        state.starts_with("\"keyed\";r=0;") && !state.contains(','),
+        "{state}"
     );
     assert_eq!(site.events("keyed"), [("admit", 2), ("reject", 2)]);
 }
@@ -317,12 +317,12 @@ async fn a_missing_key_is_counted_by_address_ignored_or_rejected() {
     };
     assert_eq!(
         without(WithoutKey::ClientAddress)
-            .went(5, "/", "192.0.2.7")
+            .allowed(5, "/", "192.0.2.7")
             .await,
         2
     );
     let site = without(WithoutKey::Skip);
-    assert_eq!(site.went(5, "/", "192.0.2.7").await, 5);
+    assert_eq!(site.allowed(5, "/", "192.0.2.7").await, 5);
     assert_eq!(site.events("keyed"), [("skip", 5)]);
     let site = without(WithoutKey::Reject);
     assert_eq!(site.get().await, 400);
@@ -339,29 +339,29 @@ async fn a_client_may_have_a_limit_of_its_own() {
     let key = key_of_named(&api.parts, 64, &api.kept.keys, &["192.0.2.8".to_owned()]);
     api.own.insert(key.unwrap(), a_minute(4));
     let site = Site::behind(vec![api]);
-    assert_eq!(site.went(9, "/", "192.0.2.7").await, 2);
-    assert_eq!(site.went(9, "/", "192.0.2.8").await, 4);
+    assert_eq!(site.allowed(9, "/", "192.0.2.7").await, 2);
+    assert_eq!(site.allowed(9, "/", "192.0.2.8").await, 4);
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_counted_stays_when_limits_change() {
+async fn counts_stay_when_limits_change() {
     let first = limit("api", a_minute(2));
     let kept = Arc::clone(&first.kept);
     let site = Site::behind(vec![first]);
-    assert_eq!(site.went(9, "/", "192.0.2.7").await, 2);
+    assert_eq!(site.allowed(9, "/", "192.0.2.7").await, 2);
     let mut second = limit("api", a_minute(5));
     second.kept = kept;
-    site.meter.commit(Plan::of(vec![second]));
-    assert_eq!(site.went(9, "/", "192.0.2.7").await, 3);
+    site.limiter.commit(Plan::of(vec![second]));
+    assert_eq!(site.allowed(9, "/", "192.0.2.7").await, 3);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_of_nobody_is_refused() {
+async fn a_request_without_a_client_is_rejected() {
     let site = Site::behind(vec![limit("api", a_minute(2))]);
-    let mut nobodys = request(Method::GET, "/", "192.0.2.7");
-    nobodys.extensions_mut().clear();
-    assert_eq!(site.send(nobodys).await.status(), 500);
-    let odd = site.ask(Method::GET, "/%00", "192.0.2.7").await;
+    let mut unknown = request(Method::GET, "/", "192.0.2.7");
+    unknown.extensions_mut().clear();
+    assert_eq!(site.send(unknown).await.status(), 500);
+    let odd = site.send_to(Method::GET, "/%00", "192.0.2.7").await;
     assert_eq!(odd.status(), 400);
     assert_eq!(site.served.load(Relaxed), 0);
 }

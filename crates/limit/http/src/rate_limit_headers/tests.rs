@@ -1,4 +1,4 @@
-//! What do responses say of limits?
+//! Rate limit headers of responses.
 
 use std::collections::BTreeMap;
 
@@ -6,12 +6,12 @@ use anteroom_limit::time::DurationUs;
 
 use super::*;
 
-pub(crate) fn said(name: &str, verdict: Verdict) -> LimitOutcome<'_> {
+pub(crate) fn outcome(name: &str, verdict: Verdict) -> LimitOutcome<'_> {
     LimitOutcome {
         name,
         rate: Rate::new(100, DurationUs::from_secs(60)).unwrap(),
-        usual: None,
-        spoken: LimitHeaders {
+        policy_header: None,
+        headers: LimitHeaders {
             ietf: true,
             legacy: None,
         },
@@ -37,9 +37,9 @@ pub(crate) fn rejected(retry_after: Option<DurationUs>) -> Verdict {
     }
 }
 
-fn told(said: &[LimitOutcome<'_>]) -> BTreeMap<String, String> {
+fn headers_of(outcomes: &[LimitOutcome<'_>]) -> BTreeMap<String, String> {
     let mut headers = HeaderMap::new();
-    tell(&mut headers, said, || 1_700_000_000);
+    add(&mut headers, outcomes, || 1_700_000_000);
     let shown = |(name, value): (&HeaderName, &HeaderValue)| {
         (name.to_string(), value.to_str().unwrap().to_owned())
     };
@@ -53,9 +53,9 @@ fn lines(lines: &[(&str, &str)]) -> BTreeMap<String, String> {
 
 #[test]
 fn several_limits_are_one_list() {
-    let told = told(&[
-        said("burst", admitted(99, DurationUs(29_000_001))),
-        said("daily", rejected(Some(DurationUs(500_000)))),
+    let headers = headers_of(&[
+        outcome("burst", admitted(99, DurationUs(29_000_001))),
+        outcome("daily", rejected(Some(DurationUs(500_000)))),
     ]);
     let expected = lines(&[
         (
@@ -64,14 +64,14 @@ fn several_limits_are_one_list() {
         ),
         ("ratelimit", "\"burst\";r=99;t=30, \"daily\";r=0;t=1"),
     ]);
-    assert_eq!(told, expected);
+    assert_eq!(headers, expected);
 }
 
 #[test]
-fn the_old_headers_speak_of_the_limit_that_is_nearest() {
+fn legacy_headers_state_the_nearest_limit() {
     let with = |name, verdict, reset| {
-        let mut one = said(name, verdict);
-        one.spoken = LimitHeaders {
+        let mut one = outcome(name, verdict);
+        one.headers = LimitHeaders {
             ietf: false,
             legacy: Some(reset),
         };
@@ -85,7 +85,7 @@ fn the_old_headers_speak_of_the_limit_that_is_nearest() {
             ("x-ratelimit-remaining", remaining),
             ("x-ratelimit-reset", reset),
         ]);
-        assert_eq!(told(all), expected);
+        assert_eq!(headers_of(all), expected);
     };
     let seconds = LegacyReset::Seconds;
     check(
@@ -103,22 +103,22 @@ fn the_old_headers_speak_of_the_limit_that_is_nearest() {
 }
 
 #[test]
-fn a_limit_that_says_nothing_is_not_told_of() {
-    let mut silent = said("a", admitted(1, DurationUs::ZERO));
-    silent.spoken = LimitHeaders {
+fn a_limit_without_headers_is_not_listed() {
+    let mut hidden = outcome("a", admitted(1, DurationUs::ZERO));
+    hidden.headers = LimitHeaders {
         ietf: false,
         legacy: None,
     };
-    assert_eq!(told(&[silent]), BTreeMap::new());
+    assert_eq!(headers_of(&[hidden]), BTreeMap::new());
 }
 
 #[test]
-fn what_an_origin_says_of_its_own_limits_stays() {
+fn limits_of_the_origin_stay() {
     let mut headers = HeaderMap::new();
     headers.insert(RATE_LIMIT, HeaderValue::from_static("\"theirs\";r=1"));
-    tell(
+    add(
         &mut headers,
-        &[said("ours", admitted(2, DurationUs::ZERO))],
+        &[outcome("ours", admitted(2, DurationUs::ZERO))],
         || 0,
     );
     assert_eq!(headers.get_all(RATE_LIMIT).iter().count(), 2);

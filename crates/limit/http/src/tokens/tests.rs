@@ -1,4 +1,4 @@
-//! Who is known by a signed token, from the config file to what is answered.
+//! Clients with signed tokens, from the config file to the response.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -19,13 +19,13 @@ use tower::{Layer as _, ServiceExt as _};
 
 use super::*;
 use crate::layer::RateLimitLayer;
-use crate::meter::{Limiter, Surroundings};
+use crate::limiter::{Limiter, Surroundings};
 
 const NOW: u64 = 1_900_000_000;
 
-struct Still;
+struct FixedClock;
 
-impl Surroundings for Still {
+impl Surroundings for FixedClock {
     fn now(&self) -> TimestampUs {
         TimestampUs(NOW * 1_000_000)
     }
@@ -59,8 +59,9 @@ impl Issuer {
     }
 }
 
-/// A meter with these limits, and what `[jwt]` says beside the keys of this issuer.
-fn meter(issuer: &Issuer, jwt: &str, limits: &str) -> Arc<Limiter> {
+/// Returns a limiter with these limits, and these settings of `[jwt]` beside the keys of the
+/// issuer.
+fn limiter(issuer: &Issuer, jwt: &str, limits: &str) -> Arc<Limiter> {
     let text = format!(
         "[[room]]\nname = \"shop\"\norigin = \"http://127.0.0.1:9\"\ntotal_active_users = 1\n\
          new_users_per_minute = 1\nbypass = []\n{limits}[jwt]\nkeys_file = \"keys.json\"\n{jwt}"
@@ -70,16 +71,16 @@ fn meter(issuer: &Issuer, jwt: &str, limits: &str) -> Arc<Limiter> {
     assert!(matches!(Tokens::new(jwt, &[]), Err(TokensError::NotRead)));
     jwt.keys = JwtKeys::Text(issuer.keys().into_bytes());
     let tokens = Tokens::new(jwt, &config.limits).unwrap();
-    let meter = Limiter::new(&[], crate::CountStores::default(), Still).unwrap();
-    let plan = meter.prepare(&config.limits).unwrap();
-    meter.commit(plan.with_tokens(Some(tokens)));
-    meter
+    let limiter = Limiter::new(&[], crate::CountStores::default(), FixedClock).unwrap();
+    let plan = limiter.prepare(&config.limits).unwrap();
+    limiter.commit(plan.with_tokens(Some(tokens)));
+    limiter
 }
 
 const BY_SUB: &str = "[[limit]]\nname = \"api\"\nlimit = \"2/h\"\nkey = \"jwt_claim:sub\"\n";
 
-/// What a call with these headers is answered.
-async fn call(meter: &Arc<Limiter>, address: &str, headers: &[(&str, &str)]) -> StatusCode {
+/// Returns the status of a request with these headers.
+async fn send(limiter: &Arc<Limiter>, address: &str, headers: &[(&str, &str)]) -> StatusCode {
     let mut request = Request::new(Bytes::new());
     for (name, value) in headers {
         let name: HeaderName = name.parse().unwrap();
@@ -93,17 +94,17 @@ async fn call(meter: &Arc<Limiter>, address: &str, headers: &[(&str, &str)]) -> 
     let site = tower::service_fn(|_: Request<Bytes>| {
         std::future::ready(Ok::<_, Infallible>(Response::new(Body::full("hello"))))
     });
-    let limited = RateLimitLayer::new(Arc::clone(meter)).layer(site);
+    let limited = RateLimitLayer::new(Arc::clone(limiter)).layer(site);
     limited.oneshot(request).await.unwrap().status()
 }
 
-/// How many of three calls with this go through.
-async fn went(meter: &Arc<Limiter>, address: &str, headers: &[(&str, &str)]) -> usize {
-    let mut went = 0;
+/// Sends three requests and returns how many were allowed.
+async fn allowed(limiter: &Arc<Limiter>, address: &str, headers: &[(&str, &str)]) -> usize {
+    let mut allowed = 0;
     for _ in 0..3 {
-        went += usize::from(call(meter, address, headers).await == StatusCode::OK);
+        allowed += usize::from(send(limiter, address, headers).await == StatusCode::OK);
     }
-    went
+    allowed
 }
 
 fn bearer(token: &str) -> String {
@@ -111,29 +112,29 @@ fn bearer(token: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_client_is_who_its_token_says_wherever_it_is() {
+async fn a_token_identifies_its_client_from_any_address() {
     let issuer = Issuer::new();
-    let meter = meter(&issuer, "", BY_SUB);
+    let limiter = limiter(&issuer, "", BY_SUB);
     let me = bearer(&issuer.token_of("me"));
     assert_eq!(
-        went(&meter, "192.0.2.1", &[("authorization", &me)]).await,
+        allowed(&limiter, "192.0.2.1", &[("authorization", &me)]).await,
         2
     );
-    let elsewhere = bearer(&issuer.token(&json!({ "sub": "me", "exp": NOW + 9, "jti": 2 })));
-    let sent = [("Authorization", &*elsewhere)];
+    let second = bearer(&issuer.token(&json!({ "sub": "me", "exp": NOW + 9, "jti": 2 })));
+    let sent = [("Authorization", &*second)];
     assert_eq!(
-        went(&meter, "192.0.2.2", &sent).await,
+        allowed(&limiter, "192.0.2.2", &sent).await,
         0,
         "another token of the same client"
     );
     let you = format!("bEARER  {}", issuer.token_of("you"));
     assert_eq!(
-        went(&meter, "192.0.2.1", &[("authorization", &you)]).await,
+        allowed(&limiter, "192.0.2.1", &[("authorization", &you)]).await,
         2
     );
     let client = anteroom_config::Client(vec!["me".to_owned()]);
     assert_eq!(
-        meter
+        limiter
             .standing("api", &client)
             .await
             .unwrap()
@@ -143,7 +144,7 @@ async fn a_client_is_who_its_token_says_wherever_it_is() {
     );
 }
 
-/// That its token is not looked at shows: without a good one it would be told 400.
+/// The token is not verified: otherwise the status would be 400.
 #[tokio::test]
 async fn a_limit_without_tokens_rejects_before_the_token_is_verified() {
     let issuer = Issuer::new();
@@ -153,36 +154,36 @@ async fn a_limit_without_tokens_rejects_before_the_token_is_verified() {
              {cost}\n\
              {BY_SUB}without_key = \"reject\"\n"
         );
-        let meter = meter(&issuer, "", &limits);
+        let limiter = limiter(&issuer, "", &limits);
         let made_up = [("authorization", "Bearer made.up.token")];
         assert_eq!(
-            call(&meter, "192.0.2.1", &made_up).await,
+            send(&limiter, "192.0.2.1", &made_up).await,
             StatusCode::BAD_REQUEST
         );
-        // It was charged to nobody.
+        // It was counted for no client.
         for name in ["you", "me"] {
             let token = bearer(&issuer.token_of(name));
             let sent = [("authorization", &*token)];
-            assert_eq!(call(&meter, "192.0.2.1", &sent).await, StatusCode::OK);
+            assert_eq!(send(&limiter, "192.0.2.1", &sent).await, StatusCode::OK);
         }
-        assert_eq!(call(&meter, "192.0.2.1", &made_up).await, expected);
+        assert_eq!(send(&limiter, "192.0.2.1", &made_up).await, expected);
         assert_eq!(
-            call(&meter, "192.0.2.2", &made_up).await,
+            send(&limiter, "192.0.2.2", &made_up).await,
             StatusCode::BAD_REQUEST
         );
-        // A good one is charged no more either.
+        // A valid token is counted no more either.
         let token = bearer(&issuer.token_of("me"));
         let sent = [("authorization", &*token)];
-        let before = went(&meter, "192.0.2.1", &sent).await;
+        let before = allowed(&limiter, "192.0.2.1", &sent).await;
         let client = anteroom_config::Client(vec!["me".to_owned()]);
-        let standing = meter.standing("api", &client).await.unwrap().unwrap();
+        let standing = limiter.standing("api", &client).await.unwrap().unwrap();
         assert_eq!(standing.remaining as usize, 1 - before);
     };
     let over = StatusCode::TOO_MANY_REQUESTS;
     let bad = StatusCode::BAD_REQUEST;
     check("", "cost = 2", over).await;
     check("", "", bad).await;
-    // One call is left, and each counts two.
+    // One request is left, and each costs two.
     check(
         "overrides = [{ key = \"192.0.2.1\", limit = \"5/h\" }]",
         "cost = 2",
@@ -194,11 +195,11 @@ async fn a_limit_without_tokens_rejects_before_the_token_is_verified() {
 }
 
 #[tokio::test]
-async fn a_good_token_counts_in_every_spelling_that_an_origin_may_take() {
+async fn a_valid_token_counts_in_every_spelling_an_origin_takes() {
     let issuer = Issuer::new();
-    let meter = meter(&issuer, "", &format!("{BY_SUB}without_key = \"skip\"\n"));
+    let limiter = limiter(&issuer, "", &format!("{BY_SUB}without_key = \"skip\"\n"));
     let me = issuer.token_of("me");
-    // Four of the last character's bits are spare.
+    // The last character has four spare bits.
     let (start, last) = me.split_at(me.len() - 1);
     let other = match last {
         "A" | "Q" | "g" | "w" => char::from(last.as_bytes()[0] + 1),
@@ -211,23 +212,23 @@ async fn a_good_token_counts_in_every_spelling_that_an_origin_may_take() {
         format!("Bearer\t{me}"),
         format!("bearer \t {me}"),
     ];
-    let mut went_through = 0;
+    let mut allowed_count = 0;
     for sent in &spellings {
-        went_through += went(&meter, "192.0.2.1", &[("authorization", sent)]).await;
+        allowed_count += allowed(&limiter, "192.0.2.1", &[("authorization", sent)]).await;
     }
-    assert_eq!(went_through, 2, "all of them are one client");
-    // What is no such word is no token.
+    assert_eq!(allowed_count, 2, "all of them are one client");
+    // Without a separator, it is no token.
     let joined = format!("Bearer{me}");
     assert_eq!(
-        went(&meter, "192.0.2.1", &[("authorization", &joined)]).await,
+        allowed(&limiter, "192.0.2.1", &[("authorization", &joined)]).await,
         3
     );
 }
 
 #[tokio::test]
-async fn a_token_that_is_not_good_is_as_none() {
+async fn an_invalid_token_counts_as_none() {
     let issuer = Issuer::new();
-    let meter = meter(&issuer, "issuer = \"me\"\n", BY_SUB);
+    let limiter = limiter(&issuer, "issuer = \"me\"\n", BY_SUB);
     let good = |iss: &str, exp: u64| issuer.token(&json!({ "sub": "x", "iss": iss, "exp": exp }));
     let forged = Issuer::new().token(&json!({ "sub": "x", "iss": "me", "exp": NOW + 9 }));
     let many = json!({ "sub": ["x"], "iss": "me", "exp": NOW + 9 });
@@ -241,15 +242,15 @@ async fn a_token_that_is_not_good_is_as_none() {
         bearer(""),
         bearer(&"x".repeat(9_000)),
     ];
-    // All are counted by address, as whoever has no token.
-    let mut went_through = 0;
+    // All are counted by address, like requests without a token.
+    let mut allowed_count = 0;
     for token in &tokens {
-        went_through += went(&meter, "192.0.2.1", &[("authorization", token)]).await;
+        allowed_count += allowed(&limiter, "192.0.2.1", &[("authorization", token)]).await;
     }
-    assert_eq!(went_through, 2);
+    assert_eq!(allowed_count, 2);
     let good = bearer(&good("me", NOW + 9));
     assert_eq!(
-        went(&meter, "192.0.2.1", &[("authorization", &good)]).await,
+        allowed(&limiter, "192.0.2.1", &[("authorization", &good)]).await,
         2
     );
 }
@@ -257,24 +258,24 @@ async fn a_token_that_is_not_good_is_as_none() {
 #[tokio::test]
 async fn a_request_without_a_token_passes_or_is_rejected_as_configured() {
     let issuer = Issuer::new();
-    let skip = meter(&issuer, "", &format!("{BY_SUB}without_key = \"skip\"\n"));
-    assert_eq!(went(&skip, "192.0.2.1", &[]).await, 3);
-    let reject = meter(&issuer, "", &format!("{BY_SUB}without_key = \"reject\"\n"));
+    let skip = limiter(&issuer, "", &format!("{BY_SUB}without_key = \"skip\"\n"));
+    assert_eq!(allowed(&skip, "192.0.2.1", &[]).await, 3);
+    let reject = limiter(&issuer, "", &format!("{BY_SUB}without_key = \"reject\"\n"));
     assert_eq!(
-        call(&reject, "192.0.2.1", &[]).await,
+        send(&reject, "192.0.2.1", &[]).await,
         StatusCode::BAD_REQUEST
     );
     let me = bearer(&issuer.token_of("me"));
     assert_eq!(
-        went(&reject, "192.0.2.1", &[("authorization", &me)]).await,
+        allowed(&reject, "192.0.2.1", &[("authorization", &me)]).await,
         2
     );
 }
 
 #[tokio::test]
-async fn several_tokens_are_several_clients_and_too_many_are_refused() {
+async fn several_tokens_are_several_clients_and_too_many_are_rejected() {
     let issuer = Issuer::new();
-    let meter = meter(&issuer, "", BY_SUB);
+    let limiter = limiter(&issuer, "", BY_SUB);
     let tokens: Vec<String> = (0..5)
         .map(|number| bearer(&issuer.token_of(&format!("user-{number}"))))
         .collect();
@@ -282,12 +283,12 @@ async fn several_tokens_are_several_clients_and_too_many_are_refused() {
         .iter()
         .map(|token| ("authorization", &**token))
         .collect();
-    assert_eq!(went(&meter, "192.0.2.1", &all[..1]).await, 2);
-    // Nobody hides behind a second one.
-    assert_eq!(went(&meter, "192.0.2.1", &all[..2]).await, 0);
-    assert_eq!(went(&meter, "192.0.2.1", &all[1..2]).await, 2);
+    assert_eq!(allowed(&limiter, "192.0.2.1", &all[..1]).await, 2);
+    // A second token does not hide a client.
+    assert_eq!(allowed(&limiter, "192.0.2.1", &all[..2]).await, 0);
+    assert_eq!(allowed(&limiter, "192.0.2.1", &all[1..2]).await, 2);
     assert_eq!(
-        call(&meter, "192.0.2.1", &all).await,
+        send(&limiter, "192.0.2.1", &all).await,
         StatusCode::BAD_REQUEST
     );
 }
@@ -296,49 +297,49 @@ async fn several_tokens_are_several_clients_and_too_many_are_refused() {
 async fn a_token_may_be_in_a_cookie_or_its_own_header() {
     let issuer = Issuer::new();
     let me = issuer.token_of("me");
-    let cookie = meter(&issuer, "token = \"cookie:session\"\n", BY_SUB);
+    let cookie = limiter(&issuer, "token = \"cookie:session\"\n", BY_SUB);
     let sent = format!("a=b; session={me}");
-    assert_eq!(went(&cookie, "192.0.2.1", &[("cookie", &sent)]).await, 2);
-    assert_eq!(went(&cookie, "192.0.2.2", &[("cookie", &sent)]).await, 0);
-    let header = meter(&issuer, "token = \"header:X-Token\"\n", BY_SUB);
-    assert_eq!(went(&header, "192.0.2.1", &[("x-token", &me)]).await, 2);
+    assert_eq!(allowed(&cookie, "192.0.2.1", &[("cookie", &sent)]).await, 2);
+    assert_eq!(allowed(&cookie, "192.0.2.2", &[("cookie", &sent)]).await, 0);
+    let header = limiter(&issuer, "token = \"header:X-Token\"\n", BY_SUB);
+    assert_eq!(allowed(&header, "192.0.2.1", &[("x-token", &me)]).await, 2);
     assert_eq!(
-        went(&header, "192.0.2.2", &[("x_token", &bearer(&me))]).await,
+        allowed(&header, "192.0.2.2", &[("x_token", &bearer(&me))]).await,
         0
     );
 }
 
 #[tokio::test]
-async fn limits_ask_for_different_claims_of_one_token() {
+async fn limits_use_different_claims_of_one_token() {
     let issuer = Issuer::new();
     let limits = format!(
         "{BY_SUB}[[limit]]\nname = \"tenant\"\nlimit = \"3/h\"\n\
          key = [\"jwt_claim:https://id.example/tenant\", \"client_address\"]\n"
     );
-    let meter = meter(&issuer, "", &limits);
+    let limiter = limiter(&issuer, "", &limits);
     let of = |sub: &str| {
         let claims = json!({ "sub": sub, "https://id.example/tenant": 7, "exp": NOW + 9 });
         bearer(&issuer.token(&claims))
     };
     let (one, two) = (of("one"), of("two"));
     assert_eq!(
-        went(&meter, "192.0.2.1", &[("authorization", &one)]).await,
+        allowed(&limiter, "192.0.2.1", &[("authorization", &one)]).await,
         2
     );
     assert_eq!(
-        went(&meter, "192.0.2.1", &[("authorization", &two)]).await,
+        allowed(&limiter, "192.0.2.1", &[("authorization", &two)]).await,
         1,
         "the tenant's third"
     );
     let three = of("three");
     assert_eq!(
-        went(&meter, "192.0.2.2", &[("authorization", &three)]).await,
+        allowed(&limiter, "192.0.2.2", &[("authorization", &three)]).await,
         2
     );
 }
 
 #[test]
-fn a_request_is_verified_when_somebody_asks_and_once() {
+fn tokens_are_verified_on_first_use_and_once() {
     let issuer = Issuer::new();
     let config = JwtConfig {
         keys: JwtKeys::Text(issuer.keys().into_bytes()),
@@ -352,11 +353,11 @@ fn a_request_is_verified_when_somebody_asks_and_once() {
     let me = bearer(&issuer.token_of("me"));
     headers.insert("authorization", me.parse().unwrap());
     let shown = ShownTokens::of(Some(&tokens), &headers, NOW);
-    assert!(shown.proofs.get().is_none(), "nobody has asked");
+    assert!(shown.proofs.get().is_none(), "nothing has needed them");
     assert_eq!(
         shown.claim("sub"),
         Err(Unknown::Missing),
-        "no limit asks for it"
+        "no limit uses it"
     );
     let first = shown.proofs.get().unwrap().as_ref().unwrap().as_ptr();
     assert_eq!(shown.claim("tenant"), Err(Unknown::Missing));

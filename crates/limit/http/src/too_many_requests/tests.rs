@@ -1,29 +1,28 @@
-//! What are programs and people told who are sent away?
+//! Responses to rejected requests, for programs and for people.
 
 use anteroom_limit::time::DurationUs;
 
 use super::*;
-use crate::rate_limit_headers::tests::{admitted, rejected, said};
+use crate::rate_limit_headers::tests::{admitted, outcome, rejected};
 
-fn refused(
-    said: &[LimitOutcome<'_>],
+fn response_to(
+    outcomes: &[LimitOutcome<'_>],
     accept: &'static str,
     chance: u64,
 ) -> (Response<Bytes>, String) {
     let accept = HeaderValue::from_static(accept);
-    let response = refuse(said, Some(&accept), chance);
+    let response = over_limit(outcomes, Some(&accept), chance);
     let body = String::from_utf8(response.body().to_vec()).unwrap();
     (response, body)
 }
-
 #[test]
-fn a_program_is_told_which_limits_it_is_over() {
+fn a_program_learns_which_limits_it_exceeds() {
     let all = [
-        said("a", rejected(Some(DurationUs::from_secs(30)))),
-        said("b", admitted(4, DurationUs::ZERO)),
-        said("c", rejected(Some(DurationUs::from_secs(2)))),
+        outcome("a", rejected(Some(DurationUs::from_secs(30)))),
+        outcome("b", admitted(4, DurationUs::ZERO)),
+        outcome("c", rejected(Some(DurationUs::from_secs(2)))),
     ];
-    let (response, body) = refused(&all, "*/*", 0);
+    let (response, body) = response_to(&all, "*/*", 0);
     assert_eq!(response.status(), 429);
     let headers = response.headers();
     assert_eq!(headers[RETRY_AFTER], "30");
@@ -38,21 +37,21 @@ fn a_program_is_told_which_limits_it_is_over() {
 
 #[test]
 fn people_get_a_page() {
-    let all = [said("a", rejected(Some(DurationUs::from_secs(90))))];
-    let (response, page) = refused(&all, "text/html,application/json;q=0.9", 0);
+    let all = [outcome("a", rejected(Some(DurationUs::from_secs(90))))];
+    let (response, page) = response_to(&all, "text/html,application/json;q=0.9", 0);
     assert_eq!(response.headers()[CONTENT_TYPE], "text/html; charset=utf-8");
     assert!(page.contains("Please try again in 90 seconds."), "{page}");
-    let outside = page.contains("http:") || page.contains("src=");
-    assert!(page.contains("<html lang=\"en\">") && !outside);
-    let (response, _) = refused(&all, "application/json,text/html", 0);
+    let external = page.contains("http:") || page.contains("src=");
+    assert!(page.contains("<html lang=\"en\">") && !external);
+    let (response, _) = response_to(&all, "application/json,text/html", 0);
     assert_eq!(response.headers()[CONTENT_TYPE], "application/problem+json");
 }
 
 #[test]
-fn waits_are_rounded_up_and_not_all_alike() {
+fn waits_are_rounded_up_and_jittered() {
     let after = |micros, chance| {
-        let all = [said("a", rejected(Some(DurationUs(micros))))];
-        let (response, _) = refused(&all, "*/*", chance);
+        let all = [outcome("a", rejected(Some(DurationUs(micros))))];
+        let (response, _) = response_to(&all, "*/*", chance);
         let value = response.headers()[RETRY_AFTER].to_str().unwrap();
         value.parse::<u64>().unwrap()
     };
@@ -66,14 +65,14 @@ fn waits_are_rounded_up_and_not_all_alike() {
 }
 
 #[test]
-fn whoever_can_never_go_is_told_to_come_another_day() {
-    let (response, body) = refused(&[said("a", rejected(None))], "*/*", 0);
+fn a_request_that_is_never_allowed_may_retry_after_a_day() {
+    let (response, body) = response_to(&[outcome("a", rejected(None))], "*/*", 0);
     assert_eq!(response.headers()[RETRY_AFTER], "86400");
     assert!(body.contains("24 hours"), "{body}");
 }
 
 #[test]
-fn times_are_said_in_units_that_people_use() {
+fn times_are_formatted_in_readable_units() {
     for (seconds, expected) in [
         (1, "1 second"),
         (119, "119 seconds"),
@@ -82,6 +81,6 @@ fn times_are_said_in_units_that_people_use() {
         (172_800, "2 days"),
         (172_801, "3 days"),
     ] {
-        assert_eq!(words(seconds), expected);
+        assert_eq!(in_words(seconds), expected);
     }
 }

@@ -1,4 +1,4 @@
-//! Do limits stand in front of a program that is no gateway? Of an axum router, here.
+//! Limits in front of an axum router instead of the gateway.
 
 use std::net::SocketAddr;
 
@@ -14,7 +14,7 @@ use axum::routing::get;
 use http::{HeaderMap, HeaderValue, Request};
 use tower::ServiceExt as _;
 
-/// A program without waiting rooms, in which no time passes.
+/// Program without waiting rooms, whose clock stands still.
 struct Program;
 
 impl Surroundings for Program {
@@ -42,37 +42,37 @@ const LIMITS: &str = "[[room]]\nname = \"none\"\nhost = \"none.example\"\n\
 #[tokio::test]
 async fn limits_stand_in_front_of_a_router() {
     let config = Config::parse("limits.toml", LIMITS).unwrap().config;
-    let meter = Limiter::new(&config.limits, CountStores::default(), Program).unwrap();
+    let limiter = Limiter::new(&config.limits, CountStores::default(), Program).unwrap();
     let app = Router::new()
         .route("/api", get(async || "hello"))
         .route("/about", get(async || "about"))
         .route("/sale", get(async || "sale"))
-        .layer(RateLimitLayer::new(meter));
-    let ask = async |path: &str| {
+        .layer(RateLimitLayer::new(limiter));
+    let send = async |path: &str| {
         let mut request = Request::get(path).body(Body::empty()).unwrap();
         let peer = SocketAddr::from(([192, 0, 2, 7], 4711));
         let host = HeaderValue::from_static("shop.example");
         let trusted = TrustedProxies::new([]);
         let client = Client::of(peer, Scheme::Http, host, request.headers(), &trusted);
         request.extensions_mut().insert(RequestContext::new(client));
-        let answer = app.clone().oneshot(request).await.unwrap();
-        let status = answer.status().as_u16();
-        let body = axum::body::to_bytes(answer.into_body(), 10_000).await;
+        let response = app.clone().oneshot(request).await.unwrap();
+        let status = response.status().as_u16();
+        let body = axum::body::to_bytes(response.into_body(), 10_000).await;
         (status, String::from_utf8(body.unwrap().to_vec()).unwrap())
     };
     let hello = (200, "hello".to_owned());
     assert_eq!(
-        [ask("/api").await, ask("/api").await],
+        [send("/api").await, send("/api").await],
         [hello.clone(), hello]
     );
-    let (status, problem) = ask("/api").await;
+    let (status, problem) = send("/api").await;
     assert_eq!(status, 429);
     assert!(
         problem.contains("\"violated-policies\":[\"api\"]"),
         "{problem}"
     );
-    assert_eq!(ask("/about").await, (200, "about".to_owned()));
-    // No rooms are here in which anybody could wait.
-    assert_eq!(ask("/sale").await.0, 200);
-    assert_eq!(ask("/sale").await.0, 429);
+    assert_eq!(send("/about").await, (200, "about".to_owned()));
+    // There are no rooms to queue in.
+    assert_eq!(send("/sale").await.0, 200);
+    assert_eq!(send("/sale").await.0, 429);
 }

@@ -1,6 +1,5 @@
-//! Real tokens by keys that are drawn here, and what becomes of them when something about them is
-//! wrong.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+//! Verification of real tokens with generated keys, and of tokens with one fault.
+#![expect(clippy::unwrap_used, reason = "a test that cannot continue fails")]
 
 mod issuer;
 mod key_sets;

@@ -1,12 +1,12 @@
-//! What does a caller do who wants a connection: use the one that there is, make one, or wait?
+//! State machine of a link: whether a caller uses the connection, makes one, or waits.
 //!
-//! A state machine that connects to nothing: time and random numbers are arguments.
+//! It does no I/O; time and random numbers are arguments.
 
 use anteroom_limit::time::{DurationUs, TimestampUs};
 
 use crate::circuit::{Circuit, Pauses};
 
-/// Where a link stands. `C` is a connection, `F` why there is none.
+/// State of a link. `C` is a connection, `F` the failure of an attempt.
 #[derive(Debug)]
 pub(super) struct LinkState<C, F> {
     phase: Phase<C, F>,
@@ -15,32 +15,32 @@ pub(super) struct LinkState<C, F> {
 
 #[derive(Debug)]
 enum Phase<C, F> {
-    /// Nobody connects.
+    /// Phase without an attempt.
     Idle {
-        /// How the last attempt failed, if it did.
+        /// Failure of the last attempt, if it failed.
         last: Option<F>,
     },
-    /// Somebody connects.
+    /// An attempt is under way.
     Connecting {
-        /// Why this is not the first attempt.
+        /// Failure of the attempt before, if there was one.
         last: Option<F>,
     },
     Connected(C),
-    /// The last attempt, or the last connection, has failed.
+    /// The last attempt failed, or the last connection broke.
     Down(F),
     Closed,
 }
 
-/// What a caller does.
+/// Action of a caller.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) enum Next<C, F> {
     /// Uses this connection.
     Use(C),
-    /// Gives up: nothing is tried at present, or somebody else tries.
+    /// Gives up: the link pauses, or another caller probes.
     Fail(F),
-    /// Waits for the attempt of somebody else.
+    /// Waits for another caller's attempt.
     Wait,
-    /// Connects. Everybody else waits, or gives up.
+    /// Connects, while all other callers wait or give up.
     Connect,
     /// Gives up for good.
     Closed,
@@ -54,7 +54,7 @@ impl<C: Clone, F: Clone> LinkState<C, F> {
         }
     }
 
-    /// What somebody does who calls now.
+    /// Returns the action of a caller that needs a connection now.
     pub(super) fn next(&mut self, now: TimestampUs) -> Next<C, F> {
         let last = match &self.phase {
             Phase::Closed => return Next::Closed,
@@ -62,7 +62,7 @@ impl<C: Clone, F: Clone> LinkState<C, F> {
             Phase::Down(failure) if self.circuit.is_open(now) => {
                 return Next::Fail(failure.clone());
             }
-            // One probes; nobody else waits for a server that was unavailable.
+            // One caller probes; the others do not wait for a server that was unavailable.
             Phase::Connecting { last: Some(last) } => return Next::Fail(last.clone()),
             Phase::Connecting { last: None } => return Next::Wait,
             Phase::Down(failure) => Some(failure.clone()),
@@ -72,7 +72,7 @@ impl<C: Clone, F: Clone> LinkState<C, F> {
         Next::Connect
     }
 
-    /// Takes note of how an attempt ended. Returns for how long nobody tries again.
+    /// Takes note of the outcome of an attempt. Returns the pause after a failure.
     pub(super) fn handle_attempt(
         &mut self,
         now: TimestampUs,
@@ -91,7 +91,7 @@ impl<C: Clone, F: Clone> LinkState<C, F> {
         }
     }
 
-    /// Takes note that whoever was connecting is gone without an outcome: the next one tries.
+    /// Takes note that the attempt was cancelled: the next caller tries.
     pub(super) fn handle_abandoned(&mut self) {
         if let Phase::Connecting { last } = &mut self.phase {
             let last = last.take();
@@ -99,23 +99,22 @@ impl<C: Clone, F: Clone> LinkState<C, F> {
         }
     }
 
-    /// Takes note that a call failed in a way that makes its connection useless. Another one may
-    /// have taken its place already; then nothing happens. Returns for how long nobody tries again.
+    /// Takes note that a request failed in a way that makes its connection useless. Does nothing if
+    /// another connection has replaced that one. Returns the pause that follows.
     pub(super) fn handle_lost(
         &mut self,
         now: TimestampUs,
-        is_it: impl FnOnce(&C) -> bool,
+        is_same: impl FnOnce(&C) -> bool,
         failure: F,
         random: u64,
     ) -> Option<DurationUs> {
         match &self.phase {
-            Phase::Connected(held) if is_it(held) => Some(self.open(now, failure, random)),
+            Phase::Connected(current) if is_same(current) => Some(self.open(now, failure, random)),
             _ => None,
         }
     }
 
-    /// Takes note that the connection has ended by itself, after it was of use: the next one who
-    /// calls connects at once.
+    /// Takes note that the peer closed a connection that worked: the next caller connects at once.
     pub(super) fn handle_over(&mut self) {
         if let Phase::Connected(_) = self.phase {
             self.circuit.handle_answer();
@@ -123,14 +122,14 @@ impl<C: Clone, F: Clone> LinkState<C, F> {
         }
     }
 
-    /// Takes note that the server answered: the next failure is the first one again.
+    /// Takes note of a reply: the next failure counts as the first one.
     pub(super) const fn handle_answer(&mut self) {
         if let Phase::Connected(_) = self.phase {
             self.circuit.handle_answer();
         }
     }
 
-    /// Ends the connection; nobody gets another one.
+    /// Closes the link for good.
     pub(super) fn close(&mut self) {
         self.phase = Phase::Closed;
     }
@@ -156,7 +155,7 @@ mod tests {
 
     type State = LinkState<u32, &'static str>;
 
-    /// The pauses of links in milliseconds, without chance.
+    /// Pauses of links in milliseconds, without randomness.
     const PAUSES: [u64; 4] = [50, 100, 200, 400];
 
     fn ms(ms: u64) -> TimestampUs {
@@ -185,27 +184,31 @@ mod tests {
     }
 
     #[test]
-    fn while_a_server_is_left_alone_callers_get_the_reason_and_then_one_tries() {
+    fn callers_fail_during_a_pause_and_then_one_tries() {
         let (mut state, mut now) = (new(), 0);
         for pause in PAUSES {
             assert_eq!(state.next(ms(now)), Next::Connect);
             now += 1;
-            let left_alone = state.handle_attempt(ms(now), Err("gone"), 0);
-            assert_eq!(left_alone, Some(DurationUs(pause * 1_000)));
+            let returned = state.handle_attempt(ms(now), Err("gone"), 0);
+            assert_eq!(returned, Some(DurationUs(pause * 1_000)));
             assert_eq!(state.next(ms(now)), Next::Fail("gone"));
             now += pause;
             assert_eq!(state.next(ms(now - 1)), Next::Fail("gone"));
         }
         assert_eq!(state.next(ms(now)), Next::Connect);
-        assert_eq!(state.next(ms(now)), Next::Fail("gone"), "nobody waits");
+        assert_eq!(
+            state.next(ms(now)),
+            Next::Fail("gone"),
+            "others do not wait"
+        );
         assert_eq!(state.next(ms(now + 60_000)), Next::Fail("gone"));
     }
 
     #[test]
     fn a_connection_that_never_answered_makes_the_next_pause_longer() {
         let lose = |state: &mut State, now: u64| {
-            let left_alone = state.handle_lost(ms(now), |held| *held == 1, "broken", 0);
-            left_alone.map(|span| span.0 / 1_000)
+            let pause = state.handle_lost(ms(now), |current| *current == 1, "broken", 0);
+            pause.map(|span| span.0 / 1_000)
         };
         let mut state = connected();
         assert_eq!(lose(&mut state, 0), Some(50));
@@ -216,24 +219,24 @@ mod tests {
         assert_eq!(state.next(ms(150)), Next::Connect);
         state.handle_attempt(ms(150), Ok(1), 0);
         state.handle_answer();
-        assert_eq!(lose(&mut state, 150), Some(50), "it had answered");
+        assert_eq!(lose(&mut state, 150), Some(50), "a reply came before");
     }
 
     #[test]
-    fn a_call_that_fails_on_an_earlier_connection_does_not_end_the_one_after_it() {
+    fn a_failure_on_an_earlier_connection_keeps_the_current_one() {
         let mut state = connected();
-        let left_alone = state.handle_lost(ms(0), |held| *held == 7, "broken", 0);
-        assert_eq!(left_alone, None);
+        let pause = state.handle_lost(ms(0), |current| *current == 7, "broken", 0);
+        assert_eq!(pause, None);
         assert_eq!(state.next(ms(0)), Next::Use(1));
-        state.handle_lost(ms(0), |held| *held == 1, "broken", 0);
-        let again = state.handle_lost(ms(0), |held| *held == 1, "broken", 0);
+        state.handle_lost(ms(0), |current| *current == 1, "broken", 0);
+        let again = state.handle_lost(ms(0), |current| *current == 1, "broken", 0);
         assert_eq!(again, None, "those that fail together count once");
         state.handle_answer();
         assert_eq!(state.next(ms(0)), Next::Fail("broken"), "it came too late");
     }
 
     #[test]
-    fn after_an_attempt_without_an_outcome_the_next_one_tries() {
+    fn after_a_cancelled_attempt_the_next_caller_tries() {
         let mut state = new();
         assert_eq!(state.next(ms(0)), Next::Connect);
         state.handle_abandoned();
@@ -246,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_that_ends_by_itself_is_made_anew_at_once() {
+    fn a_connection_that_the_peer_closed_is_replaced_at_once() {
         let mut state = new();
         for now in [0, 50] {
             assert_eq!(state.next(ms(now)), Next::Connect);
@@ -256,13 +259,13 @@ mod tests {
         state.handle_attempt(ms(150), Ok(1), 0);
         state.handle_over();
         assert_eq!(state.next(ms(150)), Next::Connect);
-        assert_eq!(state.next(ms(150)), Next::Wait, "it was of use");
-        let left_alone = state.handle_attempt(ms(150), Err("gone"), 0);
-        assert_eq!(left_alone, Some(DurationUs(50_000)), "the first failure");
+        assert_eq!(state.next(ms(150)), Next::Wait, "the connection worked");
+        let pause = state.handle_attempt(ms(150), Err("gone"), 0);
+        assert_eq!(pause, Some(DurationUs(50_000)), "the first failure");
     }
 
     #[test]
-    fn a_closed_link_stays_closed_whatever_was_under_way() {
+    fn a_link_closed_during_an_attempt_stays_closed() {
         let mut state = new();
         assert_eq!(state.next(ms(0)), Next::Connect);
         state.close();

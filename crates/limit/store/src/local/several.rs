@@ -1,4 +1,4 @@
-//! Several limits charged as one: all of them, or none.
+//! Acquisition from several limits at once: from all of them, or from none.
 
 use std::collections::HashMap;
 use std::ptr;
@@ -16,15 +16,14 @@ use crate::key::CallKey;
 use crate::shards::{SHARDS, shard_of};
 use crate::table::Table;
 
-/// Limits that a call usually meets at most: for so many, nothing is taken from the heap.
-const USUAL_CHARGES: usize = 4;
+/// Usual number of limits per request; up to this many need no heap allocation.
+const USUAL_LIMITS: usize = 4;
 
-/// What is locked at once; in this order, so that two that charge several never wait for each
-/// other.
+/// Identity of a lock. Its ordering is the lock order, so that two requests never deadlock.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-struct Place {
+struct LockId {
     counts: usize,
-    /// The number of a shard, or behind the last of them.
+    /// Number of a shard; `SHARDS` stands for `own`.
     shard: usize,
 }
 
@@ -33,31 +32,31 @@ enum Locked<'c> {
     Own(MutexGuard<'c, HashMap<CallKey, Own>>),
 }
 
-/// Charges several limits, or none of them: whether all admitted. Nobody sees some of them charged.
-/// `verdicts` is what each said, in their order. Where one rejects, those that would have admitted
-/// say how they stand without this call.
+/// Acquires from all limits or from none, and returns whether all admitted. Other requests never
+/// see a partial acquisition. `verdicts` receives one verdict per limit, in order. When one limit
+/// rejects, the verdicts of the others report their state without this request.
 pub fn charge_all(
-    charges: &[LocalAcquire<'_>],
+    acquires: &[LocalAcquire<'_>],
     now: TimestampUs,
     verdicts: &mut Vec<Verdict>,
 ) -> bool {
     verdicts.clear();
-    if let [charge] = charges {
-        let verdict = charge.counts.charge(charge, now);
+    if let [acquire] = acquires {
+        let verdict = acquire.counts.charge(acquire, now);
         verdicts.push(verdict);
         return verdict.is_admitted();
     }
-    let mut held = lock_all(charges);
-    let costs = charges.iter().map(|charge| charge.cost);
+    let mut locks = lock_all(acquires);
+    let costs = acquires.iter().map(|acquire| acquire.cost);
     let step = |at: usize, cost| {
-        let charge: &LocalAcquire<'_> = &charges[at];
-        step(&mut held, &LocalAcquire { cost, ..*charge }, now)
+        let acquire: &LocalAcquire<'_> = &acquires[at];
+        step(&mut locks, &LocalAcquire { cost, ..*acquire }, now)
     };
     all_or_none(costs, step, verdicts)
 }
 
-/// Charges all of these or none, by a `step` that charges one; whether all admitted. Whoever calls
-/// sees to it that nobody else charges them meanwhile.
+/// Acquires from all or from none by `step`, which acquires from one, and returns whether all
+/// admitted. The caller holds the locks of all of them.
 pub(crate) fn all_or_none(
     costs: impl DoubleEndedIterator<Item = Cost> + ExactSizeIterator + Clone,
     mut step: impl FnMut(usize, Cost) -> Verdict,
@@ -69,17 +68,17 @@ pub(crate) fn all_or_none(
     }
     let is_admitted = verdicts.iter().all(Verdict::is_admitted);
     if !is_admitted {
-        // The last first, as one client may stand there twice.
+        // In reverse order, as one client may be listed twice.
         for (at, cost) in costs.enumerate().rev() {
             if let (true, Cost::Take(taken)) = (verdicts[at].is_admitted(), cost) {
-                // At once and under the same locks, so this is as if it had not called.
+                // Under the same locks, so the state is as if the request had never come.
                 step(at, Cost::Refund(taken));
             }
         }
         for (at, verdict) in verdicts.iter_mut().enumerate() {
             if verdict.is_admitted() {
                 let standing = step(at, Cost::Peek);
-                // A peek counts one, this call may have counted more: it is told that it fitted.
+                // A peek costs one, and this request may cost more; its own outcome stands.
                 let outcome = verdict.outcome;
                 *verdict = Verdict {
                     outcome,
@@ -91,50 +90,54 @@ pub(crate) fn all_or_none(
     is_admitted
 }
 
-fn place(counts: &LocalCounts, shard: usize) -> Place {
+fn lock_id(counts: &LocalCounts, shard: usize) -> LockId {
     let counts = ptr::from_ref(counts).addr();
-    Place { counts, shard }
+    LockId { counts, shard }
 }
 
 fn lock_all<'c>(
-    charges: &[LocalAcquire<'c>],
-) -> SmallVec<[(Place, Locked<'c>); 2 * USUAL_CHARGES]> {
-    let mut wanted: SmallVec<[(Place, &'c LocalCounts); 2 * USUAL_CHARGES]> = SmallVec::new();
-    for LocalAcquire { counts, key, .. } in charges {
-        wanted.push((place(counts, shard_of(*key)), counts));
-        wanted.push((place(counts, SHARDS), counts));
+    acquires: &[LocalAcquire<'c>],
+) -> SmallVec<[(LockId, Locked<'c>); 2 * USUAL_LIMITS]> {
+    let mut wanted: SmallVec<[(LockId, &'c LocalCounts); 2 * USUAL_LIMITS]> = SmallVec::new();
+    for LocalAcquire { counts, key, .. } in acquires {
+        wanted.push((lock_id(counts, shard_of(*key)), counts));
+        wanted.push((lock_id(counts, SHARDS), counts));
     }
     let has_own = |counts: &LocalCounts| counts.has_own.load(Ordering::Acquire);
-    wanted.sort_unstable_by_key(|(place, _)| *place);
-    wanted.dedup_by_key(|(place, _)| *place);
-    let locked = wanted.into_iter().filter_map(|(place, counts)| {
-        let locked = match place.shard {
+    wanted.sort_unstable_by_key(|(id, _)| *id);
+    wanted.dedup_by_key(|(id, _)| *id);
+    let locked = wanted.into_iter().filter_map(|(id, counts)| {
+        let locked = match id.shard {
             shard @ ..SHARDS => Locked::Usual(counts.shards.lock(shard)),
-            // A shard of these counts is held by now, so that this does not change.
+            // The shard is locked by now, so that this cannot change.
             SHARDS.. if has_own(counts) => Locked::Own(counts.own.lock()),
             SHARDS.. => return None,
         };
-        Some((place, locked))
+        Some((id, locked))
     });
     locked.collect()
 }
 
-fn step(held: &mut [(Place, Locked<'_>)], charge: &LocalAcquire<'_>, now: TimestampUs) -> Verdict {
-    if let Some(Locked::Own(own)) = locked(held, place(charge.counts, SHARDS))
-        && let Some(own) = own.get_mut(&charge.key)
+fn step(
+    locks: &mut [(LockId, Locked<'_>)],
+    acquire: &LocalAcquire<'_>,
+    now: TimestampUs,
+) -> Verdict {
+    if let Some(Locked::Own(own)) = locked(locks, lock_id(acquire.counts, SHARDS))
+        && let Some(own) = own.get_mut(&acquire.key)
     {
-        return own.step(charge, now);
+        return own.step(acquire, now);
     }
-    match locked(held, place(charge.counts, shard_of(charge.key))) {
-        Some(Locked::Usual(table)) => step_in(table, charge, now),
-        _ => unreachable!("the shard of each charge was locked before"),
+    match locked(locks, lock_id(acquire.counts, shard_of(acquire.key))) {
+        Some(Locked::Usual(table)) => step_in(table, acquire, now),
+        _ => unreachable!("the shard of each key was locked before"),
     }
 }
 
 fn locked<'h, 'c>(
-    held: &'h mut [(Place, Locked<'c>)],
-    wanted: Place,
+    locks: &'h mut [(LockId, Locked<'c>)],
+    wanted: LockId,
 ) -> Option<&'h mut Locked<'c>> {
-    let found = held.binary_search_by_key(&wanted, |(place, _)| *place);
-    found.ok().map(|at| &mut held[at].1)
+    let found = locks.binary_search_by_key(&wanted, |(id, _)| *id);
+    found.ok().map(|at| &mut locks[at].1)
 }

@@ -1,4 +1,5 @@
-//! Are clients counted alone, several limits as one, and floods without harm?
+//! Tests of counts in memory: clients are counted alone, several limits as one, and floods do no
+//! harm.
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::thread;
@@ -15,8 +16,8 @@ use crate::key::KeyMaker;
 
 const NOW: TimestampUs = TimestampUs(1_700_000_000_000_000);
 
-fn a_minute(calls: u32) -> Policy {
-    let rate = Rate::new(calls, DurationUs::from_secs(60)).unwrap();
+fn a_minute(limit: u32) -> Policy {
+    let rate = Rate::new(limit, DurationUs::from_secs(60)).unwrap();
     Policy::FixedWindow(FixedWindow::new(rate))
 }
 
@@ -24,7 +25,7 @@ fn client(name: &str) -> CallKey {
     KeyMaker::new([9; 16]).key([name.as_bytes()])
 }
 
-fn charge<'c>(counts: &'c LocalCounts, policy: &'c Policy, name: &str) -> LocalAcquire<'c> {
+fn acquire<'c>(counts: &'c LocalCounts, policy: &'c Policy, name: &str) -> LocalAcquire<'c> {
     LocalAcquire {
         counts,
         policy,
@@ -34,14 +35,16 @@ fn charge<'c>(counts: &'c LocalCounts, policy: &'c Policy, name: &str) -> LocalA
     }
 }
 
-fn call(counts: &LocalCounts, policy: &Policy, name: &str) -> bool {
+fn is_admitted(counts: &LocalCounts, policy: &Policy, name: &str) -> bool {
     counts
-        .charge(&charge(counts, policy, name), NOW)
+        .charge(&acquire(counts, policy, name), NOW)
         .is_admitted()
 }
 
 fn admitted(counts: &LocalCounts, policy: &Policy, name: &str) -> usize {
-    (0..200).filter(|_| call(counts, policy, name)).count()
+    (0..200)
+        .filter(|_| is_admitted(counts, policy, name))
+        .count()
 }
 
 #[test]
@@ -60,14 +63,14 @@ fn each_client_has_the_limit_for_itself() {
 }
 
 #[test]
-fn threads_that_call_for_one_client_admit_no_more_than_its_limit() {
+fn concurrent_threads_admit_one_client_no_more_than_its_limit() {
     let (counts, policy) = (LocalCounts::new(1_000), a_minute(1_000));
     let admitted = AtomicU32::new(0);
     thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
                 for _ in 0..1_000 {
-                    admitted.fetch_add(u32::from(call(&counts, &policy, "one")), Relaxed);
+                    admitted.fetch_add(u32::from(is_admitted(&counts, &policy, "one")), Relaxed);
                 }
             });
         }
@@ -75,23 +78,23 @@ fn threads_that_call_for_one_client_admit_no_more_than_its_limit() {
     assert_eq!(admitted.into_inner(), 1_000);
 }
 
-/// Charges one client in both limits.
-fn charge_both(
+/// Acquires for one client from both limits.
+fn acquire_both(
     [narrow, wide]: [&LocalCounts; 2],
     [few, many]: [&Policy; 2],
     name: &str,
 ) -> (bool, Vec<Verdict>) {
     let mut verdicts = Vec::new();
-    let charges = [charge(wide, many, name), charge(narrow, few, name)];
-    let is_admitted = charge_all(&charges, NOW, &mut verdicts);
+    let acquires = [acquire(wide, many, name), acquire(narrow, few, name)];
+    let is_admitted = charge_all(&acquires, NOW, &mut verdicts);
     (is_admitted, verdicts)
 }
 
 #[test]
-fn a_call_that_one_limit_rejects_is_charged_by_none() {
+fn a_request_that_one_limit_rejects_takes_from_none() {
     let [narrow, wide] = [1_000, 1_000].map(LocalCounts::new);
     let (few, many) = (a_minute(3), a_minute(10));
-    let both = || charge_both([&narrow, &wide], [&few, &many], "a");
+    let both = || acquire_both([&narrow, &wide], [&few, &many], "a");
     for left in [9, 8, 7] {
         let (is_admitted, verdicts) = both();
         assert!(is_admitted);
@@ -107,24 +110,24 @@ fn a_call_that_one_limit_rejects_is_charged_by_none() {
                 .collect::<Vec<_>>(),
             [true, false]
         );
-        // As it stands without this call.
+        // The state without this request.
         assert_eq!(verdicts[0].remaining, 7);
     }
     assert_eq!(admitted(&wide, &many, "a"), 7);
 }
 
 #[test]
-fn a_client_twice_in_a_call_is_charged_twice_or_never() {
+fn a_client_listed_twice_is_acquired_twice_or_never() {
     let (counts, policy) = (LocalCounts::new(1_000), a_minute(3));
-    let charge = charge(&counts, &policy, "a");
+    let acquire = acquire(&counts, &policy, "a");
     let mut verdicts = Vec::new();
-    assert!(charge_all(&[charge, charge], NOW, &mut verdicts));
-    assert!(!charge_all(&[charge, charge], NOW, &mut verdicts));
+    assert!(charge_all(&[acquire, acquire], NOW, &mut verdicts));
+    assert!(!charge_all(&[acquire, acquire], NOW, &mut verdicts));
     assert_eq!(admitted(&counts, &policy, "a"), 1);
 }
 
 #[test]
-fn threads_charging_several_limits_do_not_deadlock_or_charge_partly() {
+fn threads_acquiring_several_limits_neither_deadlock_nor_acquire_partly() {
     let [first, second] = [1_000, 1_000].map(LocalCounts::new);
     let (few, many) = (a_minute(500), a_minute(2_000));
     let both = AtomicU32::new(0);
@@ -132,14 +135,14 @@ fn threads_charging_several_limits_do_not_deadlock_or_charge_partly() {
         for turned in [false, true, false, true] {
             let (first, second, few, many, both) = (&first, &second, &few, &many, &both);
             scope.spawn(move || {
-                let mut charges = [(first, few), (second, many)]
-                    .map(|(counts, policy)| charge(counts, policy, "a"));
+                let mut acquires = [(first, few), (second, many)]
+                    .map(|(counts, policy)| acquire(counts, policy, "a"));
                 if turned {
-                    charges.reverse();
+                    acquires.reverse();
                 }
                 let mut verdicts = Vec::new();
                 for _ in 0..500 {
-                    let is_admitted = charge_all(&charges, NOW, &mut verdicts);
+                    let is_admitted = charge_all(&acquires, NOW, &mut verdicts);
                     both.fetch_add(u32::from(is_admitted), Relaxed);
                 }
             });
@@ -151,7 +154,7 @@ fn threads_charging_several_limits_do_not_deadlock_or_charge_partly() {
     let left = second.charge(
         &LocalAcquire {
             cost,
-            ..charge(&second, &many, "a")
+            ..acquire(&second, &many, "a")
         },
         NOW,
     );
@@ -159,74 +162,77 @@ fn threads_charging_several_limits_do_not_deadlock_or_charge_partly() {
 }
 
 #[test]
-fn a_flood_of_clients_admits_nobody_over_the_limit() {
+fn a_flood_of_clients_resets_no_client_over_the_limit() {
     let rate = Rate::new(5, DurationUs::from_secs(60)).unwrap();
     let bucket = Policy::Gcra(Gcra::new(rate, 5).unwrap());
     for policy in [a_minute(5), bucket] {
         let counts = LocalCounts::new(640);
         assert_eq!(admitted(&counts, &policy, "guilty"), 5);
         for stranger in 0..100_000 {
-            call(&counts, &policy, &stranger.to_string());
+            is_admitted(&counts, &policy, &stranger.to_string());
         }
-        let Fill { keys, crowded } = counts.fill();
+        let Fill {
+            keys,
+            crowded: overflows,
+        } = counts.fill();
         assert!(keys <= 640, "{keys}");
-        assert!(crowded > 90_000, "{crowded}");
+        assert!(overflows > 90_000, "{overflows}");
         assert_eq!(admitted(&counts, &policy, "guilty"), 0);
-        // Later all may be forgotten.
+        // By then all are idle.
         counts.sweep(&policy, NOW + DurationUs::from_secs(180));
         assert_eq!(counts.fill().keys, 0);
     }
 }
 
-fn own(clients: &[(&str, Policy)]) -> HashMap<CallKey, Policy> {
+fn own_policies(clients: &[(&str, Policy)]) -> HashMap<CallKey, Policy> {
     let keyed = |(name, policy): &(&str, Policy)| (client(name), *policy);
     clients.iter().map(keyed).collect()
 }
 
 #[test]
-fn settings_of_its_own_keep_what_a_client_was_charged() {
+fn a_policy_of_its_own_keeps_what_a_client_spent() {
     let (counts, usual) = (LocalCounts::new(1_000), a_minute(5));
     assert_eq!(admitted(&counts, &usual, "a"), 5);
-    counts.set_own(&own(&[("a", a_minute(8))]));
+    counts.set_own(&own_policies(&[("a", a_minute(8))]));
     let known = counts.own_policy(client("a"));
     assert_eq!(known.map(|policy| policy.rate().calls()), Some(8));
     assert_eq!(counts.own_policy(client("b")), None);
     assert_eq!(admitted(&counts, &usual, "a"), 3);
-    // Said again, or changed: it is the same client.
-    counts.set_own(&own(&[("a", a_minute(8)), ("c", a_minute(1))]));
+    // It stays the same client when its policy is set again or changed.
+    counts.set_own(&own_policies(&[("a", a_minute(8)), ("c", a_minute(1))]));
     assert_eq!(admitted(&counts, &usual, "a"), 0);
-    counts.set_own(&own(&[("a", a_minute(9))]));
+    counts.set_own(&own_policies(&[("a", a_minute(9))]));
     assert_eq!(admitted(&counts, &usual, "a"), 1);
     counts.set_own(&HashMap::new());
     assert_eq!(admitted(&counts, &usual, "a"), 0);
     assert_eq!(admitted(&counts, &usual, "b"), 5);
-    counts.set_own(&own(&[("a", a_minute(9))]));
+    counts.set_own(&own_policies(&[("a", a_minute(9))]));
     assert_eq!(admitted(&counts, &usual, "a"), 0);
 }
 
 #[test]
-fn own_settings_outlast_what_the_usual_ones_would_forget() {
+fn a_client_with_its_own_policy_is_not_evicted_by_the_common_one() {
     let day = Rate::new(10, DurationUs::from_secs(86_400)).unwrap();
     let day = Policy::FixedWindow(FixedWindow::new(day));
     let (counts, usual) = (LocalCounts::new(1_000), a_minute(5));
-    counts.set_own(&own(&[("a", day)]));
+    counts.set_own(&own_policies(&[("a", day)]));
     assert_eq!(admitted(&counts, &usual, "a"), 10);
     let later = NOW + DurationUs::from_secs(600);
     counts.sweep(&usual, later);
-    counts.set_own(&own(&[("a", day)]));
+    counts.set_own(&own_policies(&[("a", day)]));
     counts.sweep(&usual, later);
-    let verdict = counts.charge(&charge(&counts, &usual, "a"), later);
+    let verdict = counts.charge(&acquire(&counts, &usual, "a"), later);
     assert!(!verdict.is_admitted());
 }
 
 #[test]
-fn settings_of_their_own_change_nothing_for_those_who_share_an_entry() {
+fn setting_a_policy_changes_nothing_for_clients_of_the_same_overflow_entry() {
     let (counts, usual) = (LocalCounts::new(64), a_minute(5));
     for stranger in 0..2_000 {
         admitted(&counts, &usual, &stranger.to_string());
     }
     let before = counts.fill().keys;
-    counts.set_own(&own(&[("a", a_minute(500))]));
+    counts.set_own(&own_policies(&[("a", a_minute(500))]));
     admitted(&counts, &usual, "a");
     counts.set_own(&HashMap::new());
     assert_eq!(counts.fill().keys, before + 1);
@@ -236,32 +242,32 @@ fn settings_of_their_own_change_nothing_for_those_who_share_an_entry() {
 }
 
 #[test]
-fn settings_of_its_own_hold_where_several_limits_are_charged() {
+fn a_policy_of_its_own_holds_with_several_limits() {
     let (counts, usual) = (LocalCounts::new(1_000), a_minute(5));
     assert_eq!(admitted(&counts, &usual, "a"), 5);
-    counts.set_own(&own(&[("a", a_minute(7))]));
-    let charges = [charge(&counts, &usual, "a"), charge(&counts, &usual, "b")];
+    counts.set_own(&own_policies(&[("a", a_minute(7))]));
+    let acquires = [acquire(&counts, &usual, "a"), acquire(&counts, &usual, "b")];
     let mut verdicts = Vec::new();
-    let went = (0..10).filter(|_| charge_all(&charges, NOW, &mut verdicts));
-    assert_eq!(went.count(), 2);
+    let admitted_both = (0..10).filter(|_| charge_all(&acquires, NOW, &mut verdicts));
+    assert_eq!(admitted_both.count(), 2);
     assert_eq!(admitted(&counts, &usual, "b"), 3);
 }
 
 #[test]
-fn threads_lose_no_charge_while_settings_come_and_go() {
+fn threads_lose_no_acquisition_while_policies_change() {
     let (counts, usual) = (LocalCounts::new(1_000), a_minute(1_000));
     let admitted = AtomicU32::new(0);
     thread::scope(|scope| {
         for _ in 0..3 {
             scope.spawn(|| {
                 for _ in 0..1_000 {
-                    admitted.fetch_add(u32::from(call(&counts, &usual, "a")), Relaxed);
+                    admitted.fetch_add(u32::from(is_admitted(&counts, &usual, "a")), Relaxed);
                 }
             });
         }
         scope.spawn(|| {
             for round in 0..200 {
-                let clients = own(&[("a", a_minute(1_000)), ("b", a_minute(1))]);
+                let clients = own_policies(&[("a", a_minute(1_000)), ("b", a_minute(1))]);
                 let clients = if round % 2 == 0 {
                     clients
                 } else {
@@ -275,17 +281,19 @@ fn threads_lose_no_charge_while_settings_come_and_go() {
 }
 
 #[test]
-fn a_call_delayed_for_too_long_is_rejected_without_charge() {
+fn a_request_delayed_too_long_is_rejected_at_no_cost() {
     let rate = Rate::new(60, DurationUs::from_secs(60)).unwrap();
     let smooth = Policy::LeakyBucket(LeakyBucket::new(rate, 10));
     let (counts, wide) = (LocalCounts::new(1_000), LocalCounts::new(1_000));
     let many = a_minute(100);
     let patience = DurationUs::from_secs(3);
-    let held = LocalAcquire {
+    let delayed = LocalAcquire {
         patience,
-        ..charge(&counts, &smooth, "a")
+        ..acquire(&counts, &smooth, "a")
     };
-    let outcomes: Vec<_> = (0..6).map(|_| counts.charge(&held, NOW).outcome).collect();
+    let outcomes: Vec<_> = (0..6)
+        .map(|_| counts.charge(&delayed, NOW).outcome)
+        .collect();
     let admit = |seconds| Outcome::Admit {
         delay: DurationUs::from_secs(seconds),
     };
@@ -298,17 +306,17 @@ fn a_call_delayed_for_too_long_is_rejected_without_charge() {
     );
     let mut verdicts = Vec::new();
     assert!(!charge_all(
-        &[charge(&wide, &many, "a"), held],
+        &[acquire(&wide, &many, "a"), delayed],
         NOW,
         &mut verdicts
     ));
     assert_eq!(verdicts[0].remaining, 100);
     let later = NOW + DurationUs::from_secs(1);
-    assert_eq!(counts.charge(&held, later).outcome, admit(3));
+    assert_eq!(counts.charge(&delayed, later).outcome, admit(3));
 }
 
 #[test]
-fn there_may_be_place_for_more_later() {
+fn the_table_can_be_enlarged_later() {
     let (counts, policy) = (LocalCounts::new(64), a_minute(5));
     for stranger in 0..1_000 {
         admitted(&counts, &policy, &stranger.to_string());
@@ -323,28 +331,29 @@ fn there_may_be_place_for_more_later() {
 }
 
 proptest! {
-    /// Charging several limits is the same as charging each of them after having looked at all.
+    /// Acquiring from several limits equals acquiring from each after peeking at all.
     #[test]
-    fn several_limits_are_charged_as_one(
+    fn several_limits_are_acquired_as_one(
         limits in proptest::collection::vec(1_u32..6, 1..4),
-        calls in proptest::collection::vec((0_usize..3, 1_u32..4, any::<bool>()), 0..60),
+        requests in proptest::collection::vec((0_usize..3, 1_u32..4, any::<bool>()), 0..60),
     ) {
         let policies: Vec<Policy> = limits.iter().map(|limit| a_minute(*limit)).collect();
         let counts: Vec<LocalCounts> = limits.iter().map(|_| LocalCounts::new(64)).collect();
         let names = ["a", "b", "c"];
         let mut spent = vec![[0_u32; 3]; limits.len()];
         let mut verdicts = Vec::new();
-        for (name, cost, turned) in calls {
+        for (name, cost, turned) in requests {
             let counts_by = counts.iter().zip(&policies);
-            let mut charges: Vec<LocalAcquire<'_>> = counts_by.map(|(counts, policy)| LocalAcquire {
+            let acquires = counts_by.map(|(counts, policy)| LocalAcquire {
                 cost: Cost::take(cost),
-                ..charge(counts, policy, names[name])
-            }).collect();
+                ..acquire(counts, policy, names[name])
+            });
+            let mut acquires: Vec<LocalAcquire<'_>> = acquires.collect();
             if turned {
-                charges.reverse();
+                acquires.reverse();
             }
             let fits = limits.iter().zip(&spent).all(|(limit, spent)| spent[name] + cost <= *limit);
-            prop_assert_eq!(charge_all(&charges, NOW, &mut verdicts), fits);
+            prop_assert_eq!(charge_all(&acquires, NOW, &mut verdicts), fits);
             if fits {
                 spent.iter_mut().for_each(|spent| spent[name] += cost);
             }

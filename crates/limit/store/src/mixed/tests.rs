@@ -1,4 +1,4 @@
-//! Many limits in one memory: nobody disturbs another, and no flood lets more through.
+//! Tests of many limits in one table: they are independent, and no flood admits more.
 
 use anteroom_limit::fixed_window::FixedWindow;
 use anteroom_limit::gcra::Gcra;
@@ -10,31 +10,31 @@ use super::*;
 use crate::key::KeyMaker;
 use crate::shards::SHARDS;
 
-/// A full hour.
+/// Start of an hour.
 const START: TimestampUs = TimestampUs(1_767_225_600_000_000);
 
-fn rate(calls: u32, seconds: u64) -> Rate {
-    Rate::new(calls, DurationUs::from_secs(seconds)).unwrap()
+fn rate(limit: u32, seconds: u64) -> Rate {
+    Rate::new(limit, DurationUs::from_secs(seconds)).unwrap()
 }
 
-fn fixed(calls: u32, seconds: u64) -> Policy {
-    Policy::FixedWindow(FixedWindow::new(rate(calls, seconds)))
+fn fixed(limit: u32, seconds: u64) -> Policy {
+    Policy::FixedWindow(FixedWindow::new(rate(limit, seconds)))
 }
 
-fn bucket(calls: u32, burst: u32) -> Policy {
-    Policy::TokenBucket(TokenBucket::new(rate(calls, 60), burst, burst).unwrap())
+fn bucket(limit: u32, burst: u32) -> Policy {
+    Policy::TokenBucket(TokenBucket::new(rate(limit, 60), burst, burst).unwrap())
 }
 
 fn key(name: &str) -> CallKey {
     KeyMaker::new([7; 16]).key([name.as_bytes()])
 }
 
-fn all(
+fn acquire_all(
     counts: &MixedCounts,
-    charges: &[(&Policy, &str, u32)],
+    acquires: &[(&Policy, &str, u32)],
     now: TimestampUs,
 ) -> (bool, Vec<u32>) {
-    let charges: Vec<MixedAcquire<'_>> = charges
+    let acquires: Vec<MixedAcquire<'_>> = acquires
         .iter()
         .map(|(policy, name, cost)| MixedAcquire {
             policy,
@@ -43,7 +43,7 @@ fn all(
         })
         .collect();
     let mut verdicts = Vec::new();
-    let is_admitted = counts.charge_all(&charges, now, &mut verdicts);
+    let is_admitted = counts.charge_all(&acquires, now, &mut verdicts);
     (
         is_admitted,
         verdicts.iter().map(|verdict| verdict.remaining).collect(),
@@ -51,11 +51,11 @@ fn all(
 }
 
 fn takes(counts: &MixedCounts, policy: &Policy, name: &str, now: TimestampUs) -> bool {
-    all(counts, &[(policy, name, 1)], now).0
+    acquire_all(counts, &[(policy, name, 1)], now).0
 }
 
 #[test]
-fn each_key_is_counted_by_its_own_settings() {
+fn each_key_is_counted_by_its_own_policy() {
     let counts = MixedCounts::new(1_000);
     let (minute, bucket) = (fixed(2, 60), bucket(60, 3));
     for expected in [true, true, false] {
@@ -68,40 +68,55 @@ fn each_key_is_counted_by_its_own_settings() {
 }
 
 #[test]
-fn where_one_rejects_none_is_charged() {
+fn if_one_limit_rejects_none_is_acquired() {
     let counts = MixedCounts::new(1_000);
     let (narrow, wide) = (fixed(1, 60), fixed(10, 3_600));
     let both = |cost| {
-        let charges = [(&wide, "wide", cost), (&narrow, "narrow", 1)];
-        all(&counts, &charges, START)
+        let acquires = [(&wide, "wide", cost), (&narrow, "narrow", 1)];
+        acquire_all(&counts, &acquires, START)
     };
     assert_eq!(both(4), (true, vec![6, 0]));
     assert_eq!(both(4), (false, vec![6, 0]));
-    assert_eq!(all(&counts, &[(&wide, "wide", 0)], START), (true, vec![6]));
+    assert_eq!(
+        acquire_all(&counts, &[(&wide, "wide", 0)], START),
+        (true, vec![6])
+    );
 }
 
 #[test]
-fn a_key_twice_in_a_call_is_charged_twice_or_never() {
+fn a_key_listed_twice_is_acquired_twice_or_never() {
     let counts = MixedCounts::new(1_000);
     let three = fixed(3, 60);
     let twice = [(&three, "a", 1), (&three, "a", 1)];
-    assert_eq!(all(&counts, &twice, START), (true, vec![2, 1]));
-    assert!(!all(&counts, &twice, START).0);
-    assert_eq!(all(&counts, &[(&three, "a", 1)], START), (true, vec![0]));
+    assert_eq!(acquire_all(&counts, &twice, START), (true, vec![2, 1]));
+    assert!(!acquire_all(&counts, &twice, START).0);
+    assert_eq!(
+        acquire_all(&counts, &[(&three, "a", 1)], START),
+        (true, vec![0])
+    );
 }
 
 #[test]
-fn what_was_spent_stays_spent_when_a_limit_changes() {
+fn a_changed_limit_keeps_what_was_spent() {
     let counts = MixedCounts::new(1_000);
-    assert_eq!(all(&counts, &[(&fixed(10, 60), "a", 6)], START).1, [4]);
-    assert_eq!(all(&counts, &[(&fixed(7, 60), "a", 1)], START).1, [0]);
+    assert_eq!(
+        acquire_all(&counts, &[(&fixed(10, 60), "a", 6)], START).1,
+        [4]
+    );
+    assert_eq!(
+        acquire_all(&counts, &[(&fixed(7, 60), "a", 1)], START).1,
+        [0]
+    );
     assert!(!takes(&counts, &fixed(7, 60), "a", START));
     assert!(takes(&counts, &bucket(10, 10), "b", START));
-    assert_eq!(all(&counts, &[(&bucket(20, 20), "b", 1)], START).1, [8]);
+    assert_eq!(
+        acquire_all(&counts, &[(&bucket(20, 20), "b", 1)], START).1,
+        [8]
+    );
 }
 
 #[test]
-fn what_is_over_is_forgotten_by_its_own_window() {
+fn an_entry_is_evicted_after_its_own_window() {
     let counts = MixedCounts::new(1_000);
     assert!(takes(&counts, &fixed(2, 60), "minute", START));
     assert!(takes(&counts, &fixed(2, 3_600), "hour", START));
@@ -112,14 +127,17 @@ fn what_is_over_is_forgotten_by_its_own_window() {
 }
 
 #[test]
-fn a_peek_leaves_nothing_behind() {
+fn a_peek_makes_no_entry() {
     let counts = MixedCounts::new(1_000);
-    assert_eq!(all(&counts, &[(&fixed(2, 60), "a", 0)], START).1, [2]);
+    assert_eq!(
+        acquire_all(&counts, &[(&fixed(2, 60), "a", 0)], START).1,
+        [2]
+    );
     assert_eq!(counts.fill().keys, 0);
 }
 
 #[test]
-fn a_flood_makes_nobody_new_and_lets_none_through_more_often() {
+fn a_flood_resets_no_client_and_admits_none_more_often() {
     let counts = MixedCounts::new(64);
     let five = fixed(5, 3_600);
     for _ in 0..5 {
@@ -140,13 +158,13 @@ fn a_flood_makes_nobody_new_and_lets_none_through_more_often() {
 }
 
 #[test]
-fn a_crowd_gives_no_slow_bucket_what_a_fast_one_got() {
+fn in_an_overflow_entry_a_slow_bucket_gains_nothing_from_a_fast_one() {
     let counts = MixedCounts::new(64);
     let hours = fixed(1, 86_400);
     for at in 0..10_000 {
         takes(&counts, &hours, &format!("{at}"), START);
     }
-    // All of these share entries: 64 in each of 64 parts.
+    // All of these share entries: 64 in each of 64 shards.
     let (slow, fast) = (bucket(1, 5), bucket(60_000, 60_000));
     let mut admitted = vec![0; 300];
     for second in 0..30 {
@@ -165,7 +183,7 @@ fn a_crowd_gives_no_slow_bucket_what_a_fast_one_got() {
 }
 
 #[test]
-fn whoever_gets_a_place_later_begins_as_its_crowd_stands() {
+fn a_client_that_gets_an_entry_later_starts_from_its_overflow_entry() {
     let counts = MixedCounts::new(64);
     let (hour, day) = (fixed(3, 3_600), fixed(1, 86_400));
     for at in 0..40_000 {

@@ -1,9 +1,10 @@
-//! What a store may hold, damaged: never a panic, never another meaning when it is read again.
+//! Fuzz test of damaged records: they never cause a panic, and never change in a round trip.
 //!
-//! `ANTEROOM_FUZZ_SECONDS=10 cargo test -p anteroom-limit-store --test it fuzz_records` takes
-//! longer; `ANTEROOM_FUZZ_SEED=n` begins elsewhere, or repeats a failure.
+//! Set `ANTEROOM_FUZZ_SECONDS` for a longer run, as in `ANTEROOM_FUZZ_SECONDS=10 cargo test -p
+//! anteroom-limit-store --test it fuzz_records`. `ANTEROOM_FUZZ_SEED=n` sets the first seed, or
+//! repeats a failure.
 
-use anteroom_limit_store::lending::fuzz::records;
+use anteroom_limit_store::leases::fuzz::records;
 use anteroom_testkit::{Effort, Language, fuzz};
 
 const LANGUAGE: Language<'_> = Language {
@@ -31,7 +32,7 @@ const LANGUAGE: Language<'_> = Language {
     field: None,
 };
 
-/// One of each algorithm, as the golden test has them.
+/// Returns a record of each algorithm, as in the golden test.
 fn corpus() -> Vec<Vec<u8>> {
     let records = [
         "3 16909060 3000000 10 60000000 e;1000307 5;d 1000007 2 300 1;",
@@ -49,13 +50,13 @@ fn corpus() -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn every_seed_holds_what_must_hold() {
+fn seeds_hold_the_invariants() {
     for seed in corpus() {
         records(&seed);
     }
 }
 
 #[test]
-fn damaged_records_hold_what_must_hold() {
+fn damaged_records_hold_the_invariants() {
     fuzz(Effort::from_environment(), &LANGUAGE, &corpus(), records);
 }

@@ -1,4 +1,4 @@
-//! Counts of this process do what every store of counts must do.
+//! Conformance of the counts in this process.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use anteroom_limit_store::mixed::{MixedAcquire, MixedCounts};
 use anteroom_limit_store::shared::{BoxFuture, CountsError, SharedAcquire, SharedCounts, TestTime};
 use anteroom_limit_store::{CallKey, KeyMaker};
 
-/// Counts of this process for whichever limits are named.
+/// Counts of this process, one per limit name.
 #[derive(Clone, Debug, Default)]
 struct LocalShared {
     limits: Arc<Mutex<BTreeMap<String, Arc<LocalCounts>>>>,
@@ -39,24 +39,27 @@ impl SharedCounts for LocalShared {
 
     fn charge<'a>(
         &'a self,
-        charges: &'a [SharedAcquire<'a>],
+        acquires: &'a [SharedAcquire<'a>],
     ) -> BoxFuture<'a, Result<Vec<Verdict>, CountsError>> {
         Box::pin(async move {
-            let counts: Vec<_> = charges.iter().map(|charge| self.of(charge.limit)).collect();
-            let charges: Vec<_> = counts
+            let counts: Vec<_> = acquires
                 .iter()
-                .zip(charges)
-                .map(|(counts, charge)| LocalAcquire {
+                .map(|acquire| self.of(acquire.limit))
+                .collect();
+            let acquires: Vec<_> = counts
+                .iter()
+                .zip(acquires)
+                .map(|(counts, acquire)| LocalAcquire {
                     counts,
-                    policy: charge.policy,
-                    key: charge.key,
-                    cost: charge.cost,
-                    // A store that is shared holds nobody: whoever asks does.
+                    policy: acquire.policy,
+                    key: acquire.key,
+                    cost: acquire.cost,
+                    // A shared store delays no request; its callers do.
                     patience: DurationUs(u64::MAX),
                 })
                 .collect();
             let mut verdicts = Vec::new();
-            charge_all(&charges, self.time.now(), &mut verdicts);
+            charge_all(&acquires, self.time.now(), &mut verdicts);
             Ok(verdicts)
         })
     }
@@ -76,8 +79,8 @@ impl Stage for LocalShared {
     }
 }
 
-/// One memory of this process for whichever limits are named: their names go into the keys, as
-/// whoever uses it must see to.
+/// Counts of this process in one table. Names of limits become part of the keys, as callers must
+/// ensure.
 #[derive(Clone, Debug)]
 struct MixedShared {
     counts: Arc<MixedCounts>,
@@ -95,20 +98,20 @@ impl SharedCounts for MixedShared {
 
     fn charge<'a>(
         &'a self,
-        charges: &'a [SharedAcquire<'a>],
+        acquires: &'a [SharedAcquire<'a>],
     ) -> BoxFuture<'a, Result<Vec<Verdict>, CountsError>> {
         Box::pin(async move {
-            let charges: Vec<_> = charges
+            let acquires: Vec<_> = acquires
                 .iter()
-                .map(|charge| MixedAcquire {
-                    policy: charge.policy,
-                    key: KeyMaker::shared(charge.limit).key([&charge.key.0.to_le_bytes()[..]]),
-                    cost: charge.cost,
+                .map(|acquire| MixedAcquire {
+                    policy: acquire.policy,
+                    key: KeyMaker::shared(acquire.limit).key([&acquire.key.0.to_le_bytes()[..]]),
+                    cost: acquire.cost,
                 })
                 .collect();
             let mut verdicts = Vec::new();
             self.counts
-                .charge_all(&charges, self.time.now(), &mut verdicts);
+                .charge_all(&acquires, self.time.now(), &mut verdicts);
             Ok(verdicts)
         })
     }
@@ -129,7 +132,7 @@ impl Stage for MixedShared {
 }
 
 #[tokio::test]
-async fn many_limits_in_one_memory_are_a_store() {
+async fn many_limits_in_one_table_conform() {
     let stage = MixedShared {
         counts: Arc::new(MixedCounts::new(10_000)),
         time: TestTime::default(),
@@ -138,6 +141,6 @@ async fn many_limits_in_one_memory_are_a_store() {
 }
 
 #[tokio::test]
-async fn counts_of_this_process_are_a_store() {
+async fn counts_of_this_process_conform() {
     conformance::check(&LocalShared::default()).await.unwrap();
 }

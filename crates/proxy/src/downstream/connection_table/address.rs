@@ -1,4 +1,4 @@
-//! What counts as one client address?
+//! Networks that count as one client address.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 /// Bits of an IPv6 address that a provider leaves to one customer, who may use all of them.
 const CUSTOMER_BITS: u32 = 64;
 
-/// An IPv4 address, or the /64 network of an IPv6 address.
+/// Client address: an IPv4 address, or the /64 network of an IPv6 address.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub(super) enum Network {
     V4(Ipv4Addr),
@@ -14,7 +14,7 @@ pub(super) enum Network {
 }
 
 impl Network {
-    /// The network of an address that is no IPv4 address in IPv6 clothes.
+    /// Returns the network of an address; the caller has mapped IPv4-mapped addresses to IPv4.
     pub(super) const fn of(ip: IpAddr) -> Self {
         match ip {
             IpAddr::V4(ip) => Self::V4(ip),

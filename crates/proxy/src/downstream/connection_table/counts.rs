@@ -1,4 +1,4 @@
-//! How many connections are there, and of which kind? Read with each answer, without a lock.
+//! Counts of connections by kind, which every response reads without a lock.
 
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
@@ -6,25 +6,25 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// From this part of the limit on, connections of those who wait are not kept, in percent.
+/// Percentage of the limit from which connections of waiting visitors are not kept.
 const NEAR_PERCENT: usize = 70;
-/// The part of the limit that only clients with a ticket may keep, in percent.
+/// Percentage of the limit that only clients with a ticket may use.
 const RESERVE_PERCENT: usize = 10;
-/// One spare place for so many connections: for those that are ending, and those that are turned
-/// away. Fewer, and accepting pauses more often for connections that are just ending.
+/// Connections per spare slot. Spare slots are for connections that are closing or turned away.
+/// With fewer, accepting pauses more often for connections that are just closing.
 const SPARE_DIVISOR: usize = 64;
-/// The least and the most of them; each may take one more descriptor.
+/// Minimum and maximum number of spare slots; each may take one more file descriptor.
 const SPARE: (usize, usize) = (8, 1_024);
 
-/// Of one table.
+/// Counts of one table.
 pub(crate) struct Counts {
-    /// Times in the table are counted from here.
+    /// Zero of the table's clock.
     pub(super) began: Instant,
     pub(super) limit: usize,
     pub(super) near: usize,
     pub(super) open: AtomicUsize,
     pub(super) with_ticket: AtomicUsize,
-    /// Those with a request at an origin, and no ticket.
+    /// Connections with a request at an origin and without a ticket.
     pub(super) busy_without_ticket: AtomicUsize,
 }
 
@@ -48,13 +48,13 @@ impl Counts {
         self.open().saturating_sub(self.with_ticket.load(Relaxed))
     }
 
-    /// Whether requests without a ticket hold more connections than they may. Of these none can be
-    /// ended, so that they would take the reserve for as long as the origin takes.
+    /// Whether requests without a ticket use more connections than they may. These connections
+    /// cannot be closed, so they would use the reserve for as long as the origin takes.
     pub(super) fn is_reserve_taken(&self) -> bool {
         self.busy_without_ticket.load(Relaxed) > self.without_ticket_max()
     }
 
-    /// How many there may be without a ticket.
+    /// Returns the limit on connections without a ticket.
     pub(super) const fn without_ticket_max(&self) -> usize {
         self.limit - self.limit * RESERVE_PERCENT / 100
     }
@@ -68,7 +68,7 @@ impl Counts {
     }
 }
 
-/// A time on the table's clock, in milliseconds.
+/// Converts a time on the table's clock to milliseconds.
 pub(super) fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }

@@ -1,4 +1,4 @@
-//! One connection of the table: is it idle, has it a ticket, must it end?
+//! State of one connection in the table: idle or busy, ticket, closing.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
@@ -11,32 +11,33 @@ use super::address::Network;
 use super::counts::{Counts, millis};
 use crate::downstream::observer::TurnedAway;
 
-/// The connection does not count any more.
+/// Flag: the connection no longer counts.
 const GONE: u32 = 1;
-/// Its newest request was let pass by a ticket, or a trusted proxy speaks by it.
+/// Flag: the newest request passed by a ticket, or the peer is a trusted proxy.
 const TICKET: u32 = 2;
-/// One request on its way to an origin, or not decided about.
+/// Unit of the request count: one request on its way to an origin, or undecided.
 const REQUEST: u32 = 4;
 
-/// What a connection was taken in as.
+/// Admission class of a connection.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Standing {
     Ordinary,
-    /// Stays only with a ticket.
+    /// Connection of the reserve, which stays only with a ticket.
     Reserve,
-    /// Gets a refusal.
+    /// Connection that gets only an error response.
     TurnedAway(TurnedAway),
 }
 
-/// See the top of this file.
+/// State of one connection.
 pub(crate) struct Entry {
     counts: Arc<Counts>,
     standing: Standing,
     is_proxy: bool,
     network: Option<Network>,
-    /// Milliseconds on the table's clock; counts while no request is open.
+    /// Start of the idle time, in milliseconds on the table's clock; valid while no request is
+    /// open.
     idle_since: AtomicU64,
-    /// [`GONE`], [`TICKET`], and the number of requests times [`REQUEST`].
+    /// Flags [`GONE`] and [`TICKET`], and the number of requests times [`REQUEST`].
     state: AtomicU32,
     end: Notify,
 }
@@ -73,7 +74,7 @@ impl Entry {
         self.network
     }
 
-    /// A request begins.
+    /// Counts a request that begins.
     pub(crate) fn begin(&self) {
         let before = self.state.fetch_add(REQUEST, AcqRel);
         if before < REQUEST && before & TICKET == 0 {
@@ -81,9 +82,10 @@ impl Entry {
         }
     }
 
-    /// A request needs its connection no more, for the sake of an origin.
+    /// Counts a request that no longer waits for an origin.
     pub(crate) fn finish(&self, now: Instant) {
-        // The last one leaves the time; whoever sees that nothing is open sees it, too.
+        // Store the time before the count drops to zero, so that a reader who sees no open request
+        // also sees the time.
         let now = now.duration_since(self.counts.began);
         self.idle_since.store(millis(now), Relaxed);
         let before = self.state.fetch_sub(REQUEST, AcqRel);
@@ -92,7 +94,7 @@ impl Entry {
         }
     }
 
-    /// Whether an origin, or a decision, is waited for.
+    /// Whether a request waits for an origin or for a decision.
     pub(crate) fn is_busy(&self) -> bool {
         self.state.load(Acquire) >= REQUEST
     }
@@ -105,12 +107,12 @@ impl Entry {
         self.state.load(Relaxed) & TICKET != 0
     }
 
-    /// Since when it is idle; `None` if it is not.
+    /// Returns the start of the idle time; `None` if it is not idle.
     pub(super) fn idle_since(&self) -> Option<u64> {
         (!self.is_busy()).then(|| self.idle_since.load(Relaxed))
     }
 
-    /// Stops counting; whether it did before.
+    /// Stops counting the connection. Returns whether it counted before.
     pub(super) fn leave(&self) -> bool {
         let before = self.state.fetch_or(GONE, AcqRel);
         if before & GONE != 0 {
@@ -125,23 +127,23 @@ impl Entry {
         true
     }
 
-    /// Tells the connection to end.
+    /// Signals the connection to close.
     pub(super) fn end(&self) {
         self.end.notify_one();
     }
 
-    /// Resolves when it must end.
+    /// Resolves when the connection must close.
     pub(crate) async fn ended(&self) {
         self.end.notified().await;
     }
 
-    /// Whether an answer that comes from no origin is the last one of its connection.
+    /// Whether a response of the gateway itself is the last one of this connection.
     pub(crate) fn closes_with_own_answer(&self) -> bool {
         !self.has_ticket() && (self.standing != Standing::Ordinary || self.counts.is_near())
     }
 
     fn set_ticket(&self, has_ticket: bool) {
-        // Most requests find what they say; looking is cheaper than writing.
+        // Most requests do not change the flag, and a load is cheaper than a store.
         if self.is_proxy || self.has_ticket() == has_ticket {
             return;
         }
@@ -171,18 +173,18 @@ impl Entry {
     }
 }
 
-/// What a request may say about its connection, and is told about it.
+/// Handle of a request to the state of its connection.
 #[derive(Clone)]
 pub struct Claim(pub(crate) Arc<Entry>);
 
 impl Claim {
-    /// Says whether the request was let pass by a ticket, or is told to wait.
+    /// Records whether the request passed by a ticket.
     pub fn set_ticket(&self, has_ticket: bool) {
         self.0.set_ticket(has_ticket);
     }
 
-    /// Whether only a request with a ticket may go on to an origin: the rest of the connections is
-    /// used up.
+    /// Whether only a request with a ticket may go to an origin, because all other connections are
+    /// in use.
     #[must_use]
     pub fn needs_ticket(&self) -> bool {
         let entry = &self.0;
@@ -190,11 +192,11 @@ impl Claim {
         is_short && !entry.has_ticket()
     }
 
-    /// Why each request by this connection is refused; `None` if it is not.
+    /// Returns the reason to reject every request of this connection; `None` if there is none.
     #[must_use]
     pub fn turned_away(&self) -> Option<TurnedAway> {
         match self.0.standing {
-            Standing::TurnedAway(why) => Some(why),
+            Standing::TurnedAway(reason) => Some(reason),
             Standing::Ordinary | Standing::Reserve => None,
         }
     }

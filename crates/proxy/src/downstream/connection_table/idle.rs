@@ -1,8 +1,8 @@
-//! Which connection is idle for longest? A queue that requests never touch.
+//! Queue that finds the longest idle connection; requests never touch it.
 //!
-//! A position holds a time since when its connection may be idle, which is never too late. Whoever
-//! looks for the longest idle one corrects the first position until it is true. So a request costs
-//! a store to an atomic, and looking costs as much as happened since the last look.
+//! Each entry holds a time that is not later than the start of the connection's idle time. The
+//! search corrects the first entry until it is exact. So a request costs one atomic store, and a
+//! search costs as much as happened since the last one.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
@@ -13,14 +13,14 @@ use std::time::Duration;
 use super::counts::millis;
 use super::entry::Entry;
 
-/// Positions that are corrected in one look. Where all connections are busy, a look would go
-/// through all of them each time; fewer, and an idle one is overlooked more often among many that
-/// are not.
+/// Maximum number of entries that one search corrects. Without a limit, a search visits all
+/// connections while all are busy. With fewer, it misses an idle one more often.
 const LOOKS_MAX: usize = 64;
-/// Positions of connections that have ended, beside as many as are open, before they are cleared.
+/// Number of entries of closed connections, beyond the number of open ones, before they are
+/// removed.
 const GONE_MAX: usize = 64;
 
-/// Which of the two queues.
+/// Kind of connection; each kind has a queue.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Class {
     Ordinary,
@@ -36,7 +36,7 @@ pub(super) struct Idle {
 type Queue = BinaryHeap<Reverse<Position>>;
 
 struct Position {
-    /// Milliseconds on the table's clock.
+    /// Earliest start of the idle time, in milliseconds on the table's clock.
     since: u64,
     entry: Arc<Entry>,
 }
@@ -52,7 +52,8 @@ impl Class {
 }
 
 impl Idle {
-    /// Adds a connection that is idle since now. `open` is how many connections belong here.
+    /// Adds a connection that is idle from now on. `open` is the number of connections of this
+    /// class.
     pub(super) fn add(&mut self, entry: &Arc<Entry>, now: Duration, open: usize) {
         self.clear(open);
         self.push(Position {
@@ -69,7 +70,8 @@ impl Idle {
         queue.push(Reverse(position));
     }
 
-    /// Takes out the connection of a class that is idle for longest, and at least for so long.
+    /// Removes and returns the connection of a class that is idle for longest, and at least for
+    /// `least`.
     pub(super) fn longest(
         &mut self,
         class: Class,
@@ -99,13 +101,13 @@ impl Idle {
                 let is_due = now.saturating_sub(first.0.since) >= millis(least);
                 return is_due.then(|| PeekMut::pop(first).0.entry);
             }
-            // A busy one is idle later than now, and stands behind all that are idle.
+            // A busy connection moves behind all that are idle.
             first.0.since = since.unwrap_or(now + 1);
         }
         None
     }
 
-    /// Forgets connections that have ended, once they are the most.
+    /// Removes entries of closed connections once they are the majority.
     fn clear(&mut self, open: usize) {
         let most = open.saturating_mul(2).saturating_add(GONE_MAX);
         if self.ordinary.len() + self.with_ticket.len() <= most {

@@ -1,4 +1,4 @@
-//! Sockets are handed on, and successors that are none.
+//! Tests of passed sockets and of successors that fail.
 
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -9,7 +9,7 @@ async fn listener() -> TcpListener {
 }
 
 #[tokio::test]
-async fn sockets_arrive_with_their_names_and_take_whoever_waits_in_their_queue() {
+async fn sockets_arrive_with_their_names_and_queued_connections() {
     let (visitors, operators) = (listener().await, listener().await);
     let mut legacy = Legacy::default();
     legacy.add(VISITORS, &visitors).unwrap();
@@ -18,9 +18,9 @@ async fn sockets_arrive_with_their_names_and_take_whoever_waits_in_their_queue()
     let mut waiting = tokio::net::TcpStream::connect(address).await.unwrap();
 
     let (near, far) = StdStream::pair().unwrap();
-    passing::send(&near, &legacy.sockets).unwrap();
+    descriptors::send(&near, &legacy.sockets).unwrap();
     drop((visitors, legacy));
-    let sockets = passing::receive(&far).unwrap().into_iter();
+    let sockets = descriptors::receive(&far).unwrap().into_iter();
     let mut inherited = Inherited {
         sockets: sockets
             .map(|(name, socket)| (name, StdListener::from(socket)))
@@ -34,9 +34,9 @@ async fn sockets_arrive_with_their_names_and_take_whoever_waits_in_their_queue()
     let (mut accepted, _) = adopted.accept().await.unwrap();
     accepted.write_all(b"hello").await.unwrap();
     drop(accepted);
-    let mut heard = String::new();
-    waiting.read_to_string(&mut heard).await.unwrap();
-    assert_eq!(heard, "hello");
+    let mut received = String::new();
+    waiting.read_to_string(&mut received).await.unwrap();
+    assert_eq!(received, "hello");
 
     inherited.predecessor().unwrap().say_ready().await.unwrap();
     near.set_nonblocking(true).unwrap();
@@ -45,7 +45,7 @@ async fn sockets_arrive_with_their_names_and_take_whoever_waits_in_their_queue()
 }
 
 #[tokio::test]
-async fn a_socket_that_does_not_listen_is_refused() {
+async fn a_socket_that_does_not_listen_is_an_error() {
     let listener = listener().await;
     let address = listener.local_addr().unwrap();
     let stream = std::net::TcpStream::connect(address).unwrap();
@@ -59,16 +59,16 @@ async fn a_socket_that_does_not_listen_is_refused() {
 }
 
 #[tokio::test]
-async fn a_successor_that_ends_without_a_word_is_told_of() {
+async fn a_successor_that_ends_before_it_is_ready_is_an_error() {
     let legacy = Legacy::default();
     let shell = || PathBuf::from("/bin/sh");
     let run = |script: &str| legacy.start(shell(), vec!["-c".into(), script.into()]);
     let ended = run("exit 3").await.unwrap_err();
     assert!(matches!(&ended, HandoverError::Ended { status } if status.contains('3')));
-    // Standard input is the way to say it.
+    // The successor reports over its standard input.
     let id = run("printf R >&0; exec sleep 60").await.unwrap();
     let id = i32::try_from(id).ok().and_then(Pid::from_raw).unwrap();
-    // It is nobody's any more, and should not outlive the test.
+    // The process is no longer owned, and must not outlive the test.
     kill_process(id, Signal::KILL).unwrap();
     let wrong = run("printf X >&0; exec sleep 60").await.unwrap_err();
     assert!(matches!(wrong, HandoverError::Ended { .. }), "{wrong}");
@@ -77,17 +77,17 @@ async fn a_successor_that_ends_without_a_word_is_told_of() {
 }
 
 #[tokio::test]
-async fn a_successor_that_nobody_waits_for_any_more_ends() {
+async fn a_dropped_successor_is_killed() {
     let mut sleep = Command::new("sleep");
     let mut child = sleep.arg("600").stdout(Stdio::piped()).spawn().unwrap();
     let mut out = child.stdout.take().unwrap();
     drop(Unready(Some(child)));
-    // Ends when the process does.
+    // The pipe closes when the process ends.
     assert_eq!(out.read(&mut [0]).await.unwrap(), 0);
 }
 
 #[test]
-fn sockets_without_names_are_for_visitors() {
+fn a_single_socket_without_a_known_name_is_for_visitors() {
     let check = |names, count, expected: &[&str]| {
         assert_eq!(names_of(names, count), expected, "{names:?} {count}");
     };

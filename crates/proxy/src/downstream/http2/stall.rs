@@ -1,19 +1,17 @@
-//! What if a client of HTTP/2 does not take one answer, while it takes others?
+//! Timeout of HTTP/2 streams whose client does not read the response while the connection moves.
 //!
-//! The connection moves, so nothing is noticed there; the answer's stream has no window left, and
-//! with it waits the origin. So each stream is watched by itself: a piece was there, and the next
-//! one was not asked for within the time that a stuck connection has, too. Then the stream is
-//! reset.
+//! Such a stream has no window left, and the origin waits with it. So each stream is watched: if
+//! the next piece of a response is not polled within the timeout of a stuck connection, the stream
+//! is reset.
 //!
-//! Unless the connection as a whole goes on: on a slow line many answers take turns, and each waits
-//! for all the others. Then a stream has [`TURNS_MAX`] times as long, and no longer, for its client
-//! may as well take everything but this one. The piece's own bytes count, too: alone it may have
-//! twice the time.
+//! On a slow link many responses take turns, and each waits for all the others. While the
+//! connection as a whole moves, a stream has [`TURNS_MAX`] times as long, but not longer, because
+//! its client may read everything but this stream. The bytes of the piece itself count, so a lone
+//! stream may have twice the time.
 //!
-//! "Asked for" is when there was room for the first byte of what was given: then it is handed over
-//! as a whole, and the next piece is asked for. Nobody asks behind the last piece, for the stream's
-//! task has ended. That is why pieces are cut, and the last cut is small (hyper 1.12,
-//! `PipeToSendStream::poll`; it has no time-out of a stream).
+//! hyper polls the next piece when there was room for the first byte of the previous one. It does
+//! not poll after the last piece, because the stream's task has ended. So pieces are cut, and the
+//! last cut is small (hyper 1.12, `PipeToSendStream::poll`; it has no timeout of a stream).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -24,74 +22,73 @@ use hyper::rt::Executor;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-/// The longest piece that is given at once: the largest frame that every client takes, so that
-/// cutting makes no more frames. Who takes one in the time that each has is about as fast as bodies
-/// must be.
+/// Maximum size of a piece: the largest frame that every client accepts, so that cutting makes no
+/// more frames. A client that reads one per timeout has about the minimum rate of bodies.
 const PIECE_MAX: usize = 16 * 1024;
-/// The longest piece that may be the last of an answer. As much stays in memory for each stream of
-/// a client that takes nothing, as long as its connection lasts; where it is smaller, there are
-/// more frames.
+/// Maximum size of the last piece of a response. Each stream of a client that does not read keeps
+/// so many bytes in memory for the lifetime of its connection. A smaller size makes more frames.
 const TAIL_MAX: usize = 1024;
-/// How many times as long a piece may wait while other answers are taken. A hundred streams with a
-/// frame of 16 KiB each, in ten minutes: lines down to 3 KB/s, on which a page is hardly read any
-/// more. Fewer, and slower lines lose answers; more, and whoever takes one answer of many holds the
-/// others, and the origin's connections, for longer.
+/// Factor on the timeout while other responses are read. A hundred streams with a frame of 16 KiB
+/// each in ten minutes allow links down to 3 KB/s, on which a page is hardly readable. With a
+/// smaller factor, slower links lose responses. With a larger one, a client that reads one of many
+/// responses holds the others, and the origin's connections, for longer.
 const TURNS_MAX: u32 = 10;
-/// Fewer bytes than these in all that time are pings and their like, and no answers.
-const SIGNS_OF_INCARNATION: u64 = 1024;
+/// Bytes within the timeout below which a connection does not move: pings and the like, no
+/// responses.
+const BYTES_MOVED_MIN: u64 = 1024;
 
 tokio::task_local! {
     static STREAM: Arc<Stall>;
 }
 
-/// Whether a connection goes on, whatever becomes of one of its streams.
+/// Progress of a connection, independent of one of its streams.
 #[derive(Clone, Debug)]
 pub(crate) struct Progress {
-    /// Bytes that have gone to the client.
+    /// Bytes written to the client.
     written: Arc<AtomicU64>,
-    /// For how long it may stand still.
-    pub(crate) patience: Duration,
-    /// Bytes in that time that are as good as none.
+    /// Longest time without progress.
+    pub(crate) timeout: Duration,
+    /// Bytes within the timeout that do not count as progress.
     least: u64,
 }
 
 impl Progress {
     pub(crate) fn new(
         written: Arc<AtomicU64>,
-        patience: Duration,
+        timeout: Duration,
         bytes_per_second_min: u64,
     ) -> Self {
-        let least = bytes_per_second_min.saturating_mul(patience.as_secs());
+        let least = bytes_per_second_min.saturating_mul(timeout.as_secs());
         Self {
             written,
-            patience,
-            least: least.max(SIGNS_OF_INCARNATION),
+            timeout,
+            least: least.max(BYTES_MOVED_MIN),
         }
     }
 
-    /// All bytes until now.
+    /// Returns the bytes written so far.
     pub(crate) fn written(&self) -> u64 {
         self.written.load(Relaxed)
     }
 
-    /// Whether it went on since so many bytes had been written, [`Self::patience`] ago.
-    pub(crate) fn went_on_since(&self, written: u64) -> bool {
+    /// Whether the connection has moved since it had written `written` bytes, one timeout ago.
+    pub(crate) fn has_moved_since(&self, written: u64) -> bool {
         self.written() - written >= self.least
     }
 }
 
-/// Since when a piece of a stream's answer waits to be taken.
+/// State of the piece of a response that waits to be read.
 #[derive(Debug)]
 pub(crate) struct Stall {
-    given: Mutex<Option<Given>>,
+    unread: Mutex<Option<UnreadPiece>>,
     connection: Progress,
 }
 
-/// A piece that waits.
+/// Piece that waits to be read.
 #[derive(Debug)]
-struct Given {
+struct UnreadPiece {
     at: Instant,
-    /// When it was looked at last, and what the connection had written by then.
+    /// Time of the last check, and the bytes that the connection had written by then.
     looked_at: Instant,
     written: u64,
 }
@@ -99,85 +96,85 @@ struct Given {
 impl Stall {
     const fn new(connection: Progress) -> Self {
         Self {
-            given: Mutex::new(None),
+            unread: Mutex::new(None),
             connection,
         }
     }
 
-    /// The one of the stream whose task this is; `None` for HTTP/1.
-    fn of_this_stream() -> Option<Arc<Self>> {
+    /// Returns the stall state of the current stream's task; `None` for HTTP/1.
+    fn of_current_stream() -> Option<Arc<Self>> {
         STREAM.try_with(Arc::clone).ok()
     }
 
-    /// Somebody asks for the next piece.
-    fn is_asked(&self) {
-        *self.given.lock() = None;
+    /// Records that hyper polls the next piece.
+    fn note_poll(&self) {
+        *self.unread.lock() = None;
     }
 
-    /// A piece was given.
-    fn has_given(&self) {
+    /// Records that a piece was yielded.
+    fn note_piece(&self) {
         let now = Instant::now();
-        *self.given.lock() = Some(Given {
+        *self.unread.lock() = Some(UnreadPiece {
             at: now,
             looked_at: now,
             written: self.connection.written(),
         });
     }
 
-    /// Resolves when a piece was not taken for too long.
+    /// Resolves when a piece was not read within the timeout.
     async fn too_long(&self) {
         while let Some(next) = self.look(Instant::now()) {
             tokio::time::sleep_until(next).await;
         }
     }
 
-    /// When to look again, unless it is too long now.
+    /// Returns the time of the next check, or `None` after the timeout.
     fn look(&self, now: Instant) -> Option<Instant> {
-        let patience = self.connection.patience;
-        let mut given = self.given.lock();
-        let Some(given) = &mut *given else {
-            return Some(now + patience);
+        let timeout = self.connection.timeout;
+        let mut unread = self.unread.lock();
+        let Some(unread) = &mut *unread else {
+            return Some(now + timeout);
         };
-        let due = given.looked_at + patience;
+        let due = unread.looked_at + timeout;
         if now < due {
             return Some(due);
         }
-        let is_shared = self.connection.went_on_since(given.written);
-        if !is_shared || now >= given.at + patience * TURNS_MAX {
+        let is_shared = self.connection.has_moved_since(unread.written);
+        if !is_shared || now >= unread.at + timeout * TURNS_MAX {
             return None;
         }
-        given.looked_at = now;
-        given.written = self.connection.written();
-        Some(now + patience)
+        unread.looked_at = now;
+        unread.written = self.connection.written();
+        Some(now + timeout)
     }
 }
 
-/// Cuts an answer into pieces, and notes when they are taken.
+/// Cutter of a response into pieces, which records when they are read.
 #[derive(Debug)]
 pub(crate) struct Watch {
     stall: Arc<Stall>,
-    /// Of the last piece that came.
+    /// Rest of the last frame from the origin.
     rest: Bytes,
 }
 
 impl Watch {
-    /// Of the stream whose task this is; `None` for HTTP/1.
-    pub(crate) fn of_this_stream() -> Option<Self> {
-        Stall::of_this_stream().map(|stall| Self {
+    /// Creates the watch of the current stream's task; `None` for HTTP/1.
+    pub(crate) fn of_current_stream() -> Option<Self> {
+        Stall::of_current_stream().map(|stall| Self {
             stall,
             rest: Bytes::new(),
         })
     }
 
-    /// The next piece of what has come, if any is left.
+    /// Returns the next piece of the rest, if there is one.
     pub(crate) fn next_piece(&mut self) -> Option<Bytes> {
         if self.rest.is_empty() {
             return None;
         }
-        self.stall.has_given();
+        self.stall.note_piece();
         let left = self.rest.len();
         if left <= TAIL_MAX {
-            // A copy: a part would keep all in memory that it is a part of.
+            // A copy, because a slice would keep the whole frame in memory.
             let tail = Bytes::copy_from_slice(&self.rest);
             self.rest = Bytes::new();
             return Some(tail);
@@ -185,29 +182,29 @@ impl Watch {
         Some(self.rest.split_to(PIECE_MAX.min(left - TAIL_MAX)))
     }
 
-    /// The first piece of what comes.
+    /// Stores a frame and returns its first piece.
     pub(crate) fn cut(&mut self, data: Bytes) -> Bytes {
         self.rest = data;
         self.next_piece().unwrap_or_default()
     }
 
-    /// Something is given that is not cut.
-    pub(crate) fn has_given(&self) {
-        self.stall.has_given();
+    /// Records that an uncut frame was yielded.
+    pub(crate) fn note_piece(&self) {
+        self.stall.note_piece();
     }
 
-    /// Nothing is there to be given.
-    pub(crate) fn is_asked(&self) {
-        self.stall.is_asked();
+    /// Records that hyper polls while no data is there.
+    pub(crate) fn note_poll(&self) {
+        self.stall.note_poll();
     }
 
-    /// Bytes that came and were not given yet.
+    /// Returns the bytes that were received and not yielded yet.
     pub(crate) fn left(&self) -> usize {
         self.rest.len()
     }
 }
 
-/// Runs the streams of one connection, and gives up on those that are stuck.
+/// Executor of the streams of one connection, which drops those that are stuck.
 #[derive(Clone, Debug)]
 pub(crate) struct StreamExecutor {
     pub(crate) connection: Progress,
@@ -224,7 +221,7 @@ where
                 biased;
                 () = stream => {}
                 // Dropping it resets the stream.
-                () = stall.too_long() => tracing::debug!("an answer is not taken"),
+                () = stall.too_long() => tracing::debug!("a response is not read"),
             }
         });
         tokio::spawn(watched);

@@ -1,21 +1,21 @@
-//! What does a head say, as far as it frames what follows?
+//! Framing of a request: the fields of a head that decide what follows it.
 
-/// What follows a head.
+/// Body after a head.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Body {
-    /// The next request.
+    /// Empty body: the next request follows.
     None,
-    /// So many bytes.
+    /// Body of so many bytes.
     Fixed(u64),
-    /// Chunks.
+    /// Body in chunks.
     Chunks,
-    /// Something that cannot be followed.
+    /// Body whose end is unknown.
     Unknown,
-    /// Nothing, before the wish to leave HTTP is answered.
+    /// Upgrade: no bytes may follow before its response.
     Upgrade,
 }
 
-/// What a head says about what follows it.
+/// Framing fields of a head.
 #[derive(Debug, Default)]
 pub(super) struct Head {
     pub(super) empty_lines: u8,
@@ -23,22 +23,22 @@ pub(super) struct Head {
     is_connect: bool,
     length: Option<u64>,
     coding: Option<Coding>,
-    asks_upgrade: bool,
+    has_upgrade: bool,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Coding {
     Chunked,
-    /// One that is not known here, or several.
+    /// Unknown coding, or several codings.
     Foreign,
 }
 
 impl Head {
-    /// `METHOD SP target SP HTTP/1.x`, and nothing else.
+    /// Parses a request line: exactly `METHOD SP target SP HTTP/1.x`.
     pub(super) fn read_request(&mut self, line: &[u8]) -> Option<()> {
         let mut parts = line.split(|byte| *byte == b' ');
         let (method, target, version) = (parts.next()?, parts.next()?, parts.next()?);
-        // No fragment: browsers keep it to themselves, and readers differ in whether it counts.
+        // No fragment: browsers do not send one, and readers differ in whether it counts.
         let is_target = |byte: u8| byte > b' ' && byte != 0x7f && byte != b'#';
         let is_sane = parts.next().is_none()
             && is_token(method)
@@ -60,7 +60,7 @@ impl Head {
                 self.length.replace(length).is_none().then_some(())
             }
             17 if name.eq_ignore_ascii_case(b"transfer-encoding") => {
-                // A tab would do for a space, and not for every reader.
+                // Not every reader accepts a tab as a space.
                 if value.contains(&b'\t') {
                     return None;
                 }
@@ -75,40 +75,40 @@ impl Head {
                 self.coding.replace(coding).is_none().then_some(())
             }
             7 if name.eq_ignore_ascii_case(b"upgrade") => {
-                self.asks_upgrade = true;
+                self.has_upgrade = true;
                 Some(())
             }
             _ => Some(()),
         }
     }
 
-    /// What follows this head; `None` if that could be read in two ways.
+    /// Returns the body after this head; `None` if it is ambiguous.
     pub(super) fn follow(self) -> Option<Body> {
         match (self.coding, self.length) {
             (Some(_), Some(_)) => None,
             (Some(_), None) if self.is_http10 => None,
-            // Refused by those behind, in words; where its body ends, nobody can tell.
+            // The intake rejects it with a response; the end of its body is unknown.
             (Some(Coding::Foreign), None) => Some(Body::Unknown),
             (Some(Coding::Chunked), None) => Some(Body::Chunks),
             (None, Some(length)) if length > 0 => Some(Body::Fixed(length)),
             _ if self.is_connect => Some(Body::Unknown),
-            _ if self.asks_upgrade => Some(Body::Upgrade),
+            _ if self.has_upgrade => Some(Body::Upgrade),
             _ => Some(Body::None),
         }
     }
 }
 
-/// Name and value of a line that is a field.
+/// Splits a field line into name and value.
 pub(super) fn field(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let colon = memchr::memchr(b':', line)?;
     let (name, value) = (&line[..colon], &line[colon + 1..]);
-    // A name that begins or ends with a space, as in folded lines, is no token.
+    // A name that begins or ends with a space, as in folded lines, is not a token.
     let is_visible = |byte: u8| (byte >= b' ' && byte != 0x7f) || byte == b'\t';
     (is_token(name) && are_all(value, is_visible)).then_some((name, value))
 }
 
-/// The same as `all` of an iterator, which ends at the first that is not: this looks at all, and so
-/// at many at once.
+/// Whether a condition is true for all bytes. Unlike `all` of an iterator it does not stop early,
+/// so the compiler vectorizes it.
 fn are_all(bytes: &[u8], is_one: impl Fn(u8) -> bool) -> bool {
     bytes.iter().fold(true, |all, byte| all & is_one(*byte))
 }

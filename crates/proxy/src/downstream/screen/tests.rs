@@ -1,8 +1,8 @@
-//! Requests that are cut at every place, and what is wrong with those that are wrong.
+//! Tests with requests that are split at every position, valid and invalid.
 
 use super::*;
 
-/// Looks at `text` in two pieces, cut at every place; the position of what is wrong with it.
+/// Reads `text` in two pieces, split at every position; returns the position of its violation.
 #[track_caller]
 fn look(text: &[u8]) -> Option<usize> {
     let mut screen = Screen::new();
@@ -17,7 +17,7 @@ fn look(text: &[u8]) -> Option<usize> {
             .err()
             .map(|violation| cut + violation.at);
         let shown = String::from_utf8_lossy(text);
-        // After the first violation everything is one.
+        // After the first violation every call is one.
         assert_eq!(found.or(second), whole, "{shown:?} cut at {cut}");
         if whole.is_none() {
             assert_eq!(screen.heads(), heads, "{shown:?} cut at {cut}");
@@ -27,14 +27,14 @@ fn look(text: &[u8]) -> Option<usize> {
 }
 
 #[track_caller]
-fn check_fine(text: &str, heads: u64, place: RequestPhase) {
+fn check_fine(text: &str, heads: u64, phase: RequestPhase) {
     assert_eq!(look(text.as_bytes()), None, "{text:?}");
     let mut screen = Screen::new();
     screen.look(text.as_bytes()).unwrap();
-    assert_eq!((screen.heads(), screen.place()), (heads, place), "{text:?}");
+    assert_eq!((screen.heads(), screen.phase()), (heads, phase), "{text:?}");
 }
 
-/// Everything up to the last byte is fine, and that is not.
+/// Fails unless the last byte is the violation.
 #[track_caller]
 fn check_wrong(text: &[u8]) {
     let shown = String::from_utf8_lossy(text);
@@ -42,7 +42,7 @@ fn check_wrong(text: &[u8]) {
 }
 
 #[test]
-fn requests_are_followed_to_their_ends() {
+fn the_end_of_each_request_is_found() {
     let get = "GET /?a=%0d%0ab HTTP/1.1\r\nHost: a\r\nX-Empty:\r\nX:\t a\tb \u{e9}\r\n\r\n";
     check_fine(get, 1, RequestPhase::Between);
     check_fine(&format!("\r\n\r\n{get}\r\n{get}"), 2, RequestPhase::Between);
@@ -67,7 +67,7 @@ fn requests_are_followed_to_their_ends() {
 }
 
 #[test]
-fn lines_that_are_read_in_two_ways_are_wrong() {
+fn ambiguous_lines_are_violations() {
     for line in [
         "GET / HTTP/1.1\n",
         "GET /\r\n",
@@ -112,7 +112,7 @@ fn lines_that_are_read_in_two_ways_are_wrong() {
 }
 
 #[test]
-fn lengths_and_codings_are_said_once_and_plainly() {
+fn repeated_or_malformed_lengths_and_codings_are_violations() {
     for line in [
         "Content-Length:\r\n",
         "Content-Length: +1\r\n",
@@ -144,7 +144,7 @@ fn lengths_and_codings_are_said_once_and_plainly() {
 }
 
 #[test]
-fn chunks_are_plain_numbers_and_line_ends() {
+fn malformed_chunks_are_violations() {
     for chunks in [
         "0x1\r\n",
         "+1\r\n",
@@ -185,12 +185,12 @@ fn chunks_are_plain_numbers_and_line_ends() {
         "a".repeat(CHUNK_LINE_MAX - 2)
     );
     assert_eq!(look(longest.as_bytes()), None);
-    // Noticed before its line ends.
+    // Detected before its line ends.
     check_wrong(format!("{head}1;{}", "a".repeat(CHUNK_LINE_MAX)).as_bytes());
 }
 
 #[test]
-fn a_message_without_a_clear_end_is_the_last_one_read() {
+fn a_message_without_a_known_end_is_the_last_one() {
     for head in [
         "POST / HTTP/1.1\r\nTransfer-Encoding: gzip, chunked\r\n\r\n",
         "CONNECT a:1 HTTP/1.1\r\n\r\n",
@@ -202,18 +202,18 @@ fn a_message_without_a_clear_end_is_the_last_one_read() {
 }
 
 #[test]
-fn nothing_is_judged_behind_an_unanswered_upgrade() {
-    let wish = b"GET / HTTP/1.1\r\nUpgrade: websocket\r\n\r\n";
+fn no_bytes_are_checked_before_the_response_to_an_upgrade() {
+    let upgrade = b"GET / HTTP/1.1\r\nUpgrade: websocket\r\n\r\n";
     let mut screen = Screen::new();
-    let behind = [&wish[..], b"\n\0"].concat();
+    let behind = [&upgrade[..], b"\n\0"].concat();
     for _ in 0..2 {
-        assert_eq!(screen.look(&behind), Ok(wish.len()));
-        assert!(screen.awaits_answer());
+        assert_eq!(screen.look(&behind), Ok(upgrade.len()));
+        assert!(screen.awaits_response());
         assert_eq!(screen.look(b"\n"), Ok(0));
         screen.resume();
     }
     assert!(screen.look(b"\n").is_err());
-    // With a body it is an ordinary request.
+    // With a body, the request is an ordinary one.
     check_fine(
         "POST / HTTP/1.1\r\nUpgrade: x\r\nContent-Length: 1\r\n\r\na",
         1,

@@ -1,4 +1,4 @@
-//! Clients that take their time, in time that passes at once.
+//! Tests of slow clients, in paused time.
 
 use parking_lot::Mutex;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
@@ -13,8 +13,8 @@ const SECOND: Duration = Duration::from_secs(1);
 struct Seen(Mutex<Vec<BrokenOff>>);
 
 impl ConnectionObserver for Seen {
-    fn broken_off(&self, why: BrokenOff) {
-        self.0.lock().push(why);
+    fn broken_off(&self, reason: BrokenOff) {
+        self.0.lock().push(reason);
     }
 }
 
@@ -27,7 +27,8 @@ struct Scene {
 }
 
 impl Scene {
-    /// Ten seconds for a head, thirty for the next request, 100 bytes a second of a body.
+    /// Creates a connection with ten seconds for a head, thirty for the next request, and 100 bytes
+    /// per second of a body.
     async fn new() -> Self {
         let (trigger, signal) = drain();
         let seen = Arc::new(Seen::default());
@@ -63,7 +64,7 @@ impl Scene {
         assert_eq!(self.read().await.unwrap(), text.len());
     }
 
-    /// Expects the end without an error after so many seconds.
+    /// Fails unless the stream ends without an error after so many seconds.
     async fn ends_after(&mut self, seconds: u64) {
         let start = Instant::now();
         assert_eq!(self.read().await.unwrap(), 0);
@@ -72,14 +73,14 @@ impl Scene {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_connects_and_says_nothing_is_not_waited_for_long() {
+async fn an_idle_new_connection_ends_after_the_head_timeout() {
     let mut scene = Scene::new().await;
     scene.ends_after(10).await;
-    assert!(scene.seen.0.lock().is_empty(), "no mistake, only an end");
+    assert!(scene.seen.0.lock().is_empty(), "the end is not an abort");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_head_in_pieces_has_the_time_of_a_whole_one() {
+async fn a_head_in_pieces_has_one_timeout() {
     let mut scene = Scene::new().await;
     for piece in ["GET / HTTP", "/1.1\r\nHo", "st: a\r\n"] {
         scene.come(piece).await;
@@ -91,16 +92,16 @@ async fn a_head_in_pieces_has_the_time_of_a_whole_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_next_request_is_waited_for_from_the_end_of_the_answer() {
+async fn the_keep_alive_timeout_begins_with_the_end_of_the_response() {
     let mut scene = Scene::new().await;
     let get = "GET / HTTP/1.1\r\n\r\n";
     for _ in 0..3 {
         scene.come(get).await;
         let open = scene.activity.begin();
         let waited = tokio::time::timeout(100 * SECOND, scene.read()).await;
-        assert!(waited.is_err(), "an answer may take its time");
+        assert!(waited.is_err(), "a response may take its time");
         drop(open);
-        // Almost too late.
+        // One second before the timeout.
         let waited = tokio::time::timeout(29 * SECOND, scene.read()).await;
         assert!(waited.is_err());
     }
@@ -111,7 +112,7 @@ async fn the_next_request_is_waited_for_from_the_end_of_the_answer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_trickling_body_is_broken_off_and_a_slow_one_is_not() {
+async fn a_body_below_the_minimum_rate_is_aborted() {
     let head = "POST / HTTP/1.1\r\nContent-Length: 100000\r\n\r\n";
     for (bytes, is_slow) in [(150, false), (50, true)] {
         let mut scene = Scene::new().await;
@@ -129,20 +130,20 @@ async fn a_trickling_body_is_broken_off_and_a_slow_one_is_not() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_read_before_a_wish_to_leave_http_is_answered() {
+async fn nothing_is_read_before_the_response_to_an_upgrade() {
     for status in [101, 400] {
         let mut scene = Scene::new().await;
         scene.come("GET / HTTP/1.1\r\nUpgrade: x\r\n\r\n").await;
         scene.client.write_all(b"\0\n").await.unwrap();
         let waiting = tokio::time::timeout(SECOND, scene.read()).await;
         assert!(waiting.is_err());
-        scene.activity.begin_and_answer(status);
+        scene.activity.begin_and_respond(status);
         let mut bytes = [9; 4];
         let read = scene.screened.read(&mut bytes).await.unwrap();
         if status == 101 {
-            assert_eq!(bytes[..read], *b"\0\n", "as it is");
+            assert_eq!(bytes[..read], *b"\0\n", "the bytes are unchanged");
             let waiting = tokio::time::timeout(1_000 * SECOND, scene.read()).await;
-            assert!(waiting.is_err(), "tunnels are for those who made them");
+            assert!(waiting.is_err(), "a tunnel has no timeout here");
         } else {
             assert_eq!(bytes[..read], *b"\0\0", "no request");
             assert_eq!(*scene.seen.0.lock(), [BrokenOff::Framing]);
@@ -151,8 +152,8 @@ async fn nothing_is_read_before_a_wish_to_leave_http_is_answered() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn bytes_behind_an_upgrade_wait_for_its_answer_unchanged() {
-    let wish = "GET / HTTP/1.1\r\nUpgrade: x\r\n\r\n";
+async fn bytes_after_an_upgrade_wait_for_its_response_unchanged() {
+    let upgrade = "GET / HTTP/1.1\r\nUpgrade: x\r\n\r\n";
     let get = "GET / HTTP/1.1\r\n\r\n";
     for (status, behind, expected) in [
         (101, "no\nhttp", "no\nhttp"),
@@ -160,36 +161,40 @@ async fn bytes_behind_an_upgrade_wait_for_its_answer_unchanged() {
         (400, "no\nhttp", "no\0"),
     ] {
         let mut scene = Scene::new().await;
-        scene.send(&format!("{wish}{behind}")).await;
+        scene.send(&format!("{upgrade}{behind}")).await;
         let mut bytes = [9; 100];
         let read = scene.screened.read(&mut bytes).await.unwrap();
-        assert_eq!(bytes[..read], *wish.as_bytes(), "the head and nothing else");
+        assert_eq!(
+            bytes[..read],
+            *upgrade.as_bytes(),
+            "the head and nothing else"
+        );
         let waiting = tokio::time::timeout(SECOND, scene.read()).await;
         assert!(waiting.is_err());
-        scene.activity.begin_and_answer(status);
-        // With less room than there is to be read.
-        let mut heard = Vec::new();
-        while heard.len() < expected.len() {
+        scene.activity.begin_and_respond(status);
+        // With a smaller buffer than there are bytes to read.
+        let mut received = Vec::new();
+        while received.len() < expected.len() {
             let mut bytes = [9; 3];
             let read = scene.screened.read(&mut bytes).await.unwrap();
-            heard.extend_from_slice(&bytes[..read]);
+            received.extend_from_slice(&bytes[..read]);
         }
-        assert_eq!(String::from_utf8(heard).unwrap(), expected);
+        assert_eq!(String::from_utf8(received).unwrap(), expected);
         let wrong = u64::from(expected.ends_with('\0'));
         assert_eq!(scene.seen.0.lock().len() as u64, wrong);
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_second_wish_that_came_early_waits_for_its_own_answer() {
-    let wish = "GET / HTTP/1.1\r\nUpgrade: x\r\n\r\n";
+async fn a_second_early_upgrade_waits_for_its_own_response() {
+    let upgrade = "GET / HTTP/1.1\r\nUpgrade: x\r\n\r\n";
     let mut scene = Scene::new().await;
-    scene.send(&format!("{wish}{wish}tunnel")).await;
+    scene.send(&format!("{upgrade}{upgrade}tunnel")).await;
     for status in [400, 101] {
         let mut bytes = [9; 100];
         let read = scene.screened.read(&mut bytes).await.unwrap();
-        assert_eq!(bytes[..read], *wish.as_bytes());
-        scene.activity.begin_and_answer(status);
+        assert_eq!(bytes[..read], *upgrade.as_bytes());
+        scene.activity.begin_and_respond(status);
     }
     let mut bytes = [9; 100];
     let read = scene.screened.read(&mut bytes).await.unwrap();
@@ -197,7 +202,7 @@ async fn a_second_wish_that_came_early_waits_for_its_own_answer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_passes_behind_a_head_of_unclear_length() {
+async fn nothing_passes_after_a_head_of_unknown_length() {
     let head = "POST / HTTP/1.1\r\nTransfer-Encoding: gzip, chunked\r\n\r\n";
     let mut scene = Scene::new().await;
     scene
@@ -209,14 +214,14 @@ async fn nothing_passes_behind_a_head_of_unclear_length() {
     assert_eq!(scene.read().await.unwrap(), 0);
 }
 
-/// What is read of `pieces`, with so much room at a time.
+/// Returns the text that is read of `pieces`, with `room` bytes per read.
 async fn read_of(pieces: &[&str], room: usize) -> String {
     let mut scene = Scene::new().await;
     let mut read = Vec::new();
     let mut buffer = vec![0; room];
     for piece in pieces {
         scene.send(piece).await;
-        // Time passes only when nothing more is to be read.
+        // Time passes only when there is nothing more to read.
         while let Ok(count) = tokio::time::timeout(SECOND, scene.screened.read(&mut buffer)).await {
             read.extend_from_slice(&buffer[..count.unwrap()]);
         }
@@ -225,7 +230,7 @@ async fn read_of(pieces: &[&str], room: usize) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn raw_characters_of_a_query_are_read_as_browsers_write_them() {
+async fn raw_characters_of_a_query_are_encoded() {
     let check = async |pieces: &[&str], expected: &str| {
         for room in [4096, 7] {
             let read = read_of(pieces, room).await;
@@ -248,7 +253,7 @@ async fn raw_characters_of_a_query_are_read_as_browsers_write_them() {
     .await;
     let plain = format!("GET /\"p\" HTTP/1.1\r\n{head}");
     check(&[&plain], &plain).await;
-    // Requests one behind the other, a body between them.
+    // Pipelined requests with a body between them.
     let post = "POST /?\" HTTP/1.1\r\nContent-Length: 3\r\n\r\n\"<>";
     let posted = "POST /?%22 HTTP/1.1\r\nContent-Length: 3\r\n\r\n\"<>";
     check(&[&format!("{post}{odd}")], &format!("{posted}{encoded}")).await;

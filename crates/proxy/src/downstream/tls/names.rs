@@ -1,7 +1,6 @@
-//! Which of several certificates is shown? The one with the name that is asked for; the first, if
-//! there is none.
+//! Choice of the certificate by the requested name; the first certificate if no name matches.
 //!
-//! Names are what stands in the certificates themselves, so nobody has to keep a second list.
+//! The names come from the certificates themselves, so no second list is needed.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,7 +10,7 @@ use tokio_rustls::rustls::sign::CertifiedKey;
 use x509_parser::certificate::X509Certificate;
 use x509_parser::extensions::GeneralName;
 
-/// Certificates by the names in them, in lower case; `*.example.com` as it stands there.
+/// Certificates by their names, in lower case; wildcards as they are: `*.example.com`.
 #[derive(Debug, Default)]
 pub(super) struct ByName {
     first: Option<Arc<CertifiedKey>>,
@@ -19,8 +18,8 @@ pub(super) struct ByName {
 }
 
 impl ByName {
-    /// Adds a certificate. The first is shown to whoever asks for no name that is known; a name
-    /// that several have is that of the first of them.
+    /// Adds a certificate. The first one is used for unknown names, and the first one with a name
+    /// for that name.
     pub(super) fn add(&mut self, names: Vec<String>, certificate: CertifiedKey) {
         let certificate = Arc::new(certificate);
         for name in names {
@@ -31,10 +30,10 @@ impl ByName {
     }
 
     fn find(&self, name: &str) -> Option<&Arc<CertifiedKey>> {
-        // A name may end with the dot of the root.
+        // A name may end with the root's dot.
         let name = name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();
         self.names.get(&name).or_else(|| {
-            // A star is one label, and the first one (RFC 6125, section 6.4.3).
+            // A wildcard is exactly one label, the first one (RFC 6125, section 6.4.3).
             let (_, domain) = name.split_once('.')?;
             self.names.get(&format!("*.{domain}"))
         })
@@ -48,7 +47,7 @@ impl ResolvesServerCert for ByName {
     }
 }
 
-/// The names of hosts in a certificate, in lower case.
+/// Returns the host names of a certificate, in lower case.
 pub(super) fn names_of(certificate: &X509Certificate<'_>) -> Vec<String> {
     let Ok(Some(names)) = certificate.subject_alternative_name() else {
         return Vec::new();

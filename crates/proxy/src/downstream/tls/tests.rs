@@ -1,4 +1,4 @@
-//! Certificates that are changed, files that are none, and clients that take their time.
+//! Tests of reloads, unusable files and slow clients.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -14,12 +14,12 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 use super::*;
 use crate::downstream::pace::Pace;
 
-/// Files of a certificate that is good until the first of January of a year.
+/// Writes a certificate that is valid until the first of January of a year, and its key.
 fn write(folder: &TempDir, name: &str, until: i32) -> TlsConfig {
     write_for(folder, name, &["a"], until)
 }
 
-/// The same for these hosts.
+/// Writes a certificate for these hosts.
 fn write_for(folder: &TempDir, name: &str, hosts: &[&str], until: i32) -> TlsConfig {
     let hosts: Vec<String> = hosts.iter().map(|&host| host.to_owned()).collect();
     let mut params = CertificateParams::new(hosts).unwrap();
@@ -37,7 +37,7 @@ fn write_for(folder: &TempDir, name: &str, hosts: &[&str], until: i32) -> TlsCon
     files
 }
 
-/// The first seconds of 2040 and 2050.
+/// First seconds of 2040 and 2050.
 const IN_2040: i64 = 2_208_988_800;
 const IN_2050: i64 = 2_524_608_000;
 
@@ -66,7 +66,7 @@ fn a_certificate_is_replaced_only_by_a_usable_one() {
     let encrypted = pem("encrypted", "ENCRYPTED PRIVATE KEY");
     let unusable = pem("unusable", "PRIVATE KEY");
     let gone = folder.path().join("gone");
-    let refused = |files: TlsConfig| {
+    let rejected = |files: TlsConfig| {
         let files = [second.clone(), files];
         let error = tls.reload(&files).unwrap_err();
         assert_eq!(tls.expires_at(), IN_2040, "{error}");
@@ -77,34 +77,34 @@ fn a_certificate_is_replaced_only_by_a_usable_one() {
         error
     };
     assert!(matches!(
-        refused(with(&gone, &first.key)),
+        rejected(with(&gone, &first.key)),
         TlsError::Certificate { .. }
     ));
     assert!(matches!(
-        refused(with(&empty, &first.key)),
+        rejected(with(&empty, &first.key)),
         TlsError::NoCertificate { .. }
     ));
     assert!(matches!(
-        refused(with(&broken, &first.key)),
+        rejected(with(&broken, &first.key)),
         TlsError::Malformed { .. }
     ));
     assert!(matches!(
-        refused(with(&first.certificate, &gone)),
+        rejected(with(&first.certificate, &gone)),
         TlsError::Key { .. }
     ));
     assert!(matches!(
-        refused(with(&first.certificate, &empty)),
+        rejected(with(&first.certificate, &empty)),
         TlsError::Key { .. }
     ));
     assert!(matches!(
-        refused(with(&first.certificate, &encrypted)),
+        rejected(with(&first.certificate, &encrypted)),
         TlsError::Encrypted { .. }
     ));
     assert!(matches!(
-        refused(with(&first.certificate, &unusable)),
+        rejected(with(&first.certificate, &unusable)),
         TlsError::Unusable { .. }
     ));
-    let other = refused(with(&second.certificate, &first.key));
+    let other = rejected(with(&second.certificate, &first.key));
     assert!(matches!(other, TlsError::Unfit { .. }), "{other}");
 
     tls.reload(&[second]).unwrap();
@@ -113,7 +113,7 @@ fn a_certificate_is_replaced_only_by_a_usable_one() {
 }
 
 #[test]
-fn a_key_that_everybody_may_read_is_noticed() {
+fn a_world_readable_key_is_detected() {
     use std::os::unix::fs::PermissionsExt as _;
     let folder = tempfile::tempdir().unwrap();
     let files = write(&folder, "a", 2040);
@@ -124,8 +124,8 @@ fn a_key_that_everybody_may_read_is_noticed() {
 }
 
 #[test]
-fn what_somebody_without_tls_is_told_has_the_length_that_it_says() {
-    let text = std::str::from_utf8(SPEAK_TLS).unwrap();
+fn the_response_without_tls_has_the_declared_length() {
+    let text = std::str::from_utf8(TLS_REQUIRED).unwrap();
     let (head, body) = text.split_once("\r\n\r\n").unwrap();
     assert!(
         head.contains(&format!("Content-Length: {}", body.len())),
@@ -136,13 +136,13 @@ fn what_somebody_without_tls_is_told_has_the_length_that_it_says() {
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A minute to take something, and any pace.
+/// Adds a timeout of a minute and no minimum rate.
 fn timed<T>(stream: T) -> TimedIo<T> {
     TimedIo::new(stream, 60 * SECOND, Pace::new(0), None)
 }
 
-/// A connection after its handshake, and the raw other end of it; 1,000 bytes are on their way at
-/// most.
+/// Returns a connection after its handshake, and the raw other end of it; at most 1,000 bytes are
+/// in flight.
 async fn shaken() -> (TlsStream<TimedIo<DuplexStream>>, DuplexStream) {
     let folder = tempfile::tempdir().unwrap();
     let files = write(&folder, "a", 2040);
@@ -150,11 +150,11 @@ async fn shaken() -> (TlsStream<TimedIo<DuplexStream>>, DuplexStream) {
     let connector = trusting(&[&files]);
     let (near, far) = tokio::io::duplex(1_000);
     let name = ServerName::try_from("a").unwrap();
-    let (near, far) = tokio::join!(tls.shake_on(timed(near)), connector.connect(name, far));
+    let (near, far) = tokio::join!(tls.handshake_on(timed(near)), connector.connect(name, far));
     (near.unwrap(), far.unwrap().into_inner().0)
 }
 
-/// A client that trusts these certificates.
+/// Returns a client that trusts these certificates.
 fn trusting(files: &[&TlsConfig]) -> TlsConnector {
     let mut roots = RootCertStore::empty();
     for files in files {
@@ -174,7 +174,7 @@ async fn a_client_that_reads_tls_records_piece_by_piece_is_served() {
     let (mut near, mut far) = shaken().await;
     let reader = tokio::spawn(async move {
         let mut piece = [0; 1_000];
-        // Each pause is short; all of them together are longer than a client may be stuck.
+        // Each pause is short; together they exceed the timeout.
         while far.read_exact(&mut piece).await.is_ok() {
             tokio::time::sleep(10 * SECOND).await; // tidy: time passes
         }
@@ -186,9 +186,9 @@ async fn a_client_that_reads_tls_records_piece_by_piece_is_served() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_goodbye_that_nobody_takes_is_not_waited_for_without_end() {
+async fn an_unread_close_message_is_not_waited_for_forever() {
     let (mut near, far) = shaken().await;
-    // More than is on its way at once, so that the goodbye has to wait.
+    // More bytes than fit in flight, so that the close message has to wait.
     near.write_all(&[7; 4_000]).await.unwrap();
     let ended = tokio::time::timeout(1_000 * SECOND, near.shutdown()).await;
     let error = ended.expect("it ends").unwrap_err();
@@ -197,7 +197,7 @@ async fn a_goodbye_that_nobody_takes_is_not_waited_for_without_end() {
 }
 
 #[tokio::test]
-async fn a_plain_request_is_read_fully_so_no_reset_destroys_the_answer() {
+async fn a_plain_request_is_read_fully_so_no_reset_destroys_the_response() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let mut client = TcpStream::connect(address).await.unwrap();
@@ -207,17 +207,17 @@ async fn a_plain_request_is_read_fully_so_no_reset_destroys_the_answer() {
         .unwrap();
     client.shutdown().await.unwrap();
     let mut near = timed(listener.accept().await.unwrap().0);
-    turn_away(&mut near).await;
+    reject_plain(&mut near).await;
     let unread = near.read(&mut [0; 100]).await.unwrap();
     assert_eq!(unread, 0);
     drop(near);
-    let mut answer = Vec::new();
-    client.read_to_end(&mut answer).await.unwrap();
-    assert_eq!(answer, SPEAK_TLS);
+    let mut response = Vec::new();
+    client.read_to_end(&mut response).await.unwrap();
+    assert_eq!(response, TLS_REQUIRED);
 }
 
 #[tokio::test]
-async fn of_several_certificates_the_one_is_shown_in_which_the_name_stands() {
+async fn the_certificate_with_the_requested_name_is_used() {
     let folder = tempfile::tempdir().unwrap();
     let first = write_for(&folder, "first", &["a.example", "*.c.example"], 2040);
     let second = write_for(
@@ -229,13 +229,14 @@ async fn of_several_certificates_the_one_is_shown_in_which_the_name_stands() {
     let star = write_for(&folder, "star", &["*.B.example"], 2050);
     let all = [first, second, star];
     let tls = Tls::load(&all).unwrap();
-    assert_eq!(tls.expires_at(), IN_2040, "the first that ends");
-    // Which of them is shown to whoever asks for a name, and trusts none but it.
+    assert_eq!(tls.expires_at(), IN_2040, "the earliest expiry");
+    // Index of the certificate for a name, by a client that trusts only that one.
     let check = async |name: &'static str, shown: usize| {
         let connector = trusting(&[&all[shown]]);
         let (near, far) = tokio::io::duplex(10_000);
         let name = ServerName::try_from(name).unwrap();
-        let (_near, far) = tokio::join!(tls.shake_on(near), connector.connect(name.clone(), far));
+        let (_near, far) =
+            tokio::join!(tls.handshake_on(near), connector.connect(name.clone(), far));
         far.unwrap_or_else(|error| panic!("{name:?} {error}"));
     };
     check("a.example", 0).await;
@@ -252,13 +253,13 @@ async fn an_unknown_or_missing_name_gets_the_first_certificate() {
     let first = write_for(&folder, "first", &["a.example", "127.0.0.1"], 2040);
     let second = write_for(&folder, "second", &["b.example"], 2050);
     let tls = Tls::load(&[first.clone(), second.clone()]).unwrap();
-    // An address is not asked for by name; and what is not in the certificate is refused by the
-    // client, who says what it was shown.
+    // An address is not requested by name. A name that is not in the certificate is rejected by the
+    // client, which reports the certificate that it got.
     for (name, is_trusted) in [("127.0.0.1", true), ("z.example", false)] {
         let connector = trusting(&[&first]);
         let (near, far) = tokio::io::duplex(10_000);
         let name = ServerName::try_from(name).unwrap();
-        let (_near, far) = tokio::join!(tls.shake_on(near), connector.connect(name, far));
+        let (_near, far) = tokio::join!(tls.handshake_on(near), connector.connect(name, far));
         match far {
             Ok(_) => assert!(is_trusted),
             Err(error) => assert!(
@@ -270,7 +271,7 @@ async fn an_unknown_or_missing_name_gets_the_first_certificate() {
 }
 
 #[test]
-fn a_further_certificate_without_a_name_is_refused() {
+fn an_additional_certificate_without_a_name_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let (named, nameless) = (
         write(&folder, "a", 2040),

@@ -1,4 +1,4 @@
-//! Who of a group may be chosen at the moment, and who is.
+//! Candidates of a group, and the choice among them.
 
 use std::convert::Infallible;
 use std::future::{Ready, ready};
@@ -16,16 +16,16 @@ use crate::upstream::health::Condition;
 use crate::upstream::origin::Origin;
 use crate::upstream::request::RequestBody;
 
-/// Who may be chosen, as of some number of changes.
+/// Candidates as of some number of changes.
 pub(super) struct Balancer<B> {
     pub(super) as_of: u64,
-    /// When somebody who is out comes back.
+    /// Time at which the next ejected origin comes back.
     pub(super) until: Option<Instant>,
     pub(super) members: Vec<usize>,
     balance: Balance<ServiceList<Vec<Candidate<B>>>, ()>,
 }
 
-/// One that may be chosen.
+/// Candidate origin.
 #[derive(Debug)]
 struct Candidate<B> {
     index: usize,
@@ -72,7 +72,7 @@ impl<B: RequestBody> Balancer<B> {
 
     pub(super) fn pick(&mut self) -> Option<usize> {
         use tower::Service as _;
-        // Candidates are ready at all times, so nobody needs to be woken.
+        // Candidates are always ready, so no waker is needed.
         let mut context = Context::from_waker(Waker::noop());
         match self.balance.poll_ready(&mut context) {
             Poll::Ready(Ok(())) => self.balance.call(()).now_or_never()?.ok(),

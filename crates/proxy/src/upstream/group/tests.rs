@@ -1,4 +1,4 @@
-//! Who is picked, and who is left out.
+//! Tests of which origins are chosen.
 
 use anteroom_config::{Http2, Origin as OriginConfig, RoomOrigins};
 use http::StatusCode;
@@ -8,7 +8,7 @@ use crate::upstream::lease::Lease;
 use crate::upstream::limits::Limits;
 use crate::upstream::origins::Origins;
 
-/// A body is not needed to choose.
+/// Body type of the tests, which send no requests.
 type Body = http_body_util::Empty<bytes::Bytes>;
 
 fn group(count: usize) -> Arc<Group<Body>> {
@@ -29,7 +29,7 @@ fn group(count: usize) -> Arc<Group<Body>> {
     Origins::new(limits).single(&room, &origins).unwrap()
 }
 
-/// The group, as if it had checks.
+/// Creates a group with checks.
 fn checked(count: usize) -> Arc<Group<Body>> {
     let check = HealthCheck {
         path: "/".to_owned(),
@@ -58,7 +58,7 @@ fn fail(group: &Group<Body>, index: usize) {
     }
 }
 
-/// How often each is picked when every request lasts.
+/// Returns how often each origin is chosen while no request ends.
 fn picked(group: &Group<Body>, times: usize) -> Vec<usize> {
     let mut counts = vec![0; group.len()];
     let mut leases = Vec::new();
@@ -71,9 +71,9 @@ fn picked(group: &Group<Body>, times: usize) -> Vec<usize> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_has_less_to_do_gets_the_next_request() {
+async fn the_origin_with_fewer_requests_gets_the_next_one() {
     let group = group(2);
-    // Of two, the same two are always compared, so they stay within one of each other.
+    // With two origins, the same two are always compared, so they differ by one at most.
     assert_eq!(picked(&group, 100), [50, 50]);
     let busy: Vec<_> = (0..10)
         .map(|_| Lease::on(&group.origins[0].counts))
@@ -84,9 +84,9 @@ async fn whoever_has_less_to_do_gets_the_next_request() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_many_all_get_their_part() {
+async fn requests_spread_over_many_origins() {
     let counts = picked(&group(10), 1_000);
-    // Two choices keep the fullest within a few of the average; one choice would not.
+    // Two choices keep the fullest close to the average; one choice would not.
     assert!(
         counts.iter().all(|count| (90..=110).contains(count)),
         "{counts:?}"
@@ -94,7 +94,7 @@ async fn of_many_all_get_their_part() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_is_out_gets_nothing_until_it_comes_back() {
+async fn an_ejected_origin_gets_no_requests_until_it_comes_back() {
     let group = group(3);
     fail(&group, 1);
     assert_eq!(picked(&group, 90)[1], 0);
@@ -109,7 +109,7 @@ async fn one_that_is_out_gets_nothing_until_it_comes_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn requests_never_put_out_the_last_one() {
+async fn requests_never_eject_the_last_origin() {
     let group = group(2);
     fail(&group, 0);
     fail(&group, 1);
@@ -119,7 +119,7 @@ async fn requests_never_put_out_the_last_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn requests_never_put_out_more_than_half() {
+async fn requests_never_eject_more_than_half() {
     for (count, most) in [(2, 1), (3, 1), (4, 2), (5, 2), (7, 3)] {
         let group = group(count);
         for index in (0..count).cycle().take(10 * count) {
@@ -133,30 +133,30 @@ async fn requests_never_put_out_more_than_half() {
 #[tokio::test(start_paused = true)]
 async fn a_broken_response_ejects_nobody_and_5xx_ejects_by_share() {
     let group = group(2);
-    let answer = |index, status| group.settle(index, Outcome::Answered(status), Duration::ZERO);
+    let respond = |index, status| group.settle(index, Outcome::Answered(status), Duration::ZERO);
     for _ in 0..1_000 {
-        answer(0, StatusCode::INTERNAL_SERVER_ERROR);
+        respond(0, StatusCode::INTERNAL_SERVER_ERROR);
     }
     assert_eq!(picked(&group, 10), [5, 5]);
     tokio::time::advance(Duration::from_secs(10)).await;
-    // Somebody asks again and again for a page that fails; others ask for other pages.
+    // One client requests a failing page again and again; others request other pages.
     for _ in 0..100 {
-        answer(0, StatusCode::GATEWAY_TIMEOUT);
-        answer(0, StatusCode::OK);
-        answer(0, StatusCode::NOT_FOUND);
+        respond(0, StatusCode::GATEWAY_TIMEOUT);
+        respond(0, StatusCode::OK);
+        respond(0, StatusCode::NOT_FOUND);
     }
     assert_eq!(picked(&group, 10), [5, 5]);
     tokio::time::advance(Duration::from_secs(10)).await;
     for _ in 0..10 {
-        answer(0, StatusCode::SERVICE_UNAVAILABLE);
+        respond(0, StatusCode::SERVICE_UNAVAILABLE);
     }
     assert_eq!(picked(&group, 10), [0, 10]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_comes_back_is_told_of_when_it_has_answered() {
+async fn a_recovered_origin_is_reported_after_a_good_response() {
     let group = group(2);
-    let is_told = |index, outcome| {
+    let change_after = |index, outcome| {
         let now = Instant::now();
         let good = |health: &mut Health| match outcome {
             Outcome::Answered(_) => health.handle_good(now),
@@ -167,16 +167,16 @@ async fn one_that_comes_back_is_told_of_when_it_has_answered() {
     };
     let good = Outcome::Answered(StatusCode::OK);
     for _ in 0..4 {
-        assert_eq!(is_told(0, Outcome::Broken), None);
+        assert_eq!(change_after(0, Outcome::Broken), None);
     }
-    let out = is_told(0, Outcome::Broken);
+    let out = change_after(0, Outcome::Broken);
     assert_eq!(out, Some((Condition::Up, 0, Condition::Out)));
-    assert_eq!(is_told(0, good), None, "it was sent before");
+    assert_eq!(change_after(0, good), None, "the request was sent before");
     tokio::time::advance(Duration::from_secs(12)).await;
-    assert_eq!(is_told(0, Outcome::Broken), None);
-    let back = is_told(0, good);
+    assert_eq!(change_after(0, Outcome::Broken), None);
+    let back = change_after(0, good);
     assert_eq!(back, Some((Condition::Out, 2, Condition::Up)));
-    assert_eq!(is_told(0, good), None, "once");
+    assert_eq!(change_after(0, good), None, "once");
 }
 
 #[tokio::test(start_paused = true)]
@@ -187,7 +187,7 @@ async fn without_healthy_origins_the_room_is_down_and_requests_go_on() {
     assert_eq!(picked(&group, 10), [0, 10]);
     group.note_check(1, Err("no".to_owned()));
     assert!(group.is_down());
-    assert_eq!(picked(&group, 10), [5, 5], "whoever is inside goes on");
+    assert_eq!(picked(&group, 10), [5, 5], "active visitors pass");
     group.note_check(1, Ok(()));
     assert!(!group.is_down());
     assert_eq!(picked(&group, 10), [0, 10]);
@@ -203,20 +203,24 @@ async fn an_origin_ejected_by_requests_beats_one_that_fails_its_checks() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_second_try_goes_to_another_one() {
+async fn a_second_attempt_goes_to_another_origin() {
     let group = group(3);
     assert_eq!(group.pick(&[0, 2]), 1);
     fail(&group, 1);
-    assert_eq!(group.pick(&[0]), 2, "one that is up before one that is out");
+    assert_eq!(
+        group.pick(&[0]),
+        2,
+        "an origin that is up comes before an ejected one"
+    );
     assert_eq!(
         group.pick(&[0, 2]),
         1,
-        "but one that is out before one that was tried"
+        "an ejected origin comes before one that was tried"
     );
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_change_is_seen_by_every_group_that_has_the_origin() {
+async fn a_change_is_visible_to_every_group_of_the_origin() {
     let before = group(2);
     let after = Group::new(
         before.room.clone(),
@@ -231,7 +235,7 @@ async fn a_change_is_seen_by_every_group_that_has_the_origin() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_failed_by_one_event_is_counted_and_judged_once() {
+async fn failures_of_one_event_affect_health_once() {
     let group = group(2);
     group.settle(0, Outcome::Broken, Duration::ZERO);
     for _ in 0..60 {

@@ -1,10 +1,10 @@
-//! Health checks, with time-outs and statuses as a room has them.
+//! Tests of health checks, with timeouts and statuses as in a config.
 
 use std::sync::atomic::Ordering::Relaxed;
 
 use anteroom_proxy::upstream::{Condition, Origins};
 
-use crate::origin::support::{Body, LIMITS, Origin, ask, room, text, until};
+use crate::origin::support::{Body, LIMITS, Origin, get, room, text, until};
 
 const CHECK: &str = "health_check = { path = \"/healthz?a=b\", interval = \"100ms\", timeout = \
                      \"5s\", \
@@ -35,12 +35,12 @@ async fn an_origin_that_fails_its_checks_is_skipped_until_it_passes() {
     assert!(!group.is_down());
     first.shared.status.store(500, Relaxed);
     for _ in 0..10 {
-        let (status, _) = text(ask(&group).await.unwrap()).await;
-        assert_eq!(status, 200, "only the second is asked");
+        let (status, _) = text(get(&group).await.unwrap()).await;
+        assert_eq!(status, 200, "only the second gets requests");
     }
     let stats = group.stats();
     let error = stats.origins[0].last_error.clone().unwrap();
-    assert!(error.contains("a check was answered with"), "{error}");
+    assert!(error.contains("a check got status"), "{error}");
     assert!(stats.origins[0].bad_checks >= 2 && stats.origins[1].bad_checks == 0);
 
     let address = second.address;
@@ -52,18 +52,18 @@ async fn an_origin_that_fails_its_checks_is_skipped_until_it_passes() {
     assert!(group.is_down() && group.stats().is_down);
     let error = group.stats().origins[1].last_error.clone().unwrap();
     assert!(error.contains("cannot connect"), "{error}");
-    // Whoever is inside is brought there all the same.
-    let (status, _) = text(ask(&group).await.unwrap()).await;
+    // Requests of active visitors still go to an unhealthy origin.
+    let (status, _) = text(get(&group).await.unwrap()).await;
     assert_eq!(status, 500);
 
     let second = Origin::at(address).await;
-    until("it is well again", || !group.is_down()).await;
+    until("it is healthy again", || !group.is_down()).await;
     assert_eq!(condition(1), Condition::Up);
     drop(second);
 }
 
 #[tokio::test]
-async fn an_origin_that_says_nothing_fails_its_check_in_time() {
+async fn an_origin_without_a_response_fails_its_check_in_time() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let lines = format!(
         "origin = \"http://{}\"\nhealth_check = {{ interval = \"100ms\", timeout = \"20ms\" }}",
@@ -76,5 +76,5 @@ async fn an_origin_that_says_nothing_fails_its_check_in_time() {
     origins.commit(plan);
     until("it is unhealthy", || group.is_down()).await;
     let error = group.stats().origins[0].last_error.clone().unwrap();
-    assert_eq!(error, "no answer to a check within 20 ms");
+    assert_eq!(error, "no response to a check within 20 ms");
 }

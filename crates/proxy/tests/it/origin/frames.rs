@@ -1,4 +1,4 @@
-//! An origin that speaks HTTP/2 frame by frame: it says what no library would say, or nothing.
+//! Origin that speaks HTTP/2 frame by frame, and can send what no library would.
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -13,15 +13,15 @@ pub(crate) const GOAWAY: u8 = 7;
 
 const ACK: u8 = 1;
 const END_STREAM_AND_HEADERS: u8 = 1 | 4;
-/// `:status: 204` as it stands in the table that everybody has (RFC 7541, appendix A).
+/// Encoded `:status: 204` from the static table (RFC 7541, appendix A).
 const NO_CONTENT: [u8; 1] = [0x80 | 9];
 
-/// Reasons to end a stream or a connection.
+/// Error codes of streams and connections.
 pub(crate) const NO_ERROR: u32 = 0;
 pub(crate) const INTERNAL_ERROR: u32 = 2;
 pub(crate) const REFUSED_STREAM: u32 = 7;
 
-/// One connection.
+/// HTTP/2 connection.
 pub(crate) struct Frames(TcpStream);
 
 pub(crate) struct Frame {
@@ -32,9 +32,9 @@ pub(crate) struct Frame {
 }
 
 impl Frames {
-    /// The next connection to an origin that allows so many requests at once.
+    /// Accepts a connection as an origin that allows so many concurrent requests.
     pub(crate) async fn accept_with(listener: &TcpListener, streams_max: u32) -> Self {
-        let (mut stream, _) = in_time("somebody connects", listener.accept())
+        let (mut stream, _) = in_time("a client connects", listener.accept())
             .await
             .unwrap();
         let mut preface = [0; 24];
@@ -60,7 +60,7 @@ impl Frames {
         self.0.write_all(&frame).await.unwrap();
     }
 
-    /// What the other side says next; `None` once it has closed the connection.
+    /// Reads the next frame; `None` once the other side has closed the connection.
     pub(crate) async fn next(&mut self) -> Option<Frame> {
         let mut head = [0; 9];
         let read = in_time("a frame comes", self.0.read_exact(&mut head)).await;
@@ -76,7 +76,7 @@ impl Frames {
         })
     }
 
-    /// Reads up to the next request, and returns its stream. Pings and settings are answered.
+    /// Reads up to the next request, and returns its stream. Acknowledges pings and settings.
     pub(crate) async fn request(&mut self) -> u32 {
         loop {
             let frame = self.next().await.expect("the connection is open");
@@ -89,7 +89,7 @@ impl Frames {
         }
     }
 
-    /// Sees to it that no request came after those that were read.
+    /// Fails if another request has arrived.
     pub(crate) async fn no_more_requests(&mut self) {
         self.send(PING, 0, 0, &[7; 8]).await;
         loop {
@@ -106,19 +106,19 @@ impl Frames {
         while self.next().await.is_some() {}
     }
 
-    /// Answers a request with 204.
-    pub(crate) async fn answer(&mut self, stream: u32) {
+    /// Responds to a request with 204.
+    pub(crate) async fn respond(&mut self, stream: u32) {
         self.send(HEADERS, END_STREAM_AND_HEADERS, stream, &NO_CONTENT)
             .await;
     }
 
-    /// Ends a request without an answer.
+    /// Resets a stream without a response.
     pub(crate) async fn reset(&mut self, stream: u32, reason: u32) {
         self.send(RST_STREAM, 0, stream, &reason.to_be_bytes())
             .await;
     }
 
-    /// Says that nothing after this stream was looked at.
+    /// Sends a GOAWAY: no later stream was processed.
     pub(crate) async fn go_away(&mut self, last_stream: u32) {
         let mut payload = last_stream.to_be_bytes().to_vec();
         payload.extend(NO_ERROR.to_be_bytes());

@@ -1,4 +1,4 @@
-//! What stays when the file changes.
+//! Tests of reloads of the config.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use anteroom_config::RoomConfig;
 use anteroom_proxy::upstream::{Group, Origins};
 
-use crate::origin::support::{Body, LIMITS, Origin, ask, in_time, room, text, until};
+use crate::origin::support::{Body, LIMITS, Origin, get, in_time, room, text, until};
 
 fn apply(origins: &Origins<Body>, room: &RoomConfig) -> Arc<Group<Body>> {
     let plan = origins.plan(std::slice::from_ref(room)).unwrap();
@@ -16,7 +16,7 @@ fn apply(origins: &Origins<Body>, room: &RoomConfig) -> Arc<Group<Body>> {
     group
 }
 
-fn answered(group: &Group<Body>) -> Vec<(String, u64)> {
+fn responses(group: &Group<Body>) -> Vec<(String, u64)> {
     let stats = group.stats().origins.into_iter();
     stats.map(|one| (one.url, one.outcomes[0].1)).collect()
 }
@@ -30,29 +30,29 @@ async fn an_origin_that_stays_keeps_its_counts_over_a_reload() {
         &origins,
         &room("shop", &format!("origin = \"{}\"", url(&first))),
     );
-    text(ask(&before).await.unwrap()).await;
-    let open = ask(&before).await.unwrap();
+    text(get(&before).await.unwrap()).await;
+    let open = get(&before).await.unwrap();
 
     let lines = format!("origins = [\"{}\", \"{}\"]", url(&second), url(&first));
     let both = apply(&origins, &room("shop", &lines));
-    assert_eq!(answered(&both), [(url(&second), 0), (url(&first), 2)]);
+    assert_eq!(responses(&both), [(url(&second), 0), (url(&first), 2)]);
     assert_eq!(both.stats().origins[1].in_flight, 1);
     for _ in 0..4 {
-        text(ask(&both).await.unwrap()).await;
+        text(get(&both).await.unwrap()).await;
     }
-    assert!(answered(&both)[0].1 > 0, "the new one gets its part");
+    assert!(responses(&both)[0].1 > 0, "the new one gets requests");
 
     let after = apply(
         &origins,
         &room("shop", &format!("origin = \"{}\"", url(&second))),
     );
-    text(ask(&after).await.unwrap()).await;
+    text(get(&after).await.unwrap()).await;
     assert_eq!(
-        answered(&after)[0].1,
-        answered(&both)[0].1,
+        responses(&after)[0].1,
+        responses(&both)[0].1,
         "one origin, one count"
     );
-    // The request that went before any of this is answered by whom it was brought to.
+    // The request from before the reloads completes at its origin.
     assert_eq!(text(open).await.1, "hi");
     let shown = origins.stats();
     assert_eq!(shown.len(), 1);
@@ -66,21 +66,21 @@ async fn checks_end_with_the_group_that_had_them() {
     let check = "health_check = { path = \"/healthz?a=b\", interval = \"100ms\", \
                  expected_status = \"204\" }";
     let origins = Origins::<Body>::new(LIMITS);
-    // Requests that have not ended hold the group before.
+    // Open requests keep the previous group alive.
     let before = apply(&origins, &room("shop", &format!("{url}\n{check}")));
     until("it fails its checks", || before.is_down()).await;
     let group = apply(&origins, &room("shop", &url));
-    assert!(!group.is_down(), "nobody checks, so nobody says so");
+    assert!(!group.is_down(), "without checks the group is not down");
     assert_eq!(group.stats().origins[0].condition.name(), "up");
     let seen = origin.shared.checks.load(Relaxed);
-    // Somebody else's checks, as often, tell when there would have been more.
+    // The checks of another origin at the same interval show how many would have run.
     let other = Origin::new().await;
     let checked = Origins::<Body>::new(LIMITS);
     let url = format!("origin = \"http://{}\"", other.address);
     let _other = apply(&checked, &room("other", &format!("{url}\n{check}")));
     let checks = || other.shared.checks.load(Relaxed);
     until("another one is checked five times", || checks() >= 5).await;
-    // One may have been on its way.
+    // One check may have been in flight.
     assert!(origin.shared.checks.load(Relaxed) <= seen + 1);
     assert_eq!(group.stats().origins[0].condition.name(), "up");
     drop(before);
@@ -100,11 +100,11 @@ async fn a_plan_that_fails_changes_nothing() {
     let stats = origins.stats();
     let shown = &stats[&good.name].origins;
     assert_eq!((shown.len(), &*shown[0].url), (1, "http://127.0.0.1:9"));
-    assert_eq!(answered(&group), [("http://127.0.0.1:9".to_owned(), 0)]);
+    assert_eq!(responses(&group), [("http://127.0.0.1:9".to_owned(), 0)]);
 }
 
 #[tokio::test]
-async fn nobody_waits_while_files_are_read() {
+async fn reading_files_blocks_no_request() {
     let folder = tempfile::tempdir().unwrap();
     let pipe = folder.path().join("ca.pem");
     let made = std::process::Command::new("mkfifo").arg(&pipe).status();
@@ -116,7 +116,7 @@ async fn nobody_waits_while_files_are_read() {
         let origins = Arc::clone(&origins);
         tokio::task::spawn_blocking(move || origins.plan(&[room]).is_err())
     };
-    // Opens once it is opened on the other side, where it is read until it is closed here.
+    // Blocks until the other side opens the pipe; it reads until this side closes it.
     let open = move || std::fs::OpenOptions::new().write(true).open(pipe);
     let writer = tokio::task::spawn_blocking(open);
     let writer = in_time("the file is read", writer).await.unwrap().unwrap();
@@ -124,11 +124,11 @@ async fn nobody_waits_while_files_are_read() {
     let shown = tokio::time::timeout(Duration::from_secs(20), looking).await;
     drop(writer);
     assert_eq!(shown.unwrap().unwrap(), 0);
-    assert!(planning.await.unwrap(), "there is no certificate in it");
+    assert!(planning.await.unwrap(), "the file has no certificate");
 }
 
 #[test]
-fn ca_files_are_found_beside_the_config_file_or_told() {
+fn ca_files_are_resolved_beside_the_config_file_or_reported() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("anteroom.toml");
     let mut config = anteroom_config::Config::parse(
@@ -139,12 +139,12 @@ fn ca_files_are_found_beside_the_config_file_or_told() {
     .unwrap()
     .config;
     std::fs::write(folder.path().join("ca.pem"), "nothing").unwrap();
-    let told = anteroom_proxy::upstream::find_ca_files(&mut config, &file);
+    let mistakes = anteroom_proxy::upstream::find_ca_files(&mut config, &file);
     let path = folder.path().join("ca.pem");
     let expected = format!(
         "room \"shop\": {} (origin_ca_file) holds no certificate",
         path.display()
     );
-    assert_eq!(told, [(path.clone(), expected)]);
+    assert_eq!(mistakes, [(path.clone(), expected)]);
     assert_eq!(config.rooms[0].origins.ca_file, Some(path));
 }

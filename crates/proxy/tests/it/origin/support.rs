@@ -1,4 +1,4 @@
-//! A room's origins, and one that answers as it is told.
+//! Helpers: a room's origins, and an origin with a configurable status.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use tokio::task::JoinHandle;
 
 pub(crate) type Body = Empty<Bytes>;
 
-/// How long an answer is waited for.
+/// Timeout of a response.
 pub(crate) const WAIT: Duration = Duration::from_secs(60);
 
 pub(crate) const LIMITS: Limits = Limits {
@@ -26,7 +26,7 @@ pub(crate) const LIMITS: Limits = Limits {
     headers: 100,
 };
 
-/// A room as a file would have it.
+/// Parses a room.
 pub(crate) fn room(name: &str, lines: &str) -> RoomConfig {
     let text = format!(
         "[[room]]\nname = \"{name}\"\ntotal_active_users = 1\nnew_users_per_minute = 1\n\
@@ -39,14 +39,14 @@ pub(crate) fn room(name: &str, lines: &str) -> RoomConfig {
         .remove(0)
 }
 
-/// Brings one request to a group.
-pub(crate) async fn ask(group: &Arc<Group<Body>>) -> Result<Answer, Failure> {
+/// Sends a GET request to a group.
+pub(crate) async fn get(group: &Arc<Group<Body>>) -> Result<Answer, Failure> {
     let request = Request::get("/").header("host", "shop.example");
     let request = request.body(Body::new()).unwrap();
     deliver(group, request).await
 }
 
-/// Brings a request to a group, and says of it what is to be said.
+/// Delivers a request to a group, and reports its outcome.
 pub(crate) async fn deliver(
     group: &Arc<Group<Body>>,
     request: Request<Body>,
@@ -54,25 +54,25 @@ pub(crate) async fn deliver(
     let mut delivery = Delivery::new(Arc::clone(group), false, WAIT);
     let result = delivery.send(request).await;
     delivery.settle(match &result {
-        Ok(answer) => Outcome::Answered(answer.response.status()),
+        Ok(response) => Outcome::Answered(response.response.status()),
         Err(failure) => failure.outcome(),
     });
     result
 }
 
-/// Reads an answer to its end.
-pub(crate) async fn text(answer: Answer) -> (StatusCode, String) {
+/// Reads a response to its end.
+pub(crate) async fn text(response: Answer) -> (StatusCode, String) {
     let Answer {
         response,
         mut lease,
-    } = answer;
+    } = response;
     let status = response.status();
     let body = response.into_body().collect().await.unwrap().to_bytes();
     lease.finish();
     (status, String::from_utf8_lossy(&body).into_owned())
 }
 
-/// An origin that answers everything with the same status, on connections that it closes.
+/// Origin that responds with the same status to every request, and closes connections.
 pub(crate) struct Origin {
     pub(crate) address: SocketAddr,
     pub(crate) shared: Arc<Shared>,
@@ -115,11 +115,11 @@ impl Origin {
                         *seen.host.lock().unwrap() = host.unwrap_or_default().to_owned();
                     }
                     let status = seen.status.load(Relaxed);
-                    let answer = format!(
+                    let response = format!(
                         "HTTP/1.1 {status} X\r\nConnection: close\r\nContent-Length: 2\r\n\r\nhi"
                     );
-                    // Whoever asked may be gone.
-                    let _ = stream.write_all(answer.as_bytes()).await;
+                    // The client may have closed the connection.
+                    let _ = stream.write_all(response.as_bytes()).await;
                 });
             }
         });
@@ -137,25 +137,25 @@ impl Drop for Origin {
     }
 }
 
-/// Waits until something is so.
-pub(crate) async fn until(what: &str, is_so: impl Fn() -> bool) {
-    let mut looks = tokio::time::interval(Duration::from_millis(5));
+/// Waits until a condition is true.
+pub(crate) async fn until(what: &str, condition: impl Fn() -> bool) {
+    let mut ticks = tokio::time::interval(Duration::from_millis(5));
     let wait = async {
-        while !is_so() {
-            looks.tick().await;
+        while !condition() {
+            ticks.tick().await;
         }
     };
     let waited = tokio::time::timeout(Duration::from_secs(20), wait).await;
     assert!(waited.is_ok(), "not in time: {what}");
 }
 
-/// Waits for something that comes, or the test fails.
+/// Waits for a future with a timeout; the test fails after it.
 pub(crate) async fn in_time<T>(what: &str, future: impl Future<Output = T>) -> T {
     let waited = tokio::time::timeout(Duration::from_secs(20), future).await;
     waited.unwrap_or_else(|_| panic!("not in time: {what}"))
 }
 
-/// Lets time pass for everybody, at once.
+/// Advances the paused clock.
 pub(crate) async fn advance(time: Duration) {
     tokio::time::pause();
     tokio::time::advance(time).await;

@@ -1,4 +1,4 @@
-//! Origins with TLS: whose certificate is believed, and which HTTP is spoken.
+//! Tests of origins with TLS: trusted certificates, and the HTTP version by ALPN.
 
 use std::convert::Infallible;
 use std::fs;
@@ -21,10 +21,10 @@ use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::aws_lc_rs;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-use crate::origin::support::{Body, LIMITS, ask, room, text};
+use crate::origin::support::{Body, LIMITS, get, room, text};
 
-/// An origin whose certificate is for `localhost`; it says which HTTP and which host it was asked
-/// by.
+/// Origin with a certificate for `localhost`; it responds with the HTTP version and host of the
+/// request.
 struct Secure {
     address: SocketAddr,
     folder: TempDir,
@@ -35,12 +35,12 @@ async fn secure(protocols: &[&str]) -> Secure {
     let mut authority = CertificateParams::new(Vec::new()).unwrap();
     authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     let authority_key = KeyPair::generate().unwrap();
-    let signed_by_itself = authority.self_signed(&authority_key).unwrap();
+    let self_signed = authority.self_signed(&authority_key).unwrap();
     let issuer = Issuer::new(authority, authority_key);
     let key = KeyPair::generate().unwrap();
     let server = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
     let server = server.signed_by(&key, &issuer).unwrap();
-    fs::write(folder.path().join("ca.pem"), signed_by_itself.pem()).unwrap();
+    fs::write(folder.path().join("ca.pem"), self_signed.pem()).unwrap();
     let chain = vec![CertificateDer::from(server.der().to_vec())];
     let key = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
     let mut config = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
@@ -61,12 +61,12 @@ async fn secure(protocols: &[&str]) -> Secure {
             let (stream, _) = listener.accept().await.unwrap();
             let acceptor = acceptor.clone();
             tokio::spawn(async move {
-                // A client that believes nobody goes away.
+                // A client that does not trust the certificate closes the connection.
                 let Ok(stream) = acceptor.accept(stream).await else {
                     return;
                 };
                 let is_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
-                let service = service_fn(say);
+                let service = service_fn(echo);
                 let io = TokioIo::new(stream);
                 if is_http2 {
                     let http = http2::Builder::new(TokioExecutor::new());
@@ -80,17 +80,17 @@ async fn secure(protocols: &[&str]) -> Secure {
     Secure { address, folder }
 }
 
-async fn say(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
+async fn echo(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
     let host = request
         .headers()
         .get("host")
         .map(|host| host.to_str().unwrap());
-    let said = format!("{:?} {} host {host:?}", request.version(), request.uri());
-    Ok(Response::new(Full::from(said)))
+    let text = format!("{:?} {} host {host:?}", request.version(), request.uri());
+    Ok(Response::new(Full::from(text)))
 }
 
 impl Secure {
-    /// A room that goes to this origin by `host`, with more lines.
+    /// Creates a group with this origin by the name `host`, with more lines of config.
     fn group(&self, host: &str, more: &str) -> Arc<Group<Body>> {
         let ca = self.folder.path().join("ca.pem");
         let lines = format!(
@@ -115,7 +115,7 @@ const BY_1: &str = "HTTP/1.1 / host Some(\"shop.example\")";
 const BY_2: &str = "HTTP/2.0 https://shop.example/ host None";
 
 #[tokio::test]
-async fn which_http_is_spoken_is_settled_with_tls() {
+async fn alpn_selects_the_http_version() {
     let cases: [(&[&str], &str, &str); 7] = [
         (&["h2", "http/1.1"], NEVER, BY_1),
         (&["h2", "http/1.1"], AUTO, BY_2),
@@ -129,8 +129,8 @@ async fn which_http_is_spoken_is_settled_with_tls() {
         let origin = secure(protocols).await;
         let group = origin.group("localhost", wanted);
         for _ in 0..3 {
-            let answer = ask(&group).await.unwrap();
-            assert_eq!(text(answer).await.1, expected, "{protocols:?} {wanted}");
+            let response = get(&group).await.unwrap();
+            assert_eq!(text(response).await.1, expected, "{protocols:?} {wanted}");
         }
     }
 }
@@ -139,16 +139,16 @@ async fn which_http_is_spoken_is_settled_with_tls() {
 async fn an_http_2_only_origin_without_http_2_is_not_connected() {
     for protocols in [&["http/1.1"][..], &[]] {
         let origin = secure(protocols).await;
-        let failure = ask(&origin.group("localhost", ALWAYS)).await.unwrap_err();
+        let failure = get(&origin.group("localhost", ALWAYS)).await.unwrap_err();
         assert_eq!(failure.outcome().name(), "connect_failed", "{failure:?}");
     }
 }
 
 #[tokio::test]
-async fn only_a_certificate_for_this_name_by_a_known_signer_is_believed() {
+async fn only_a_certificate_for_this_name_by_a_trusted_issuer_is_accepted() {
     let origin = secure(&[]).await;
     let group = origin.group("127.0.0.1", "");
-    let failure = ask(&group).await.unwrap_err();
+    let failure = get(&group).await.unwrap_err();
     assert_eq!(failure.outcome().name(), "connect_failed");
     let error = group.stats().origins[0].last_error.clone().unwrap();
     assert!(
@@ -156,20 +156,20 @@ async fn only_a_certificate_for_this_name_by_a_known_signer_is_believed() {
         "{error}"
     );
 
-    let stranger = secure(&[]).await;
+    let other_authority = secure(&[]).await;
     fs::copy(
-        stranger.folder.path().join("ca.pem"),
+        other_authority.folder.path().join("ca.pem"),
         origin.folder.path().join("ca.pem"),
     )
     .unwrap();
     let group = origin.group("localhost", "");
-    ask(&group).await.unwrap_err();
+    get(&group).await.unwrap_err();
     let error = group.stats().origins[0].last_error.clone().unwrap();
     assert!(error.contains("invalid peer certificate"), "{error}");
 }
 
 #[tokio::test]
-async fn an_origin_without_tls_is_told_apart_from_a_missing_one() {
+async fn an_origin_without_tls_has_its_own_error() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let plain = Secure {
         address: listener.local_addr().unwrap(),
@@ -179,12 +179,12 @@ async fn an_origin_without_tls_is_told_apart_from_a_missing_one() {
         loop {
             let (stream, _) = listener.accept().await.unwrap();
             let serve =
-                http1::Builder::new().serve_connection(TokioIo::new(stream), service_fn(say));
+                http1::Builder::new().serve_connection(TokioIo::new(stream), service_fn(echo));
             tokio::spawn(serve);
         }
     });
     let group = plain.group("localhost", "");
-    ask(&group).await.unwrap_err();
+    get(&group).await.unwrap_err();
     let error = group.stats().origins[0].last_error.clone().unwrap();
     assert!(error.contains("no TLS on the connection"), "{error}");
 }

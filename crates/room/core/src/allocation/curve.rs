@@ -1,12 +1,12 @@
-//! As [`super::even`], but far from the limit every node may use more than its equal part: slots
-//! are divided by nodes x utilization^factor instead of by nodes. Overshoots when a spike comes
-//! from low utilization and spreads evenly.
+//! Allocation like [`super::even`], over-provisioned far from the limit: slots are divided by nodes
+//! x utilization^factor instead of by nodes. It overshoots when a spike comes from low utilization
+//! and spreads evenly.
 
 use crate::rules::Rules;
 use crate::statistics::Utilization;
 
-/// How many of `slots` each of `nodes` gets: slots / (nodes x utilization^factor), the divisor
-/// never below 1, so that no node gets more than all slots.
+/// Returns how many of `slots` one node may use: slots / (nodes x utilization^factor). The divisor
+/// is at least 1, so no node gets more than all slots.
 #[must_use]
 #[expect(
     clippy::float_arithmetic,
@@ -15,8 +15,8 @@ use crate::statistics::Utilization;
 pub fn per_node(slots: u32, nodes: u32, utilization: Utilization, rules: &Rules) -> u32 {
     let used = f64::from(utilization.used) / f64::from(utilization.limit.max(1));
     let factor = f64::from(rules.curve_factor.millionths) / 1e6;
-    let adapted = (f64::from(nodes.max(1)) * libm::pow(used, factor)).max(1.0);
-    let part = libm::floor(f64::from(slots) / adapted);
+    let divisor = (f64::from(nodes.max(1)) * libm::pow(used, factor)).max(1.0);
+    let part = libm::floor(f64::from(slots) / divisor);
     // In range: the divisor is at least 1, so that 0 <= part <= slots.
     #[expect(
         clippy::cast_possible_truncation,

@@ -1,21 +1,21 @@
-//! Every node counts alone against an equal part of the budget: the data center's slots over the
-//! nodes there, then the Anywhere slots over all nodes of the world. Adds no latency; queues 20 to
-//! 30 % early when traffic is uneven.
+//! Allocation by equal shares: the data center's slots over the nodes there, then the Anywhere
+//! slots over all nodes. Each node counts alone. It adds no latency, and queues 20 to 30 % early
+//! when traffic is uneven.
 
 use super::{Allocator, AllocatorContext, MinuteBudget, Take};
 use crate::rules::Rules;
 use crate::statistics::Utilization;
 
-/// How many of `slots` each of `nodes` gets. Rounds down: the parts must not sum to more.
+/// Returns how many of `slots` one node may use. Rounds down: the shares must not sum to more.
 #[must_use]
 pub fn per_node(slots: u32, nodes: u32, _utilization: Utilization, _rules: &Rules) -> u32 {
     slots / nodes.max(1)
 }
 
-/// A rule that says how much of a number of slots one node gets.
+/// Rule that returns how many slots one node may use.
 pub type PerNode = fn(slots: u32, nodes: u32, Utilization, &Rules) -> u32;
 
-/// Counts locally against a part of the minute's budget.
+/// Allocator that counts locally against a share of the minute's budget.
 #[derive(Debug)]
 pub struct LocalAllocator {
     per_node: PerNode,
@@ -25,7 +25,7 @@ pub struct LocalAllocator {
 }
 
 impl LocalAllocator {
-    /// A till that divides by the given rule.
+    /// Makes an allocator that divides by the given rule.
     #[must_use]
     pub fn new(per_node: PerNode) -> Self {
         Self {
@@ -44,12 +44,12 @@ impl Allocator for LocalAllocator {
             self.used_here = 0;
             self.used_anywhere = 0;
         }
-        let part = |slots, nodes| (self.per_node)(slots, nodes, budget.utilization, context.rules);
-        let here = part(
+        let share = |slots, nodes| (self.per_node)(slots, nodes, budget.utilization, context.rules);
+        let here = share(
             budget.share_of(context.data_center),
             context.statistics.nodes_here,
         );
-        let anywhere = part(budget.anywhere, context.statistics.nodes_total);
+        let anywhere = share(budget.anywhere, context.statistics.nodes_total);
         if self.used_here < here {
             self.used_here += 1;
             Take::Slot

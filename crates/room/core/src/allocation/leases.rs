@@ -1,9 +1,10 @@
-//! Slots are lent to this node ahead of demand: one is taken from the lease, without asking
-//! anybody. Never above a limit, and close to it; see [`crate::lease`] and [`crate::ledger`].
+//! Allocation by leases: the parent grants slots to this node ahead of demand, and a visitor takes
+//! one without a round trip. Never above a limit, and close to it; see [`crate::lease`] and
+//! [`crate::ledger`].
 
 use super::{Allocator, AllocatorContext, Take};
 
-/// Takes from the lease.
+/// Allocator that takes from the lease.
 #[derive(Debug, Default)]
 pub struct LeaseAllocator;
 

@@ -1,17 +1,17 @@
-//! What is true of every ledger between two transitions: checked when one is read from a record,
-//! and asserted after each transition in debug builds.
+//! Invariants of a ledger between two transitions: checked when one is read from a record, and
+//! asserted after each transition in debug builds.
 
 use super::{Child, Ledger, UnsoundLedger};
 use crate::seats::SeatRow;
 
-/// Sums are compared with the records up to so many children: that costs a walk over all of them.
+/// Most children for which sums are compared with the records: that costs a walk over all of them.
 const CHILDREN_COMPARED: usize = 32;
 
-/// No seat row has a greater figure: as many seats as a limit can allow.
+/// Largest count in a seat row: as many seats as a limit can allow.
 const SEATS_MAX: u64 = u32::MAX as u64;
 
-fn ensure(is_true: bool, rule: &'static str) -> Result<(), UnsoundLedger> {
-    if is_true {
+fn ensure(holds: bool, rule: &'static str) -> Result<(), UnsoundLedger> {
+    if holds {
         Ok(())
     } else {
         Err(UnsoundLedger { rule })
@@ -38,17 +38,17 @@ impl Ledger {
         for gone in &self.departed {
             ensure(
                 !self.children.contains_key(&gone.node),
-                "a child that is here is not gone",
+                "a departed child has no lease",
             )?;
             ensure(
                 gone.generation <= self.generation,
-                "a lease that was given up was given",
+                "a lease that was given up has a known number",
             )?;
         }
         ensure(
             self.began_at
                 .is_none_or(|began_at| began_at <= self.heard_at),
-            "it began when the first child spoke",
+            "a ledger began no later than the newest request",
         )?;
         let Some(upstream) = &self.upstream else {
             let is_ready = self
@@ -57,34 +57,34 @@ impl Ledger {
                 .all(|group| group.closed_through <= group.ready_through.max(self.agreed_now()));
             return ensure(
                 is_ready,
-                "an interval gives its seats back when all children treat it as over",
+                "an interval frees its seats only when all children treat it as over",
             );
         };
         ensure(
             self.reserve.is_none(),
-            "only the root holds a reserve: below it all is lent by somebody who remembers",
+            "only the root has a reserve: below it the parent knows all leases",
         )?;
         if let Err(rule) = upstream.lease.check() {
             return Err(UnsoundLedger { rule });
         }
         ensure(
             upstream.answered <= Some(upstream.lease.to_parts().newest),
-            "nobody answers what was not asked",
+            "a reply belongs to a request",
         )
     }
 
     fn check_child(&self, child: &Child) -> Result<(), UnsoundLedger> {
         ensure(
             (1..=self.generation).contains(&child.generation),
-            "a lease has a number that was given",
+            "a lease has a known number",
         )?;
         ensure(
             child.longest_seat <= self.longest_seat,
-            "a child gives no longer seat than this ledger knows of",
+            "no seat is longer than the ledger's longest",
         )
     }
 
-    /// Whether its figures can be added up.
+    /// Checks that counts are small enough to be added up.
     fn check_stats(&self) -> Result<(), UnsoundLedger> {
         let children = self.children.values();
         let rows = children.clone().map(|child| &child.row);

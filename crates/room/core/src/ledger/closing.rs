@@ -1,8 +1,8 @@
-//! When does an interval give its seats back?
+//! Closing: the freeing of seats whose interval has ended.
 //!
 //! Children of one data center move each other's seats, so that an interval of theirs is over when
-//! the slowest of them says so. Data centers never move each other's: one that is cut off holds
-//! back its own seats, and not those of the world.
+//! the slowest of them reports so. Data centers never move each other's seats: one that is cut off
+//! delays its own seats, and no others.
 
 use alloc::vec::Vec;
 
@@ -11,50 +11,51 @@ use crate::id::DataCenterId;
 use crate::seats::SeatRow;
 use crate::time::{DurationMs, Timestamp};
 
-/// How far the clocks of two nodes may be apart: each within 500 ms of the truth. For so long a
-/// node elsewhere may take a seat for running that has ended at home.
+/// Largest difference between the clocks of two nodes: each is within 500 ms of the truth. For so
+/// long a node of another data center may treat a seat as running that has ended in its own.
 pub(super) const CLOCKS_APART: DurationMs = DurationMs(1_000);
 
 impl Ledger {
-    /// The time that all clocks have reached, as far as they are known.
+    /// Returns the time that all known clocks have reached.
     pub(super) fn agreed_now(&self) -> Timestamp {
         self.heard_at - CLOCKS_APART
     }
 
-    /// Gives back the intervals of the data center that speaks, as far as all its children treat
-    /// them as over; and those of data centers that nobody speaks for any more.
+    /// Frees the intervals of the syncing child's data center, as far as all its children treat
+    /// them as over; and those of data centers without children.
     ///
-    /// Without a live child nothing is given back: the next one that comes says how far it is.
-    pub(super) fn close_intervals(&mut self, speaker: DataCenterId) {
-        if let Some(ready) = self.ready(speaker) {
+    /// Without a live child nothing is freed: the next one reports its own progress.
+    pub(super) fn close_intervals(&mut self, reporting: DataCenterId) {
+        if let Some(ready) = self.ready(reporting) {
             let apart = if self.sums.data_centers() == 1 {
-                self.silent_clocks()
+                self.unreported_lag()
             } else {
                 CLOCKS_APART
             };
-            let group = self.groups.entry(speaker).or_default();
+            let group = self.groups.entry(reporting).or_default();
             group.ready_through = group.ready_through.max(ready.min(self.heard_at));
             let closed = group.ready_through - apart;
-            self.close_at_root(speaker, closed);
+            self.close_at_root(reporting, closed);
         }
-        for silent in self.silent_groups() {
-            self.close_at_root(silent, self.agreed_now());
+        for childless in self.groups_without_children() {
+            self.close_at_root(childless, self.agreed_now());
         }
     }
 
-    /// How far behind the children that speak a process may be that is silent, or drains, and still
-    /// lets visitors pass by its own clock.
-    pub(super) fn silent_clocks(&self) -> DurationMs {
-        let may_pass = !self.is_known_to_all() && self.logouts.may_others_pass(self.agreed_now());
-        if may_pass {
+    /// Returns the lag of a process that does not report, or drains, and still admits visitors by
+    /// its own clock.
+    pub(super) fn unreported_lag(&self) -> DurationMs {
+        let may_admit =
+            !self.is_single_process() && self.logouts.may_missing_admit(self.agreed_now());
+        if may_admit {
             CLOCKS_APART
         } else {
             DurationMs::ZERO
         }
     }
 
-    /// Data centers with seats and without a live child.
-    fn silent_groups(&self) -> Vec<DataCenterId> {
+    /// Returns the data centers with seats and without a live child.
+    fn groups_without_children(&self) -> Vec<DataCenterId> {
         if self.groups.len() <= 1 || self.upstream.is_some() {
             return Vec::new();
         }
@@ -62,21 +63,21 @@ impl Ledger {
         let settled = self.groups.iter();
         let settled = settled.filter(|(_, group)| !group.settled.is_empty());
         let all = gone.chain(settled.map(|(&id, _)| id));
-        let mut silent: Vec<_> = all.filter(|id| !self.sums.has_members(*id)).collect();
-        silent.sort_unstable();
-        silent.dedup();
-        silent
+        let mut childless: Vec<_> = all.filter(|id| !self.sums.has_members(*id)).collect();
+        childless.sort_unstable();
+        childless.dedup();
+        childless
     }
 
-    /// At the root an interval that is over gives its seats back; below it the world says when.
+    /// Frees an interval that is over at the root; below it the root's reply does so.
     fn close_at_root(&mut self, data_center: DataCenterId, closed: Timestamp) {
         if self.upstream.is_none() {
-            self.close_as_told(data_center, closed);
+            self.close_through(data_center, closed);
         }
     }
 
-    /// Gives back the intervals of a data center that ended by then.
-    pub(super) fn close_as_told(&mut self, data_center: DataCenterId, closed: Timestamp) {
+    /// Frees the intervals of a data center that ended by `closed`.
+    pub(super) fn close_through(&mut self, data_center: DataCenterId, closed: Timestamp) {
         if closed <= self.closed_through(data_center) {
             return;
         }
@@ -87,13 +88,14 @@ impl Ledger {
         }
     }
 
-    /// What all live children of a data center treat as over; `None` if it has none.
+    /// Returns the time by which all live children of a data center treat tickets as over; `None`
+    /// if it has none.
     fn ready(&self, data_center: DataCenterId) -> Option<Timestamp> {
         let members = self.sums.members(data_center).iter();
         members.map(|member| member.closed_through).min()
     }
 
-    /// Takes the intervals that have ended out of the rows and out of their sum. Row by row: where
+    /// Removes the intervals that have ended from the rows and from their sum. Row by row: where
     /// two cancel each other out, the sum does not show it.
     fn end_intervals(&mut self, data_center: DataCenterId, closed: Timestamp) {
         let members = self.sums.members(data_center).iter();
@@ -126,7 +128,7 @@ impl Ledger {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ledger::tests::{START, lent, request};
+    use crate::ledger::tests::{START, grant, request};
 
     #[test]
     fn a_seat_and_its_move_cancel_out_in_both_rows() {
@@ -135,14 +137,14 @@ mod tests {
         giver.row.add(end);
         let mut mover = request(2, 1, 0);
         mover.row.shift(end, later);
-        let (ledger, _) = lent(Ledger::new(), &giver, START);
-        let (mut ledger, _) = lent(ledger, &mover, START);
+        let (ledger, _) = grant(Ledger::new(), &giver, START);
+        let (mut ledger, _) = grant(ledger, &mover, START);
         for number in 2..4 {
             for child in [&mut giver, &mut mover] {
                 child.number = number;
                 child.is_final = true;
                 child.closed_through = end;
-                (ledger, _) = lent(ledger, child, end);
+                (ledger, _) = grant(ledger, child, end);
             }
             assert_eq!(ledger.inside(), 1);
             giver.row = SeatRow::default();

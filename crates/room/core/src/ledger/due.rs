@@ -1,68 +1,69 @@
-//! When is the world asked? Once a second while something happens, and sooner where somebody else
-//! can be served by it.
+//! Time of the next upstream sync: once a second during activity, and sooner where it frees or
+//! brings slots for waiting visitors.
 
 use super::closing::CLOCKS_APART;
 use super::{Ledger, Upstream};
 use crate::sync::LeaseDemand;
 use crate::time::{DurationMs, Timestamp};
 
-/// Time between two requests to the world while something happens.
+/// Time between two upstream syncs during activity.
 pub const UPSTREAM_PERIOD: DurationMs = DurationMs(1_000);
-/// The same while sessions that were ended early are to free their seats for somebody who waits.
-const UPSTREAM_NEWS: DurationMs = DurationMs(500);
-/// The same while nobody is inside, waits or wants anything.
+/// Time between two upstream syncs while visitors wait and revoked sessions are to free their
+/// seats.
+const UPSTREAM_PERIOD_REVOKED: DurationMs = DurationMs(500);
+/// Time between two upstream syncs without active visitors, waiting visitors and demand.
 const UPSTREAM_PERIOD_IDLE: DurationMs = DurationMs::from_secs(10);
-/// A request to the world that is not answered by then is lost, or whoever carried it is dead; at
-/// least. A newer request voids the answer to an older one.
-pub(super) const UPSTREAM_TIME_OUT: DurationMs = DurationMs(2_000);
-/// The same at most.
+/// Shortest timeout of an upstream sync: after it the request is lost, or the node that carried it
+/// has ended. A newer request voids the reply to an older one.
+pub(super) const UPSTREAM_TIME_OUT_MIN: DurationMs = DurationMs(2_000);
+/// Longest timeout of an upstream sync.
 pub const UPSTREAM_TIME_OUT_MAX: DurationMs = DurationMs(5_000);
-/// So many trips as they took lately: a race that is lost costs another half.
-const TRIPS_TO_TIME_OUT: u64 = 4;
-/// Time between two requests on behalf of somebody who waits: what a busy evening may cost.
-const UPSTREAM_HURRY: DurationMs = DurationMs(100);
+/// Timeout in recent round trips: a lost race costs another half.
+const TRIPS_PER_TIME_OUT: u64 = 4;
+/// Time between two upstream syncs while a visitor waits for one: the highest load on the root.
+const UPSTREAM_PERIOD_MIN: DurationMs = DurationMs(100);
 
 impl Upstream {
-    /// How long an answer of the world is waited for, before it is asked again.
+    /// Returns the timeout of an upstream sync.
     fn timeout(&self) -> DurationMs {
-        let usual = self.trip.times(TRIPS_TO_TIME_OUT);
-        usual.clamp(UPSTREAM_TIME_OUT, UPSTREAM_TIME_OUT_MAX)
+        let usual = self.trip.times(TRIPS_PER_TIME_OUT);
+        usual.clamp(UPSTREAM_TIME_OUT_MIN, UPSTREAM_TIME_OUT_MAX)
     }
 }
 
 impl Ledger {
-    /// Whether the world should be asked by whoever has this record in hand; `is_wanted`: somebody
-    /// waits for what a child lacks. Never while another request is on its way: drawing one is what
-    /// a lock with expiry would be, and whoever draws it carries it.
+    /// Whether the node that has this record should sync with the root. `is_wanted`: a visitor
+    /// waits for what a child lacks. Returns false while another request is pending: a pending
+    /// request works like a lock with expiry, and the node that made it carries it.
     #[must_use]
     pub fn is_upstream_due(&self, is_wanted: bool, now: Timestamp) -> bool {
         let Some(upstream) = self.upstream.as_deref() else {
             return false;
         };
-        // A clock that was stepped back says nothing about when that was.
+        // After a step back of the clock the time of the last request is unknown.
         let since = Some(now.since(upstream.asked_at)).filter(|_| now >= upstream.asked_at);
-        let pause = if upstream.lease.is_waiting_for_answer() {
+        let pause = if upstream.lease.is_waiting_for_reply() {
             upstream.timeout()
         } else if is_wanted && self.unmet() != LeaseDemand::default() {
-            UPSTREAM_HURRY
+            UPSTREAM_PERIOD_MIN
         } else {
             self.upstream_period()
         };
         self.terms.is_some() && since.is_none_or(|since| since >= pause)
     }
 
-    /// Whether somebody waits in the world, and for seats of sessions that were ended early: those
-    /// are free when everybody has heard of it and has said so, which takes several requests.
-    fn awaits_refusals(&self) -> bool {
+    /// Whether visitors wait for seats of revoked sessions. These are free when all nodes have
+    /// reported that they reject the tickets, which takes several requests.
+    fn awaits_rejections(&self) -> bool {
         self.upstream.as_deref().is_some_and(|upstream| {
-            let has_news = !upstream.unconfirmed.is_empty()
+            let has_unreported = !upstream.unconfirmed.is_empty()
                 || !self.logouts.unfreed.is_empty()
                 || upstream.told < upstream.telling.0;
-            has_news && upstream.snapshot.waiting > 0
+            has_unreported && upstream.snapshot.waiting > 0
         })
     }
 
-    /// Whether seats have ended here, or were freed, and the world does not know it yet.
+    /// Whether seats have ended here, or were freed, and the root does not know it yet.
     fn may_free_seats(&self) -> bool {
         let Some(upstream) = self.upstream.as_deref() else {
             return false;
@@ -71,36 +72,37 @@ impl Ledger {
         let ready = group.map_or(Timestamp::ZERO, |group| group.ready_through);
         let end = self.sums.next_end_in(upstream.data_center);
         let has_freed = upstream.has_freed && upstream.snapshot.waiting > 0;
-        // The world gives an interval back when all clocks have passed its end.
+        // The root frees an interval when all clocks have passed its end.
         let over = end + CLOCKS_APART;
         has_freed || (upstream.told_closed < over && over <= ready)
     }
 
-    /// Whether children lack slots, and the world has some that nobody waits for, as far as is
-    /// known: they are fetched before somebody has to wait for them.
-    fn may_fetch_slots(&self) -> bool {
+    /// Whether children lack slots, and the root has some that no visitor waits for, as far as
+    /// known. They are requested before a visitor has to wait for them.
+    fn may_request_slots(&self) -> bool {
         let upstream = self.upstream.as_deref();
         let is_known = |up: &Upstream| up.is_snapshot_fresh(self.as_of);
         let lacking = self.unmet().slots;
-        lacking > 0 && upstream.is_some_and(is_known) && self.spare_part(lacking) > 0
+        lacking > 0 && upstream.is_some_and(is_known) && self.spare_slots(lacking) > 0
     }
 
-    /// How long after the last request to the world the next one is due. Soon, if somebody else may
-    /// be served by it; when the last child has left, all goes back at once.
+    /// Returns the time between the last request to the root and the next. Short, if it may serve
+    /// waiting visitors of other data centers; when the last child has left, all leases return at
+    /// once.
     #[must_use]
     pub fn upstream_period(&self) -> DurationMs {
         let wants = self.unmet();
-        if self.children.is_empty() || self.may_fetch_slots() || self.may_free_seats() {
-            return UPSTREAM_HURRY;
+        if self.children.is_empty() || self.may_request_slots() || self.may_free_seats() {
+            return UPSTREAM_PERIOD_MIN;
         }
-        if self.awaits_refusals() {
-            return UPSTREAM_NEWS;
+        if self.awaits_rejections() {
+            return UPSTREAM_PERIOD_REVOKED;
         }
-        let has_news = |up: &Upstream| up.has_wished || up.told_nodes != self.sums.nodes;
-        let is_idle = !self.upstream.as_deref().is_some_and(has_news)
+        let has_unreported = |up: &Upstream| up.has_wished || up.told_nodes != self.sums.nodes;
+        let is_idle = !self.upstream.as_deref().is_some_and(has_unreported)
             && self.sums.row.is_empty()
             && self.sums.waiting_total == 0
-            && self.sums.seats_held == 0
+            && self.sums.leased_seats == 0
             && wants == LeaseDemand::default()
             && self.seats_free() == 0;
         if is_idle {

@@ -1,4 +1,4 @@
-//! A ledger taken apart, for a record: all of it but what follows from the rest.
+//! Parts of a ledger, for a record: all of it but the sums.
 
 use alloc::borrow::Cow;
 use alloc::boxed::Box;
@@ -12,10 +12,10 @@ use crate::id::{DataCenterId, Incarnation, NodeId};
 use crate::sync::RoomFacts;
 use crate::time::{DurationMs, Minute, Timestamp};
 
-/// The parts of a [`Ledger`], whose fields of the same names say what they are. Borrowed from a
-/// ledger that is written down, owned where one is read.
+/// Parts of a [`Ledger`]; the ledger's fields of the same names explain them. Borrowed from a
+/// ledger that is written, owned where one is read.
 #[derive(Clone, Debug, Eq, PartialEq)]
-#[expect(missing_docs, reason = "said by the fields of the ledger")]
+#[expect(missing_docs, reason = "documented at the fields of the ledger")]
 pub struct LedgerParts<'a> {
     pub incarnation: Incarnation,
     pub upstream: Option<Cow<'a, Upstream>>,
@@ -37,16 +37,16 @@ pub struct LedgerParts<'a> {
     pub as_of: Timestamp,
 }
 
-/// Why parts are no ledger: no sequence of transitions makes one like it.
+/// Error of parts that no sequence of transitions makes.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("the ledger breaks the rule: {rule}")]
 pub struct UnsoundLedger {
-    /// What is true of every ledger and not of this one.
+    /// Invariant that the parts break.
     pub rule: &'static str,
 }
 
 impl Ledger {
-    /// Takes it apart, to write it down.
+    /// Returns the parts, to write them down.
     #[must_use]
     pub fn to_parts(&self) -> LedgerParts<'_> {
         LedgerParts {
@@ -71,7 +71,7 @@ impl Ledger {
         }
     }
 
-    /// A ledger as it was written down.
+    /// Makes a ledger from its parts.
     ///
     /// # Errors
     ///
@@ -106,7 +106,7 @@ impl Ledger {
 }
 
 impl PartialEq for Ledger {
-    /// Whether their records are the same; sums follow from those.
+    /// Compares the records; sums follow from those.
     fn eq(&self, other: &Self) -> bool {
         self.to_parts() == other.to_parts()
     }

@@ -1,12 +1,12 @@
-//! What does a ledger do that may have lost its memory? It lends nothing until everything that it
-//! may have lent before has ended.
+//! Reserve: the time after a possible loss in which a ledger grants no slots, until every earlier
+//! lease and seat has ended.
 //!
-//! Meanwhile nobody inside is thrown out: renewal credits are lent, and a seat that is prolonged
-//! moves out of the reserve into the count, so that at its end every active visitor has been
-//! counted anew.
+//! Meanwhile active visitors keep their sessions. The ledger grants renewal credits, and an
+//! extended seat moves from the reserve into the count. At the end of the reserve every active
+//! visitor has been counted anew.
 
 use super::Ledger;
-use super::asking::LENT_AHEAD;
+use super::child_sync::GRANT_AHEAD;
 use super::closing::CLOCKS_APART;
 use crate::id::Incarnation;
 use crate::sync::SyncRequest;
@@ -14,33 +14,34 @@ use crate::time::{DurationMs, Timestamp};
 
 use super::{FORGOTTEN_AFTER, LeaseTerms, Logouts, RevokedList};
 
-/// All that the limits allow counts as used while this lasts.
+/// Time in which all seats and admissions that the limits allow count as used.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Reserve {
-    /// When the loss was noticed, by the clocks that write tickets.
+    /// Time at which the loss was noticed, by the clocks that write tickets.
     pub began_at: Timestamp,
-    /// Whether such a clock was heard since: in a request that names this life of the ledger, and
-    /// was made after it began. Before that nothing ends, for what the record says of the time may
-    /// be as old as the rest of it, and a message may be late.
+    /// Whether such a clock has shown the time since: in a request that names this incarnation of
+    /// the ledger, and was made after it began. Before that nothing ends: the time in the record
+    /// may be as old as the rest of it, and a message may be late.
     pub is_timed: bool,
-    /// How long a lease given before may still run.
+    /// Longest time for which an earlier lease may still run.
     pub ttl: DurationMs,
-    /// Whether anybody has seen what came before. Until then it may be a first start, and only
-    /// the time in which a witness must have spoken is waited for.
+    /// Whether a child is a witness of an earlier ledger. Without one this may be a first start,
+    /// and the reserve lasts only as long as a witness may take to report.
     pub is_certain: bool,
-    /// When it ends, if nothing longer is heard of.
+    /// End of the reserve, unless a longer seat is reported.
     pub ends_at: Timestamp,
 }
 
 impl Ledger {
-    /// A ledger at the root whose record was not there, of a deployment that may be an old one.
-    /// Whoever has lived before it has `lending.ttl` to say so; a first start costs that long.
+    /// Makes a ledger at the root whose record was missing, of a deployment that may be an old one.
+    /// Children of an earlier ledger have `lease_terms.ttl` to report; a first start costs that
+    /// long.
     #[must_use]
-    pub fn found_empty(incarnation: Incarnation, lending: LeaseTerms, now: Timestamp) -> Self {
+    pub fn found_empty(incarnation: Incarnation, lease_terms: LeaseTerms, now: Timestamp) -> Self {
         let reserve = Reserve {
             began_at: Timestamp::ZERO,
             is_timed: false,
-            ttl: lending.ttl,
+            ttl: lease_terms.ttl,
             is_certain: false,
             ends_at: Timestamp::ZERO,
         };
@@ -52,7 +53,7 @@ impl Ledger {
         }
     }
 
-    /// A ledger in the journal of one process whose record was lost, as was noticed `at`.
+    /// Makes a ledger in the journal of one process whose record was lost, as was noticed at `at`.
     ///
     /// That journal's clock is the one that writes tickets, so the reserve is timed at once. The
     /// lost ledger gave seats no longer than `longest_seat`.
@@ -68,8 +69,9 @@ impl Ledger {
         ledger
     }
 
-    /// A ledger in the journal of one process that began anew `at`, and made all earlier tickets
-    /// worthless. Nobody of before is inside; only the admissions of that minute still count.
+    /// Makes a ledger in the journal of one process that started over at `at` and made all earlier
+    /// tickets invalid. No earlier visitor is active; only the admissions of that minute still
+    /// count.
     #[must_use]
     pub fn begun_anew(at: Timestamp) -> Self {
         let reserve = Reserve {
@@ -86,10 +88,15 @@ impl Ledger {
         }
     }
 
-    /// Starts a new life at the root, because the store is another one than before: what it has may
-    /// be old. Rules and logouts are kept; they do no harm.
-    pub fn begin_epoch(&mut self, incarnation: Incarnation, lending: LeaseTerms, now: Timestamp) {
-        let mut anew = Self {
+    /// Begins a new incarnation at the root, because the store's identity changed: its record may
+    /// be old. Settings and logouts are kept; they do no harm.
+    pub fn begin_epoch(
+        &mut self,
+        incarnation: Incarnation,
+        lease_terms: LeaseTerms,
+        now: Timestamp,
+    ) {
+        let mut fresh = Self {
             incarnation,
             terms: self.terms,
             longest_seat: self.longest_seat,
@@ -99,28 +106,28 @@ impl Ledger {
         };
         let version = self.revoked.version() + (1 << 32);
         let kept = self.revoked.iter().map(|(entry, _)| (entry, version));
-        anew.revoked = RevokedList::from_parts(version, kept);
+        fresh.revoked = RevokedList::from_parts(version, kept);
         for (&data_center, group) in &self.groups {
-            let kept = anew.groups.entry(data_center).or_default();
+            let kept = fresh.groups.entry(data_center).or_default();
             kept.closed_through = group.closed_through;
             kept.ready_through = group.ready_through;
         }
-        *self = anew;
-        self.begin_reserve(lending.ttl, self.heard_at);
+        *self = fresh;
+        self.begin_reserve(lease_terms.ttl, self.heard_at);
         self.assert_sound();
     }
 
-    /// Ends the reserve on the operator's word that nobody is inside.
+    /// Ends the reserve on the operator's command: no visitor is active.
     pub fn assume_empty(&mut self) {
         self.reserve = None;
         self.has_reserved = true;
-        // Where nobody is inside, nobody has a ticket that should be refused.
+        // Without active visitors there is no ticket to reject.
         self.logouts = Logouts::default();
         self.assert_sound();
     }
 
-    /// Takes note of a child that has seen another epoch than this one.
-    pub(super) fn handle_witness(&mut self, request: &SyncRequest, lending: LeaseTerms) {
+    /// Handles a child that has seen another epoch than this one.
+    pub(super) fn handle_witness(&mut self, request: &SyncRequest, lease_terms: LeaseTerms) {
         self.longest_seat = self.longest_seat.max(request.longest_known);
         let at = self.heard_at.max(request.sent_at);
         let names_this_incarnation = request.parent == Some(self.incarnation);
@@ -137,21 +144,21 @@ impl Ledger {
         }
         let is_certain = self.reserve.is_some_and(|reserve| reserve.is_certain);
         if !self.has_reserved && !is_certain {
-            self.begin_reserve(lending.ttl, at);
+            self.begin_reserve(lease_terms.ttl, at);
         }
     }
 
-    /// Fixes when the reserve began, by the first clock that certainly was heard in it, and
-    /// lengthens it for the longest seat that is heard of.
-    fn time_reserve(&mut self, at: Timestamp, is_in_it: bool) {
+    /// Fixes the start of the reserve by the first clock that was certainly read in it, and extends
+    /// the reserve for the longest reported seat.
+    fn time_reserve(&mut self, at: Timestamp, is_within: bool) {
         let longest = self.longest_seat;
         let Some(reserve) = &mut self.reserve else {
             return;
         };
         if !reserve.is_timed {
-            reserve.is_timed = is_in_it;
+            reserve.is_timed = is_within;
             reserve.began_at = reserve.began_at.max(at);
-            // Who fell silent before the loss, only the lost record knew.
+            // Only the lost record knew the children that had stopped reporting before the loss.
             self.logouts
                 .note_goodbye(reserve.began_at + FORGOTTEN_AFTER);
         }
@@ -163,8 +170,9 @@ impl Ledger {
         reserve.ends_at = reserve.ends_at.max(ends_at);
     }
 
-    /// Ends the reserve when its time is over by all clocks, and every data center has given back
-    /// what ended in it: until then a seat that moved out of the reserve is taken out of it twice.
+    /// Ends the reserve when its time is over by all clocks, and every data center has freed the
+    /// intervals that ended in it. Until then a seat that moved out of the reserve is subtracted
+    /// twice.
     pub(super) fn end_reserve(&mut self) {
         let is_over = |reserve: Reserve| {
             let is_closed = |group| self.closed_through(group) >= reserve.ends_at;
@@ -189,9 +197,9 @@ impl Ledger {
     }
 }
 
-/// By then every lease has ended, every seat given under one, and the newest minute of which
-/// admissions were lent.
+/// Returns the time by which every earlier lease and seat has ended, and the newest minute of which
+/// admissions were granted.
 fn end_of(began_at: Timestamp, ttl: DurationMs, longest_seat: DurationMs) -> Timestamp {
-    let newest_minute = (began_at + LENT_AHEAD + CLOCKS_APART).minute();
+    let newest_minute = (began_at + GRANT_AHEAD + CLOCKS_APART).minute();
     (began_at + ttl + longest_seat).max(newest_minute.next().starts_at())
 }

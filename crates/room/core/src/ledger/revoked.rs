@@ -1,5 +1,5 @@
-//! Which sessions did the origin end? A bounded list, shared by all nodes, until no ticket of
-//! theirs can run any more.
+//! Revoked sessions, which the origin ended: a bounded list that all nodes share, until all their
+//! tickets have expired.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -9,20 +9,20 @@ use crate::id::{DataCenterId, Incarnation, NodeId, VisitorId};
 use crate::sync::{Revocation, SyncRequest};
 use crate::time::{DurationMs, Timestamp};
 
-/// Most sessions on the list; 10 000 logouts within one session length. When it is full a seat
-/// runs out by itself, and the visitor's cookie is deleted all the same.
+/// Most sessions on the list: 10 000 logouts within one session length. When it is full, a seat
+/// ends at its normal end, and the visitor's cookie is still deleted.
 pub const REVOKED_MAX: usize = 10_000;
 
-/// Sessions that were ended early.
+/// List of revoked sessions.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct RevokedList {
-    /// With the version at which each came.
+    /// Entries by visitor, with the version at which each came.
     entries: BTreeMap<VisitorId, (Revocation, u64)>,
     version: u64,
 }
 
 impl RevokedList {
-    /// A list as it was written down: entries with the versions at which they came.
+    /// Makes a list from its entries and the versions at which they came.
     #[must_use]
     pub fn from_parts(version: u64, entries: impl IntoIterator<Item = (Revocation, u64)>) -> Self {
         let entries = entries.into_iter();
@@ -34,62 +34,62 @@ impl RevokedList {
         }
     }
 
-    /// All entries, with the versions at which they came.
+    /// Iterates over all entries, with the versions at which they came.
     pub fn iter(&self) -> impl Iterator<Item = (Revocation, u64)> + '_ {
         self.entries.values().copied()
     }
 
-    /// How many are on it.
+    /// Returns the number of entries.
     #[must_use]
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether nobody is on it.
+    /// Whether the list is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// Rises with every entry that is added.
+    /// Returns the version, which rises with every entry.
     #[must_use]
     pub fn version(&self) -> u64 {
         self.version
     }
 
-    /// All entries.
+    /// Returns all entries.
     #[must_use]
     pub fn to_vec(&self) -> Vec<Revocation> {
         self.entries.values().map(|(entry, _)| *entry).collect()
     }
 
-    /// What somebody lacks who has the list of an earlier version, and what it asks about.
+    /// Returns the entries that came after `version`, and the `requested` ones on the list.
     #[must_use]
-    pub fn since(&self, version: u64, asked: &[Revocation]) -> Vec<Revocation> {
-        let mut news: Vec<Revocation> = Vec::new();
+    pub fn since(&self, version: u64, requested: &[Revocation]) -> Vec<Revocation> {
+        let mut update: Vec<Revocation> = Vec::new();
         if version != self.version {
             let later = self
                 .entries
                 .values()
                 .filter(|(_, came_at)| *came_at > version);
-            news.extend(later.map(|(entry, _)| *entry));
+            update.extend(later.map(|(entry, _)| *entry));
         }
-        let asked = asked
+        let requested = requested
             .iter()
             .filter_map(|entry| self.entries.get(&entry.visitor));
-        let asked = asked.filter(|(_, came_at)| *came_at <= version);
-        news.extend(asked.map(|(entry, _)| *entry));
-        news
+        let requested = requested.filter(|(_, came_at)| *came_at <= version);
+        update.extend(requested.map(|(entry, _)| *entry));
+        update
     }
 
-    /// Whether tickets of this visitor are refused.
+    /// Whether tickets of this visitor are rejected.
     #[must_use]
     pub fn contains(&self, visitor: VisitorId) -> bool {
         self.entries.contains_key(&visitor)
     }
 
-    /// Puts a session on the list. Returns whether it is new there; only then is a seat freed, or
-    /// a logout that is sent again would free the seats of others.
+    /// Adds a session. Returns whether it is new; only then is a seat freed, or a repeated logout
+    /// would free the seats of others.
     pub fn insert(&mut self, entry: Revocation) -> bool {
         if self.entries.contains_key(&entry.visitor) || self.entries.len() >= REVOKED_MAX {
             return false;
@@ -99,63 +99,63 @@ impl RevokedList {
         true
     }
 
-    /// Forgets those of whom no ticket can run any more.
+    /// Removes entries whose tickets have all expired.
     pub fn drop_through(&mut self, now: Timestamp) {
         if self.entries.is_empty() {
             return;
         }
-        // A shorter list is no news to those who have the longer one.
+        // A node that has the longer list needs no update.
         self.entries.retain(|_, (entry, _)| entry.until > now);
     }
 }
 
-/// Seats of sessions that were ended, until they may be somebody else's.
+/// Seats of revoked sessions, until other visitors may have them.
 ///
-/// A node that has not heard of a logout lets a copy of the ticket pass. Its holder is inside, so
-/// the seat is freed when all nodes have said that they refuse the ticket. A node that fell silent
-/// may never hear of it: until it is heard again, or a process that takes its place is, no seat is
-/// freed early. They run out by themselves, as all seats do.
+/// A node that does not know of a logout still admits a copy of the ticket, and its visitor is
+/// active. So the seat is freed when all nodes have reported that they reject the ticket. A node
+/// that stopped reporting may never learn of it. Until it reports again, or its successor does, no
+/// seat is freed early: each ends at its normal end.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Logouts {
-    /// Not freed yet.
+    /// Seats that are not freed yet.
     pub unfreed: Vec<UnreleasedSeat>,
-    /// Up to which version of the list all children refuse tickets.
+    /// Version of the list up to which all children reject tickets.
     pub refused_through: u64,
-    /// Until then somebody may pass tickets who said goodbye, or of whom a lost record knew.
+    /// Time until which a departed child, or one that only a lost record knew, may still admit.
     pub heed_until: Timestamp,
-    /// Processes that fell silent and may still pass tickets, and until when each is waited for.
+    /// Processes that stopped reporting and may still admit, and the time until which each counts.
     pub missing: BTreeMap<NodeId, Timestamp>,
 }
 
-/// A process that has been cut off for so long believes no ticket any more, and is waited for no
-/// longer. Longer than the longest seat there can be, which is a day and two intervals: whoever is
-/// inside when a process is cut off is never put out by it.
+/// Time after which a process that is cut off accepts no ticket any more, and does not count.
+/// Longer than the longest seat, which is a day and two intervals, so that being cut off ends no
+/// session.
 pub const FORGOTTEN_AFTER: DurationMs = DurationMs::from_secs(48 * 3_600);
 
-/// Most processes that are waited for one by one. Beyond it all are waited for as long as the last.
+/// Most processes in `missing`. Above it, all count until the last one does.
 const MISSING_MAX: usize = 1_000;
 
-/// A seat whose session was ended.
+/// Seat of a revoked session.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct UnreleasedSeat {
-    /// Whose.
+    /// Visitor of the session.
     pub visitor: VisitorId,
-    /// Where it is counted.
+    /// Data center that counts the seat.
     pub data_center: DataCenterId,
-    /// Its end.
+    /// End of the seat.
     pub seat_ends_at: Timestamp,
-    /// The version of the root's list in which it is; `None` if the root does not know of it yet.
+    /// Version of the root's list that has the session; `None` if the root does not know of it yet.
     pub listed_at: Option<u64>,
 }
 
 impl Logouts {
-    /// A child said goodbye. Until it has answered its last visitor it may let some pass.
+    /// Records the goodbye of a child: while it drains, it may still admit visitors.
     pub(super) fn note_goodbye(&mut self, drained_by: Timestamp) {
         self.heed_until = self.heed_until.max(drained_by);
     }
 
-    /// A child fell silent whose lease ended at `ended_at` by its own clock.
-    pub(super) fn note_silence(&mut self, process: NodeId, ended_at: Timestamp) {
+    /// Records a child that stopped reporting; its lease ended at `ended_at` by its own clock.
+    pub(super) fn note_missing(&mut self, process: NodeId, ended_at: Timestamp) {
         let until = ended_at + FORGOTTEN_AFTER;
         if self.missing.len() < MISSING_MAX || self.missing.contains_key(&process) {
             self.missing.insert(process, until);
@@ -164,8 +164,8 @@ impl Logouts {
         }
     }
 
-    /// A process is heard, which knows what it has missed from now on, and whose predecessors are
-    /// dead.
+    /// Records the report of a process: from now on it gets the list, and its predecessors have
+    /// ended.
     pub(super) fn note_return(&mut self, request: &SyncRequest) {
         if self.missing.is_empty() {
             return;
@@ -175,12 +175,12 @@ impl Logouts {
         }
     }
 
-    /// Whether a process may pass tickets that does not say which ones it refuses.
-    pub(super) fn may_others_pass(&self, agreed: Timestamp) -> bool {
+    /// Whether a process that does not report which tickets it rejects may still admit.
+    pub(super) fn may_missing_admit(&self, agreed: Timestamp) -> bool {
         agreed < self.heed_until || self.missing.values().any(|until| *until > agreed)
     }
 
-    /// The root has these entries, in this version of its list.
+    /// Records that these entries are in this version of the root's list.
     pub(super) fn note_listed(&mut self, entries: &BTreeSet<VisitorId>, version: u64) {
         let unlisted = self
             .unfreed
@@ -193,37 +193,36 @@ impl Logouts {
 }
 
 impl Ledger {
-    /// Whether there is nobody but the node that told of a logout who could let a copy of its
-    /// ticket pass.
-    pub(super) fn is_known_to_all(&self) -> bool {
+    /// Whether only the node that reported a logout could admit a copy of its ticket.
+    pub(super) fn is_single_process(&self) -> bool {
         self.upstream.is_none() && self.incarnation == Incarnation::ALONE
     }
 
-    /// Learns up to which version of the list all children refuse tickets.
-    pub(super) fn hear_refusals(&mut self) {
+    /// Updates the version of the list up to which all children reject tickets.
+    pub(super) fn note_rejections(&mut self) {
         let agreed = self.agreed_now();
         self.logouts.missing.retain(|_, until| *until > agreed);
-        if self.revoked.version() == 0 || self.logouts.may_others_pass(agreed) {
+        if self.revoked.version() == 0 || self.logouts.may_missing_admit(agreed) {
             return;
         }
         let known = self.children.values().map(|child| child.refuses_through);
         self.logouts.refused_through = known.min().unwrap_or(0);
     }
 
-    /// Frees the seats of sessions whose tickets all nodes refuse.
-    pub(super) fn free_logged_out(&mut self) {
-        self.hear_refusals();
+    /// Frees the seats of sessions whose tickets all nodes reject.
+    pub(super) fn free_revoked_seats(&mut self) {
+        self.note_rejections();
         if self.logouts.unfreed.is_empty() {
             return;
         }
-        let refused = match &self.upstream {
+        let rejected = match &self.upstream {
             Some(upstream) => upstream.snapshot.refused_through,
             None => self.logouts.refused_through,
         };
         let agreed = self.agreed_now();
         let unfreed = core::mem::take(&mut self.logouts.unfreed);
         for seat in unfreed {
-            if seat.listed_at.is_some_and(|version| version <= refused) {
+            if seat.listed_at.is_some_and(|version| version <= rejected) {
                 self.free_seat(seat.data_center, seat.seat_ends_at);
                 if let Some(upstream) = &mut self.upstream {
                     upstream.has_freed = true;
@@ -234,24 +233,24 @@ impl Ledger {
         }
     }
 
-    /// Takes over a child's revocations and frees the seat of each new one.
+    /// Records a child's revocations and frees the seat of each new one.
     ///
-    /// An entry stays for the longest seat ever given: the ticket that was presented need not be
-    /// the visitor's newest, and a node that started anew cannot tell. One that is over already
-    /// came late; it was on the list, and must not free a second seat.
+    /// An entry stays for the longest seat ever given: the ticket of the logout need not be the
+    /// visitor's newest, and a restarted node cannot tell. An entry that is over already came late;
+    /// it was on the list, and must not free a second seat.
     pub(super) fn handle_revocations(&mut self, request: &SyncRequest) {
         let agreed = self.agreed_now();
         let running = request
             .revocations
             .iter()
             .filter(|entry| entry.until > agreed);
-        let may_free = self.is_known_to_all();
+        let frees_at_once = self.is_single_process();
         let is_root = self.upstream.is_none();
         for &entry in running {
             let until = entry.until.max(self.heard_at + self.longest_seat);
             let is_new = self.revoked.insert(Revocation { until, ..entry });
             if let Some(seat_ends_at) = entry.seat_ends_at.filter(|_| is_new) {
-                if may_free {
+                if frees_at_once {
                     self.free_seat(request.data_center, seat_ends_at);
                 } else if seat_ends_at > agreed {
                     self.logouts.unfreed.push(UnreleasedSeat {
@@ -263,7 +262,7 @@ impl Ledger {
                 }
             }
             if let Some(upstream) = self.upstream.as_deref_mut().filter(|_| is_new) {
-                // Its seat is freed here, and the row says so.
+                // Its seat is freed here, and the row shows that.
                 let entry = Revocation { until, ..entry };
                 upstream.unconfirmed.push(entry.without_seat());
             }

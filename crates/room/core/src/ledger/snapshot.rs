@@ -1,13 +1,13 @@
-//! What a ledger can tell about its room.
+//! Snapshot of a room, as its ledger sees it.
 
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use super::closing::CLOCKS_APART;
-use super::lend::saturating_u32;
+use super::grant::saturating_u32;
 use super::{DepartedChild, Ledger, Upstream};
-use crate::estimate::{ASK_AFTER_FIRST, LOOK_AHEAD};
+use crate::estimate::{LOOK_AHEAD, REFRESH_AFTER_FIRST};
 use crate::id::DataCenterId;
 use crate::order::ROUND;
 use crate::sync::{RoomFacts, Snapshot};
@@ -15,14 +15,14 @@ use crate::time::{DurationMs, Minute, Timestamp};
 use crate::watermark::{WaitingCounts, Watermark};
 
 impl Ledger {
-    /// Visitors inside, as far as reported.
+    /// Returns the active visitors, as far as reported.
     #[must_use]
     pub fn inside(&self) -> u32 {
         let total = self.sums.row.total_after(Timestamp::ZERO);
         u32::try_from(total.max(0)).unwrap_or(u32::MAX)
     }
 
-    /// Seats that departed children may have given without a word.
+    /// Returns the seats that departed children may have given without a report.
     #[must_use]
     pub fn phantoms(&self) -> u32 {
         let may_run = |gone: &&DepartedChild| {
@@ -32,58 +32,58 @@ impl Ledger {
         phantoms.fold(0, |sum, gone| sum.saturating_add(gone.phantoms))
     }
 
-    /// Seats lent and, as far as known, unused.
+    /// Returns the seats that are leased and, as far as known, unused.
     #[must_use]
     pub fn seats_lent(&self) -> u64 {
-        self.sums.seats_held
+        self.sums.leased_seats
     }
 
-    /// Admissions used in `minute`; what departed children held counts as used.
+    /// Returns the admissions of `minute`; the balances of departed children count as used.
     #[must_use]
     pub fn admitted_in(&self, minute: Minute) -> u32 {
         self.sums.admitted.get(&minute).copied().unwrap_or(0)
     }
 
-    /// Who waits, by rank.
+    /// Returns the waiting visitors by rank.
     #[must_use]
     pub fn waiting(&self) -> &WaitingCounts {
         &self.sums.waiting
     }
 
-    /// Who waits, in all.
+    /// Returns the number of waiting visitors.
     #[must_use]
     pub fn waiting_total(&self) -> u32 {
         self.sums.waiting_total
     }
 
-    /// Everything, as `data_center` should see it. `now` by the ledger's own clock.
+    /// Returns the snapshot for `data_center`, at `now` by the ledger's own clock.
     #[must_use]
     pub fn snapshot(&self, data_center: DataCenterId, now: Timestamp) -> Snapshot {
         self.snapshot_at(data_center, self.heard_at, now)
     }
 
-    /// The same for somebody whose clock shows `at`.
+    /// Returns the snapshot for a child whose clock shows `at`.
     pub(super) fn snapshot_at(
         &self,
         data_center: DataCenterId,
         at: Timestamp,
         now: Timestamp,
     ) -> Snapshot {
-        let here = Here::of(self, data_center, at);
+        let here = LocalView::of(self, data_center, at);
         let Some(upstream) = &self.upstream else {
             return self.own_snapshot(&here);
         };
         let is_known = upstream.is_snapshot_fresh(now) && upstream.lease.is_live(at);
         if is_known {
-            below(&here, upstream, now)
+            snapshot_with_root(&here, upstream, now)
         } else {
-            self.cut_off(&here, upstream, now)
+            self.snapshot_without_root(&here, upstream, now)
         }
     }
 
-    fn own_snapshot(&self, here: &Here) -> Snapshot {
+    fn own_snapshot(&self, here: &LocalView) -> Snapshot {
         let at = here.as_of;
-        let slots = self.slots_before(at + ASK_AFTER_FIRST, at);
+        let slots = self.slots_before(at + REFRESH_AFTER_FIRST, at);
         Snapshot {
             as_of: at,
             root_as_of: at,
@@ -101,7 +101,7 @@ impl Ledger {
             admissions_free: here.admissions_free,
             admitted: self.sums.admitted.iter().map(|(&m, &n)| (m, n)).collect(),
             waiting: self.waiting_total(),
-            line: self.sums.line(),
+            line: self.sums.compact_queue(),
             closed_through: here.closed_through,
             epoch: self.epoch(),
             reopens_at: self.reserve.map(|reserve| reserve.ends_at),
@@ -114,13 +114,19 @@ impl Ledger {
         }
     }
 
-    /// What a data center tells its nodes that has not heard from the world lately: it goes by what
-    /// it has itself.
-    fn cut_off(&self, here: &Here, upstream: &Upstream, now: Timestamp) -> Snapshot {
+    /// Returns the snapshot of a data center without a recent reply of the root: it goes by its own
+    /// ledger.
+    fn snapshot_without_root(
+        &self,
+        here: &LocalView,
+        upstream: &Upstream,
+        now: Timestamp,
+    ) -> Snapshot {
         let root = &upstream.snapshot;
         let own = self.own_snapshot(here);
         Snapshot {
-            // As old as what was heard last, so that nodes ask before they refuse anybody.
+            // Its age is that of the root's last reply, so that nodes sync before they reject
+            // visitors.
             as_of: own.as_of - now.since(upstream.snapshot_at),
             root_as_of: root.root_as_of,
             epoch: root.epoch,
@@ -132,18 +138,19 @@ impl Ledger {
         }
     }
 
-    /// Slots for those who wait until `soon`, by when those who are called now have asked: seats
-    /// free, or lent and unused, or about to end, as far as the minute's admissions allow.
+    /// Returns the slots for waiting visitors until `soon`, by when those within the watermark have
+    /// refreshed: seats free, or leased and unused, or about to end, as far as the minute's
+    /// admissions allow.
     fn slots_before(&self, soon: Timestamp, at: Timestamp) -> u32 {
         let minute = at.minute();
         if let Some(upstream) = &self.upstream {
-            // What it has, for as long as it has it.
+            // Its own balance, while its lease runs.
             if !upstream.lease.is_live(at) {
                 return 0;
             }
             let pool = upstream.lease.held();
             let seats = u64::from(self.seats_to_admit()) + self.seats_lent();
-            let admissions = self.admissions_lent(minute) + u64::from(pool.admissions_of(minute));
+            let admissions = self.admissions_leased(minute) + u64::from(pool.admissions_of(minute));
             return saturating_u32(seats.min(admissions));
         }
         let Some(terms) = self.terms.filter(|_| self.reserve.is_none()) else {
@@ -155,8 +162,8 @@ impl Ledger {
         saturating_u32(seats.min(admissions))
     }
 
-    /// The same for when they ask later: a minute that begins until then brings admissions of its
-    /// own.
+    /// Returns the slots for waiting visitors until `later`: a minute that begins until then brings
+    /// its own admissions.
     fn slots_ahead(&self, later: Timestamp, at: Timestamp) -> u32 {
         let Some(terms) = self.terms.filter(|_| self.reserve.is_none()) else {
             return 0;
@@ -168,7 +175,7 @@ impl Ledger {
         saturating_u32(seats.min(terms.limits.new_users_per_minute.into()))
     }
 
-    /// Seats that nobody has, or that end until then.
+    /// Returns the seats that are neither taken nor owed, or that end until `soon`.
     fn seats_before(&self, soon: Timestamp, terms: RoomFacts) -> u64 {
         let ending = self.sums.row.between(Timestamp::ZERO, soon);
         let ending = u64::try_from(ending).unwrap_or(0);
@@ -177,19 +184,19 @@ impl Ledger {
         (u64::from(terms.limits.total_active_users) + ending).saturating_sub(taken)
     }
 
-    /// When the next seat that ends can be lent: when all clocks have passed its end, and all nodes
-    /// have said so.
+    /// Returns the time at which the next ending seat can be granted: all clocks have passed its
+    /// end, and all nodes have reported it.
     fn next_free_at(&self, at: Timestamp) -> Timestamp {
         let apart = if self.sums.data_centers() > 1 {
             CLOCKS_APART
         } else {
             DurationMs::ZERO
         };
-        let late = apart + TOLD_AFTER;
+        let late = apart + CLOSING_DELAY;
         self.sums.row.next_end(at - late) + late
     }
 
-    /// Admissions of a minute by data center, if the allocation asks for them.
+    /// Returns the admissions of a minute by data center, if the allocation needs them.
     fn traffic(&self, minute: Minute) -> Arc<Vec<(DataCenterId, u32)>> {
         if !self.terms.is_some_and(|terms| terms.needs_traffic) {
             return Arc::default();
@@ -214,16 +221,16 @@ impl Ledger {
     }
 }
 
-/// How long after an interval has ended all nodes have said so, and the world has heard of it: a
-/// period of theirs and a trip.
-const TOLD_AFTER: DurationMs = DurationMs(350);
+/// Time after the end of an interval until all nodes have reported it to the root: a sync period
+/// and a round trip.
+const CLOSING_DELAY: DurationMs = DurationMs(350);
 
-/// For how long nobody asks the world again that had nothing left: two in a second for those whose
-/// turn it is, and no more, however many they are.
-const DRY_FOR: DurationMs = DurationMs(500);
+/// Pause of requests to a root that had nothing left: at most two a second, however many visitors
+/// are within the watermark.
+const EXHAUSTED_FOR: DurationMs = DurationMs(500);
 
-/// What only the ledger itself can tell, be the world known or not.
-struct Here {
+/// Part of a snapshot that only the ledger itself knows, with or without the root.
+struct LocalView {
     as_of: Timestamp,
     closed_through: Timestamp,
     closing_lag: DurationMs,
@@ -233,7 +240,7 @@ struct Here {
     longest_known: DurationMs,
 }
 
-impl Here {
+impl LocalView {
     fn of(ledger: &Ledger, data_center: DataCenterId, at: Timestamp) -> Self {
         let members = ledger.sums.members(data_center).iter();
         let slowest = members.clone().map(|member| member.closed_through).min();
@@ -249,14 +256,14 @@ impl Here {
     }
 }
 
-/// What a data center tells its nodes while the world is known: what that said, and what is at hand
-/// here on top.
-fn below(here: &Here, upstream: &Upstream, now: Timestamp) -> Snapshot {
+/// Returns the snapshot of a data center with a recent reply of the root: the root's snapshot, plus
+/// the balance here.
+fn snapshot_with_root(here: &LocalView, upstream: &Upstream, now: Timestamp) -> Snapshot {
     let root = &upstream.snapshot;
-    let is_news = now.since(upstream.snapshot_at) < DRY_FOR;
+    let is_recent = now.since(upstream.snapshot_at) < EXHAUSTED_FOR;
     let is_same_minute = root.as_of.minute() == here.as_of.minute();
-    let seats_above = root.seats_free.max(u32::from(!is_news));
-    let at_least = u32::from(!(is_news && is_same_minute));
+    let seats_above = root.seats_free.max(u32::from(!is_recent));
+    let at_least = u32::from(!(is_recent && is_same_minute));
     let admissions_above = root.admissions_free.max(at_least);
     Snapshot {
         as_of: here.as_of,

@@ -1,5 +1,5 @@
-//! What follows from a ledger's records, kept up to date so that an answer does not cost a walk
-//! over all children.
+//! Sums over a ledger's records, kept up to date so that a reply does not cost a walk over all
+//! children.
 
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
@@ -13,53 +13,52 @@ use crate::sync::LeaseBalance;
 use crate::time::{Minute, Timestamp};
 use crate::watermark::{WaitingCounts, compact};
 
-/// Sums over children, departed children and what is settled. Not written down;
+/// Sums over children, departed children and settled seats. Not part of the record;
 /// [`Ledger::rebuild_sums`] restores them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sums {
     pub(super) row: SeatRow,
     pub(super) waiting: WaitingCounts,
     pub(super) waiting_total: u32,
-    /// The same in few figures; made anew when somebody asks for it after a change.
-    line: Arc<WaitingCounts>,
-    is_line_old: bool,
+    /// Value of `waiting` in few entries; computed when it is needed after a change.
+    compact_queue: Arc<WaitingCounts>,
+    is_queue_stale: bool,
     pub(super) admitted: BTreeMap<Minute, u32>,
-    pub(super) seats_held: u64,
-    pub(super) credits_held: u64,
-    /// Admissions that children hold, by the minute for which they were lent; hardly ever more than
-    /// three.
-    admissions_held: Vec<(Minute, u64)>,
-    /// Children that hold less than they would like to, and what they lack.
+    pub(super) leased_seats: u64,
+    pub(super) leased_credits: u64,
+    /// Admissions in children's balances, by their minute; hardly ever more than three.
+    leased_admissions: Vec<(Minute, u64)>,
+    /// Demand of children above their balances.
     unmet: Unmet,
     pub(super) nodes: u32,
     /// Data centers that have children.
     groups: BTreeMap<DataCenterId, Members>,
-    /// No lease ends before this.
+    /// Time before which no lease ends.
     pub(super) next_end: Timestamp,
-    /// No child that spoke before is quiet before this.
+    /// Time before which no child that synced becomes quiet.
     pub(super) next_quiet: Timestamp,
     /// Whether a child came, went or changed its terms since they were agreed on.
-    pub(super) are_terms_old: bool,
+    pub(super) are_terms_stale: bool,
 }
 
-/// What children would like to hold and do not.
+/// Demand of children above their balances.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(super) struct Unmet {
-    /// How many of them lack slots.
+    /// Number of children that lack slots.
     pub(super) children: u32,
     pub(super) slots: u64,
     pub(super) credits: u64,
-    /// Seats for visitors who are inside elsewhere: those that somebody asks for now.
+    /// Seats for active visitors from other data centers: those who need one now.
     pub(super) first: u64,
-    /// Those that are to be there when others ask.
+    /// Seats for active visitors from other data centers who may come next.
     pub(super) later: u64,
 }
 
 impl Child {
-    /// Seats that it holds for those who wait.
+    /// Returns its seats for waiting visitors.
     ///
-    /// The others are kept for visitors who are inside and lack a seat where they are. If they
-    /// counted, too, whoever waits would get none as long as one is kept.
+    /// The others are kept for active visitors who lack a seat in their present data center. If
+    /// they counted, waiting visitors would get none as long as one is kept.
     pub(super) fn seats_to_admit(&self) -> u32 {
         self.held.seats.saturating_sub(self.wants.kept)
     }
@@ -78,7 +77,7 @@ impl Unmet {
         }
     }
 
-    /// Seats that those who wait do not get.
+    /// Returns the seats that waiting visitors do not get.
     pub(super) fn claims(self) -> u64 {
         self.first + self.later
     }
@@ -104,15 +103,15 @@ impl Unmet {
     }
 }
 
-/// The children in a data center.
+/// Children in a data center.
 #[derive(Clone, Debug, Default)]
 struct Members {
     list: Vec<Member>,
-    /// No interval in a row of this data center ends before this.
+    /// Time before which no interval in a row of this data center ends.
     next_end: Timestamp,
 }
 
-/// What is asked of all children of a data center with every answer.
+/// Part of a child that each reply needs of all children of a data center.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Member {
     pub(super) node: NodeId,
@@ -130,8 +129,8 @@ impl Member {
     }
 }
 
-/// The admissions in it, by minute, where there are any.
-fn lent_out(held: LeaseBalance) -> impl Iterator<Item = (Minute, u64)> {
+/// Iterates over the admissions of a balance, by minute, without zeros.
+fn nonzero_admissions(held: LeaseBalance) -> impl Iterator<Item = (Minute, u64)> {
     let by_minute = held.by_minute().into_iter();
     by_minute.filter_map(|(minute, count)| (count > 0).then_some((minute, count.into())))
 }
@@ -141,7 +140,7 @@ impl Sums {
         self.row.absorb(&child.row);
         self.add_waiting(&child.waiting);
         self.add_admitted(&child.admitted);
-        self.add_held(child.held, Unmet::of(child));
+        self.add_balance(child.held, Unmet::of(child));
         self.nodes = self.nodes.saturating_add(child.nodes);
     }
 
@@ -149,14 +148,14 @@ impl Sums {
         self.row.subtract(&child.row);
         self.remove_waiting(&child.waiting);
         self.remove_admitted(&child.admitted);
-        self.remove_held(child.held, Unmet::of(child));
+        self.remove_balance(child.held, Unmet::of(child));
         self.nodes = self.nodes.saturating_sub(child.nodes);
     }
 
-    /// Takes a child's newest report for its last one. Much of it is the same most of the time, and
-    /// stays where it is.
+    /// Replaces a child's last report by its newest one. Much of it is unchanged most of the time,
+    /// and is not moved.
     fn replace_child(&mut self, known: &mut Child, mut new: Child) {
-        // First in, then out: what is in both never falls to zero in between.
+        // Add before subtracting: what is in both never falls to zero in between.
         if known.row == new.row {
             swap(&mut known.row, &mut new.row);
         } else {
@@ -175,78 +174,78 @@ impl Sums {
             self.add_admitted(&new.admitted);
             self.remove_admitted(&known.admitted);
         }
-        self.are_terms_old |= known.terms != new.terms;
-        self.add_held(new.held, Unmet::of(&new));
-        self.remove_held(known.held, Unmet::of(known));
+        self.are_terms_stale |= known.terms != new.terms;
+        self.add_balance(new.held, Unmet::of(&new));
+        self.remove_balance(known.held, Unmet::of(known));
         self.nodes = self.nodes.saturating_add(new.nodes);
         self.nodes = self.nodes.saturating_sub(known.nodes);
         *known = new;
     }
 
-    fn add_held(&mut self, held: LeaseBalance, unmet: Unmet) {
-        self.seats_held += u64::from(held.seats);
-        self.credits_held += u64::from(held.credits);
+    fn add_balance(&mut self, held: LeaseBalance, unmet: Unmet) {
+        self.leased_seats += u64::from(held.seats);
+        self.leased_credits += u64::from(held.credits);
         self.unmet = self.unmet.with(unmet);
-        for (of, count) in lent_out(held) {
-            let mut known = self.admissions_held.iter_mut();
+        for (of, count) in nonzero_admissions(held) {
+            let mut known = self.leased_admissions.iter_mut();
             match known.find(|(minute, _)| *minute == of) {
                 Some((_, sum)) => *sum += count,
-                None => self.admissions_held.push((of, count)),
+                None => self.leased_admissions.push((of, count)),
             }
         }
     }
 
-    fn remove_held(&mut self, held: LeaseBalance, unmet: Unmet) {
-        self.seats_held -= u64::from(held.seats);
-        self.credits_held -= u64::from(held.credits);
+    fn remove_balance(&mut self, held: LeaseBalance, unmet: Unmet) {
+        self.leased_seats -= u64::from(held.seats);
+        self.leased_credits -= u64::from(held.credits);
         self.unmet = self.unmet.without(unmet);
-        for (of, count) in lent_out(held) {
-            let mut known = self.admissions_held.iter();
+        for (of, count) in nonzero_admissions(held) {
+            let mut known = self.leased_admissions.iter();
             if let Some(at) = known.position(|(minute, _)| *minute == of) {
-                self.admissions_held[at].1 -= count;
-                if self.admissions_held[at].1 == 0 {
-                    self.admissions_held.swap_remove(at);
+                self.leased_admissions[at].1 -= count;
+                if self.leased_admissions[at].1 == 0 {
+                    self.leased_admissions.swap_remove(at);
                 }
             }
         }
     }
 
-    /// Admissions of `minute` that children hold.
-    pub(super) fn admissions_held(&self, minute: Minute) -> u64 {
-        let mut known = self.admissions_held.iter();
+    /// Returns the admissions of `minute` in the children's balances.
+    pub(super) fn leased_admissions(&self, minute: Minute) -> u64 {
+        let mut known = self.leased_admissions.iter();
         let found = known.find(|(held, _)| *held == minute);
         found.map_or(0, |(_, sum)| *sum)
     }
 
-    /// What all children would like to hold and do not.
+    /// Returns the demand of all children above their balances.
     pub(super) fn unmet(&self) -> Unmet {
         self.unmet
     }
 
-    /// Makes the line anew if it has changed.
-    pub(super) fn refresh_line(&mut self) {
-        if core::mem::take(&mut self.is_line_old) {
-            self.line = Arc::new(compact(&self.waiting));
+    /// Computes the compact queue if it is stale.
+    pub(super) fn refresh_compact_queue(&mut self) {
+        if core::mem::take(&mut self.is_queue_stale) {
+            self.compact_queue = Arc::new(compact(&self.waiting));
         }
     }
 
-    /// Who waits, in few figures.
-    pub(super) fn line(&self) -> Arc<WaitingCounts> {
-        if self.is_line_old {
+    /// Returns the waiting visitors in few entries.
+    pub(super) fn compact_queue(&self) -> Arc<WaitingCounts> {
+        if self.is_queue_stale {
             Arc::new(compact(&self.waiting))
         } else {
-            Arc::clone(&self.line)
+            Arc::clone(&self.compact_queue)
         }
     }
 
     pub(super) fn add_waiting(&mut self, counts: &WaitingCounts) {
-        self.is_line_old |= !counts.is_empty();
+        self.is_queue_stale |= !counts.is_empty();
         self.waiting.absorb(counts);
         self.waiting_total = self.waiting_total.saturating_add(counts.total());
     }
 
     pub(super) fn remove_waiting(&mut self, counts: &WaitingCounts) {
-        self.is_line_old |= !counts.is_empty();
+        self.is_queue_stale |= !counts.is_empty();
         self.waiting.subtract(counts);
         self.waiting_total = self.waiting_total.saturating_sub(counts.total());
     }
@@ -268,33 +267,36 @@ impl Sums {
         }
     }
 
-    /// Panics if this is not what the records say. `oldest`: nobody asks for the admissions of this
-    /// minute any more, nor of those before it.
+    /// Panics if these are not the sums of the records. No request needs the admissions of
+    /// `oldest`, nor of minutes before it.
     pub(super) fn assert_same(&self, rebuilt: &Self, oldest: Minute) {
         assert_eq!(self.row, rebuilt.row, "seats");
-        assert_eq!(self.waiting, rebuilt.waiting, "who waits");
-        assert_eq!(self.waiting_total, rebuilt.waiting_total, "how many wait");
+        assert_eq!(self.waiting, rebuilt.waiting, "waiting visitors");
+        assert_eq!(self.waiting_total, rebuilt.waiting_total, "waiting total");
         let recent = |sums: &Self| -> Vec<(Minute, u32)> {
             let after = sums.admitted.iter().filter(|(minute, _)| **minute > oldest);
             after.map(|(&minute, &count)| (minute, count)).collect()
         };
         assert_eq!(recent(self), recent(rebuilt), "admissions");
-        assert_eq!(self.seats_held, rebuilt.seats_held, "seats lent");
-        assert_eq!(self.credits_held, rebuilt.credits_held, "credits lent");
-        assert_eq!(self.unmet, rebuilt.unmet, "what is asked for in vain");
+        assert_eq!(self.leased_seats, rebuilt.leased_seats, "seats leased");
+        assert_eq!(
+            self.leased_credits, rebuilt.leased_credits,
+            "credits leased"
+        );
+        assert_eq!(self.unmet, rebuilt.unmet, "unmet demand");
         assert_eq!(self.nodes, rebuilt.nodes, "nodes");
-        let lent = |sums: &Self| {
-            let mut lent = sums.admissions_held.clone();
-            lent.sort_unstable();
-            lent
+        let leased = |sums: &Self| {
+            let mut leased = sums.leased_admissions.clone();
+            leased.sort_unstable();
+            leased
         };
-        assert_eq!(lent(self), lent(rebuilt), "admissions lent");
+        assert_eq!(leased(self), leased(rebuilt), "admissions leased");
         self.assert_same_members(rebuilt);
     }
 }
 
 impl Sums {
-    /// The children in a data center.
+    /// Returns the children in a data center.
     pub(super) fn members(&self, data_center: DataCenterId) -> &[Member] {
         let group = self.groups.get(&data_center);
         group.map_or(&[], |group| group.list.as_slice())
@@ -305,12 +307,12 @@ impl Sums {
         self.groups.contains_key(&data_center)
     }
 
-    /// The data centers that have children.
+    /// Returns the data centers that have children.
     fn with_members(&self) -> Vec<DataCenterId> {
         self.groups.keys().copied().collect()
     }
 
-    /// Panics if another one says something else of the same children.
+    /// Panics if `rebuilt` has other members.
     pub(super) fn assert_same_members(&self, rebuilt: &Self) {
         let sorted = |sums: &Self| {
             let groups = sums.groups.iter();
@@ -326,12 +328,12 @@ impl Sums {
         for (id, group) in &self.groups {
             assert!(
                 group.next_end <= rebuilt.next_end_in(*id),
-                "no interval ends earlier than is known"
+                "no interval ends earlier than noted"
             );
         }
     }
 
-    /// How many data centers have children.
+    /// Returns the number of data centers that have children.
     pub(super) fn data_centers(&self) -> usize {
         self.groups.len()
     }
@@ -342,20 +344,20 @@ impl Sums {
         group.is_none_or(|group| group.next_end <= closed)
     }
 
-    /// No interval in a row of this data center ends before this.
+    /// Returns a time before which no interval in a row of this data center ends.
     pub(super) fn next_end_in(&self, data_center: DataCenterId) -> Timestamp {
         let group = self.groups.get(&data_center);
         group.map_or(Timestamp::NEVER, |group| group.next_end)
     }
 
-    /// The rows of this data center have been looked through: no interval ends before `next`.
+    /// Notes the earliest end after a walk over all rows of this data center.
     pub(super) fn note_next_end(&mut self, data_center: DataCenterId, next: Timestamp) {
         if let Some(group) = self.groups.get_mut(&data_center) {
             group.next_end = next;
         }
     }
 
-    /// A row of this data center has a new interval.
+    /// Notes a new interval in a row of this data center.
     fn note_end(&mut self, data_center: DataCenterId, end: Timestamp) {
         if let Some(group) = self.groups.get_mut(&data_center) {
             group.next_end = group.next_end.min(end);
@@ -363,11 +365,11 @@ impl Sums {
     }
 
     fn join(&mut self, node: NodeId, child: &Child) {
-        // What rows there are of those who were here before is not known.
+        // Rows of earlier members may end sooner; their ends are unknown here.
         let group = self.groups.entry(child.data_center).or_default();
         group.next_end = group.next_end.min(child.row.first_end());
         group.list.push(Member::of(node, child));
-        self.are_terms_old = true;
+        self.are_terms_stale = true;
     }
 
     fn note_report(&mut self, node: NodeId, child: &Child) {
@@ -380,19 +382,19 @@ impl Sums {
         }
     }
 
-    fn part(&mut self, node: NodeId, data_center: DataCenterId) {
+    fn leave(&mut self, node: NodeId, data_center: DataCenterId) {
         if let Some(group) = self.groups.get_mut(&data_center) {
             group.list.retain(|member| member.node != node);
             if group.list.is_empty() {
                 self.groups.remove(&data_center);
             }
         }
-        self.are_terms_old = true;
+        self.are_terms_stale = true;
     }
 }
 
 impl Ledger {
-    /// Computes what follows from the records: for a ledger that was read from a store.
+    /// Computes the sums from the records: for a ledger that was read from a store.
     pub fn rebuild_sums(&mut self) {
         let mut sums = Sums::default();
         for child in self.children.values() {
@@ -409,7 +411,7 @@ impl Ledger {
         for (&minute, &count) in &self.settled_minutes {
             *sums.admitted.entry(minute).or_insert(0) += count;
         }
-        sums.are_terms_old = true;
+        sums.are_terms_stale = true;
         for (&node, child) in &self.children {
             sums.join(node, child);
         }
@@ -420,7 +422,7 @@ impl Ledger {
         }
     }
 
-    /// The earliest end in any row of a data center.
+    /// Returns the earliest end in any row of a data center.
     fn first_end_in(&self, data_center: DataCenterId) -> Timestamp {
         let children = self.children.values();
         let children = children.filter(|child| child.data_center == data_center);
@@ -434,12 +436,12 @@ impl Ledger {
             .unwrap_or(Timestamp::NEVER)
     }
 
-    /// Puts a child's record in place of the one there was.
+    /// Inserts or replaces a child's record.
     pub(super) fn insert_child(&mut self, node: NodeId, child: Child) {
         match self.children.get_mut(&node) {
             Some(known) => {
                 if known.data_center != child.data_center {
-                    self.sums.part(node, known.data_center);
+                    self.sums.leave(node, known.data_center);
                     self.sums.join(node, &child);
                 }
                 self.sums.note_report(node, &child);
@@ -453,8 +455,8 @@ impl Ledger {
         }
     }
 
-    /// Changes what a child holds, and hands it waiting visitors on whom nobody else counts.
-    pub(super) fn lend_to_child(
+    /// Changes a child's balance, and lets it inherit waiting visitors that no other child counts.
+    pub(super) fn update_child_lease(
         &mut self,
         node: NodeId,
         inherited: &WaitingCounts,
@@ -465,8 +467,8 @@ impl Ledger {
         };
         let (held, unmet) = (child.held, Unmet::of(child));
         change(child);
-        self.sums.add_held(child.held, Unmet::of(child));
-        self.sums.remove_held(held, unmet);
+        self.sums.add_balance(child.held, Unmet::of(child));
+        self.sums.remove_balance(held, unmet);
         if !inherited.is_empty() {
             child.waiting.absorb(inherited);
             self.sums.add_waiting(inherited);
@@ -477,7 +479,7 @@ impl Ledger {
     pub(super) fn remove_child(&mut self, node: NodeId) -> Option<Child> {
         let child = self.children.remove(&node)?;
         self.sums.remove_child(&child);
-        self.sums.part(node, child.data_center);
+        self.sums.leave(node, child.data_center);
         Some(child)
     }
 
@@ -487,7 +489,7 @@ impl Ledger {
         self.departed.push(gone);
     }
 
-    /// Forgets a departed child with all that it counted for.
+    /// Forgets a departed child with all its counts.
     pub(super) fn drop_departed(&mut self, node: NodeId) {
         if let Some(at) = self.departed.iter().position(|gone| gone.node == node) {
             let gone = self.departed.remove(at);
@@ -506,13 +508,13 @@ impl Ledger {
         }
     }
 
-    pub(super) fn add_left_waiting(&mut self, counts: &WaitingCounts, until: Timestamp) {
+    pub(super) fn add_orphaned(&mut self, counts: &WaitingCounts, until: Timestamp) {
         self.sums.add_waiting(counts);
         self.left_waiting.counts.absorb(counts);
         self.left_waiting.until = self.left_waiting.until.max(until);
     }
 
-    pub(super) fn take_left_waiting(&mut self) -> WaitingCounts {
+    pub(super) fn take_orphaned(&mut self) -> WaitingCounts {
         let counts = core::mem::take(&mut self.left_waiting.counts);
         self.sums.remove_waiting(&counts);
         counts

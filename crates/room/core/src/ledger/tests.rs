@@ -1,8 +1,8 @@
-//! The parent's half: what it lends, and what it counts of children that are silent.
+//! Tests of the parent's half: its grants, and its counts of children that stopped reporting.
 
 mod far;
 mod logouts;
-mod silence;
+mod missing_reports;
 
 use alloc::vec;
 
@@ -54,83 +54,83 @@ pub(super) fn request(child: u64, number: u64, generation: u32) -> SyncRequest {
     }
 }
 
-pub(super) fn lent(ledger: Ledger, request: &SyncRequest, now: Timestamp) -> (Ledger, Answer) {
+pub(super) fn grant(ledger: Ledger, request: &SyncRequest, now: Timestamp) -> (Ledger, Answer) {
     let request = SyncRequest {
         sent_at: now,
         ..request.clone()
     };
     match ledger.sync(&request, LeaseTerms::default(), now) {
-        (ledger, Reply::Granted(answer)) => (ledger, answer),
+        (ledger, Reply::Granted(reply)) => (ledger, reply),
         (_, other) => panic!("expected a lease, got {other:?}"),
     }
 }
 
-/// A ledger of which child 1 holds all ten slots and `credits`, having used none.
-fn ten_lent(credits: u32) -> Ledger {
+/// Makes a ledger in which child 1 has leased all ten slots and `credits`, and used none.
+fn ten_leased(credits: u32) -> Ledger {
     let mut first = request(1, 1, 0);
     first.wants = LeaseDemand {
         slots: 10,
         credits,
         ..LeaseDemand::default()
     };
-    let (ledger, answer) = lent(Ledger::new(), &first, START);
-    assert_eq!(answer.granted.seats, 10);
-    assert_eq!(answer.granted.admissions, 10);
+    let (ledger, reply) = grant(Ledger::new(), &first, START);
+    assert_eq!(reply.granted.seats, 10);
+    assert_eq!(reply.granted.admissions, 10);
     ledger
 }
 
 #[test]
-fn what_is_lent_is_not_lent_again() {
+fn leased_slots_are_not_granted_again() {
     let mut other = request(2, 1, 0);
     other.wants.slots = 5;
-    let (ledger, answer) = lent(ten_lent(0), &other, START);
-    assert_eq!(answer.granted.seats, 0);
-    assert!(answer.snapshot.is_dry());
+    let (ledger, reply) = grant(ten_leased(0), &other, START);
+    assert_eq!(reply.granted.seats, 0);
+    assert!(reply.snapshot.is_dry());
     assert_eq!(ledger.seats_lent(), 10);
 }
 
 #[test]
-fn a_seat_for_a_visitor_inside_comes_before_all_others() {
+fn an_active_visitor_gets_a_seat_before_all_others() {
     let mut movers = request(1, 1, 0);
     (movers.wants.first, movers.wants.later) = (2, 5);
-    let (ledger, answer) = lent(Ledger::new(), &movers, START);
-    assert_eq!((answer.granted.seats, answer.granted.admissions), (2, 0));
-    assert_eq!(answer.snapshot.seats_free, 3, "for those who wait");
+    let (ledger, reply) = grant(Ledger::new(), &movers, START);
+    assert_eq!((reply.granted.seats, reply.granted.admissions), (2, 0));
+    assert_eq!(reply.snapshot.seats_free, 3, "for waiting visitors");
     let mut waiting = request(2, 1, 0);
     waiting.wants.slots = 9;
-    let (ledger, answer) = lent(ledger, &waiting, START);
-    assert_eq!(answer.granted.seats, 3);
+    let (ledger, reply) = grant(ledger, &waiting, START);
+    assert_eq!(reply.granted.seats, 3);
     movers = request(1, 2, 1);
     movers.held.seats = 2;
     movers.wants.first = 4;
-    let (ledger, answer) = lent(ledger, &movers, START);
-    assert_eq!(answer.granted.seats, 4);
+    let (ledger, reply) = grant(ledger, &movers, START);
+    assert_eq!(reply.granted.seats, 4);
     assert_eq!((ledger.seats_free(), ledger.unmet().first), (1, 0));
 }
 
 #[test]
-fn a_seat_kept_for_a_visitor_inside_does_not_count_as_wanted() {
+fn a_seat_kept_for_a_mover_meets_no_other_demand() {
     let mut first = request(1, 1, 0);
     first.wants.first = 1;
-    let (ledger, answer) = lent(Ledger::new(), &first, START);
-    assert_eq!((answer.granted.seats, answer.granted.admissions), (1, 0));
+    let (ledger, reply) = grant(Ledger::new(), &first, START);
+    assert_eq!((reply.granted.seats, reply.granted.admissions), (1, 0));
     let mut next = request(1, 2, 1);
     next.held.seats = 1;
     (next.wants.slots, next.wants.kept) = (1, 1);
-    let (ledger, answer) = lent(ledger, &next, START);
-    assert_eq!((answer.granted.seats, answer.granted.admissions), (1, 1));
+    let (ledger, reply) = grant(ledger, &next, START);
+    assert_eq!((reply.granted.seats, reply.granted.admissions), (1, 1));
     assert_eq!(ledger.unmet().slots, 0);
-    // Without a visitor who waits it gets no admission for the seat that is kept.
-    let mut calm = request(1, 3, 1);
-    calm.held.seats = 1;
-    calm.wants.kept = 1;
-    let (_, answer) = lent(ledger, &calm, START);
-    assert_eq!((answer.granted.seats, answer.granted.admissions), (0, 0));
+    // Without a waiting visitor it gets no admission for the seat that is kept.
+    let mut idle = request(1, 3, 1);
+    idle.held.seats = 1;
+    idle.wants.kept = 1;
+    let (_, reply) = grant(ledger, &idle, START);
+    assert_eq!((reply.granted.seats, reply.granted.admissions), (0, 0));
 }
 
 #[test]
 fn a_lease_given_up_is_void_and_so_are_its_claims() {
-    let ledger = ten_lent(0);
+    let ledger = ten_leased(0);
     let late = START + LEASE_TTL;
     let mut claim = request(1, 2, 1);
     claim.held.seats = 10;
@@ -143,22 +143,22 @@ fn a_lease_given_up_is_void_and_so_are_its_claims() {
             incarnation: Incarnation(0)
         }
     );
-    assert_eq!(ledger.phantoms(), 10, "nothing was turned back");
+    assert_eq!(ledger.phantoms(), 10, "nothing was returned");
     claim.number = 3;
     claim.is_final = true;
     claim.row.add(late + DurationMs(5_000));
-    let (ledger, _) = lent(ledger, &claim, late);
+    let (ledger, _) = grant(ledger, &claim, late);
     assert_eq!(
         ledger.phantoms(),
         0,
-        "its final report replaces what it might have done"
+        "its final report replaces its possible seats"
     );
     assert_eq!((ledger.inside(), ledger.seats_lent()), (1, 0));
 }
 
 #[test]
 fn a_request_that_comes_twice_or_out_of_order_changes_nothing() {
-    let ledger = ten_lent(0);
+    let ledger = ten_leased(0);
     let before = ledger.clone();
     let again = request(1, 1, 0);
     let (ledger, reply) = ledger.sync(&again, LeaseTerms::default(), START);
@@ -167,27 +167,27 @@ fn a_request_that_comes_twice_or_out_of_order_changes_nothing() {
 }
 
 #[test]
-fn an_interval_returns_its_seats_when_the_slowest_child_closed_it() {
+fn an_interval_frees_its_seats_when_the_slowest_child_closed_it() {
     let end = START + DurationMs(5_000);
     let mut fast = request(1, 1, 0);
     fast.row.add(end);
-    let (ledger, _) = lent(Ledger::new(), &fast, START);
-    let (ledger, _) = lent(ledger, &request(2, 1, 0), START);
+    let (ledger, _) = grant(Ledger::new(), &fast, START);
+    let (ledger, _) = grant(ledger, &request(2, 1, 0), START);
     fast = SyncRequest {
         number: 2,
         generation: Some(1),
         closed_through: end,
         ..fast
     };
-    let (ledger, _) = lent(ledger, &fast, end);
+    let (ledger, _) = grant(ledger, &fast, end);
     assert_eq!(
         ledger.inside(),
         1,
-        "the other child may still pass its ticket"
+        "the other child may still accept its ticket"
     );
     let mut slow = request(2, 2, 2);
     slow.closed_through = end;
-    let (ledger, _) = lent(ledger, &slow, end + DurationMs(300));
+    let (ledger, _) = grant(ledger, &slow, end + DurationMs(300));
     assert_eq!(ledger.inside(), 0);
 }
 
@@ -197,23 +197,23 @@ fn a_goodbye_leaves_seats_but_no_phantoms() {
     goodbye.is_leaving = true;
     goodbye.row.add(START + DurationMs(100_000));
     goodbye.waiting.add(START, 7);
-    let (ledger, _) = lent(ten_lent(5), &goodbye, START + DurationMs(1));
+    let (ledger, _) = grant(ten_leased(5), &goodbye, START + DurationMs(1));
     assert_eq!(
         (ledger.inside(), ledger.phantoms(), ledger.seats_lent()),
         (1, 0, 0)
     );
-    let (_, answer) = lent(ledger, &request(2, 1, 0), START + DurationMs(2));
+    let (_, reply) = grant(ledger, &request(2, 1, 0), START + DurationMs(2));
     assert_eq!(
-        answer.inherited,
+        reply.inherited,
         [(START, 7)].into(),
-        "those who wait keep their order"
+        "waiting visitors keep their order"
     );
 }
 
 #[test]
-fn a_new_epoch_lends_nothing_until_everything_lent_before_has_ended() {
+fn a_new_epoch_grants_no_slots_until_all_earlier_leases_have_ended() {
     let mut ledger = Ledger::new();
-    let (old, _) = lent(ledger, &request(1, 1, 0), START);
+    let (old, _) = grant(ledger, &request(1, 1, 0), START);
     ledger = old;
     ledger.begin_epoch(Incarnation(7), LeaseTerms::default(), START);
     let reopens_at = START + LEASE_TTL + LONGEST;
@@ -223,53 +223,53 @@ fn a_new_epoch_lends_nothing_until_everything_lent_before_has_ended() {
         credits: 3,
         ..LeaseDemand::default()
     };
-    let (ledger, answer) = lent(ledger, &first, START);
-    assert_eq!((answer.granted.seats, answer.granted.credits), (0, 3));
-    assert_eq!(answer.snapshot.reopens_at, Some(reopens_at));
-    // A message that is late says nothing about when the loss was; one that names this life does.
+    let (ledger, reply) = grant(ledger, &first, START);
+    assert_eq!((reply.granted.seats, reply.granted.credits), (0, 3));
+    assert_eq!(reply.snapshot.reopens_at, Some(reopens_at));
+    // A late message does not show the time of the loss; one that names this incarnation does.
     first.parent = Some(Incarnation(7));
-    first.generation = answer.generation;
+    first.generation = reply.generation;
     first.is_final = false;
     first.number = 2;
-    let (ledger, _) = lent(ledger, &first, START);
+    let (ledger, _) = grant(ledger, &first, START);
     first.number = 3;
     first.is_final = true;
     let all_clocks = reopens_at + closing::CLOCKS_APART;
-    let (ledger, answer) = lent(ledger, &first, all_clocks);
+    let (ledger, reply) = grant(ledger, &first, all_clocks);
     assert_eq!(
-        answer.granted.seats, 0,
-        "its node has not closed what ended"
+        reply.granted.seats, 0,
+        "its node has not closed the ended intervals"
     );
     first.number = 4;
     first.closed_through = all_clocks;
-    let (_, answer) = lent(ledger, &first, all_clocks);
-    assert_eq!(answer.granted.seats, 5);
-    assert_eq!(answer.snapshot.epoch, Epoch(7));
+    let (_, reply) = grant(ledger, &first, all_clocks);
+    assert_eq!(reply.granted.seats, 5);
+    assert_eq!(reply.snapshot.epoch, Epoch(7));
 }
 
 #[test]
-fn while_people_wait_a_minute_is_lent_at_an_even_pace() {
+fn while_visitors_wait_admissions_are_granted_at_an_even_pace() {
     let mut first = request(1, 1, 0);
     first.wants.slots = 60;
     first.terms.limits.total_active_users = 1_000;
     first.held.minute = START.minute();
     first.waiting.add(START, 500);
-    let (ledger, answer) = lent(Ledger::new(), &first, START + DurationMs(10_000));
+    let (ledger, reply) = grant(Ledger::new(), &first, START + DurationMs(10_000));
     assert_eq!(
-        answer.granted.admissions, 11,
+        reply.granted.admissions, 11,
         "10 s of 60, and half a second ahead"
     );
     first.number = 2;
     first.generation = Some(1);
     first.is_final = false;
-    first.held = answer.granted;
+    first.held = reply.granted;
     first.terms.pacing = false;
-    let (_, answer) = lent(ledger, &first, START + DurationMs(10_000));
-    assert_eq!(answer.granted.admissions, 49);
+    let (_, reply) = grant(ledger, &first, START + DurationMs(10_000));
+    assert_eq!(reply.granted.admissions, 49);
 }
 
 #[test]
-fn a_revocation_frees_one_seat_once_whoever_reports_it() {
+fn a_revocation_frees_one_seat_once_even_if_two_nodes_report_it() {
     let end = START + DurationMs(100_000);
     let revocation = Revocation {
         visitor: VisitorId([5; 16]),
@@ -280,12 +280,12 @@ fn a_revocation_frees_one_seat_once_whoever_reports_it() {
     first.row.add(end);
     first.row.add(end);
     first.revocations = vec![revocation];
-    let (ledger, answer) = lent(Ledger::new(), &first, START);
+    let (ledger, reply) = grant(Ledger::new(), &first, START);
     assert_eq!(ledger.inside(), 1);
-    assert_eq!(answer.revoked, Some((1, vec![revocation])));
+    assert_eq!(reply.revoked, Some((1, vec![revocation])));
     let mut other = request(2, 1, 0);
     other.revocations = vec![revocation];
-    let (ledger, _) = lent(ledger, &other, START);
+    let (ledger, _) = grant(ledger, &other, START);
     assert_eq!(ledger.inside(), 1);
 }
 
@@ -300,30 +300,30 @@ fn a_late_revocation_does_not_free_a_second_seat() {
         seat_ends_at: Some(late + DurationMs(5_000)),
         until: late - closing::CLOCKS_APART,
     }];
-    let (ledger, _) = lent(Ledger::new(), &first, late);
+    let (ledger, _) = grant(Ledger::new(), &first, late);
     assert_eq!(ledger.inside(), 1);
 }
 
 #[test]
 fn a_phantom_ends_no_sooner_than_its_seats_interval() {
-    // A gives a seat and dies without a word; B, whose clock lags, prolongs it.
+    // A gives a seat and ends without a report; B, whose clock lags, extends it.
     let (seat_end, moved_to) = (START + LONGEST, START + LONGEST + DurationMs(100_000));
     let mut a = request(1, 1, 0);
     a.wants.slots = 1;
-    let (ledger, _) = lent(Ledger::new(), &a, START);
-    let dead = START + LEASE_TTL;
+    let (ledger, _) = grant(Ledger::new(), &a, START);
+    let ended_at = START + LEASE_TTL;
     let mut b = request(2, 1, 0);
     b.row.shift(seat_end, moved_to);
-    let (ledger, _) = lent(ledger, &b, dead);
+    let (ledger, _) = grant(ledger, &b, ended_at);
     assert_eq!(ledger.inside() + ledger.phantoms(), 1);
     b.number = 2;
     b.is_final = true;
-    let (ledger, _) = lent(ledger, &b, dead + LONGEST + DurationMs(1));
+    let (ledger, _) = grant(ledger, &b, ended_at + LONGEST + DurationMs(1));
     assert_eq!(ledger.inside() + ledger.phantoms(), 1, "not closed yet");
     b.number = 3;
-    b.closed_through = dead + LONGEST;
+    b.closed_through = ended_at + LONGEST;
     b.row.drop_through(b.closed_through);
-    let (ledger, _) = lent(ledger, &b, dead + LONGEST + DurationMs(2));
+    let (ledger, _) = grant(ledger, &b, ended_at + LONGEST + DurationMs(2));
     assert_eq!(ledger.inside() + ledger.phantoms(), 1);
 }
 
@@ -333,11 +333,11 @@ fn a_clock_that_is_an_hour_ahead_closes_nothing_before_its_time() {
     ahead.row.add(START + DurationMs(100_000));
     ahead.closed_through = START + DurationMs(3_600_000);
     ahead.sent_at = ahead.closed_through;
-    // Whatever the store's clock says: the others' say that it is not so late.
+    // With any store clock: the other children's clocks show an earlier time.
     for store_now in [START, START - DurationMs(7_200_000)] {
-        let (ledger, _) = lent(Ledger::new(), &request(2, 1, 0), START);
-        let lending = LeaseTerms::default();
-        let (ledger, _) = ledger.sync(&ahead, lending, store_now);
+        let (ledger, _) = grant(Ledger::new(), &request(2, 1, 0), START);
+        let terms = LeaseTerms::default();
+        let (ledger, _) = ledger.sync(&ahead, terms, store_now);
         assert_eq!(ledger.heard_at, START);
         assert_eq!(ledger.closed_through(DataCenterId(1)), START);
         assert_eq!(ledger.inside(), 1);
@@ -346,77 +346,80 @@ fn a_clock_that_is_an_hour_ahead_closes_nothing_before_its_time() {
 
 #[test]
 fn a_store_clock_stepped_back_extends_leases_by_one_length_at_most() {
-    let lending = LeaseTerms::default();
-    let ledger = ten_lent(5);
+    let terms = LeaseTerms::default();
+    let ledger = ten_leased(5);
     let back = START - DurationMs(3_600_000);
-    let (ledger, _) = ledger.sync(&request(2, 1, 0), lending, back);
+    let (ledger, _) = ledger.sync(&request(2, 1, 0), terms, back);
     assert_eq!(ledger.children.len(), 2);
     let mut other = request(2, 2, 1);
     other.is_final = true;
-    let (ledger, _) = ledger.sync(&other, lending, back + LEASE_TTL);
-    assert!(!ledger.children.contains_key(&NodeId(1)), "it was silent");
+    let (ledger, _) = ledger.sync(&other, terms, back + LEASE_TTL);
+    assert!(
+        !ledger.children.contains_key(&NodeId(1)),
+        "it did not report"
+    );
     assert_ne!(ledger.phantoms(), 0);
 }
 
 #[test]
-fn while_files_differ_the_lower_limit_holds() {
-    let (ledger, _) = lent(Ledger::new(), &request(1, 1, 0), START);
-    let mut generous = request(2, 1, 0);
-    generous.terms.limits.total_active_users = 1_000;
-    generous.terms.limits.new_users_per_minute = 1_000;
-    generous.wants.slots = 500;
-    let (_, answer) = lent(ledger, &generous, START);
-    assert_eq!((answer.granted.seats, answer.granted.admissions), (10, 10));
+fn while_configurations_differ_the_lower_limit_applies() {
+    let (ledger, _) = grant(Ledger::new(), &request(1, 1, 0), START);
+    let mut higher = request(2, 1, 0);
+    higher.terms.limits.total_active_users = 1_000;
+    higher.terms.limits.new_users_per_minute = 1_000;
+    higher.wants.slots = 500;
+    let (_, reply) = grant(ledger, &higher, START);
+    assert_eq!((reply.granted.seats, reply.granted.admissions), (10, 10));
 }
 
 #[test]
-fn a_burst_at_one_of_many_nodes_gets_all_that_is_free() {
+fn a_burst_at_one_of_many_nodes_gets_all_free_slots() {
     let mut ledger = Ledger::new();
     for node in 2..9 {
-        ledger = lent(ledger, &request(node, 1, 0), START).0;
+        ledger = grant(ledger, &request(node, 1, 0), START).0;
     }
     let mut burst = request(1, 1, 0);
     burst.wants.slots = 10;
-    let (_, answer) = lent(ledger, &burst, START);
-    assert_eq!(answer.granted.seats, 10);
+    let (_, reply) = grant(ledger, &burst, START);
+    assert_eq!(reply.granted.seats, 10);
 }
 
 #[test]
-fn waiting_visitors_handed_over_with_a_lost_answer_are_handed_over_again() {
+fn waiting_visitors_in_a_lost_reply_are_handed_over_again() {
     let mut gone = request(1, 1, 0);
     gone.waiting.add(START, 7);
     gone.is_leaving = true;
-    let (ledger, _) = lent(Ledger::new(), &gone, START);
-    let (ledger, lost) = lent(ledger, &request(2, 1, 0), START);
+    let (ledger, _) = grant(Ledger::new(), &gone, START);
+    let (ledger, lost) = grant(ledger, &request(2, 1, 0), START);
     assert_eq!(lost.inherited, [(START, 7)].into());
     let mut again = request(2, 2, 0);
     again.answered = None;
-    let (ledger, answer) = lent(ledger, &again, START);
-    assert_eq!(answer.inherited, [(START, 7)].into());
-    let mut next = request(2, 3, answer.generation.unwrap());
-    next.waiting = answer.inherited;
-    let (_, answer) = lent(ledger, &next, START);
-    assert!(answer.inherited.is_empty());
-    assert_eq!(answer.snapshot.waiting, 7);
+    let (ledger, reply) = grant(ledger, &again, START);
+    assert_eq!(reply.inherited, [(START, 7)].into());
+    let mut next = request(2, 3, reply.generation.unwrap());
+    next.waiting = reply.inherited;
+    let (_, reply) = grant(ledger, &next, START);
+    assert!(reply.inherited.is_empty());
+    assert_eq!(reply.snapshot.waiting, 7);
 }
 
 #[test]
-fn the_first_queued_count_as_users_of_a_dead_nodes_lease() {
+fn the_first_waiting_visitors_count_as_users_of_an_ended_nodes_lease() {
     let second = DurationMs(1_000);
     let mut first = request(1, 1, 0);
     first.wants.slots = 4;
     first.terms.pacing = false;
     first.waiting = [(START, 3), (START + second, 5)].into();
-    let (mut ledger, answer) = lent(Ledger::new(), &first, START);
-    assert_eq!(answer.granted.seats, 4);
+    let (mut ledger, reply) = grant(Ledger::new(), &first, START);
+    assert_eq!(reply.granted.seats, 4);
     ledger.presume_children_dead(START + second);
-    let (_, answer) = lent(ledger, &request(2, 1, 0), START + second);
-    assert_eq!(answer.inherited, [(START + second, 4)].into());
+    let (_, reply) = grant(ledger, &request(2, 1, 0), START + second);
+    assert_eq!(reply.inherited, [(START + second, 4)].into());
 }
 
 #[test]
-fn a_lower_limit_lends_nothing_before_enough_have_left() {
-    let mut ledger = ten_lent(0);
+fn a_lowered_limit_grants_nothing_before_enough_sessions_end() {
+    let mut ledger = ten_leased(0);
     for number in 2..4 {
         let mut next = request(1, number, 1);
         next.wants.slots = 5;
@@ -424,8 +427,8 @@ fn a_lower_limit_lends_nothing_before_enough_have_left() {
         for _ in 0..4 {
             next.row.add(START + DurationMs(100_000));
         }
-        let (after, answer) = lent(ledger, &next, START);
-        assert_eq!(answer.granted.seats, 0);
+        let (after, reply) = grant(ledger, &next, START);
+        assert_eq!(reply.granted.seats, 0);
         ledger = after;
     }
     assert_eq!(ledger.inside(), 4);

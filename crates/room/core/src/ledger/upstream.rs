@@ -1,89 +1,91 @@
-//! The ledger of a data center as a child of the root's: what it was lent, it lends on.
+//! Ledger of a data center as a child of the root's ledger: it grants from its own lease.
 //!
-//! Whoever syncs a data center with the world loads the record, draws a request
-//! ([`Ledger::poll_upstream`]), writes the record, brings the request to the root's ledger and
-//! the reply back ([`Ledger::handle_upstream`]). Two that do it at once do no harm: only the
-//! answer to the newest request is applied.
+//! A node that syncs a data center with the root loads the record, makes a request
+//! ([`Ledger::poll_upstream`]), and writes the record. Then it takes the request to the root's
+//! ledger and the reply back ([`Ledger::handle_upstream`]). Two nodes that do so at once do no
+//! harm: only the reply to the newest request is applied.
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
-use super::children::{LATEST_ASK, QUIET_AFTER};
+use super::children::{LATEST_REFRESH, QUIET_AFTER};
 use super::closing::CLOCKS_APART;
 use super::due::{UPSTREAM_PERIOD, UPSTREAM_TIME_OUT_MAX};
-use super::lend::saturating_u32;
+use super::grant::saturating_u32;
 use super::{Child, Ledger, Logouts, RevokedList};
 use crate::id::{DataCenterId, Epoch, Incarnation};
 use crate::lease::Lease;
 use crate::sync::{Answer, LeaseBalance, LeaseDemand, LeaseUsage, Reply, Revocation, Snapshot};
 use crate::time::{DurationMs, Timestamp};
 
-/// What is late is looked for this often.
-const LOOK_AGAIN: DurationMs = DurationMs(20);
+/// Interval at which a node looks for a late reply.
+const LATE_POLL: DurationMs = DurationMs(20);
 
-/// A ledger's place under the root's.
+/// State of a data center's ledger as a child of the root's.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Upstream {
-    /// Its data center.
+    /// Data center of the ledger.
     pub data_center: DataCenterId,
-    /// What the world lent and no child holds, and until when (by the clocks that write tickets).
+    /// Lease from the root, without the children's balances; its end is by the clocks that write
+    /// tickets.
     pub lease: Lease,
-    /// The life of the root's ledger that lent it.
+    /// Incarnation of the root's ledger that granted it.
     pub parent: Option<Incarnation>,
-    /// Whether a child's clock was read since that is known: one that has heard of the epoch.
+    /// Whether a clock was read since then: that of a child that knows the epoch.
     pub is_read_under_parent: bool,
-    /// The newest request whose answer was applied; `None` before the first.
+    /// Newest request whose reply was applied; `None` before the first.
     pub answered: Option<u64>,
-    /// What was used of all that was ever lent in this life.
+    /// Usage of all leases in this incarnation.
     pub used: LeaseUsage,
-    /// The world as it was seen last.
+    /// Newest snapshot of the root.
     pub snapshot: Snapshot,
-    /// When that was heard, by the ledger's own clock.
+    /// Time of that reply, by the ledger's own clock.
     pub snapshot_at: Timestamp,
-    /// When the world was asked last, by the same clock.
+    /// Time of the newest request, by the same clock.
     pub asked_at: Timestamp,
-    /// How long it takes until what the world says is here, as seen lately; zero before.
+    /// Recent round trip to the root until its reply is applied; zero before the first.
     pub trip: DurationMs,
-    /// By the newest request somebody waits here, or something is wanted: that is to be taken back
+    /// Whether the newest request reported waiting visitors or a demand; a later one withdraws it
     /// as soon as it is over.
     pub has_wished: bool,
-    /// How many nodes the newest request spoke for: others divide by them.
+    /// Nodes in the newest request; other data centers divide by them.
     pub told_nodes: u32,
-    /// Through which end the nodes treated tickets as over by the newest request.
+    /// End through which the nodes treated tickets as over, in the newest request.
     pub told_closed: Timestamp,
-    /// Seats of sessions that were ended early have been freed since.
+    /// Whether seats of revoked sessions were freed since the newest request.
     pub has_freed: bool,
-    /// An epoch that somebody here has seen and the world may not know of.
+    /// Epoch that a child has seen and the root may not know of.
     pub witnessed: Option<Epoch>,
-    /// Logouts that the world has not confirmed.
+    /// Logouts that the root has not confirmed.
     pub unconfirmed: Vec<Revocation>,
-    /// The root's list of logouts that was merged last.
+    /// Version of the root's list of logouts that was merged last.
     pub revoked_version: u64,
-    /// A version of the root's list, and the version of the own one that has all of it.
+    /// Version of the root's list, and the version of the own one that has all of it.
     pub telling: (u64, u64),
-    /// The newest version of the root's list of which all children know.
+    /// Newest version of the root's list that all children know.
     pub told: u64,
-    /// What was handed on lately.
+    /// Recent grants to children.
     pub demand: UpstreamDemand,
 }
 
-/// What was handed on in this upstream period and in the one before.
+/// Grants to children in this upstream period and in the one before.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct UpstreamDemand {
-    /// The period.
+    /// Number of the period.
     pub index: u64,
-    /// In it.
+    /// Grants in this period.
     pub now: LeaseDemand,
-    /// Before it.
+    /// Grants in the period before.
     pub before: LeaseDemand,
-    /// Slots a period at the height of recent traffic, in sixteenths; fades by an eighth a period.
+    /// Slots per period at the height of recent traffic, in sixteenths; fades by an eighth a
+    /// period.
     pub height: u32,
 }
 
 impl UpstreamDemand {
-    /// By the ledger's own clock: where nobody speaks, time passes all the same. A clock that is
-    /// stepped begins a new period.
+    /// Advances by the ledger's own clock, which goes on without requests. A clock that is stepped
+    /// begins a new period.
     fn advance(&mut self, now: Timestamp) {
         let index = now.0 / UPSTREAM_PERIOD.0;
         if index != self.index {
@@ -139,20 +141,20 @@ impl Upstream {
         }
     }
 
-    /// How much longer a child may use what it is lent now.
+    /// Returns how long a child may use a grant of now.
     pub(super) fn left(&self, at: Timestamp) -> DurationMs {
         self.lease.ends_at().since(at + CLOCKS_APART)
     }
 
-    pub(super) fn hand_on(&mut self, granted: LeaseBalance, now: Timestamp) {
-        self.lease.hand_on(granted);
+    pub(super) fn grant(&mut self, granted: LeaseBalance, now: Timestamp) {
+        self.lease.grant(granted);
         self.demand.advance(now);
         self.demand.now.slots += granted.seats;
         self.demand.now.credits += granted.credits;
     }
 
-    /// Takes back what a child held and neither used nor holds any more. What was lent under other
-    /// terms than those of `version` goes back to the world.
+    /// Takes back the part of a child's balance that it neither used nor still has. Grants under
+    /// other settings than those of `version` return to the root.
     pub(super) fn handle_use(&mut self, old: &Child, new: &Child, version: u32) {
         let seats_used = new.used.seats.saturating_sub(old.used.seats);
         let credits_used = new.used.credits.saturating_sub(old.used.credits);
@@ -183,7 +185,7 @@ impl Upstream {
         });
     }
 
-    /// What was lent under the old limits goes back first.
+    /// Returns the balance under the old limits to the root.
     pub(super) fn handle_new_terms(&mut self) {
         let credits = self.lease.held().credits;
         self.lease.give_back(LeaseBalance {
@@ -201,8 +203,8 @@ impl Upstream {
         }
     }
 
-    /// Notes how far the children know the root's list of logouts, and what they are to know next.
-    pub(super) fn tell(&mut self, own: &RevokedList, logouts: &Logouts) {
+    /// Notes the version of the root's list of logouts that all children know, and the next one.
+    pub(super) fn note_children_versions(&mut self, own: &RevokedList, logouts: &Logouts) {
         let (root, here) = self.telling;
         if here <= logouts.refused_through {
             self.told = root;
@@ -210,8 +212,8 @@ impl Upstream {
         }
     }
 
-    /// Learns how long trips take. What came late was perhaps only brought late, because nobody
-    /// waited for it: the estimate falls at once and rises slowly.
+    /// Updates the round trip. A late reply may have been carried late, because no visitor waited
+    /// for it: the estimate falls at once and rises slowly.
     fn note_trip(&mut self, now: Timestamp) {
         let took = now.since(self.asked_at).min(UPSTREAM_TIME_OUT_MAX);
         self.trip = if self.trip == DurationMs::ZERO {
@@ -221,18 +223,18 @@ impl Upstream {
         };
     }
 
-    /// How long until what the world says to the request on its way will be here; `None` if there
-    /// is none. If it is late, it may come at any time.
+    /// Returns the time until the reply to the pending request is expected; `None` if there is
+    /// none. A late reply may come at any time.
     #[must_use]
     pub fn back_after(&self, now: Timestamp) -> Option<DurationMs> {
-        let is_asking = self.lease.is_waiting_for_answer();
+        let is_pending = self.lease.is_waiting_for_reply();
         let left = (self.asked_at + self.trip).since(now);
-        is_asking.then_some(left.max(LOOK_AGAIN))
+        is_pending.then_some(left.max(LATE_POLL))
     }
 
-    /// Whether what the world said is recent, by the ledger's own clock.
+    /// Whether the root's last reply is recent, by the ledger's own clock.
     pub(super) fn is_snapshot_fresh(&self, now: Timestamp) -> bool {
-        // By a clock that was stepped back since, nothing is known of its age.
+        // After a step back of the clock its age is unknown.
         self.answered.is_some()
             && now >= self.snapshot_at
             && now.since(self.snapshot_at) < QUIET_AFTER
@@ -240,9 +242,8 @@ impl Upstream {
 }
 
 impl Ledger {
-    /// An empty ledger of a data center, below the root's: it lends what it is lent itself. A
-    /// record that was lost is replaced by one with a new `incarnation`; what the old one had done
-    /// is known to the world.
+    /// Makes an empty ledger of a data center, below the root's. A lost record is replaced by one
+    /// with a new `incarnation`; the root knows the leases of the old one.
     #[must_use]
     pub fn below_root(incarnation: Incarnation, data_center: DataCenterId) -> Self {
         Self {
@@ -252,21 +253,21 @@ impl Ledger {
         }
     }
 
-    /// Applies a reply of the world. Returns whether it was to the newest request.
+    /// Applies a reply of the root. Returns whether it was to the newest request.
     pub fn handle_upstream(&mut self, reply: Reply, now: Timestamp) -> bool {
-        let is_newest = self.hear_root(reply, now);
+        let is_newest = self.apply_root_reply(reply, now);
         self.assert_sound();
         is_newest
     }
 
-    fn hear_root(&mut self, reply: Reply, now: Timestamp) -> bool {
+    fn apply_root_reply(&mut self, reply: Reply, now: Timestamp) -> bool {
         let Some(upstream) = self.upstream.as_deref_mut() else {
             return false;
         };
         match reply {
             Reply::Stale => false,
             Reply::Void { child, .. } if child.0 != self.incarnation.0 => false,
-            Reply::Granted(answer) if answer.child.0 != self.incarnation.0 => false,
+            Reply::Granted(lease_reply) if lease_reply.child.0 != self.incarnation.0 => false,
             Reply::Void {
                 number,
                 incarnation,
@@ -279,31 +280,31 @@ impl Ledger {
                 }
                 is_newest
             }
-            Reply::Granted(answer) => {
-                if !upstream.lease.handle_answer(&answer) {
+            Reply::Granted(lease_reply) => {
+                if !upstream.lease.handle_answer(&lease_reply) {
                     return false;
                 }
-                self.handle_upstream_answer(answer, now);
+                self.apply_root_lease(lease_reply, now);
                 true
             }
         }
     }
 
-    fn handle_upstream_answer(&mut self, answer: Answer, now: Timestamp) {
+    fn apply_root_lease(&mut self, lease_reply: Answer, now: Timestamp) {
         let Some(upstream) = self.upstream.as_deref_mut() else {
             return;
         };
-        upstream.is_read_under_parent &= upstream.parent == Some(answer.incarnation);
-        upstream.parent = Some(answer.incarnation);
-        upstream.answered = Some(answer.number);
+        upstream.is_read_under_parent &= upstream.parent == Some(lease_reply.incarnation);
+        upstream.parent = Some(lease_reply.incarnation);
+        upstream.answered = Some(lease_reply.number);
         upstream.witnessed = None;
-        upstream.snapshot = answer.snapshot;
+        upstream.snapshot = lease_reply.snapshot;
         upstream.snapshot_at = now;
         upstream.note_trip(now);
         let data_center = upstream.data_center;
         let closed = upstream.snapshot.closed_through;
         self.longest_seat = self.longest_seat.max(upstream.snapshot.longest_known);
-        if let Some((version, entries)) = answer.revoked {
+        if let Some((version, entries)) = lease_reply.revoked {
             upstream.revoked_version = version;
             let listed: BTreeSet<_> = entries.iter().map(|entry| entry.visitor).collect();
             self.logouts.note_listed(&listed, version);
@@ -314,34 +315,34 @@ impl Ledger {
                 self.revoked.insert(entry.without_seat());
             }
         }
-        upstream.tell(&self.revoked, &self.logouts);
-        if !answer.inherited.is_empty() {
-            self.add_left_waiting(&answer.inherited, now + LATEST_ASK);
+        upstream.note_children_versions(&self.revoked, &self.logouts);
+        if !lease_reply.inherited.is_empty() {
+            self.add_orphaned(&lease_reply.inherited, now + LATEST_REFRESH);
         }
-        self.close_as_told(data_center, closed);
+        self.close_through(data_center, closed);
     }
 
-    /// The world has lost its memory: what was done under what it lent is covered by its reserve,
-    /// and is counted anew from here on. So does every child of this ledger, which sees a new life.
+    /// Starts over after the root lost its record. The root's reserve covers earlier leases, and
+    /// seats are counted anew from here on. The children see a new incarnation and do so too.
     fn begin_incarnation_under(&mut self, root: Incarnation) {
         let Some(old) = self.upstream.take() else {
             return;
         };
-        // Two holders who hear of it at once must come to the same life.
+        // Two nodes that apply it at once must arrive at the same incarnation.
         let incarnation = Incarnation(
             self.incarnation.0.rotate_left(23) ^ root.0.wrapping_mul(0x9e37_79b9_7f4a_7c15),
         );
-        let mut anew = Self::below_root(incarnation, old.data_center);
-        anew.terms = self.terms;
-        anew.longest_seat = self.longest_seat;
-        anew.heard_at = self.heard_at;
-        anew.as_of = self.as_of;
-        anew.revoked = core::mem::take(&mut self.revoked);
-        if let Some(upstream) = anew.upstream.as_deref_mut() {
+        let mut fresh = Self::below_root(incarnation, old.data_center);
+        fresh.terms = self.terms;
+        fresh.longest_seat = self.longest_seat;
+        fresh.heard_at = self.heard_at;
+        fresh.as_of = self.as_of;
+        fresh.revoked = core::mem::take(&mut self.revoked);
+        if let Some(upstream) = fresh.upstream.as_deref_mut() {
             upstream.witnessed = Some(old.snapshot.epoch);
-            let entries = anew.revoked.to_vec().into_iter();
+            let entries = fresh.revoked.to_vec().into_iter();
             upstream.unconfirmed = entries.map(Revocation::without_seat).collect();
         }
-        *self = anew;
+        *self = fresh;
     }
 }

@@ -1,19 +1,19 @@
-//! Somebody who is inside, and whose seat may have to be prolonged.
+//! Check-ins of active visitors, which may extend the seat.
 
 use super::{CheckIn, Room};
 use crate::id::Epoch;
 use crate::lease::TakeError;
-use crate::newest::NewestSeat;
+use crate::newest_seats::NewestSeat;
 use crate::rules::QueueingMethod;
 use crate::ticket::{Seat, Standing, Ticket};
 use crate::time::Timestamp;
 
-/// A request of somebody with an accepted ticket.
+/// Request of a visitor with an accepted ticket.
 #[derive(Clone, Copy, Debug)]
 pub struct Return {
-    /// The ticket, authentic.
+    /// Ticket of the visitor, authentic.
     pub ticket: Ticket,
-    /// Whether a page is asked for, and not something that a page loads.
+    /// Whether the request is for a page, and not for a resource that a page loads.
     pub is_navigation: bool,
     /// Whether it may wait for one round trip to the parent: only for a seat here, and only while
     /// it has one in another data center.
@@ -21,13 +21,13 @@ pub struct Return {
 }
 
 impl Room {
-    /// Decides about somebody with an accepted ticket.
+    /// Decides about a visitor with an accepted ticket.
     pub fn handle_check_in(&mut self, visit: Return, now: Timestamp) -> CheckIn {
         let mut visit = visit;
         visit.may_ask_parent &= !self.has_left;
         let ticket = visit.ticket;
-        // Nobody knows this process any more, if it has been cut off for so long.
-        let is_forgotten = now >= self.believes_until();
+        // After so long without a lease the parent does not count on this process any more.
+        let is_forgotten = now >= self.accepts_tickets_until();
         if is_forgotten || self.revoked.contains(ticket.visitor) {
             return CheckIn::Over;
         }
@@ -44,13 +44,13 @@ impl Room {
             None if self.is_due(&ticket, visit.is_navigation, now) => {
                 self.take_seat_here(visit, now)
             }
-            // A seat elsewhere still runs.
+            // A seat in another data center still runs.
             None => CheckIn::Pass,
         }
     }
 
-    /// The seat that this data center may prolong: its own, not ended. One of an earlier epoch is
-    /// covered by the reserve of this one, from which prolonging takes it over into the count.
+    /// Returns the seat that this data center may extend: its own, not ended. The reserve covers
+    /// one of an earlier epoch; an extension moves it into the count.
     fn own_seat(&mut self, ticket: &Ticket, now: Timestamp) -> Option<Seat> {
         let seat = ticket.seats.of(self.identity.data_center)?;
         self.note_epoch(seat, now);
@@ -66,7 +66,7 @@ impl Room {
         })
     }
 
-    /// A seat that runs and was given in another epoch shows that a ledger has lost its memory.
+    /// Notes a running seat of another epoch: a ledger has lost its record.
     fn note_epoch(&mut self, seat: Seat, now: Timestamp) {
         let is_known = seat.epoch == self.snapshot.epoch || seat.epoch == Epoch::ALONE;
         if !is_known && self.has_heard_from_parent() && seat.ends_at > now {
@@ -76,12 +76,12 @@ impl Room {
 
     fn check_in_own_seat(&mut self, visit: Return, seat: Seat, now: Timestamp) -> CheckIn {
         let ticket = visit.ticket;
-        let written = ticket.seats.of(seat.data_center).map(|s| s.ends_at);
-        let is_older = written.is_some_and(|end| end < seat.ends_at);
+        let written_end = ticket.seats.of(seat.data_center).map(|s| s.ends_at);
+        let is_older = written_end.is_some_and(|end| end < seat.ends_at);
         let mut current = ticket;
         if is_older {
-            // The seat was prolonged at some time that the newer ticket knows; assume the earliest,
-            // so that the next check-in is not late.
+            // Only the newer ticket has the time of the last check-in; assume the earliest, so that
+            // the next one is not late.
             current.last_check_in_at = self.assumed_check_in(seat.ends_at, now);
             current.is_provisional = false;
             current.seats.put(seat);
@@ -95,7 +95,7 @@ impl Room {
             return CheckIn::Renewed(current);
         };
         if self.take_credit(now).is_err() {
-            // Its seat still runs, so it waits for nothing; the next request finds a credit.
+            // Its seat still runs, so it does not wait; its next request finds a credit.
             self.demand
                 .note_missing_credit(ticket.visitor, seat.ends_at);
             self.counters.passed_unrenewed += 1;
@@ -118,7 +118,7 @@ impl Room {
         CheckIn::Renewed(current)
     }
 
-    /// To which end the seat should be prolonged now, if it should.
+    /// Returns the end to which the seat should be extended now, if any.
     fn target_end(
         &self,
         ticket: &Ticket,
@@ -138,15 +138,15 @@ impl Room {
         ticket.is_check_in_due(now, self.seat_terms.grid, is_navigation)
     }
 
-    /// When a seat was prolonged of which only the end is known: as early as may be, so that the
-    /// next check-in is not late. Seats given before `session_duration` changed may be longer or
-    /// shorter than those of now.
+    /// Returns the time of the last check-in of a seat of which only the end is known: the earliest
+    /// possible, so that the next one is not late. Seats given before `session_duration` changed
+    /// may be longer or shorter than those of now.
     pub(super) fn assumed_check_in(&self, ends_at: Timestamp, now: Timestamp) -> Timestamp {
         now.min(ends_at - self.seat_terms.longest_seat())
     }
 
-    /// A visitor with a seat elsewhere, or of another epoch: one here is taken only against a free
-    /// one.
+    /// Gives a visitor with a seat in another data center, or of another epoch, one here if one is
+    /// free.
     fn take_seat_here(&mut self, visit: Return, now: Timestamp) -> CheckIn {
         if !self.rules.session_renewal {
             return CheckIn::Pass;
@@ -190,7 +190,7 @@ impl Room {
 
     fn take_seat(&mut self, now: Timestamp) -> Result<(), TakeError> {
         if self.rules.queueing_method == QueueingMethod::Passthrough {
-            // Who is new goes in outside of the limits; who is inside is no worse off.
+            // New visitors enter outside the limits, so active ones do too.
         } else if self.uses_leases() {
             self.lease.take_seat(now)?;
             self.used.seats += 1;
@@ -212,7 +212,8 @@ impl Room {
         Ok(())
     }
 
-    /// There is no seat here: the visitor is inside all the same, and comes before those who wait.
+    /// Handles a visitor without a free seat here: it stays active, and has priority over waiting
+    /// ones.
     fn pass_without_seat(&mut self, visit: Return, now: Timestamp) -> CheckIn {
         let ticket = visit.ticket;
         let ends_at = ticket.seats.ends_at().unwrap_or_default();
@@ -225,12 +226,12 @@ impl Room {
         let session = self.rules.session_duration;
         self.moving.note(ticket.visitor, seat, session, now);
         if visit.may_ask_parent && self.lease.is_live(now) {
-            self.moving.note_asking();
+            self.moving.note_pending();
         }
         self.pass(visit, now)
     }
 
-    /// Passes without a seat here. While there is a parent to ask, one round trip may bring one.
+    /// Passes without a seat here, or waits for one round trip to a reachable parent.
     fn pass(&mut self, visit: Return, now: Timestamp) -> CheckIn {
         if visit.may_ask_parent && self.lease.is_live(now) {
             return CheckIn::AskParent;

@@ -1,24 +1,24 @@
-//! How much will be wanted until the next sync? As much as in the last stretch of time.
+//! Demand until the next sync: as much as in the last sync periods.
 //!
-//! Counted by stretches of one sync period, not by requests: requests come faster when slots are
-//! short, and each would otherwise see only a part of the traffic.
+//! It counts by sync period and not by request. Requests come faster when slots are short, and each
+//! would otherwise see only a part of the traffic.
 
 use super::syncing::SYNC_PERIOD;
 use crate::id::VisitorId;
 use crate::sync::LeaseDemand;
 use crate::time::Timestamp;
 
-/// Fewest credits held while somebody is inside, and at most one for each of them. Nobody waits for
-/// a credit: whoever finds none passes, and its seat is prolonged with a later request. A crash
-/// turns them into phantom seats, so that there are not many more than traffic needs.
+/// Fewest credits in the lease while visitors are active, and at most one for each of them. No
+/// visitor waits for a credit: without one it passes, and a later request extends its seat. A crash
+/// turns credits into phantom seats, so there are not many more than traffic needs.
 const CREDITS_MIN: u32 = 8;
-/// Fewest slots more than expected where somebody comes: the first of many is followed soon.
+/// Fewest slots above the expected number while visitors come: the first of many is followed soon.
 const ALLOWANCE_MIN: u32 = 8;
-/// Most slots wanted at once.
+/// Most slots requested at once.
 const SLOTS_MAX: u32 = 10_000;
 
-/// How many more than expected are held, so that chance and growth seldom find none: arrivals
-/// of a Poisson stream stray by their square root, and few exceed four times that.
+/// Returns the slots to have above the expected number, for chance and growth. Arrivals of a
+/// Poisson stream vary by their square root, and few exceed four times that.
 fn allowance(expected: u32) -> u32 {
     if expected == 0 {
         return 0;
@@ -26,62 +26,63 @@ fn allowance(expected: u32) -> u32 {
     expected.isqrt().saturating_mul(4) + ALLOWANCE_MIN
 }
 
-/// What happened since the last request, and the recent past.
+/// Events since the last request, and in recent sync periods.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Demand {
     slots: Missing,
     credits: Missing,
     unrenewed: Unrenewed,
-    admissions: Stretch,
-    renewals: Stretch,
-    admissions_untold: u32,
+    admissions: PeriodCounts,
+    renewals: PeriodCounts,
+    admissions_unreported: u32,
     admissions_in_flight: u32,
     has_changed: bool,
-    /// The parent still knows of a wish for slots.
-    has_wished: bool,
+    /// Whether the parent still knows of a demand for slots.
+    has_demand: bool,
 }
 
-/// What somebody asked for and did not find here.
+/// Number of visitors who found no slot, or no credit, here.
 ///
-/// Whoever waits for the parent's answer takes what it brings a moment later; a request that is
-/// made in that moment must not give it back.
+/// A visitor who waits for the parent's reply takes its slot a moment later. A request that is made
+/// in between must not return it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Missing {
-    untold: u32,
-    /// Told, and not taken yet.
-    told: Stretch,
+    unreported: u32,
+    /// Reported to the parent, and not taken yet.
+    reported: PeriodCounts,
 }
 
 impl Missing {
     pub(super) fn note(&mut self) {
-        self.untold = self.untold.saturating_add(1);
+        self.unreported = self.unreported.saturating_add(1);
     }
 
     pub(super) fn note_taken(&mut self) {
-        self.told.take_one();
+        self.reported.take_one();
     }
 
-    /// What is missing now or was a moment ago. Who was told to wait and did not come back within
-    /// two periods is not waited for: on a busy evening those would be all slots that there are.
+    /// Returns the number that is missing now or was a moment ago. A visitor who does not return
+    /// within two periods counts no more; under load those would be all slots.
     pub(super) fn begin_request(&mut self, now: Timestamp) -> u32 {
-        self.told.note_many(core::mem::take(&mut self.untold), now);
-        self.told()
+        self.reported
+            .note_many(core::mem::take(&mut self.unreported), now);
+        self.reported()
     }
 
-    /// What was missing by the newest request, and has not been taken since.
-    pub(super) fn told(&self) -> u32 {
-        self.told.count.saturating_add(self.told.before)
+    /// Returns the number in the newest request that has not been taken since.
+    pub(super) fn reported(&self) -> u32 {
+        self.reported.count.saturating_add(self.reported.before)
     }
 
-    /// Whether the parent does not know yet.
-    pub(super) fn is_news(&self) -> bool {
-        self.untold > 0
+    /// Whether the parent does not know of all yet.
+    pub(super) fn has_unreported(&self) -> bool {
+        self.unreported > 0
     }
 }
 
-/// Visitors who passed without a renewal because there was no credit, and until when their seats
-/// run: each finds one with its next page, which may take longer than a wish lasts. As many as
-/// there are credits at least; of more than those, some are renewed with a later page.
+/// Visitors who passed unrenewed for lack of a credit, with the ends of their seats. Each finds a
+/// credit with its next page, which may take longer than `credits` counts it. Room for as many as
+/// there are credits at least; of more visitors, some are renewed with a later page.
 #[derive(Clone, Copy, Debug, Default)]
 struct Unrenewed([Option<(VisitorId, Timestamp)>; CREDITS_MIN as usize]);
 
@@ -109,21 +110,21 @@ impl Unrenewed {
     }
 }
 
-/// Events in this sync period and in the one before.
+/// Counts of events in this sync period and in the one before.
 #[derive(Clone, Copy, Debug, Default)]
-struct Stretch {
+struct PeriodCounts {
     index: u64,
     count: u32,
     before: u32,
 }
 
-impl Stretch {
+impl PeriodCounts {
     fn note_many(&mut self, count: u32, now: Timestamp) {
         self.advance(now);
         self.count = self.count.saturating_add(count);
     }
 
-    /// One of them, an early one, counts no more.
+    /// Removes one event, from the earlier period if there is one.
     fn take_one(&mut self) {
         let oldest = if self.before > 0 {
             &mut self.before
@@ -133,8 +134,8 @@ impl Stretch {
         *oldest = oldest.saturating_sub(1);
     }
 
-    /// Events to be expected within a sync period: as many as in the busier one of the last two,
-    /// and a quarter of the calmer one, for traffic is uneven.
+    /// Returns the events to expect within a sync period: as many as in the busier one of the last
+    /// two, plus a quarter of the other one, since traffic is uneven.
     fn expected(&mut self, now: Timestamp) -> u32 {
         self.advance(now);
         self.count.max(self.before) + self.count.min(self.before) / 4
@@ -155,74 +156,73 @@ impl Stretch {
 }
 
 impl Demand {
-    /// Somebody eligible found no slot here.
+    /// Counts an eligible visitor who found no slot here.
     pub(super) fn note_missing_slot(&mut self) {
         self.slots.note();
     }
 
-    /// A check-in was due and found no credit here. The visitor's seat runs until `seat_ends_at`.
+    /// Counts a due check-in that found no credit here. The visitor's seat runs until
+    /// `seat_ends_at`.
     pub(super) fn note_missing_credit(&mut self, visitor: VisitorId, seat_ends_at: Timestamp) {
         self.credits.note();
         self.unrenewed.note(visitor, seat_ends_at);
     }
 
-    /// This visitor was renewed: no credit is kept for it.
+    /// Notes that this visitor was renewed: it needs no credit any more.
     pub(super) fn handle_renewed(&mut self, visitor: VisitorId) {
         self.unrenewed.forget(visitor);
     }
 
-    /// Whether somebody passed for want of a credit, and the parent does not know yet.
+    /// Whether a visitor passed for lack of a credit, and the parent does not know yet.
     pub(super) fn lacks_credit(&self) -> bool {
-        self.credits.is_news()
+        self.credits.has_unreported()
     }
 
-    /// Somebody went in.
+    /// Counts an admission.
     pub(super) fn note_admission(&mut self, now: Timestamp) {
         self.admissions.note_many(1, now);
         self.slots.note_taken();
-        self.admissions_untold = self.admissions_untold.saturating_add(1);
+        self.admissions_unreported = self.admissions_unreported.saturating_add(1);
         self.has_changed = true;
     }
 
-    /// A seat was prolonged.
+    /// Counts an extended seat.
     pub(super) fn note_renewal(&mut self, now: Timestamp) {
         self.renewals.note_many(1, now);
         self.credits.note_taken();
         self.has_changed = true;
     }
 
-    /// Something else should be told to the parent soon.
+    /// Notes another change that the parent should know soon.
     pub(super) fn note_change(&mut self) {
         self.has_changed = true;
     }
 
-    /// Whether there is news for the parent, or will be: a wish is taken back as soon as it is
-    /// over, or slots would be kept for it.
-    pub(super) fn has_news(&self) -> bool {
-        self.has_changed || self.has_wished || self.slots.is_news() || self.credits.is_news()
+    /// Whether the parent should get a report soon. A demand that is over is withdrawn soon as
+    /// well, or the parent would keep slots for it.
+    pub(super) fn needs_report(&self) -> bool {
+        self.has_changed
+            || self.has_demand
+            || self.slots.has_unreported()
+            || self.credits.has_unreported()
     }
 
-    /// Admissions that the outlook does not contain yet.
+    /// Returns the admissions that the snapshot does not contain yet.
     pub(super) fn unreported_admissions(&self) -> u32 {
-        self.admissions_untold + self.admissions_in_flight
+        self.admissions_unreported + self.admissions_in_flight
     }
 
-    /// What to ask for; starts counting anew what is not told. Up to `plenty` slots more than
-    /// needed may be had.
-    pub(super) fn begin_request(
-        &mut self,
-        inside: u32,
-        plenty: u32,
-        now: Timestamp,
-    ) -> LeaseDemand {
+    /// Returns the demand for a request, and starts a new count. It may have up to `spare` slots
+    /// more than needed.
+    pub(super) fn begin_request(&mut self, inside: u32, spare: u32, now: Timestamp) -> LeaseDemand {
         let slots = self.slots.begin_request(now);
         let slots = slots.saturating_add(self.admissions.expected(now));
-        let slots = slots.saturating_add(allowance(slots).min(plenty));
+        let slots = slots.saturating_add(allowance(slots).min(spare));
         let credits = self.credits.begin_request(now);
         let credits = credits.saturating_add(self.renewals.expected(now));
         let credits = credits.saturating_add(allowance(credits));
         self.begin_goodbye();
-        self.has_wished = slots > 0;
+        self.has_demand = slots > 0;
         LeaseDemand {
             slots: slots.min(SLOTS_MAX),
             credits: credits
@@ -232,15 +232,15 @@ impl Demand {
         }
     }
 
-    /// Starts counting anew without asking for anything.
+    /// Starts a new count without a demand.
     pub(super) fn begin_goodbye(&mut self) {
-        self.admissions_in_flight += self.admissions_untold;
-        self.admissions_untold = 0;
+        self.admissions_in_flight += self.admissions_unreported;
+        self.admissions_unreported = 0;
         self.has_changed = false;
-        self.has_wished = false;
+        self.has_demand = false;
     }
 
-    /// The newest request was answered: what it reported is in the outlook now.
+    /// Notes the reply to the newest request: the snapshot contains what the request reported.
     pub(super) fn handle_answer(&mut self) {
         self.admissions_in_flight = 0;
     }
@@ -251,7 +251,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_happened_within_a_period_is_expected_again_however_often_one_asks() {
+    fn the_demand_of_a_period_does_not_depend_on_the_number_of_requests() {
         let mut demand = Demand::default();
         for ms in 0..50 {
             demand.note_admission(Timestamp(1_000 + ms));
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_waited_for_is_not_returned_before_use() {
+    fn a_slot_that_a_visitor_waits_for_is_not_returned() {
         let mut demand = Demand::default();
         demand.note_missing_slot();
         assert_eq!(demand.begin_request(0, 0, Timestamp(1_000)).slots, 1);
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn after_long_rejection_a_crowds_wish_shrinks_to_its_recent_size() {
+    fn demand_that_is_not_met_counts_recent_visitors_only() {
         let mut demand = Demand::default();
         for second in 0..60 {
             for _ in 0..10 {
@@ -285,11 +285,11 @@ mod tests {
     }
 
     #[test]
-    fn where_there_is_plenty_chance_is_allowed_for() {
-        let wanted = |arrivals, plenty| {
+    fn spare_slots_are_requested_for_chance() {
+        let wanted = |arrivals, spare| {
             let mut demand = Demand::default();
             (0..arrivals).for_each(|_| demand.note_admission(Timestamp(1_000)));
-            demand.begin_request(0, plenty, Timestamp(1_000)).slots
+            demand.begin_request(0, spare, Timestamp(1_000)).slots
         };
         assert_eq!(wanted(0, 100), 0);
         assert_eq!(wanted(1, 100), 1 + 4 + 8);
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unused_credit_is_kept_until_its_visitor_or_seat_ends() {
+    fn an_unused_credit_is_kept_until_the_renewal_or_the_seats_end() {
         let mut demand = Demand::default();
         let visitor = |number| VisitorId([number; 16]);
         let credits = |demand: &mut Demand, at| demand.begin_request(0, 0, Timestamp(at)).credits;
@@ -307,7 +307,7 @@ mod tests {
             demand.note_missing_credit(visitor(1), Timestamp(9_000));
             demand.note_missing_credit(visitor(2), Timestamp(9_000));
         }
-        // The wish for it is long over.
+        // `credits` has long stopped counting it.
         credits(&mut demand, 1_000);
         assert_eq!(credits(&mut demand, 3_000), 2);
         demand.handle_renewed(visitor(2));
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn a_few_credits_are_kept_while_somebody_is_inside() {
+    fn a_few_credits_are_kept_while_visitors_are_active() {
         let mut demand = Demand::default();
         assert_eq!(demand.begin_request(0, 0, Timestamp(0)).credits, 0);
         assert_eq!(demand.begin_request(1, 0, Timestamp(0)).credits, 1);

@@ -1,4 +1,4 @@
-//! The origin ends a session: the seat is freed once, the ticket refused from then on.
+//! Revocation of a session by the origin: the seat is freed once, the ticket rejected from then on.
 
 use alloc::vec::Vec;
 
@@ -10,19 +10,19 @@ use crate::sync::Revocation;
 use crate::ticket::{Standing, Ticket};
 use crate::time::Timestamp;
 
-/// What this node knows of sessions that were ended.
+/// Revoked sessions that this node knows.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Revoked {
-    /// All of them.
+    /// All visitors of such sessions.
     visitors: RevokedVisitors,
-    /// Up to which version the parent's list was received.
+    /// Version of the parent's list that this node has.
     version: u64,
-    /// Ended here, and not yet confirmed by the parent; oldest first.
+    /// Revocations of this node that the parent has not confirmed; oldest first.
     unconfirmed: Vec<Revocation>,
 }
 
 impl Revoked {
-    /// What dead processes refused, of which the parent has told this one nothing yet.
+    /// Takes over what ended processes rejected, before the parent's first reply.
     pub(super) fn inherited(entries: Vec<Revocation>) -> Self {
         let mut revoked = Self::default();
         revoked.note_listed(entries);
@@ -41,9 +41,9 @@ impl Revoked {
         self.version
     }
 
-    /// Takes over what the parent has and this node lacks. That contains everything that was sent
-    /// with the request; what was added since then stays unconfirmed.
-    pub(super) fn handle_news(&mut self, (version, entries): (u64, Vec<Revocation>)) {
+    /// Adds the entries of the parent's list that this node lacks. They include all that the
+    /// request reported; later ones stay unconfirmed.
+    pub(super) fn add_listed(&mut self, (version, entries): (u64, Vec<Revocation>)) {
         self.note_listed(entries);
         self.version = version;
         let visitors = &self.visitors;
@@ -51,7 +51,7 @@ impl Revoked {
             .retain(|entry| visitors.origin_of(entry.visitor) != Some(Origin::Parent));
     }
 
-    /// Takes over entries of the parent's list, as many as there is room for.
+    /// Adds entries of the parent's list, up to the maximum.
     fn note_listed(&mut self, entries: Vec<Revocation>) {
         for entry in entries {
             let is_known = self.visitors.origin_of(entry.visitor) == Some(Origin::Parent);
@@ -62,14 +62,14 @@ impl Revoked {
         }
     }
 
-    /// Forgets those of whom no ticket can run any more.
+    /// Removes entries whose tickets have all expired.
     pub(super) fn drop_through(&mut self, now: Timestamp) {
         self.visitors.drop_through(now);
         self.unconfirmed.retain(|entry| entry.until > now);
     }
 
-    /// What was told to a parent that has lost its memory is told again to the next; seats that
-    /// were freed there are not freed once more.
+    /// Prepares for a parent that lost its record: all entries are reported again, without freeing
+    /// their seats once more.
     pub(super) fn begin_row(&mut self) {
         self.version = 0;
         self.unconfirmed.extend(self.visitors.forget_parent());
@@ -90,16 +90,16 @@ impl Revoked {
 }
 
 impl Room {
-    /// Ends the session of a ticket. Returns whether that was news; if not, it was ended before,
-    /// was over anyway, or the list is full and the seat runs out by itself.
+    /// Ends the session of a ticket. Returns whether that was new. If not, it had been revoked or
+    /// was over, or the list is full and the seat ends at its normal end.
     pub fn handle_revoke(&mut self, ticket: Ticket, now: Timestamp) -> bool {
         let closed_through = self.snapshot.closed_through;
         let standing = ticket.standing(now, closed_through, &self.rules);
         let Standing::Inside { ends_at } = standing else {
             return false;
         };
-        // A seat in another data center is not counted here: the ticket is refused everywhere, and
-        // that seat runs out by itself.
+        // A seat in another data center is not counted here: all nodes reject the ticket, and that
+        // seat ends at its normal end.
         let seat = ticket.seats.of(self.identity.data_center);
         let own_end = seat.map(|seat| seat.ends_at);
         let newest = self.newest_seat(ticket.visitor, now);
@@ -122,14 +122,14 @@ impl Room {
         is_new
     }
 
-    /// Whether the session of this visitor was ended.
+    /// Whether the session of this visitor was revoked.
     #[must_use]
     pub fn is_revoked(&self, visitor: VisitorId) -> bool {
         self.revoked.contains(visitor)
     }
 
-    /// All visitors whose sessions were ended: for a copy that is read without asking the room, and
-    /// for a successor that starts while the parent cannot be reached.
+    /// Returns all visitors with revoked sessions: for a copy that is read without the room, and
+    /// for a successor that starts while the parent is unavailable.
     #[must_use]
     pub fn revoked(&self) -> RevokedVisitors {
         self.revoked.visitors.clone()

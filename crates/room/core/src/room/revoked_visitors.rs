@@ -1,8 +1,8 @@
-//! A set of visitors whose sessions were ended, of which a copy costs next to nothing.
+//! Set of visitors with revoked sessions; a copy of it costs next to nothing.
 //!
-//! A room's [`View`](super::view::View) is replaced after every logout, under the room's lock, and
-//! contains this set. Copied as a whole, ten thousand logouts would cost fifty million steps. So
-//! the set stands in buckets that all copies share: a change copies one bucket and no other.
+//! A room's [`View`](super::view::View) contains this set, and is replaced after every logout under
+//! the room's lock. With full copies, ten thousand logouts would cost fifty million steps. So the
+//! set is in buckets that all copies share: a change copies one bucket and no other.
 
 use alloc::sync::Arc;
 use alloc::vec;
@@ -12,17 +12,17 @@ use crate::id::VisitorId;
 use crate::sync::Revocation;
 use crate::time::Timestamp;
 
-/// How many buckets: the square root of [`REVOKED_MAX`](crate::ledger::REVOKED_MAX), rounded up to
-/// a power of two. With fewer of them a change copies more, with more of them a copy of the set
-/// does.
+/// Number of buckets: the square root of [`REVOKED_MAX`](crate::ledger::REVOKED_MAX), rounded up to
+/// a power of two. With fewer, a change copies more; with more, a copy of the set does.
 const BUCKETS: usize = 128;
-/// By the first bits of an id, which are random: reading the buckets in turn is reading in order.
+/// Shift of an id's first byte to its bucket. Its bits are random, and buckets in turn are in
+/// order.
 const SHIFT: u32 = u8::BITS - BUCKETS.trailing_zeros();
 
-/// Who may not pass any more, and until when that matters.
+/// Visitors with revoked sessions, and the times until which their tickets may run.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct RevokedVisitors {
-    /// Each in the order of its ids; none at all while the set is empty.
+    /// Buckets, each sorted by id; none at all while the set is empty.
     buckets: Vec<Arc<Bucket>>,
     len: usize,
     confirmed: usize,
@@ -31,7 +31,7 @@ pub struct RevokedVisitors {
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 struct Bucket {
     entries: Vec<Entry>,
-    /// No entry ends before this.
+    /// Time before which no entry ends.
     first_until: Option<Timestamp>,
 }
 
@@ -42,12 +42,12 @@ struct Entry {
     origin: Origin,
 }
 
-/// From where it is known that a session was ended.
+/// Source of a revocation.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Origin {
-    /// It was ended here, and the parent has not confirmed that.
+    /// Revoked here, and not confirmed by the parent.
     Here,
-    /// The parent has it on its list.
+    /// Part of the parent's list.
     Parent,
 }
 
@@ -59,26 +59,25 @@ impl Bucket {
 }
 
 impl RevokedVisitors {
-    /// Whether sessions of this visitor were ended.
+    /// Whether sessions of this visitor were revoked.
     #[must_use]
     pub fn contains(&self, visitor: VisitorId) -> bool {
         self.entry(visitor).is_some()
     }
 
-    /// How many there are.
+    /// Returns the number of visitors.
     #[must_use]
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there is none.
+    /// Whether the set is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// All of them, in the order of their ids. They free no seat: that is the room's business with
-    /// its parent.
+    /// Iterates over all of them, by id, as revocations that free no seat.
     pub fn iter(&self) -> impl Iterator<Item = Revocation> + '_ {
         self.entries().map(|entry| Revocation {
             visitor: entry.visitor,
@@ -87,17 +86,17 @@ impl RevokedVisitors {
         })
     }
 
-    /// How many the parent has on its list.
+    /// Returns the number of visitors on the parent's list.
     pub(super) fn confirmed(&self) -> usize {
         self.confirmed
     }
 
-    /// From where it is known that this visitor's session was ended, if it was.
+    /// Returns the source of this visitor's revocation, if there is one.
     pub(super) fn origin_of(&self, visitor: VisitorId) -> Option<Origin> {
         self.entry(visitor).map(|entry| entry.origin)
     }
 
-    /// Puts a visitor into the set, or replaces what is known of it.
+    /// Inserts or replaces a visitor.
     pub(super) fn put(&mut self, visitor: VisitorId, until: Timestamp, origin: Origin) {
         if self.buckets.is_empty() {
             self.buckets = vec![Arc::default(); BUCKETS];
@@ -122,7 +121,7 @@ impl RevokedVisitors {
         bucket.first_until = Some(bucket.first_until.map_or(until, |first| first.min(until)));
     }
 
-    /// Forgets those of whom no ticket can run any more. Buckets where that is nobody stay as they
+    /// Removes entries whose tickets have all expired. Buckets without such entries stay as they
     /// are.
     pub(super) fn drop_through(&mut self, now: Timestamp) {
         for bucket in &mut self.buckets {
@@ -143,8 +142,7 @@ impl RevokedVisitors {
         }
     }
 
-    /// The parent has another list than before. Returns those who were on the old one, in the order
-    /// of their ids.
+    /// Prepares for another list of the parent. Returns the entries of the old one, by id.
     pub(super) fn forget_parent(&mut self) -> Vec<Revocation> {
         let confirmed = self.entries();
         let confirmed = confirmed.filter(|entry| entry.origin == Origin::Parent);
@@ -152,12 +150,12 @@ impl RevokedVisitors {
         for entry in &confirmed {
             self.put(entry.visitor, entry.until, Origin::Here);
         }
-        let freeing_no_seat = confirmed.into_iter().map(|entry| Revocation {
+        let without_seats = confirmed.into_iter().map(|entry| Revocation {
             visitor: entry.visitor,
             seat_ends_at: None,
             until: entry.until,
         });
-        freeing_no_seat.collect()
+        without_seats.collect()
     }
 
     fn entry(&self, visitor: VisitorId) -> Option<&Entry> {
@@ -190,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn ten_thousand_logouts_copy_a_part_of_the_set_that_grows_with_its_root() {
+    fn ten_thousand_logouts_copy_few_entries() {
         let mut set = RevokedVisitors::default();
         let mut copied = 0;
         for number in 0..REVOKED_MAX as u64 {
@@ -210,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_is_over_leaves_the_set_and_nobody_else_is_touched() {
+    fn expired_entries_leave_and_other_buckets_stay_shared() {
         let mut set = RevokedVisitors::default();
         for number in 0..1_000 {
             set.put(id(number), NOW + DurationMs(number), Origin::Parent);
@@ -232,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn all_are_read_in_the_order_of_their_ids() {
+    fn entries_are_read_in_the_order_of_ids() {
         let mut set = RevokedVisitors::default();
         let mut ids: Vec<_> = (0..1_000).map(id).collect();
         for &visitor in &ids {

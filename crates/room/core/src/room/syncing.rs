@@ -1,4 +1,4 @@
-//! The conversation with the parent: when to speak, what to say, what to make of the answer.
+//! Syncs with the parent: when to send a request, its content, and how to apply the reply.
 
 use alloc::collections::BTreeMap;
 
@@ -10,31 +10,31 @@ use crate::sync::{LeaseBalance, LeaseDemand, LeaseUsage, Reply, RoomFacts, Snaps
 use crate::time::{DurationMs, Timestamp};
 use crate::watermark::{WaitingCounts, compact};
 
-/// Time between requests while something happens: what a position or a freed seat is late by.
+/// Time between requests during activity: the delay of a position or a freed seat.
 pub const SYNC_PERIOD: DurationMs = DurationMs(250);
-/// Time between requests while visitors are inside and nothing happens.
+/// Time between requests while visitors are active and nothing happens.
 const SYNC_PERIOD_CALM: DurationMs = DurationMs(1_000);
 /// Time between requests of an idle room: often enough that the lease never ends.
 const SYNC_PERIOD_IDLE: DurationMs = DurationMs(LEASE_TTL.0 / 3);
 
-/// How long before a minute begins admissions of it are fetched: time for two rounds before it, and
-/// one that is lost.
-const LENT_AHEAD: DurationMs = DurationMs(1_000);
+/// Time before a minute begins at which its admissions are requested: enough for two syncs, and one
+/// that is lost.
+const GRANT_AHEAD: DurationMs = DurationMs(1_000);
 
-/// All nodes together hold at most one part in so many of what is left over for chance alone.
-const PARTS_LEFT: u32 = 8;
+/// Divisor of the spare slots that all nodes together may lease for chance.
+const SPARE_DIVISOR: u32 = 8;
 
 impl Room {
-    /// How long after the last request the next one is due. Somebody who was told
-    /// [`super::Verdict::AskParent`] is a reason to send it at once.
+    /// Returns the time between the last request and the next one. A [`super::Verdict::AskParent`]
+    /// is a reason to send it at once.
     #[must_use]
     pub fn sync_period(&self) -> DurationMs {
-        let holds = self.lease.held();
-        let is_busy = self.demand.has_news()
+        let balance = self.lease.held();
+        let is_busy = self.demand.needs_report()
             || !self.moving.is_empty()
             || self.waiting.eligible_total() > 0
-            || !self.telling_waiting.is_empty()
-            || holds.seats > 0
+            || !self.pending_waiting.is_empty()
+            || balance.seats > 0
             || !self.revoked.unconfirmed().is_empty();
         if is_busy {
             SYNC_PERIOD
@@ -45,20 +45,20 @@ impl Room {
         }
     }
 
-    /// Makes the next request. Answers to earlier ones no longer count.
+    /// Makes the next request. Replies to earlier ones no longer count.
     pub fn poll_sync(&mut self, now: Timestamp) -> SyncRequest {
         let inside = self
             .snapshot
             .inside
             .saturating_add(self.demand.unreported_admissions());
-        // What a far root says of it may be older than those who were let in here.
+        // The snapshot of a distant root may be older than admissions here.
         let own = self.row.total_after(self.snapshot.closed_through);
         let inside = inside.max(u32::try_from(own.max(0)).unwrap_or(u32::MAX));
-        let plenty = self.plenty();
-        let mut wants = self.demand.begin_request(inside, plenty, now);
-        let (asking, expected) = self.moving.begin_request(now);
+        let spare_slots = self.spare_slots();
+        let mut wants = self.demand.begin_request(inside, spare_slots, now);
+        let (pending, expected) = self.moving.begin_request(now);
         wants.later = expected;
-        if now.until_next_minute() <= LENT_AHEAD {
+        if now.until_next_minute() <= GRANT_AHEAD {
             wants.ahead = wants.slots;
         }
         let wants = if self.uses_leases() {
@@ -66,32 +66,32 @@ impl Room {
         } else {
             LeaseDemand::default()
         };
-        // Whoever it was fetched for may ask at another node: that one must find it.
+        // The visitor of such a seat may come to another node, which must find it.
         let seats = self.lease.held().seats;
-        let own = wants.slots.min(seats.saturating_sub(self.moving.held()));
+        let own = wants.slots.min(seats.saturating_sub(self.moving.kept()));
         self.lease.give_back(LeaseBalance {
-            seats: own.saturating_add(asking),
+            seats: own.saturating_add(pending),
             admissions: wants.slots,
             ahead: wants.ahead,
             credits: wants.credits,
             minute: now.minute(),
         });
         let mut request = self.request(wants, false, now);
-        request.wants.kept = asking.min(request.held.seats);
-        request.wants.first = asking - request.wants.kept;
+        request.wants.kept = pending.min(request.held.seats);
+        request.wants.first = pending - request.wants.kept;
         self.moving
             .note_request(request.wants.kept, request.wants.first);
         request
     }
 
-    /// How many slots this node may hold for chance alone: a small part of what is left over when
-    /// everybody who waits has got one, so that all nodes together leave most of it.
-    fn plenty(&self) -> u32 {
+    /// Returns the slots that this node may lease for chance: a small part of what is left over
+    /// when all waiting visitors have one, so that all nodes together leave most of it.
+    fn spare_slots(&self) -> u32 {
         let nodes = self.snapshot.nodes.max(1);
-        self.snapshot.slots_to_spare / nodes.saturating_mul(PARTS_LEFT)
+        self.snapshot.slots_to_spare / nodes.saturating_mul(SPARE_DIVISOR)
     }
 
-    /// Makes the last request of this life: everything is given back.
+    /// Makes the last request of this node: it returns everything.
     pub fn poll_goodbye(&mut self, now: Timestamp) -> SyncRequest {
         self.has_left = true;
         self.demand.begin_goodbye();
@@ -109,7 +109,7 @@ impl Room {
         self.longest_known = self.longest_known.max(longest_seat);
         self.lease.lower_longest_seat(longest_seat);
         let waiting = compact(&self.waiting.counts(now));
-        self.telling_waiting.clone_from(&waiting);
+        self.pending_waiting.clone_from(&waiting);
         SyncRequest {
             child: self.identity.node,
             process: self.identity.process,
@@ -148,16 +148,16 @@ impl Room {
 
     /// Applies a reply. Returns whether it was to the newest request.
     pub fn handle_reply(&mut self, reply: Reply, now: Timestamp) -> bool {
-        let is_newest = self.hear(reply, now);
+        let is_newest = self.apply_reply(reply, now);
         self.assert_sound();
         is_newest
     }
 
-    fn hear(&mut self, reply: Reply, now: Timestamp) -> bool {
+    fn apply_reply(&mut self, reply: Reply, now: Timestamp) -> bool {
         match reply {
             Reply::Stale => false,
             Reply::Void { child, .. } if child != self.identity.node => false,
-            Reply::Granted(answer) if answer.child != self.identity.node => false,
+            Reply::Granted(lease_reply) if lease_reply.child != self.identity.node => false,
             Reply::Void {
                 number,
                 incarnation,
@@ -169,21 +169,21 @@ impl Room {
                 }
                 is_newest
             }
-            Reply::Granted(answer) => {
-                if !self.lease.handle_answer(&answer) {
+            Reply::Granted(lease_reply) => {
+                if !self.lease.handle_answer(&lease_reply) {
                     return false;
                 }
                 self.demand.handle_answer();
-                self.moving.handle_granted(answer.granted.seats);
+                self.moving.handle_granted(lease_reply.granted.seats);
                 self.replaces.clear();
                 self.in_touch_until = self.lease.ends_at();
-                self.answered = Some(answer.number);
-                self.parent = Some(answer.incarnation);
-                if let Some(list) = answer.revoked {
-                    self.revoked.handle_news(list);
+                self.answered = Some(lease_reply.number);
+                self.parent = Some(lease_reply.incarnation);
+                if let Some(list) = lease_reply.revoked {
+                    self.revoked.add_listed(list);
                 }
-                let snapshot = answer.snapshot;
-                self.told_waiting.clone_from(&self.telling_waiting);
+                let snapshot = lease_reply.snapshot;
+                self.reported_waiting.clone_from(&self.pending_waiting);
                 self.note_admissions(&snapshot, now);
                 self.longest_known = self.longest_known.max(snapshot.longest_known);
                 self.witnessed = Some(snapshot.epoch).filter(|epoch| *epoch != Epoch::ALONE);
@@ -191,7 +191,7 @@ impl Room {
                     .advance(snapshot.slots_in_round, snapshot.waiting, now);
                 self.newcomer_slots = snapshot.slots_to_spare;
                 self.snapshot = snapshot;
-                self.inherit(&answer.inherited, now);
+                self.inherit(&lease_reply.inherited, now);
                 self.adopt_seat_terms();
                 true
             }
@@ -200,10 +200,10 @@ impl Room {
 }
 
 impl Room {
-    /// Learns how fast the whole line moves, wherever people go in.
+    /// Updates the throughput of the whole queue, at all nodes.
     fn note_admissions(&mut self, next: &Snapshot, now: Timestamp) {
         if self.snapshot.as_of == Timestamp::ZERO {
-            // Whatever was before the first word is no rate.
+            // Admissions before the first reply are no rate.
             self.throughput.handle_admissions(0, now);
             return;
         }
@@ -214,20 +214,20 @@ impl Room {
         self.throughput.handle_admissions(more.sum(), now);
     }
 
-    /// Takes over those who waited at a node that is gone.
+    /// Takes over the waiting visitors of an ended node.
     fn inherit(&mut self, counts: &WaitingCounts, now: Timestamp) {
         if counts.is_empty() {
             return;
         }
         let latest = counts
             .iter()
-            .map(|(rank, _)| (rank, self.latest_ask(rank, now)));
+            .map(|(rank, _)| (rank, self.latest_refresh(rank, now)));
         let latest: BTreeMap<Timestamp, Timestamp> = latest.collect();
         self.waiting.inherit(counts, |rank| latest[&rank]);
     }
 
-    /// The ledger is another one than before: what was done under the old one is counted above it,
-    /// or covered by its reserve. From here on everything is counted anew.
+    /// Starts over with another ledger. The old one's parent, or its reserve, covers what was done
+    /// under it. From here on everything is counted anew.
     fn begin_row(&mut self) {
         self.parent = None;
         self.answered = None;

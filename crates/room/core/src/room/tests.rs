@@ -1,20 +1,20 @@
-//! One room against its own ledger, with an immediate round trip where it asks for one.
+//! Tests of one room against its own ledger, with an immediate round trip where the room needs one.
 
-mod asking;
-mod moving;
+mod movers;
 mod order;
+mod refresh_interval;
 mod replays;
 mod trouble;
 
-mod held;
+mod too_frequent;
 
 use alloc::vec::Vec;
 
 use super::check_in::Return;
 use super::*;
-use crate::decision::QueueReason;
 use crate::id::Epoch;
 use crate::ledger::{LeaseTerms, Ledger};
+use crate::queue_position::QueueReason;
 use crate::rules::{Limits, OnStoreFailure, SeatNeedsCookie};
 use crate::sync::Reply;
 use crate::ticket::{Seat, Seats};
@@ -94,7 +94,7 @@ impl Pair {
 
     fn queue(&mut self, ticket: Option<Ticket>) -> (Ticket, QueuePosition) {
         match self.visit(ticket) {
-            Verdict::Queue(Some(ticket), place) => (ticket, place),
+            Verdict::Queue(Some(ticket), position) => (ticket, position),
             other => panic!("expected to be queued, got {other:?}"),
         }
     }
@@ -106,7 +106,7 @@ impl Pair {
             may_ask_parent: true,
         };
         match self.room.handle_check_in(visit, self.now) {
-            // A second request, with what the loop has fetched since the first.
+            // A second request, after a sync like one of the loop.
             CheckIn::AskParent | CheckIn::Pass => {
                 self.sync();
                 visit.may_ask_parent = false;
@@ -135,15 +135,15 @@ fn rules(total: u32, rate: u32) -> Rules {
 }
 
 #[test]
-fn as_many_go_in_as_there_are_seats_and_more_wait() {
+fn visitors_enter_up_to_the_number_of_seats_and_more_wait() {
     let mut pair = Pair::new(rules(3, 100));
     for _ in 0..3 {
         pair.admit();
     }
-    let (_, place) = pair.queue(None);
-    assert_eq!(place.reason, QueueReason::Full);
-    assert_eq!(place.people_ahead, Some(0));
-    assert_eq!(place.wait, None, "unknown rather than invented");
+    let (_, position) = pair.queue(None);
+    assert_eq!(position.reason, QueueReason::Full);
+    assert_eq!(position.people_ahead, Some(0));
+    assert_eq!(position.wait, None, "unknown without measurements");
 }
 
 #[test]
@@ -158,7 +158,7 @@ fn the_minutes_limit_holds_and_the_next_minute_brings_new_slots() {
 }
 
 #[test]
-fn who_waits_longest_goes_in_first_and_newcomers_after_all_who_wait() {
+fn the_longest_waiting_visitor_enters_first_and_newcomers_last() {
     let mut pair = Pair::new(Rules {
         session_renewal: false,
         session_duration: DurationMs(5_000),
@@ -171,8 +171,8 @@ fn who_waits_longest_goes_in_first_and_newcomers_after_all_who_wait() {
     pair.wait(1_000);
     let (first, _) = pair.queue(Some(first));
     pair.wait(300);
-    let (second, place) = pair.queue(Some(second));
-    assert_eq!(place.people_ahead, Some(1));
+    let (second, position) = pair.queue(Some(second));
+    assert_eq!(position.people_ahead, Some(1));
     pair.wait(1_000);
     let (first, _) = pair.queue(Some(first));
     pair.wait(2_000);
@@ -186,7 +186,7 @@ fn who_waits_longest_goes_in_first_and_newcomers_after_all_who_wait() {
 }
 
 #[test]
-fn a_check_in_moves_the_seat_and_gives_the_whole_session_again() {
+fn a_check_in_moves_the_seat_and_restarts_the_session() {
     let mut pair = Pair::new(rules(1, 100));
     let ticket = pair.admit();
     assert_eq!(pair.check_in(ticket), CheckIn::Pass, "not due yet");
@@ -201,7 +201,7 @@ fn a_check_in_moves_the_seat_and_gives_the_whole_session_again() {
 }
 
 #[test]
-fn a_time_of_opening_that_changes_forgets_nobody_who_waits_in_order() {
+fn a_changed_opening_time_keeps_waiting_visitors_in_order() {
     let mut pair = Pair::new(rules(1, 100));
     pair.admit();
     let (ticket, _) = pair.queue(None);
@@ -214,13 +214,13 @@ fn a_time_of_opening_that_changes_forgets_nobody_who_waits_in_order() {
 }
 
 #[test]
-fn newcomers_get_no_more_than_what_those_who_wait_leave() {
+fn newcomers_get_only_slots_that_waiting_visitors_leave() {
     let mut pair = Pair::new(rules(4, 1_000));
-    let rules_held = Rules {
+    let rules_queue_all = Rules {
         queue_all: true,
         ..rules(4, 1_000)
     };
-    pair.room.handle_rules(rules_held);
+    pair.room.handle_rules(rules_queue_all);
     let waiting: Vec<_> = (0..3).map(|_| pair.queue(None).0).collect();
     let waiting: Vec<_> = waiting.into_iter().map(|t| pair.queue(Some(t)).0).collect();
     pair.room.handle_rules(rules(4, 1_000));
@@ -247,11 +247,11 @@ fn without_renewal_the_seat_ends_a_session_after_acceptance() {
 }
 
 #[test]
-fn holds_say_why() {
+fn a_queued_visitor_learns_the_reason() {
     let check = |rules: Rules, expected: QueueReason| {
         let mut pair = Pair::new(rules);
         match pair.visit(None) {
-            Verdict::Queue(_, place) => assert_eq!(place.reason, expected),
+            Verdict::Queue(_, position) => assert_eq!(position.reason, expected),
             other => panic!("{other:?}"),
         }
     };
@@ -281,7 +281,7 @@ fn holds_say_why() {
 }
 
 #[test]
-fn passthrough_lets_everybody_in_and_counts_them() {
+fn passthrough_admits_and_counts_all_visitors() {
     let mut pair = Pair::new(Rules {
         queueing_method: QueueingMethod::Passthrough,
         ..rules(1, 1)
@@ -295,31 +295,31 @@ fn passthrough_lets_everybody_in_and_counts_them() {
 }
 
 #[test]
-fn everybody_asks_again_as_often_as_the_operator_says() {
+fn a_configured_refresh_interval_applies_to_all_visitors() {
     let mut pair = Pair::new(Rules {
         refresh_interval: Some(DurationMs(20_000)),
         ..rules(1, 100)
     });
     pair.admit();
     for _ in 0..20 {
-        let (_, place) = pair.queue(None);
-        assert_eq!(place.ask_after.map(DurationMs::secs_ceil), Some(20));
+        let (_, position) = pair.queue(None);
+        assert_eq!(position.ask_after.map(DurationMs::secs_ceil), Some(20));
     }
 }
 
 #[test]
-fn nobody_is_told_to_ask_later_than_its_place_is_kept() {
+fn the_refresh_comes_before_the_position_expires() {
     let mut pair = Pair::new(Rules {
         position_grace: DurationMs(10_000),
         opens_at: Some(START + DurationMs(86_400_000)),
         ..rules(1, 100)
     });
-    let (_, place) = pair.queue(None);
-    assert_eq!(place.ask_after, Some(DurationMs(5_000)));
+    let (_, position) = pair.queue(None);
+    assert_eq!(position.ask_after, Some(DurationMs(5_000)));
 }
 
 #[test]
-fn a_look_tells_a_place_and_lets_nobody_in() {
+fn a_look_returns_a_position_and_admits_nobody() {
     let mut pair = Pair::new(rules(1, 100));
     pair.sync();
     let visit = Visit {
@@ -331,7 +331,7 @@ fn a_look_tells_a_place_and_lets_nobody_in() {
     assert_eq!(
         pair.room.handle_look(visit, pair.now),
         None,
-        "it may come in"
+        "it would be admitted"
     );
     pair.admit();
     pair.sync();
@@ -355,23 +355,23 @@ fn a_page_load_keeps_its_turn_until_the_page_reloads() {
         };
         pair.room.handle_visit(visit, pair.now);
     }
-    let mut counted = |after: u64| pair.room.waiting.counts(START + DurationMs(after)).total();
+    let mut count_at = |after: u64| pair.room.waiting.counts(START + DurationMs(after)).total();
     assert_eq!(
-        (counted(2_000), counted(30_000), counted(32_000)),
+        (count_at(2_000), count_at(30_000), count_at(32_000)),
         (2, 1, 0)
     );
 }
 
 #[test]
-fn a_random_room_tells_no_position() {
+fn a_random_room_has_no_positions() {
     let mut pair = Pair::new(Rules {
         queueing_method: QueueingMethod::Random,
         ..rules(1, 1)
     });
     pair.admit();
-    let (_, place) = pair.queue(None);
-    assert_eq!(place.people_ahead, None);
-    assert!(place.ask_after.unwrap() <= DurationMs(10_000));
+    let (_, position) = pair.queue(None);
+    assert_eq!(position.people_ahead, None);
+    assert!(position.ask_after.unwrap() <= DurationMs(10_000));
 }
 
 #[test]
@@ -382,11 +382,11 @@ fn a_draw_keeps_its_order_secret_until_the_start() {
         ..rules(1, 100)
     };
     let mut pair = Pair::new(rules);
-    let (ticket, place) = pair.queue(None);
-    assert_eq!(place.people_ahead, None);
+    let (ticket, position) = pair.queue(None);
+    assert_eq!(position.people_ahead, None);
     assert!(
-        place.ask_after.unwrap() >= DurationMs(30_000),
-        "ask when it opens"
+        position.ask_after.unwrap() >= DurationMs(30_000),
+        "refresh when it opens"
     );
     pair.wait(31_500);
     assert!(matches!(pair.visit(Some(ticket)), Verdict::Admit(_)));

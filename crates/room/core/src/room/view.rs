@@ -1,4 +1,4 @@
-//! What is needed to let a visitor pass who is inside, without asking the room.
+//! View of a room that decides about active visitors without the room.
 
 use super::Room;
 use super::revoked_visitors::RevokedVisitors;
@@ -8,9 +8,9 @@ use crate::seats::SeatTerms;
 use crate::ticket::{Standing, Ticket};
 use crate::time::Timestamp;
 
-/// A copy of what changes seldom, replaced as a whole after every change. Whoever holds one decides
-/// about most requests of visitors inside without a lock, a lookup or a round trip, whether the
-/// node's lease runs or not.
+/// Copy of what changes seldom, replaced as a whole after every change. With it a node decides
+/// about most requests of active visitors without a lock, a lookup or a round trip, whether its
+/// lease runs or not.
 #[derive(Clone, Debug)]
 pub struct View {
     rules: Rules,
@@ -19,11 +19,11 @@ pub struct View {
     data_center: DataCenterId,
     epoch: Epoch,
     revoked: RevokedVisitors,
-    believes_until: Timestamp,
+    accepts_tickets_until: Timestamp,
 }
 
 impl View {
-    /// The room as it is now.
+    /// Makes a view of the room as it is now.
     #[must_use]
     pub fn of(room: &Room) -> Self {
         Self {
@@ -33,23 +33,23 @@ impl View {
             data_center: room.identity.data_center,
             epoch: room.snapshot.epoch,
             revoked: room.revoked(),
-            believes_until: room.believes_until(),
+            accepts_tickets_until: room.accepts_tickets_until(),
         }
     }
 
-    /// Whether the session of this visitor was ended, as far as it is known here.
+    /// Whether the session of this visitor was revoked, as far as known here.
     #[must_use]
     pub fn is_revoked(&self, visitor: VisitorId) -> bool {
         self.revoked.contains(visitor)
     }
 
-    /// What a ticket is worth at `now`.
+    /// Returns the standing of a ticket at `now`.
     #[must_use]
     pub fn standing(&self, ticket: &Ticket, now: Timestamp) -> Standing {
         ticket.standing(now, self.closed_through, &self.rules)
     }
 
-    /// Until when the holder of this ticket is inside, if there is nothing else to decide.
+    /// Returns the end of the session of this ticket, if there is nothing else to decide.
     #[must_use]
     pub fn pass_at_once(
         &self,
@@ -61,12 +61,12 @@ impl View {
             return None;
         };
         let seat = ticket.seats.of(self.data_center)?;
-        // A seat that is longer than those of now has nothing to gain before it is shorter.
+        // An extension would not lengthen a seat that is longer than those of now.
         let is_longer = self.seat_terms.renewable_end(now) > seat.ends_at;
         let is_renewable = self.rules.session_renewal && is_longer;
         let is_due = (ticket.is_provisional || is_renewable)
             && ticket.is_check_in_due(now, self.seat_terms.grid, is_navigation);
-        let is_plain = now < self.believes_until
+        let is_plain = now < self.accepts_tickets_until
             && seat.epoch == self.epoch
             && !is_due
             && !ticket.is_from_the_future(now)

@@ -1,11 +1,11 @@
-//! Somebody who is not inside: admit, queue, or find out.
+//! Decisions about visitors who are not active: admit, queue, or ask the parent.
 
 use super::syncing::SYNC_PERIOD;
 use super::{Room, Verdict, Visit};
 use crate::allocation::{Allocator, AllocatorContext, AnyAllocator, CounterKey, Take};
-use crate::decision::QueueReason;
-use crate::newest::NewestSeat;
+use crate::newest_seats::NewestSeat;
 use crate::order;
+use crate::queue_position::QueueReason;
 use crate::rules::{OnStoreFailure, QueueingMethod, SeatNeedsCookie};
 use crate::seats::SeatTerms;
 use crate::sync::MINUTES_KEPT;
@@ -13,15 +13,14 @@ use crate::ticket::{Seat, Seats, Ticket};
 use crate::time::{DurationMs, Timestamp};
 use crate::watermark::Watermark;
 
-/// A first seat lasts at most this long until its ticket has been brought back. A page has loaded
-/// its second resource by then.
+/// Longest first seat until its ticket comes back. A page has loaded its second resource by then.
 const PROVISIONAL_SESSION: DurationMs = DurationMs::from_secs(60);
 
 impl Room {
-    /// Decides about somebody who is not inside.
+    /// Decides about a visitor who is not active.
     pub fn handle_visit(&mut self, mut visit: Visit, now: Timestamp) -> Verdict {
         visit.may_ask_parent &= !self.has_left;
-        if let Some(reason) = self.hold(now) {
+        if let Some(reason) = self.general_queue_reason(now) {
             return self.queue(visit, reason, now);
         }
         if self.rules.queueing_method == QueueingMethod::Passthrough {
@@ -31,21 +30,21 @@ impl Room {
             return Verdict::Admit(ticket);
         }
         if self.has_left {
-            // Whatever is given out now, nobody would ever hear of.
+            // The parent would never get a report of an admission.
             return self.queue(visit, QueueReason::StoreAway, now);
         }
         if !self.lease.is_live(now) {
             return self.handle_visit_without_lease(visit, now);
         }
         if !self.is_eligible(visit) {
-            // Newcomers who have used up what was to spare ask whether there is more.
+            // Newcomers who have used up the spare slots ask for more.
             let is_open = self.snapshot.watermark == Watermark::Open;
             if visit.may_ask_parent && is_open {
                 self.demand.note_missing_slot();
                 return Verdict::AskParent;
             }
-            // Others may have gone in meanwhile. Until that is known it wants no slot: it would
-            // take one from those who are called.
+            // Others may have entered meanwhile. Until that is known this visitor demands no slot:
+            // it would take one from those within the watermark.
             if visit.may_ask_parent && !self.is_snapshot_fresh(now) {
                 return Verdict::AskParent;
             }
@@ -55,9 +54,9 @@ impl Room {
             };
             return self.queue(visit, reason, now);
         }
-        // What was fetched for somebody who is inside already is not taken from under its hands.
-        if self.uses_leases() && self.lease.held().seats <= self.moving.held() {
-            return self.find_slot(visit, now);
+        // A seat that was requested for an active visitor is not for this one.
+        if self.uses_leases() && self.lease.held().seats <= self.moving.kept() {
+            return self.request_slot(visit, now);
         }
         let statistics = self.statistics(now);
         let mut context = AllocatorContext {
@@ -73,16 +72,16 @@ impl Room {
                 self.admit(visit, now)
             }
             Take::TakeNumber(key) => Verdict::TakeNumber(key),
-            Take::AskParent => self.find_slot(visit, now),
+            Take::AskParent => self.request_slot(visit, now),
             Take::Dry => self.queue(visit, QueueReason::Full, now),
         }
     }
 
-    /// Decides about somebody who is not inside and may not go in now, whatever is free: it calls
-    /// more often than it may. Its place is as good as anybody's, and the next time it asks it is
-    /// decided about as all are.
-    pub fn handle_held(&mut self, visit: Visit, now: Timestamp) -> Verdict {
-        if let Some(reason) = self.hold(now) {
+    /// Decides about a visitor who is not active and must not enter now, whatever is free: its
+    /// requests are too frequent. It keeps its position, and its next request is decided like any
+    /// other.
+    pub fn handle_too_frequent(&mut self, visit: Visit, now: Timestamp) -> Verdict {
+        if let Some(reason) = self.general_queue_reason(now) {
             return self.queue(visit, reason, now);
         }
         if let Some(ticket) = self.admitted_before(visit, now) {
@@ -91,34 +90,34 @@ impl Room {
         self.queue(visit, QueueReason::NotYourTurn, now)
     }
 
-    /// There is no slot here: asks for one, if the parent may have one.
-    fn find_slot(&mut self, visit: Visit, now: Timestamp) -> Verdict {
+    /// Handles an empty lease: demands a slot, if the parent may have one.
+    fn request_slot(&mut self, visit: Visit, now: Timestamp) -> Verdict {
         self.demand.note_missing_slot();
-        if visit.may_ask_parent && !self.is_parent_dry(now) {
+        if visit.may_ask_parent && !self.is_parent_exhausted(now) {
             Verdict::AskParent
         } else {
             self.queue(visit, QueueReason::Full, now)
         }
     }
 
-    /// Wishes for a slot for somebody new, if there is none here and one would be asked for: before
-    /// it is known what becomes of it. Returns whether it did.
+    /// Notes demand for a slot for a new visitor before its visit is decided, if there is none here
+    /// and the visit would demand one. Returns whether it did.
     pub fn wish_for_slot(&mut self, now: Timestamp) -> bool {
-        let is_wish = self.uses_leases()
+        let is_demanded = self.uses_leases()
             && self.rules.queueing_method != QueueingMethod::Passthrough
-            && self.hold(now).is_none()
+            && self.general_queue_reason(now).is_none()
             && self.lease.is_live(now)
             && self.lease.held().seats == 0;
-        if is_wish {
+        if is_demanded {
             self.demand.note_missing_slot();
         }
-        is_wish
+        is_demanded
     }
 
-    /// Tells a newcomer where it would stand, without letting it in. `None` if it would be let in:
-    /// then it should come by the front door.
+    /// Returns a newcomer's position, without admitting it. `None` if it would be admitted: then it
+    /// should enter by a normal request.
     pub fn handle_look(&mut self, visit: Visit, now: Timestamp) -> Option<Verdict> {
-        if let Some(reason) = self.hold(now) {
+        if let Some(reason) = self.general_queue_reason(now) {
             return Some(self.queue(visit, reason, now));
         }
         let is_open = self.rules.queueing_method == QueueingMethod::Passthrough;
@@ -133,8 +132,7 @@ impl Room {
         Some(self.queue(visit, reason, now))
     }
 
-    /// Goes on with a visit after the number that it asked for has been taken; `None`: the counter
-    /// did not answer.
+    /// Goes on with a visit after its number has been taken; `None`: the counter did not reply.
     pub fn handle_number(
         &mut self,
         visit: Visit,
@@ -153,8 +151,8 @@ impl Room {
         }
     }
 
-    /// The seat for which this waiting ticket has been exchanged already: by a parallel request, or
-    /// by somebody who would like to exchange it for every seat there is.
+    /// Returns the ticket for which this waiting ticket was exchanged already: by a parallel
+    /// request, or by a visitor who tries to exchange it for several seats.
     fn admitted_before(&mut self, visit: Visit, now: Timestamp) -> Option<Ticket> {
         let ticket = visit.ticket?;
         let seat = self.newest_seat(ticket.visitor, now)?;
@@ -184,7 +182,7 @@ impl Room {
         }
     }
 
-    /// Whether it may take a slot, if there is one.
+    /// Whether the visitor may take a slot, if there is one.
     pub fn is_eligible(&self, visit: Visit) -> bool {
         let watermark = self.snapshot.watermark;
         match (visit.ticket, self.rules.queueing_method) {
@@ -197,18 +195,18 @@ impl Room {
         }
     }
 
-    fn is_parent_dry(&self, now: Timestamp) -> bool {
-        // A new minute brings new admissions, of which the outlook does not know yet.
+    fn is_parent_exhausted(&self, now: Timestamp) -> bool {
+        // A new minute brings new admissions, which the snapshot does not contain yet.
         let is_same_minute = self.snapshot.as_of.minute() == now.minute();
         self.snapshot.is_dry() && is_same_minute && self.is_snapshot_fresh(now)
     }
 
-    /// An outlook is worth a refusal only while a busy room would not have a newer one.
+    /// Whether the snapshot may reject a visitor: a busy room would not have a newer one.
     pub(super) fn is_snapshot_fresh(&self, now: Timestamp) -> bool {
         now.since(self.snapshot.as_of) < SYNC_PERIOD.times(2)
     }
 
-    /// The arrival that stands in the ticket, or now.
+    /// Returns the arrival in the ticket, or now.
     pub(super) fn bucket(&self, visit: Visit, now: Timestamp) -> Timestamp {
         visit
             .ticket
@@ -229,7 +227,7 @@ impl Room {
         Verdict::Admit(self.seat(visit, self.seat_terms, now))
     }
 
-    /// What is outside of the limits is outside of the lease, too, and of the seats that it allows.
+    /// Admits outside the limits: the lease and its longest seat do not apply either.
     fn admit_outside_limits(&mut self, visit: Visit, now: Timestamp) -> Verdict {
         self.counters.admitted_outside_limits += 1;
         Verdict::Admit(self.seat(visit, SeatTerms::of(&self.rules), now))
@@ -261,7 +259,7 @@ impl Room {
         let bucket = self.bucket(visit, now);
         if visit.ticket.is_some() {
             let rank = self.rank(visit, bucket);
-            self.waiting.handle_gone(visit.visitor, rank, now);
+            self.waiting.handle_departure(visit.visitor, rank, now);
             if self.rules.queueing_method == QueueingMethod::Fifo {
                 let oldest = self.oldest_waiting(now).unwrap_or(rank);
                 self.counters.inversions.note(rank.since(oldest));
@@ -283,7 +281,8 @@ impl Room {
         }
     }
 
-    /// Whoever has brought a waiting ticket back keeps cookies; about others we do not know yet.
+    /// Whether the first seat is short: a visitor who has not brought a ticket back may have no
+    /// cookies.
     fn is_first_seat_short(&self, visit: Visit) -> bool {
         let limit = u64::from(self.rules.limits.total_active_users);
         let taken = u64::from(self.snapshot.inside)

@@ -1,15 +1,16 @@
-//! How often may a room bother a store that others need as well?
+//! Pace of the syncs of one room with a store that others use as well.
 //!
-//! Whoever finds no slot at its node makes it sync; a crowd must not turn into a crowd of messages.
+//! A visitor who finds no slot at its node makes it sync; many visitors must not cause many
+//! messages.
 
 use crate::time::{DurationMs, Timestamp};
 
-/// Between two syncs on average, of two messages each; a little less than the busiest period.
+/// Average time between two syncs, of two messages each; a little less than the shortest period.
 const INTERVAL: DurationMs = DurationMs(225);
 /// Syncs at once, after a quiet time: as many as one visitor may wait for.
 const BURST: u64 = 4;
 
-/// A generic cell rate: each sync moves the time at which the allowance would be whole again.
+/// Generic cell rate: each sync moves the time at which the allowance would be whole again.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pace {
     interval: DurationMs,
@@ -24,12 +25,12 @@ impl Pace {
         }
     }
 
-    /// A sync begins.
-    pub(super) fn note_round(&mut self, now: Timestamp) {
+    /// Records that a sync begins.
+    pub(super) fn note_sync(&mut self, now: Timestamp) {
         self.whole_at = self.whole_at.max(now) + self.interval;
     }
 
-    /// When the next one may begin.
+    /// Returns the time at which the next sync may begin.
     pub(super) fn next_at(&self, now: Timestamp) -> Timestamp {
         let ahead = self.interval.times(BURST);
         let owed = self.whole_at.since(now) + self.interval;
@@ -43,12 +44,12 @@ mod tests {
 
     const START: Timestamp = Timestamp(1_000_000);
 
-    /// Syncs that a crowd in a hurry gets within `time`.
+    /// Counts the syncs within `time` if each begins as soon as it may.
     fn syncs_within(pace: &mut Pace, time: DurationMs) -> u32 {
         let mut now = START;
         let mut syncs = 0;
         while now < START + time && syncs < 10_000 {
-            pace.note_round(now);
+            pace.note_sync(now);
             syncs += 1;
             now = pace.next_at(now);
         }
@@ -56,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crowd_gets_four_syncs_at_once_then_nine_in_two_seconds() {
+    fn a_hurry_gets_four_syncs_at_once_then_nine_in_two_seconds() {
         let mut pace = Pace::new(true, START);
         assert_eq!(pace.next_at(START), START);
         assert_eq!(syncs_within(&mut pace, DurationMs::from_secs(9)), 43);
@@ -68,15 +69,15 @@ mod tests {
         for round in 0..100 {
             let now = START + DurationMs(250 * round);
             assert_eq!(pace.next_at(now), now);
-            pace.note_round(now);
+            pace.note_sync(now);
         }
     }
 
     #[test]
-    fn a_store_that_nobody_else_needs_may_be_asked_at_any_time() {
+    fn an_exclusive_store_has_no_pace() {
         let mut pace = Pace::new(false, START);
         for _ in 0..100 {
-            pace.note_round(START);
+            pace.note_sync(START);
             assert_eq!(pace.next_at(START), START);
         }
     }

@@ -1,4 +1,4 @@
-//! The loop against a clock that is moved by hand, with answers that come when a test says so.
+//! Tests of the loop against a clock that is moved by hand, with replies at chosen times.
 
 use super::*;
 use crate::hash::LotteryKey;
@@ -47,12 +47,12 @@ impl Node {
         }
     }
 
-    fn answer(&mut self, sync: &Sync, upstream_sync: Option<SyncRequest>) {
+    fn handle_reply(&mut self, sync: &Sync, upstream_sync: Option<SyncRequest>) {
         let request = self.room.poll_sync(self.now);
         let exchange = Exchange {
             reply: Reply::Stale,
             upstream_sync,
-            others_back_after: None,
+            other_sync_back_after: None,
         };
         let both = (&request, &exchange);
         let is_present =
@@ -72,7 +72,7 @@ fn syncs_follow_the_rooms_period_and_sooner_in_a_hurry() {
     let mut node = Node::new();
     let sync = node.begin();
     assert_eq!(node.poll(), None);
-    node.answer(&sync, None);
+    node.handle_reply(&sync, None);
     let period = node.room.sync_period();
     assert_eq!(node.deadline(), Some(period));
     node.sync_loop.hurry();
@@ -82,7 +82,7 @@ fn syncs_follow_the_rooms_period_and_sooner_in_a_hurry() {
 }
 
 #[test]
-fn a_silent_store_is_asked_again_only_after_a_pause() {
+fn a_sync_that_timed_out_is_repeated_after_a_pause() {
     let mut node = Node::new();
     let lost = node.begin();
     node.now = node.now + TIMEOUT;
@@ -96,52 +96,52 @@ fn a_silent_store_is_asked_again_only_after_a_pause() {
     let exchange = Exchange {
         reply: Reply::Stale,
         upstream_sync: None,
-        others_back_after: None,
+        other_sync_back_after: None,
     };
     let late = (&request, &exchange);
     let (room, now) = (&node.room, node.now);
     let counts = node
         .sync_loop
         .handle_exchange(lost.round, late, room, |period| period, now);
-    assert!(!counts, "an answer to a sync that has failed ends none");
-    node.answer(&next, None);
+    assert!(!counts, "a reply to a sync that has failed ends none");
+    node.handle_reply(&next, None);
     assert!(!node.sync_loop.round().is_failing);
 }
 
 #[test]
-fn the_roots_reply_goes_to_the_parent_at_once_if_somebody_waits() {
+fn the_roots_reply_goes_to_the_parent_at_once_if_a_visitor_waits() {
     for is_awaited in [false, true] {
         let mut node = Node::new();
         let sync = node.begin();
         let request = node.room.poll_sync(node.now);
-        node.answer(&sync, Some(request));
+        node.handle_reply(&sync, Some(request));
         let Some(Action::AskRoot { upstream_sync, .. }) = node.poll() else {
-            panic!("no errand");
+            panic!("no upstream sync");
         };
         node.now = node.now + DurationMs(80);
         node.sync_loop.hurry();
         let before = node.sync_loop.next_deadline(is_awaited, node.now);
         assert!(
             before > Some(node.now),
-            "it waits for what the errand brings"
+            "it waits for the result of the upstream sync"
         );
         let change = node
             .sync_loop
             .handle_root_reply(upstream_sync, Reply::Stale, node.now);
         assert_eq!(change, Change::None);
         let Some(Action::Sync(sync)) = node.sync_loop.poll_action(is_awaited, node.now) else {
-            panic!("no sync although somebody is in a hurry");
+            panic!("no sync although a visitor is in a hurry");
         };
         assert_eq!(sync.news, Some(Reply::Stale));
     }
 }
 
 #[test]
-fn a_hurry_waits_for_an_upstream_sync_at_most_a_period() {
+fn a_hurry_waits_at_most_a_period_for_an_upstream_sync() {
     let mut node = Node::new();
     let sync = node.begin();
     let request = node.room.poll_sync(node.now);
-    node.answer(&sync, Some(request));
+    node.handle_reply(&sync, Some(request));
     let sent_at = node.now;
     assert!(matches!(node.poll(), Some(Action::AskRoot { .. })));
     node.now = node.now + DurationMs(10);
@@ -157,13 +157,13 @@ fn a_hurry_waits_for_an_upstream_sync_at_most_a_period() {
 }
 
 #[test]
-fn a_stopping_loop_delivers_what_it_carries_and_ends() {
+fn a_stopping_loop_delivers_the_roots_reply_and_ends() {
     let mut node = Node::new();
     let sync = node.begin();
     let request = node.room.poll_sync(node.now);
-    node.answer(&sync, Some(request.clone()));
+    node.handle_reply(&sync, Some(request.clone()));
     let Some(Action::AskRoot { upstream_sync, .. }) = node.poll() else {
-        panic!("no errand");
+        panic!("no upstream sync");
     };
     node.sync_loop.stop();
     assert_eq!(node.poll(), None, "it carries a request");
@@ -171,9 +171,9 @@ fn a_stopping_loop_delivers_what_it_carries_and_ends() {
     let Some(Action::Goodbye(goodbye)) = node.poll() else {
         panic!("no goodbye");
     };
-    node.answer(&goodbye, Some(request));
+    node.handle_reply(&goodbye, Some(request));
     let Some(Action::AskRoot { upstream_sync, .. }) = node.poll() else {
-        panic!("what a data center without nodes gives back is carried, too");
+        panic!("the returns of a data center without nodes go upstream");
     };
     node.sync_loop
         .handle_root_reply(upstream_sync, Reply::Stale, node.now);
@@ -185,7 +185,7 @@ fn a_stopping_loop_delivers_what_it_carries_and_ends() {
 }
 
 #[test]
-fn whoever_stops_while_the_store_does_not_answer_ends_without_a_goodbye() {
+fn a_loop_that_stops_without_a_store_returns_nothing() {
     let mut node = Node::new();
     node.begin();
     node.now = node.now + TIMEOUT;

@@ -1,4 +1,4 @@
-//! Who is above, who never is, and that memory has an end.
+//! Tests of the maximum of networks, and of bounded memory.
 
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
@@ -45,7 +45,7 @@ fn the_first_addresses_stay_and_excess_is_reported_once_a_window() {
     assert_eq!(see(3, 2), Seen::FirstAbove);
     assert_eq!(see(4, 3), Seen::Above);
     assert_eq!(see(1, 300), Seen::Within);
-    // The second has not been seen for a window, and the third takes its place.
+    // The second has not been seen for a window, and the third replaces it.
     assert_eq!(see(3, 601), Seen::Within);
     assert_eq!(see(2, 602), Seen::FirstAbove);
 }
@@ -79,7 +79,7 @@ fn a_phone_that_changes_its_network_now_and_then_is_never_above() {
 }
 
 #[test]
-fn two_hundred_who_share_a_ticket_are_as_many_as_may() {
+fn two_hundred_clients_of_a_ticket_get_no_more_networks_than_allowed() {
     let mut table = TicketAddresses::new(64);
     let mut seen = Vec::new();
     for second in 0..3_u64 {
@@ -95,7 +95,7 @@ fn two_hundred_who_share_a_ticket_are_as_many_as_may() {
 }
 
 #[test]
-fn the_longest_unused_ticket_makes_room_and_recent_ones_are_missed() {
+fn the_longest_unused_ticket_is_evicted_and_counts_if_recent() {
     let mut table = TicketAddresses::new(WAYS);
     let here = network("192.0.2.1");
     let there = network("192.0.2.2");
@@ -103,13 +103,17 @@ fn the_longest_unused_ticket_makes_room_and_recent_ones_are_missed() {
         table.see(visitor(id), here, 1, secs(id.into()));
     }
     assert_eq!(table.see(visitor(0), there, 1, secs(9)), Seen::FirstAbove);
-    // The ninth takes the place of the second, as the first was seen again.
+    // The ninth replaces the second, as the first was seen again.
     table.see(visitor(8), here, 1, secs(10));
     assert_eq!(table.evicted_total(), 1);
     assert_eq!(table.see(visitor(0), there, 1, secs(11)), Seen::Above);
     let mut later = table;
     later.see(visitor(1), there, 1, secs(700));
-    assert_eq!(later.evicted_total(), 1, "nobody misses what is old");
+    assert_eq!(
+        later.evicted_total(),
+        1,
+        "an old entry does not count as evicted"
+    );
 }
 
 #[test]
@@ -140,14 +144,14 @@ fn a_lowered_maximum_holds_at_once() {
     assert_eq!(see(1, 2), Seen::Within);
 }
 
-/// The naive one: remembers everything for ever.
+/// Naive model: remembers everything for ever.
 #[derive(Default)]
 struct Model {
     seen: Vec<(u8, Network, u64)>,
 }
 
 impl Model {
-    /// Whether this network is within the most.
+    /// Whether this network is within the maximum.
     fn see(&mut self, visitor: u8, network: Network, max: usize, now: u64) -> bool {
         let recent = |at: u64| (now - at) * 1_000 < WINDOW.0;
         self.seen.retain(|(_, _, at)| recent(*at));
@@ -164,10 +168,10 @@ impl Model {
 }
 
 proptest! {
-    /// With enough memory it says what one says that forgets nothing. With too little it still
-    /// never says "above" of a ticket that was used from no more networks than it may.
+    /// Compares a table with the naive model. With too little memory the table still never reports
+    /// "above" for a ticket that was used from no more networks than allowed.
     #[test]
-    fn it_agrees_with_a_model_and_is_only_ever_too_kind(
+    fn a_small_table_never_overcounts_and_a_large_one_is_exact(
         requests in prop::collection::vec((0_u8..20, 0_u8..5, 0_u64..90), 1..300),
         max in 1_usize..5,
     ) {

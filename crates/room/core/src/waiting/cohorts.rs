@@ -1,31 +1,32 @@
-//! Counts by rank that run out by themselves: each member counts until a time of its own.
+//! Counts by rank that expire: each member counts until an end of its own.
 //!
-//! Knows no visitors; whoever adds a member removes it with the same two figures.
+//! This module knows no visitors: the caller removes a member with the rank and end that it added.
 
 use alloc::collections::VecDeque;
 
 use crate::time::{DurationMs, Timestamp};
 use crate::watermark::WaitingCounts;
 
-/// Ends of membership are rounded up to this, which bounds the number of counters.
+/// Granularity of ends, rounded up; it bounds the number of counters.
 const GRAIN: DurationMs = DurationMs(500);
 
 /// Counts by rank, with ends.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Cohorts {
     counts: WaitingCounts,
-    /// Members by end, rising. Mostly one for each grain, so that a place follows from the end.
+    /// Members by end, rising. Mostly one entry for each grain, so that an index follows from the
+    /// end.
     ending: VecDeque<Ending>,
-    /// The first end, or an earlier time: known here without a look at the list.
+    /// First end, or an earlier time: saves a look at the list.
     next_end: Timestamp,
     total: u32,
 }
 
-/// Members that end together.
+/// Members with the same end.
 #[derive(Clone, Debug)]
 struct Ending {
     end: Timestamp,
-    /// Those of one rank stand here, the rest in a list: in most rooms there is no rest.
+    /// Rank of `count` members. The others are in a list; in most rooms there are none.
     rank: Timestamp,
     count: u32,
     others: WaitingCounts,
@@ -41,7 +42,7 @@ impl Ending {
         }
     }
 
-    /// Takes one member out. Returns whether it was there.
+    /// Removes one member. Returns whether it was there.
     fn take(&mut self, rank: Timestamp) -> bool {
         if self.rank == rank && self.count > 0 {
             self.count -= 1;
@@ -59,7 +60,7 @@ impl Cohorts {
         self.total += 1;
     }
 
-    /// Removes a member that was added with the same figures, unless its time has run out.
+    /// Removes a member that was added with the same rank and end, unless it has expired.
     pub(super) fn remove(&mut self, rank: Timestamp, until: Timestamp, now: Timestamp) {
         if self.take_ending(rank, until.ceil_to(GRAIN), now) {
             self.counts.take(rank, 1);
@@ -67,9 +68,9 @@ impl Cohorts {
         }
     }
 
-    /// Has a member that was added with the first two figures count until `to`: the same as taking
-    /// it out and adding it again, for half the work.
-    pub(super) fn prolong(
+    /// Makes a member that was added with `rank` and `until` count until `to`. It has the effect of
+    /// removing and adding it, for half the work.
+    pub(super) fn extend(
         &mut self,
         rank: Timestamp,
         until: Timestamp,
@@ -87,7 +88,7 @@ impl Cohorts {
         }
     }
 
-    /// Drops the members whose time has run out.
+    /// Drops the members that have expired.
     pub(super) fn expire(&mut self, now: Timestamp) {
         if now < self.next_end {
             return;
@@ -103,17 +104,17 @@ impl Cohorts {
             .map_or(Timestamp::NEVER, |next| next.end);
     }
 
-    /// Members by rank.
+    /// Returns the members by rank.
     pub(super) fn counts(&self) -> &WaitingCounts {
         &self.counts
     }
 
-    /// All members.
+    /// Returns the number of members.
     pub(super) fn total(&self) -> u32 {
         self.total
     }
 
-    /// Takes a member out of those that end together. Returns whether it was there.
+    /// Removes a member from those with the same end. Returns whether it was there.
     fn take_ending(&mut self, rank: Timestamp, end: Timestamp, now: Timestamp) -> bool {
         if end <= now {
             return false;
@@ -124,7 +125,7 @@ impl Cohorts {
         }
     }
 
-    /// Those who end together, on an edge of the grid.
+    /// Returns the members with this end, which is on an edge of the grid.
     fn ending_at(&mut self, end: Timestamp) -> &mut Ending {
         let at = match self.position(end) {
             Ok(at) => at,
@@ -147,8 +148,8 @@ impl Cohorts {
         let after_first = end.since(self.next_end).0 / GRAIN.0;
         let guess = usize::try_from(after_first).unwrap_or(usize::MAX);
         match self.ending.get(guess) {
-            Some(there) if there.end == end => Ok(guess),
-            _ => self.ending.binary_search_by_key(&end, |there| there.end),
+            Some(entry) if entry.end == end => Ok(guess),
+            _ => self.ending.binary_search_by_key(&end, |entry| entry.end),
         }
     }
 }

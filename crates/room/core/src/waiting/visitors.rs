@@ -1,9 +1,8 @@
-//! A map by visitor that costs little for each of them: a million stand in forty bytes each and a
-//! five-byte slot, half of which are empty.
+//! Map by visitor with little overhead: a million entries take forty bytes each, plus a table of
+//! five-byte slots that is up to half empty.
 //!
-//! A hash table has up to twice as many places as it needs, so what stands in it is small here:
-//! only where an entry is. The entries themselves stand close together, in no order that means
-//! anything.
+//! A hash table has up to twice as many slots as it needs, so its slots are small here: each has
+//! only the index of an entry. The entries themselves are in a dense list, in no meaningful order.
 
 use alloc::vec::Vec;
 use core::hash::BuildHasher as _;
@@ -13,19 +12,19 @@ use hashbrown::HashTable;
 use crate::hash::FixedState;
 use crate::id::VisitorId;
 
-/// See the top of this file.
+/// Map by visitor: a dense list of entries, and a table of their indices.
 #[derive(Clone, Debug)]
 pub(super) struct Visitors<T> {
     entries: Vec<(VisitorId, T)>,
-    places: HashTable<u32>,
+    indices: HashTable<u32>,
 }
 
 impl<T> Visitors<T> {
-    /// Nobody.
+    /// Makes an empty map.
     pub(super) const fn new() -> Self {
         Self {
             entries: Vec::new(),
-            places: HashTable::new(),
+            indices: HashTable::new(),
         }
     }
 
@@ -34,65 +33,65 @@ impl<T> Visitors<T> {
     }
 
     pub(super) fn get_mut(&mut self, visitor: VisitorId) -> Option<&mut T> {
-        let Self { entries, places } = self;
-        let place = places.find(hash(visitor), |place| at(entries, *place).0 == visitor)?;
-        entries.get_mut(*place as usize).map(|(_, entry)| entry)
+        let Self { entries, indices } = self;
+        let index = indices.find(hash(visitor), |index| at(entries, *index).0 == visitor)?;
+        entries.get_mut(*index as usize).map(|(_, entry)| entry)
     }
 
-    /// Adds somebody who is not there yet.
+    /// Adds a visitor who is not in the map yet.
     pub(super) fn insert(&mut self, visitor: VisitorId, entry: T) {
-        let Self { entries, places } = self;
-        let Ok(place) = u32::try_from(entries.len()) else {
-            return; // Four thousand million of them do not fit into any memory that this runs in.
+        let Self { entries, indices } = self;
+        let Ok(index) = u32::try_from(entries.len()) else {
+            return; // No memory has room for four billion entries.
         };
         entries.push((visitor, entry));
-        places.insert_unique(hash(visitor), place, |place| hash(at(entries, *place).0));
+        indices.insert_unique(hash(visitor), index, |index| hash(at(entries, *index).0));
     }
 
     pub(super) fn remove(&mut self, visitor: VisitorId) -> Option<T> {
-        let Self { entries, places } = self;
-        let found = places.find_entry(hash(visitor), |place| at(entries, *place).0 == visitor);
-        let (place, _) = found.ok()?.remove();
-        Some(self.close_up(place))
+        let Self { entries, indices } = self;
+        let found = indices.find_entry(hash(visitor), |index| at(entries, *index).0 == visitor);
+        let (index, _) = found.ok()?.remove();
+        Some(self.close_up(index))
     }
 
-    /// Takes an entry out that the table has no place for any more.
-    fn close_up(&mut self, place: u32) -> T {
-        let Self { entries, places } = self;
-        // The last one takes the place that is free now.
+    /// Removes an entry whose index the table no longer has.
+    fn close_up(&mut self, index: u32) -> T {
+        let Self { entries, indices } = self;
+        // The last entry moves to the free index.
         let last = entries.len() - 1;
-        if place as usize != last {
+        if index as usize != last {
             let moved = hash(entries[last].0);
-            let of_last = places.find_mut(moved, |place| *place as usize == last);
-            *of_last.expect("every entry has its place in the table") = place;
+            let index_of_last = indices.find_mut(moved, |index| *index as usize == last);
+            *index_of_last.expect("the table has the index of every entry") = index;
         }
-        entries.swap_remove(place as usize).1
+        entries.swap_remove(index as usize).1
     }
 
-    /// Keeps those of whom `stays` says so. Costs a look at each, and more only for those who go:
-    /// there may be millions who stay.
-    pub(super) fn retain(&mut self, mut stays: impl FnMut(&T) -> bool) {
-        let mut place = 0;
-        while let Some((visitor, entry)) = self.entries.get(place as usize) {
-            if stays(entry) {
-                place += 1;
+    /// Keeps the entries for which `keep` returns true. Costs a look at each, and more only for
+    /// those that it removes: millions may stay.
+    pub(super) fn retain(&mut self, mut keep: impl FnMut(&T) -> bool) {
+        let mut index = 0;
+        while let Some((visitor, entry)) = self.entries.get(index as usize) {
+            if keep(entry) {
+                index += 1;
                 continue;
             }
             let visitor = *visitor;
             let found = self
-                .places
-                .find_entry(hash(visitor), |known| *known == place);
+                .indices
+                .find_entry(hash(visitor), |known| *known == index);
             if let Ok(known) = found {
                 known.remove();
             }
-            // Whoever takes this place is looked at next.
-            self.close_up(place);
+            // The entry that moved to this index is next.
+            self.close_up(index);
         }
     }
 }
 
-fn at<T>(entries: &[(VisitorId, T)], place: u32) -> &(VisitorId, T) {
-    &entries[place as usize]
+fn at<T>(entries: &[(VisitorId, T)], index: u32) -> &(VisitorId, T) {
+    &entries[index as usize]
 }
 
 fn hash(visitor: VisitorId) -> u64 {
@@ -112,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn it_answers_as_an_ordered_map_does() {
+    fn visitors_agree_with_an_ordered_map() {
         let mut seed = 1_u64;
         let mut draw = |below: u64| {
             seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);

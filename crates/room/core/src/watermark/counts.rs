@@ -1,32 +1,32 @@
-//! How many wait, by bucket: the list that travels with every message and is summed at every
-//! answer.
+//! Counts of waiting visitors by bucket: the list that travels with every message and is summed for
+//! every reply.
 //!
-//! Knows nobody and no order but that of the buckets.
+//! It knows no visitors, and no order but that of the buckets.
 
 use alloc::vec::Vec;
 
 use crate::time::Timestamp;
 
-/// How many wait, by bucket.
+/// Counts of waiting visitors by bucket.
 ///
 /// # Why a list and not a map
 ///
-/// It is copied, merged and walked far more often than a single bucket is looked for, and new
-/// buckets come at the end.
+/// Copies, merges and walks are far more frequent than look-ups of a single bucket, and new buckets
+/// come at the end.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct WaitingCounts {
-    /// By bucket, rising; none of them zero, as far as this type put them there.
+    /// Sorted by bucket. None of them is zero, unless the caller made the list so.
     counts: Vec<(Timestamp, u32)>,
 }
 
 impl WaitingCounts {
-    /// Nobody.
+    /// Makes empty counts.
     #[must_use]
     pub const fn new() -> Self {
         Self { counts: Vec::new() }
     }
 
-    /// How many buckets there are.
+    /// Returns the number of buckets.
     #[must_use]
     pub fn len(&self) -> usize {
         self.counts.len()
@@ -38,21 +38,21 @@ impl WaitingCounts {
         self.counts.is_empty()
     }
 
-    /// All of them, by bucket.
+    /// Iterates over all counts, by bucket.
     pub fn iter(
         &self,
     ) -> impl DoubleEndedIterator<Item = (Timestamp, u32)> + ExactSizeIterator + '_ {
         self.counts.iter().copied()
     }
 
-    /// How many wait, in all; saturates.
+    /// Returns the number of waiting visitors, saturating.
     #[must_use]
     pub fn total(&self) -> u32 {
         let counts = self.counts.iter();
         counts.fold(0u32, |sum, (_, count)| sum.saturating_add(*count))
     }
 
-    /// Counts `count` more in a bucket.
+    /// Adds `count` visitors to a bucket.
     pub fn add(&mut self, bucket: Timestamp, count: u32) {
         if count == 0 {
             return;
@@ -63,21 +63,22 @@ impl WaitingCounts {
         }
     }
 
-    /// Counts `count` less in a bucket, as far as there are so many. Returns how many there were.
+    /// Removes `count` visitors from a bucket, or all if there are fewer. Returns how many it
+    /// removed.
     pub fn take(&mut self, bucket: Timestamp, count: u32) -> u32 {
         let Ok(at) = self.position(bucket) else {
             return 0;
         };
-        let there = self.counts[at].1;
-        if there > count {
-            self.counts[at].1 = there - count;
+        let present = self.counts[at].1;
+        if present > count {
+            self.counts[at].1 = present - count;
             return count;
         }
         self.counts.remove(at);
-        there
+        present
     }
 
-    /// Counts all that others count as well.
+    /// Adds all counts of `others`.
     pub fn absorb(&mut self, others: &Self) {
         let mut from = 0;
         let mut missing = 0;
@@ -93,37 +94,37 @@ impl WaitingCounts {
         }
     }
 
-    /// The count of one bucket.
+    /// Returns the count of one bucket.
     #[must_use]
     pub fn count_in(&self, bucket: Timestamp) -> u32 {
         self.position(bucket).map_or(0, |at| self.counts[at].1)
     }
 
-    /// Counts no longer what others count, as far as it is there.
+    /// Subtracts all counts of `others`, down to zero.
     pub fn subtract(&mut self, others: &Self) {
         let mut from = 0;
-        let mut is_any_empty = false;
+        let mut has_empty = false;
         for &(bucket, count) in &others.counts {
             from = self.position_from(from, bucket);
             if let Some((known, sum)) = self.counts.get_mut(from)
                 && *known == bucket
             {
                 *sum = sum.saturating_sub(count);
-                is_any_empty |= *sum == 0;
+                has_empty |= *sum == 0;
             }
         }
-        if is_any_empty {
+        if has_empty {
             self.counts.retain(|(_, count)| *count > 0);
         }
     }
 
-    /// Forgets all.
+    /// Removes all counts.
     pub fn clear(&mut self) {
         self.counts.clear();
     }
 
-    /// Puts those buckets of others in that are not here: all at once, from the end, so that
-    /// nothing is moved twice.
+    /// Inserts those buckets of `others` that are not here. Works from the end, so that nothing is
+    /// moved twice.
     fn insert_missing(&mut self, others: &Self, missing: usize) {
         let mut own = self.counts.len();
         let mut to = own + missing;
@@ -153,8 +154,8 @@ impl WaitingCounts {
         }
     }
 
-    /// The first place from `from` on whose bucket is not before this one. Callers that go through
-    /// both lists find it near.
+    /// Returns the first index from `from` on whose bucket is not before this one. A caller that
+    /// walks both lists finds it near.
     fn position_from(&self, from: usize, bucket: Timestamp) -> usize {
         let rest = &self.counts[from..];
         let mut reach = 1;
@@ -203,14 +204,14 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_in_any_order_is_kept_by_bucket_and_once() {
+    fn counts_in_any_order_are_sorted_and_merged_by_bucket() {
         let found = counts(&[(5, 1), (2, 2), (5, 3)]);
         assert_eq!(found, counts(&[(2, 2), (5, 4)]));
         assert_eq!((found.len(), found.total()), (2, 6));
     }
 
     #[test]
-    fn single_changes_and_whole_lists_come_to_what_a_map_says() {
+    fn changes_agree_with_an_ordered_map() {
         let mut word = 7u64;
         let mut draw = |below: u64| {
             word = word.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
@@ -240,9 +241,9 @@ mod tests {
                 found.add(bucket, count);
                 *expected.entry(bucket).or_insert(0) += count;
             } else {
-                let there = expected.get(&bucket).copied().unwrap_or(0);
-                assert_eq!(found.take(bucket, count), there.min(count));
-                expected.insert(bucket, there.saturating_sub(count));
+                let present = expected.get(&bucket).copied().unwrap_or(0);
+                assert_eq!(found.take(bucket, count), present.min(count));
+                expected.insert(bucket, present.saturating_sub(count));
             }
             expected.retain(|_, count| *count > 0);
             let all: Vec<_> = expected.iter().map(|(&b, &n)| (b, n)).collect();

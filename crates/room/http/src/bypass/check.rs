@@ -1,9 +1,9 @@
-//! What is wrong with a rule, whatever the request?
+//! Static check of a bypass rule, for mistakes that do not depend on the request.
 //!
-//! CEL finds unknown names and wrong kinds when it meets them, which may be never, or on the one
-//! day that matters. This walks the whole expression instead: names must be known, kinds must fit
-//! as far as they can be told, and loops run over lists that stand in the rule, one deep, so that
-//! what a request costs is bounded by the length of the rule and not by what a client sends.
+//! CEL finds unknown names and wrong types only when it evaluates them, which may be never or on
+//! the day of the sale. This module walks the whole expression instead. Names must be known, and
+//! types must match as far as they are known. Loops run over lists in the rule and are not nested,
+//! so the length of the rule bounds the cost of a request, not what a client sends.
 
 use cel::common::ast::{
     CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, ListExpr, LiteralValue, operators,
@@ -15,25 +15,25 @@ use super::values::{IN_NETWORK, Variables, parse_network};
 const CONVERSIONS: [&str; 8] = [
     "bool", "bytes", "double", "dyn", "int", "string", "type", "uint",
 ];
-/// What a text can be asked for.
-const TEXT_QUESTIONS: [&str; 3] = ["contains", "endsWith", "startsWith"];
+/// Functions of a text with one text as argument.
+const TEXT_PREDICATES: [&str; 3] = ["contains", "endsWith", "startsWith"];
 
-/// What an expression gives, as far as it can be told.
+/// Type of an expression's value, as far as it is known.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Kind {
-    YesNo,
+    Bool,
     Text,
     Number,
     List,
     Headers,
-    /// Cannot be told; the trial evaluation may.
+    /// Type that is not known here; the trial evaluation may find a mistake.
     Any,
 }
 
 impl Kind {
     const fn name(self) -> &'static str {
         match self {
-            Self::YesNo => "true or false",
+            Self::Bool => "true or false",
             Self::Text => "text",
             Self::Number => "a number",
             Self::List => "a list",
@@ -42,17 +42,17 @@ impl Kind {
         }
     }
 
-    /// What it is if it can be either.
+    /// Returns the type of a value that has one type or the other.
     fn or(self, other: Self) -> Self {
         if self == other { self } else { Self::Any }
     }
 }
 
-/// Checks a rule; the messages say everything that is wrong.
+/// Checks a rule. The messages name all its mistakes.
 pub(super) fn check(rule: &IdedExpr) -> Result<(), Vec<String>> {
     let mut checker = Checker::default();
     let kind = checker.kind_of(rule);
-    checker.expect(kind, Kind::YesNo, "a rule");
+    checker.expect(kind, Kind::Bool, "a rule");
     if checker.problems.is_empty() {
         Ok(())
     } else {
@@ -63,7 +63,7 @@ pub(super) fn check(rule: &IdedExpr) -> Result<(), Vec<String>> {
 #[derive(Default)]
 struct Checker<'a> {
     problems: Vec<String>,
-    /// Variables of the loop that we are in.
+    /// Variables of the present loop.
     in_scope: Vec<&'a str>,
 }
 
@@ -75,10 +75,10 @@ impl<'a> Checker<'a> {
         Kind::Any
     }
 
-    fn expect(&mut self, found: Kind, wanted: Kind, whose: &str) {
+    fn expect(&mut self, found: Kind, wanted: Kind, subject: &str) {
         if found != wanted && found != Kind::Any {
             let (wanted, found) = (wanted.name(), found.name());
-            self.problem(format!("{whose} must be {wanted}, but this is {found}"));
+            self.problem(format!("{subject} must be {wanted}, but this is {found}"));
         }
     }
 
@@ -87,7 +87,7 @@ impl<'a> Checker<'a> {
             Expr::Literal(literal) => kind_of_literal(literal),
             Expr::Ident(name) => self.kind_of_name(name),
             Expr::Select(select) => match self.kind_of(&select.operand) {
-                _ if select.test => Kind::YesNo,
+                _ if select.test => Kind::Bool,
                 Kind::Headers => Kind::Text,
                 Kind::Any => Kind::Any,
                 kind => self.problem(format!("{} has no field `{}`", kind.name(), select.field)),
@@ -109,7 +109,7 @@ impl<'a> Checker<'a> {
                 Kind::Any
             }
             Expr::Comprehension(comprehension) => self.kind_of_loop(comprehension),
-            Expr::Struct(made) => self.problem(format!("unknown type `{}`", made.type_name)),
+            Expr::Struct(literal) => self.problem(format!("unknown type `{}`", literal.type_name)),
             Expr::Unspecified => self.problem("the rule is empty".to_owned()),
         }
     }
@@ -142,20 +142,20 @@ impl<'a> Checker<'a> {
         match (name, target, &*kinds) {
             (operators::LOGICAL_AND | operators::LOGICAL_OR | operators::LOGICAL_NOT, _, _) => {
                 for kind in kinds {
-                    self.expect(kind, Kind::YesNo, "each side of `&&`, `||` and `!`");
+                    self.expect(kind, Kind::Bool, "each side of `&&`, `||` and `!`");
                 }
-                Kind::YesNo
+                Kind::Bool
             }
             (operators::CONDITIONAL, _, [condition, then, otherwise]) => {
-                self.expect(*condition, Kind::YesNo, "what stands before `?`");
+                self.expect(*condition, Kind::Bool, "the condition before `?`");
                 then.or(*otherwise)
             }
-            (operators::NOT_STRICTLY_FALSE, ..) => Kind::YesNo,
+            (operators::NOT_STRICTLY_FALSE, ..) => Kind::Bool,
             (operators::IN, _, [_, within]) => {
                 if !matches!(within, Kind::List | Kind::Headers | Kind::Any) {
-                    self.expect(*within, Kind::List, "what stands after `in`");
+                    self.expect(*within, Kind::List, "the value after `in`");
                 }
-                Kind::YesNo
+                Kind::Bool
             }
             (operators::INDEX, _, [of, _]) => match of {
                 Kind::Headers => Kind::Text,
@@ -164,7 +164,7 @@ impl<'a> Checker<'a> {
             },
             (_, None, [left, right]) if is_comparison(name) => {
                 self.compare(*left, *right);
-                Kind::YesNo
+                Kind::Bool
             }
             (_, None, [left, right]) if is_arithmetic(name) => left.or(*right),
             (operators::NEGATE, ..) => Kind::Number,
@@ -172,29 +172,29 @@ impl<'a> Checker<'a> {
                 self.expect(*address, Kind::Text, "the first argument of `in_network`");
                 self.expect(*network, Kind::Text, "the second argument of `in_network`");
                 self.check_network(&call.args);
-                Kind::YesNo
+                Kind::Bool
             }
-            (_, Some(target), [argument]) if TEXT_QUESTIONS.contains(&name) => {
-                self.expect(target, Kind::Text, &format!("what is asked for `{name}`"));
+            (_, Some(target), [argument]) if TEXT_PREDICATES.contains(&name) => {
+                self.expect(target, Kind::Text, &format!("the target of `{name}`"));
                 self.expect(*argument, Kind::Text, &format!("the argument of `{name}`"));
-                Kind::YesNo
+                Kind::Bool
             }
             ("size", None, &[of]) | ("size", Some(of), &[]) => {
-                if matches!(of, Kind::YesNo | Kind::Number | Kind::Headers) {
+                if matches!(of, Kind::Bool | Kind::Number | Kind::Headers) {
                     self.problem(format!("{} has no size", of.name()));
                 }
                 Kind::Number
             }
             (_, None, [_]) if CONVERSIONS.contains(&name) => match name {
                 "string" => Kind::Text,
-                "bool" => Kind::YesNo,
+                "bool" => Kind::Bool,
                 "int" | "uint" | "double" => Kind::Number,
                 _ => Kind::Any,
             },
             _ => self.problem(format!(
-                "no function `{name}` that is called like this; there are `{}`, `size`, \
+                "no function `{name}` with these arguments; there are `{}`, `size`, \
                  `{IN_NETWORK}`, `has` and conversions",
-                TEXT_QUESTIONS.join("`, `")
+                TEXT_PREDICATES.join("`, `")
             )),
         }
     }
@@ -207,7 +207,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// A network that stands in the rule is checked here and not at the first request.
+    /// Checks a literal network of the rule now and not at the first request.
     fn check_network(&mut self, arguments: &[IdedExpr]) {
         let literal = arguments.get(1).map(|argument| &argument.expr);
         if let Some(Expr::Literal(LiteralValue::String(text))) = literal
@@ -223,7 +223,7 @@ impl<'a> Checker<'a> {
         }
         let Expr::List(ListExpr { .. }) = &comprehension.iter_range.expr else {
             return self.problem(
-                "loops run over a list that stands in the rule, as in \
+                "loops run over a list in the rule, as in \
                  [\"/a\", \"/b\"].exists(prefix, path.startsWith(prefix))"
                     .to_owned(),
             );
@@ -243,7 +243,7 @@ impl<'a> Checker<'a> {
 
 const fn kind_of_literal(literal: &LiteralValue) -> Kind {
     match literal {
-        LiteralValue::Boolean(_) => Kind::YesNo,
+        LiteralValue::Boolean(_) => Kind::Bool,
         LiteralValue::String(_) => Kind::Text,
         LiteralValue::Double(_) | LiteralValue::Int(_) | LiteralValue::UInt(_) => Kind::Number,
         LiteralValue::Bytes(_) | LiteralValue::Null => Kind::Any,

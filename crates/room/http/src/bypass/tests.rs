@@ -1,4 +1,4 @@
-//! Which rules let which requests pass, and which rules are refused.
+//! Requests that rules let pass, and rules that are rejected.
 
 use http::HeaderValue;
 
@@ -49,7 +49,7 @@ fn check(expression: &str, target: &str, expected: bool) {
 }
 
 #[test]
-fn every_variable_can_be_asked_for() {
+fn every_variable_has_its_value() {
     check("path == '/a b'", "/a%20b", true);
     check("path.startsWith('/static/')", "/static/x", true);
     check("extension == 'css'", "/x/site.min.CSS", true);
@@ -69,7 +69,7 @@ fn every_variable_can_be_asked_for() {
 }
 
 #[test]
-fn networks_can_be_asked_for() {
+fn in_network_tests_an_address() {
     check("in_network(address, '192.0.2.0/24')", "/", true);
     check("in_network(address, '192.0.2.77')", "/", true);
     check(
@@ -80,20 +80,20 @@ fn networks_can_be_asked_for() {
 }
 
 #[test]
-fn a_loop_over_a_list_in_the_rule_is_fine() {
+fn a_loop_over_a_list_in_the_rule_is_allowed() {
     let rule = "['/a/', '/b/'].exists(prefix, path.startsWith(prefix))";
     check(rule, "/b/x", true);
     check(rule, "/c/x", false);
 }
 
 #[test]
-fn a_header_that_is_not_there_is_no_failure() {
+fn an_absent_header_is_no_failure() {
     check("headers['x-none'] == '1'", "/", false);
     check("headers['x-none'] == '1' || path == '/'", "/", true);
 }
 
 #[test]
-fn any_rule_that_holds_is_enough() {
+fn one_true_rule_is_enough() {
     let rules = [rule("headers['x-none'] == '1'"), rule("path == '/a'")];
     let rules = BypassRules::compile(&rules).unwrap();
     assert!(allows(&rules, "/a", &[]));
@@ -122,7 +122,7 @@ fn a_disguised_path_passes_only_if_it_does_in_every_reading() {
 }
 
 #[test]
-fn a_rule_that_cannot_be_evaluated_does_not_hold_and_is_counted() {
+fn a_rule_that_cannot_be_evaluated_is_false_and_counted() {
     let rules = compile_one("int(query) > 3");
     assert!(!allows(&rules, "/?many", &[]));
     assert!(!allows(&rules, "/?more", &[]));
@@ -131,12 +131,12 @@ fn a_rule_that_cannot_be_evaluated_does_not_hold_and_is_counted() {
 }
 
 #[track_caller]
-fn check_refused(expression: &str, part_of_message: &str) {
+fn check_rejected(expression: &str, part_of_message: &str) {
     let errors = BypassRules::compile(&[rule(expression)]).expect_err(expression);
-    let said = errors
+    let has_part = errors
         .iter()
         .any(|error| error.message.contains(part_of_message));
-    assert!(said, "{expression}: {errors:?}");
+    assert!(has_part, "{expression}: {errors:?}");
     assert_eq!(
         (errors[0].line, errors[0].expression.as_str()),
         (7, expression)
@@ -145,34 +145,34 @@ fn check_refused(expression: &str, part_of_message: &str) {
 
 #[test]
 fn mistakes_are_found_when_the_rule_is_read() {
-    check_refused("", "");
-    check_refused("path ==", "column");
-    check_refused("path", "must be true or false");
-    check_refused("size(path)", "a number");
-    check_refused("'yes'", "must be true or false");
-    check_refused("path == '/a' && pth == '/b'", "unknown variable `pth`");
-    check_refused(
+    check_rejected("", "");
+    check_rejected("path ==", "column");
+    check_rejected("path", "must be true or false");
+    check_rejected("size(path)", "a number");
+    check_rejected("'yes'", "must be true or false");
+    check_rejected("path == '/a' && pth == '/b'", "unknown variable `pth`");
+    check_rejected(
         "false && request.path == '/a'",
         "unknown variable `request`",
     );
-    check_refused("path == 1", "compared");
-    check_refused("path && true", "each side");
-    check_refused("path.beginsWith('/a')", "no function `beginsWith`");
-    check_refused("path.matches('^/a')", "no function `matches`");
-    check_refused("path.startsWith(1)", "the argument of `startsWith`");
-    check_refused("path.x == 'a'", "no field `x`");
-    check_refused("path[0] == 'a'", "cannot be indexed");
-    check_refused("'a' in path", "after `in`");
-    check_refused("in_network(address, '10.0.0.0/33')", "is no network");
-    check_refused("in_network(address)", "no function `in_network`");
-    check_refused("dyn(1)", "must give true or false");
-    check_refused("Rule{a: 1} == 1", "unknown type");
+    check_rejected("path == 1", "compared");
+    check_rejected("path && true", "each side");
+    check_rejected("path.beginsWith('/a')", "no function `beginsWith`");
+    check_rejected("path.matches('^/a')", "no function `matches`");
+    check_rejected("path.startsWith(1)", "the argument of `startsWith`");
+    check_rejected("path.x == 'a'", "no field `x`");
+    check_rejected("path[0] == 'a'", "cannot be indexed");
+    check_rejected("'a' in path", "after `in`");
+    check_rejected("in_network(address, '10.0.0.0/33')", "is no network");
+    check_rejected("in_network(address)", "no function `in_network`");
+    check_rejected("dyn(1)", "must give true or false");
+    check_rejected("Rule{a: 1} == 1", "unknown type");
 }
 
 #[test]
-fn loops_that_a_client_could_make_long_are_refused() {
-    check_refused("headers.exists(name, name == 'x')", "loops run over a list");
-    check_refused("[1, 2].all(a, [1, 2].all(b, a == b))", "inside another");
+fn loops_that_a_client_could_make_long_are_rejected() {
+    check_rejected("headers.exists(name, name == 'x')", "loops run over a list");
+    check_rejected("[1, 2].all(a, [1, 2].all(b, a == b))", "inside another");
 }
 
 #[test]
@@ -182,7 +182,7 @@ fn every_mistake_of_every_rule_is_reported() {
 }
 
 #[test]
-fn a_rule_that_lets_everybody_pass_is_remarked_on() {
+fn a_rule_that_lets_all_visitors_pass_gets_a_warning() {
     let check = |expression: &str, expected: Option<&str>| {
         let rule = BypassRule {
             expression: expression.to_owned(),
@@ -208,6 +208,6 @@ fn a_rule_that_lets_everybody_pass_is_remarked_on() {
     check("path.startsWith(\"/webhooks/\")", None);
     check("headers[\"x-monitor\"] == \"yes\"", None);
     check("in_network(address, \"10.0.0.0/8\")", None);
-    // A mistake, which is told as such.
+    // A mistake, which is reported elsewhere.
     check("tru", None);
 }

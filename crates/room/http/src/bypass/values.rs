@@ -1,4 +1,4 @@
-//! What does a rule see of a request? Made when it is asked for, borrowed where it can be.
+//! Variables of a request as rules see them: made on first use, borrowed if possible.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use anteroom_proxy::route::bare_host;
 /// Name of our own function.
 pub(super) const IN_NETWORK: &str = "in_network";
 
-/// The language of rules: the standard one without optional values, and [`IN_NETWORK`].
+/// Returns the language of rules: the standard one without optional values, plus [`IN_NETWORK`].
 pub(super) fn environment() -> Arc<Env> {
     let mut env = Env::stdlib().with_optional_support(false);
     let arguments = vec![STRING_TYPE, STRING_TYPE];
@@ -30,7 +30,7 @@ pub(super) fn environment() -> Arc<Env> {
     Arc::new(env)
 }
 
-/// Reads a network; an address alone is a network of one.
+/// Parses a network. An address alone is a network of one address.
 pub(super) fn parse_network(text: &str) -> Option<IpNet> {
     let network = text.parse::<IpNet>();
     network
@@ -39,8 +39,8 @@ pub(super) fn parse_network(text: &str) -> Option<IpNet> {
 }
 
 fn in_network<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, ExecutionError> {
-    let text = |place: usize| {
-        let argument = arguments.get(place);
+    let text = |index: usize| {
+        let argument = arguments.get(index);
         argument.and_then(|argument| argument.downcast_ref::<CelString<'_>>())
     };
     let (Some(address), Some(network)) = (text(0), text(1)) else {
@@ -56,32 +56,32 @@ fn in_network<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, 
     )))
 }
 
-/// What a rule may look at, besides the path.
+/// Parts of a request that a rule may use, besides the path.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BypassRequest<'a> {
-    /// The request's method.
+    /// Method of the request.
     pub(crate) method: &'a Method,
-    /// Its host; port and case do not matter.
+    /// Host of the request; port and case do not matter.
     pub(crate) host: &'a str,
-    /// The visitor.
+    /// Address of the visitor.
     pub(crate) address: IpAddr,
-    /// What follows `?`, without it.
+    /// Query, without `?`.
     pub(crate) query: &'a str,
-    /// The request's headers.
+    /// Headers of the request.
     pub(crate) headers: &'a HeaderMap,
 }
 
-/// One request in one reading of its path.
+/// Request in one reading of its path.
 pub(super) struct Variables<'a> {
     pub(super) path: &'a str,
     pub(super) request: &'a BypassRequest<'a>,
 }
 
 impl Variables<'_> {
-    /// The names that [`resolve`](VariableResolver::resolve) knows, except `headers`.
+    /// Names that [`resolve`](VariableResolver::resolve) knows, except `headers`.
     pub(super) const TEXTS: [&'static str; 6] =
         ["path", "extension", "query", "method", "host", "address"];
-    /// The name of the map.
+    /// Name of the map of headers.
     pub(super) const HEADERS: &'static str = "headers";
 }
 
@@ -101,7 +101,7 @@ impl VariableResolver for Variables<'_> {
     }
 }
 
-/// `css` of `/a/b.CSS`; nothing of `/a/.css` and `/a.b/c`.
+/// Returns `css` for `/a/b.CSS`, and an empty text for `/a/.css` and `/a.b/c`.
 fn extension(path: &str) -> String {
     let file = path.rsplit('/').next().unwrap_or_default();
     match file.rsplit_once('.') {
@@ -110,7 +110,7 @@ fn extension(path: &str) -> String {
     }
 }
 
-/// The headers as a map that is looked up, not copied. Names compare without case.
+/// Headers as a map, without a copy. Names compare without case.
 #[derive(Clone, Copy, Debug)]
 struct Headers<'a>(&'a HeaderMap);
 

@@ -1,6 +1,7 @@
-//! The access log: one line for each request, with what was decided about it.
+//! Access log: one line for each request, with its verdict.
 //!
-//! Paths without their queries, which carry secrets of the site; no cookie, no visitor id.
+//! A line has the path without its query, which may carry secrets of the site. It has no cookie and
+//! no visitor id.
 
 use std::borrow::Cow;
 use std::net::IpAddr;
@@ -17,7 +18,7 @@ use super::verdict::Verdict;
 use crate::waiting::WaitingView;
 use anteroom_proxy::request_context::RequestContext;
 
-/// What the line will say.
+/// Fields of a line in the access log.
 pub(super) struct AccessEntry<'a> {
     queued_lines: &'a QueuedLines,
     started_at: Instant,
@@ -39,7 +40,7 @@ impl<'a> AccessEntry<'a> {
         reason = "how long a request took is logged and decides nothing"
     )]
     pub(super) fn of(request: &Request<()>, queued_lines: &'a QueuedLines) -> Self {
-        // Nobody reads the line: spare the copies.
+        // A line that is not written needs no copies.
         let is_logged = tracing::enabled!(target: "access", tracing::Level::INFO);
         let path = if is_logged { request.uri().path() } else { "" };
         Self {
@@ -48,7 +49,7 @@ impl<'a> AccessEntry<'a> {
             method: request.method().clone(),
             path: path.into(),
             client: RequestContext::of(request).map(|context| context.client.address),
-            verdict: Verdict::Refuse,
+            verdict: Verdict::Reject,
             room: None,
             counters: None,
             reason: None,
@@ -58,18 +59,18 @@ impl<'a> AccessEntry<'a> {
         }
     }
 
-    pub(super) fn enter(&mut self, route: &RoomRoute) {
+    pub(super) fn set_room(&mut self, route: &RoomRoute) {
         self.counters = Some(Arc::clone(&route.counters));
         if self.is_logged {
             self.room = Some(route.config.name.as_str().into());
         }
     }
 
-    pub(super) fn say(&mut self, verdict: Verdict) {
+    pub(super) fn set_verdict(&mut self, verdict: Verdict) {
         self.verdict = verdict;
     }
 
-    pub(super) fn pass(&mut self, pass: &Pass) {
+    pub(super) fn set_pass(&mut self, pass: &Pass) {
         self.verdict = if pass.is_admission {
             Verdict::Admit
         } else {
@@ -77,23 +78,25 @@ impl<'a> AccessEntry<'a> {
         };
     }
 
-    /// It is told to wait. There may be too many such requests for a line each.
-    pub(super) fn queue(&mut self, view: &WaitingView<'_>) {
+    /// Sets the verdict of a waiting visitor. There may be too many of them for a line each.
+    pub(super) fn set_queued(&mut self, view: &WaitingView<'_>) {
         self.verdict = Verdict::Queue;
         self.is_logged = self.is_logged && self.queued_lines.may_write(self.started_at);
         self.reason = Some(view.reason());
-        self.position = view.place.people_ahead.map(|ahead| ahead.saturating_add(1));
+        self.position = view
+            .position
+            .people_ahead
+            .map(|ahead| ahead.saturating_add(1));
     }
 
-    /// The head of an answer is on its way. Without it the client was gone first.
-    pub(super) fn answered(&mut self, status: StatusCode) {
+    /// Sets the status of the response. Without one, the client disconnected first.
+    pub(super) fn set_status(&mut self, status: StatusCode) {
         self.status = Some(status);
     }
 }
 
 impl Drop for AccessEntry<'_> {
-    /// Counts the request and writes its line; here, so that a client that goes away is no way
-    /// around either.
+    /// Counts the request and writes its line, even if the client has disconnected before.
     fn drop(&mut self) {
         if let Some(counters) = &self.counters {
             counters.count_verdict(self.verdict);
@@ -117,7 +120,7 @@ impl Drop for AccessEntry<'_> {
     }
 }
 
-/// A path without anything that could drive a terminal or look like another field.
+/// Escapes characters of a path that could control a terminal or look like another field.
 fn printable(path: &str) -> Cow<'_, str> {
     if path
         .bytes()
@@ -134,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_in_the_log_drives_no_terminal() {
+    fn control_characters_of_a_path_are_escaped() {
         assert_eq!(printable("/shop/%C3%A9"), "/shop/%C3%A9");
         assert_eq!(
             printable("/a\u{9b}31m\u{2028}\""),

@@ -1,4 +1,4 @@
-//! How often each verdict was given, and how the origin did, room by room: for metrics.
+//! Counters of verdicts and of outcomes of origins, by room, for metrics.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use super::verdict::Verdict;
 use anteroom_proxy::reverse_proxy::OriginOutcome;
 
-/// Counts of one room; they only rise, also over reloads.
+/// Counters of one room. They never fall, and survive reloads.
 #[derive(Debug, Default)]
 pub(super) struct RoomCounters {
     verdicts: [AtomicU64; Verdict::ALL.len()],
@@ -19,22 +19,22 @@ pub(super) struct RoomCounters {
     without_ticket: AtomicU64,
 }
 
-/// What was noticed of tickets that many use.
+/// Counts of shared tickets and of requests with them.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct SharedTicketCounts {
     /// Tickets that were used from too many networks within a window.
     pub tickets: u64,
-    /// Requests that did without their ticket because of that.
+    /// Requests that were treated as without a ticket for that reason.
     pub requests: u64,
 }
 
-/// The counts of all rooms there have been.
+/// Counters of all rooms since the start, removed rooms included.
 #[derive(Debug, Default)]
 pub(super) struct Counters {
     rooms: Mutex<BTreeMap<RoomName, Arc<RoomCounters>>>,
 }
 
-/// How often something happened in a room, by a fixed word.
+/// Counts by room and by a fixed word.
 pub type CountsByRoom = BTreeMap<(RoomName, &'static str), u64>;
 
 impl RoomCounters {
@@ -58,7 +58,7 @@ impl RoomCounters {
 }
 
 impl Counters {
-    /// The counts of a room, begun at its first appearance.
+    /// Returns the counters of a room, which it creates on first use.
     pub(super) fn of(&self, room: &RoomName) -> Arc<RoomCounters> {
         Arc::clone(self.rooms.lock().entry(room.clone()).or_default())
     }

@@ -1,4 +1,4 @@
-//! A room is asked what becomes of a request, and its connection is told.
+//! Gets a room's verdict about a request, and marks its connection.
 
 use anteroom_node::{Arrival, Intent, Outcome};
 use http::{HeaderMap, Request};
@@ -7,7 +7,7 @@ use super::route_table::RoomRoute;
 use anteroom_proxy::cookies;
 use anteroom_proxy::request_context::RequestContext;
 
-/// What the sender of a request to the site is after: one that is over a limit has to wait.
+/// Returns the intent of a request to the site. A client over its limit has to wait.
 pub(super) fn intent_of<B>(request: &Request<B>) -> Intent {
     let context = RequestContext::of(request);
     if context.is_some_and(|context| context.is_over_limit) {
@@ -17,7 +17,8 @@ pub(super) fn intent_of<B>(request: &Request<B>) -> Intent {
     }
 }
 
-pub(super) async fn ask(
+/// Gets the room's verdict about a request with its tickets.
+pub(super) async fn decide_with_tickets(
     route: &RoomRoute,
     headers: &HeaderMap,
     is_navigation: bool,
@@ -27,8 +28,8 @@ pub(super) async fn ask(
     decide(route, &tickets, is_navigation, intent).await
 }
 
-/// Asks as if no ticket had come along.
-pub(super) async fn ask_without_ticket(
+/// Gets the room's verdict as if the request had no ticket.
+pub(super) async fn decide_without_ticket(
     route: &RoomRoute,
     is_navigation: bool,
     intent: Intent,
@@ -50,7 +51,7 @@ async fn decide(
     route.room.decide(arrival).await
 }
 
-/// Tells the connection of a request whether a ticket let it pass: those that have one end last.
+/// Marks the connection of a request: those with a ticket are closed last under pressure.
 pub(super) fn note_ticket(request: &Request<()>, has_ticket: bool) {
     let context = RequestContext::of(request);
     if let Some(connection) = context.and_then(|context| context.connection.as_ref()) {

@@ -1,8 +1,8 @@
-//! Who listens, and when are they told to ask?
+//! Event streams of waiting visitors near the front of the queue.
 //!
-//! One task looks at each room that somebody listens to, four times a second, and tells those whose
-//! turn it may be: one look for all of them, however many they are. It begins with the first
-//! stream, ends with the last, and ends all of them when the process drains.
+//! One task checks each room with streams four times a second, once for all its streams. It sends
+//! an event to each visitor who would probably be admitted, and the page then polls. The task
+//! starts with the first stream, ends with the last, and ends all of them when the process drains.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
@@ -18,72 +18,73 @@ use tokio::time::{Instant, MissedTickBehavior};
 
 use crate::waiting::push;
 
-/// Most streams of a process. Each is a connection that stays open; whoever gets none asks as often
-/// as before.
+/// Most streams of a process. Each is a connection that stays open. A visitor without a stream
+/// polls as often as with one.
 const STREAMS_MAX: usize = 1_024;
 
-/// Of so many connections, one may be a stream.
-const CONNECTIONS_FOR_ONE: usize = 4;
+/// Number of connections for each of which one stream is allowed.
+const CONNECTIONS_PER_STREAM: usize = 4;
 
-/// How often rooms are looked at: as often as a busy room hears from its ledger.
-const LOOK_EVERY: Duration = Duration::from_millis(250);
+/// Interval of checks of a room: that of a busy room's syncs with its ledger.
+const CHECK_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Nobody is told to ask more often. A turn that was taken by somebody else is not over at once.
-const ASK_EVERY: Duration = Duration::from_secs(1);
+/// Shortest interval of poll events of a stream. A slot may go to another visitor, and the next one
+/// takes a moment.
+const POLL_INTERVAL_MIN: Duration = Duration::from_secs(1);
 
-/// How often something is sent at least. Proxies cut what is silent for a minute, many for less.
-const SPEAK_EVERY: Duration = Duration::from_secs(15);
+/// Longest pause between events. Proxies cut connections that are idle for a minute or less.
+const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(15);
 
-/// How long a stream lives. Then the page asks and listens anew, so that what was told about it
-/// once (its room, its ticket) does not grow old.
-const INCARNATION: Duration = Duration::from_secs(300);
+/// Longest duration of a stream. The page then polls and opens another, with its current room and
+/// ticket.
+const STREAM_DURATION_MAX: Duration = Duration::from_secs(300);
 
-/// Events that wait for a slow reader. It has missed its turn anyway when there are more.
-const WAITING_MAX: usize = 4;
+/// Most pending events of a slow client. With more, it has missed its turn anyway.
+const PENDING_EVENTS_MAX: usize = 4;
 
-/// What is asked of a room.
+/// Room of event streams.
 pub(super) trait Turns: Send + Sync + 'static {
-    /// Of these waiting tickets, which would probably be let in now?
-    fn who_may_come(&self, tickets: &[Ticket]) -> Vec<bool>;
+    /// Returns for each waiting ticket whether the room would probably admit it now.
+    fn would_admit(&self, tickets: &[Ticket]) -> Vec<bool>;
 }
 
 impl Turns for RoomHandle {
-    fn who_may_come(&self, tickets: &[Ticket]) -> Vec<bool> {
+    fn would_admit(&self, tickets: &[Ticket]) -> Vec<bool> {
         Self::who_may_come(self, tickets)
     }
 }
 
-/// All streams of a process.
+/// Event streams of a process.
 pub(super) struct EventStreams<R = RoomHandle> {
-    most: usize,
+    streams_max: usize,
     draining: DrainSignal,
     open: Mutex<Open<R>>,
 }
 
 struct Open<R> {
     streams: Vec<EventStream<R>>,
-    is_watched: bool,
+    has_task: bool,
 }
 
 struct EventStream<R> {
     room: Arc<R>,
     ticket: Ticket,
     events: Sender<Bytes>,
-    since: Instant,
-    spoke_at: Instant,
-    asked_at: Option<Instant>,
+    began_at: Instant,
+    sent_at: Instant,
+    polled_at: Option<Instant>,
 }
 
 impl<R> EventStreams<R> {
-    /// For a process that takes so many connections: listeners must not use up what those need who
-    /// ask.
+    /// Returns an empty set of streams for a process with so many connections. Most of them must
+    /// stay free for requests.
     pub(super) fn new(connections: usize, draining: DrainSignal) -> Self {
         let open = Open {
             streams: Vec::new(),
-            is_watched: false,
+            has_task: false,
         };
         Self {
-            most: STREAMS_MAX.min(connections / CONNECTIONS_FOR_ONE),
+            streams_max: STREAMS_MAX.min(connections / CONNECTIONS_PER_STREAM),
             draining,
             open: Mutex::new(open),
         }
@@ -91,15 +92,15 @@ impl<R> EventStreams<R> {
 }
 
 impl<R: Turns> EventStreams<R> {
-    /// Whether one more would be let in.
+    /// Whether one more stream is allowed.
     pub(super) fn has_room(&self) -> bool {
-        self.open.lock().streams.len() < self.most
+        self.open.lock().streams.len() < self.streams_max
     }
 
-    /// Begins a stream; `None` if there are as many as may be. A visitor has one for each room: an
+    /// Begins a stream; `None` if there are too many. A visitor has one stream for each room: an
     /// older one ends.
     pub(super) fn begin(self: &Arc<Self>, room: Arc<R>, ticket: Ticket) -> Option<Receiver<Bytes>> {
-        let (events, receiver) = mpsc::channel(WAITING_MAX);
+        let (events, receiver) = mpsc::channel(PENDING_EVENTS_MAX);
         let now = Instant::now();
         let mut open = self.open.lock();
         let is_other = |stream: &EventStream<R>| {
@@ -107,7 +108,7 @@ impl<R: Turns> EventStreams<R> {
         };
         open.streams
             .retain(|stream| is_other(stream) && !stream.events.is_closed());
-        if open.streams.len() >= self.most {
+        if open.streams.len() >= self.streams_max {
             return None;
         }
         let _ = events.try_send(push::HELLO);
@@ -115,64 +116,63 @@ impl<R: Turns> EventStreams<R> {
             room,
             ticket,
             events,
-            since: now,
-            spoke_at: now,
-            asked_at: None,
+            began_at: now,
+            sent_at: now,
+            polled_at: None,
         });
-        if !open.is_watched {
-            open.is_watched = true;
+        if !open.has_task {
+            open.has_task = true;
             tokio::spawn(watch(Arc::downgrade(self), self.draining.clone()));
         }
         Some(receiver)
     }
 
-    /// Tells everybody what there is to tell; whether anybody is left.
-    fn speak(&self, now: Instant) -> bool {
+    /// Sends all due events. Returns whether a stream is left.
+    fn send_due(&self, now: Instant) -> bool {
         let mut open = self.open.lock();
         open.streams.retain(|stream| !stream.events.is_closed());
-        let whose_turn = whose_turn(&open.streams);
-        let mut turns = whose_turn.into_iter();
+        let mut turns = turns(&open.streams).into_iter();
         open.streams
-            .retain_mut(|stream| stream.speak(turns.next().unwrap_or(false), now));
-        open.is_watched = !open.streams.is_empty();
-        open.is_watched
+            .retain_mut(|stream| stream.send_due(turns.next().unwrap_or(false), now));
+        open.has_task = !open.streams.is_empty();
+        open.has_task
     }
 
     fn end_all(&self) {
         let mut open = self.open.lock();
         for stream in open.streams.drain(..) {
-            // A reader that does not even take this sees the end of the stream.
+            // A client with a full channel sees the end of the stream instead.
             let _ = stream.events.try_send(push::END);
         }
-        open.is_watched = false;
+        open.has_task = false;
     }
 }
 
 impl<R> EventStream<R> {
-    /// Says what is due; whether the stream goes on.
-    fn speak(&mut self, is_turn: bool, now: Instant) -> bool {
-        if now.duration_since(self.since) >= INCARNATION {
+    /// Sends the event that is due. Returns whether the stream goes on.
+    fn send_due(&mut self, is_turn: bool, now: Instant) -> bool {
+        if now.duration_since(self.began_at) >= STREAM_DURATION_MAX {
             let _ = self.events.try_send(push::END);
             return false;
         }
-        let was_asked = self
-            .asked_at
-            .is_some_and(|at| now.duration_since(at) < ASK_EVERY);
-        let event = if is_turn && !was_asked {
-            self.asked_at = Some(now);
-            push::ASK
-        } else if now.duration_since(self.spoke_at) >= SPEAK_EVERY {
-            push::STILL_HERE
+        let was_polled = self
+            .polled_at
+            .is_some_and(|at| now.duration_since(at) < POLL_INTERVAL_MIN);
+        let event = if is_turn && !was_polled {
+            self.polled_at = Some(now);
+            push::POLL
+        } else if now.duration_since(self.sent_at) >= KEEP_ALIVE_INTERVAL {
+            push::KEEP_ALIVE
         } else {
             return true;
         };
-        self.spoke_at = now;
+        self.sent_at = now;
         self.events.try_send(event).is_ok()
     }
 }
 
-/// In the order of the streams; one look at each room.
-fn whose_turn<R: Turns>(streams: &[EventStream<R>]) -> Vec<bool> {
+/// Returns for each stream whether it is its turn, with one check of each room.
+fn turns<R: Turns>(streams: &[EventStream<R>]) -> Vec<bool> {
     let mut by_room: BTreeMap<*const R, Vec<usize>> = BTreeMap::new();
     for (at, stream) in streams.iter().enumerate() {
         let room = Arc::as_ptr(&stream.room);
@@ -184,22 +184,22 @@ fn whose_turn<R: Turns>(streams: &[EventStream<R>]) -> Vec<bool> {
         let Some(first) = listeners.first() else {
             continue;
         };
-        let answers = streams[*first].room.who_may_come(&tickets);
-        for (at, may_come) in listeners.iter().zip(answers) {
-            turns[*at] = may_come;
+        let admitted = streams[*first].room.would_admit(&tickets);
+        for (at, is_turn) in listeners.iter().zip(admitted) {
+            turns[*at] = is_turn;
         }
     }
     turns
 }
 
 async fn watch<R: Turns>(streams: Weak<EventStreams<R>>, draining: DrainSignal) {
-    let mut looks = tokio::time::interval(LOOK_EVERY);
-    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut checks = tokio::time::interval(CHECK_INTERVAL);
+    checks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut draining = std::pin::pin!(draining.leaving());
     loop {
         let is_draining = tokio::select! {
             () = draining.as_mut() => true,
-            _ = looks.tick() => false,
+            _ = checks.tick() => false,
         };
         let Some(streams) = streams.upgrade() else {
             return;
@@ -208,7 +208,7 @@ async fn watch<R: Turns>(streams: Weak<EventStreams<R>>, draining: DrainSignal) 
             streams.end_all();
             return;
         }
-        if !streams.speak(Instant::now()) {
+        if !streams.send_due(Instant::now()) {
             return;
         }
     }

@@ -1,5 +1,5 @@
-//! Headers of requests that pass and of responses that carry a ticket: what is added, and what is
-//! taken away.
+//! Headers that the layer adds and removes: of requests to the origin, and of responses with a
+//! ticket.
 
 use anteroom_config::language::Language;
 use anteroom_node::Pass;
@@ -25,12 +25,12 @@ const COMMANDS: [HeaderName; 2] = [
     HeaderName::from_static("cf-waiting-room-command"),
 ];
 
-/// How long a browser keeps a ticket beyond its end. The end is written in the ticket; a browser
-/// whose clock is slow must not throw it away early.
+/// Time for which a browser keeps a ticket beyond its end. The ticket itself has its end; a browser
+/// must not drop it early.
 const COOKIE_SLACK: DurationMs = DurationMs::from_secs(60);
 
-/// Tells the origin who comes. Copies that a client sent were removed when the request came in.
-pub(super) fn introduce(route: &RoomRoute, pass: &Pass, headers: &mut HeaderMap) {
+/// Adds the visitor's headers for the origin. Copies from the client were removed before.
+pub(super) fn add_visitor(route: &RoomRoute, pass: &Pass, headers: &mut HeaderMap) {
     headers.insert(ROOM, route.name.clone());
     headers.insert(VISITOR, hex(&pass.ticket.visitor.0));
     headers.insert(SEAT_ENDS, HeaderValue::from(pass.seat_ends_at.0));
@@ -39,7 +39,7 @@ pub(super) fn introduce(route: &RoomRoute, pass: &Pass, headers: &mut HeaderMap)
     }
 }
 
-/// Hands the ticket out, obeys the origin's commands, and takes note of how the origin did.
+/// Adds the new ticket to the origin's response, obeys its commands, and reports its outcome.
 pub(super) async fn finish<R>(
     route: &RoomRoute,
     pass: &Pass,
@@ -48,7 +48,7 @@ pub(super) async fn finish<R>(
 ) -> Response<R> {
     if let Some(outcome) = response.extensions().get::<OriginOutcome>() {
         route.counters.count_outcome(*outcome);
-        // While checks say that no origin is well, a request that went well says nothing else.
+        // While health checks say that no origin is healthy, they outweigh single requests.
         if !route.upstream.group.is_down() {
             route.room.handle_origin_outcome(core_outcome(*outcome));
         }
@@ -62,11 +62,11 @@ pub(super) async fn finish<R>(
         make_private(response.headers_mut());
         return response;
     }
-    carry_ticket(route, pass, scheme, response)
+    add_ticket(route, pass, scheme, response)
 }
 
-/// Puts a new ticket, if there is one, into an answer, and keeps that answer out of shared caches.
-pub(super) fn carry_ticket<R>(
+/// Adds the new ticket, if there is one, to a response, and keeps that out of shared caches.
+pub(super) fn add_ticket<R>(
     route: &RoomRoute,
     pass: &Pass,
     scheme: Scheme,
@@ -80,7 +80,7 @@ pub(super) fn carry_ticket<R>(
     response
 }
 
-/// Adds a ticket's cookie.
+/// Adds the cookie of a ticket.
 fn set_ticket(
     route: &RoomRoute,
     headers: &mut HeaderMap,
@@ -95,7 +95,7 @@ fn set_ticket(
     );
 }
 
-/// Adds the cookie of a language that was chosen.
+/// Adds the cookie of the chosen language.
 pub(super) fn set_language(
     route: &RoomRoute,
     headers: &mut HeaderMap,
@@ -108,8 +108,8 @@ pub(super) fn set_language(
     headers.append(SET_COOKIE, cookie);
 }
 
-/// Adds to the response to a visitor who waits why that is, and a ticket, if there is a new one.
-pub(super) fn hand_out<R>(
+/// Adds the reason of waiting, and the new ticket if there is one.
+pub(super) fn add_waiting<R>(
     route: &RoomRoute,
     mut response: Response<R>,
     ticket: Option<String>,
@@ -124,14 +124,14 @@ pub(super) fn hand_out<R>(
     response
 }
 
-/// Marks an answer as the gateway's own, for programs and for whoever reads the network log.
+/// Marks a response as the gateway's own, for programs and for readers of network logs.
 fn mark_waiting(headers: &mut HeaderMap, reason: &'static str) {
     headers.insert(VERDICT, HeaderValue::from_static("queue"));
     const REASON: HeaderName = HeaderName::from_static("anteroom-reason");
     headers.insert(REASON, HeaderValue::from_static(reason));
 }
 
-/// Removes command headers; whether one of them was `revoke`.
+/// Removes command headers. Returns whether one of them was `revoke`.
 pub(super) fn take_commands(headers: &mut HeaderMap) -> bool {
     let mut is_revoke = false;
     for name in &COMMANDS {
@@ -145,7 +145,7 @@ pub(super) fn take_commands(headers: &mut HeaderMap) -> bool {
     is_revoke
 }
 
-/// Headers that tell one kind of cache what `Cache-Control` tells all, and win over it (RFC 9213).
+/// Headers that override `Cache-Control` for one kind of cache (RFC 9213).
 const TARGETED: [HeaderName; 5] = [
     HeaderName::from_static("cdn-cache-control"),
     HeaderName::from_static("cloudflare-cdn-cache-control"),
@@ -154,7 +154,7 @@ const TARGETED: [HeaderName; 5] = [
     HeaderName::from_static("x-accel-expires"),
 ];
 
-/// Lets browsers cache what they might have cached, and nobody else.
+/// Keeps a response out of shared caches. Browsers may still cache it.
 fn make_private(headers: &mut HeaderMap) {
     for name in &TARGETED {
         headers.remove(name);
@@ -163,7 +163,7 @@ fn make_private(headers: &mut HeaderMap) {
     for line in headers.get_all(CACHE_CONTROL) {
         let Ok(line) = line.to_str() else { continue };
         if line.contains('"') {
-            // Field names in quotes may hold commas; the strictest reading needs no parser.
+            // Quoted field names may contain commas. The strictest reading needs no parser.
             kept.push("no-cache");
             continue;
         }
@@ -211,7 +211,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_that_carries_a_ticket_leaves_shared_caches() {
+    fn a_response_with_a_ticket_stays_out_of_shared_caches() {
         let check = |lines: &[&'static str], expected: &str| {
             let mut headers = HeaderMap::new();
             for line in lines {
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn caches_that_are_addressed_by_name_are_not_told_to_keep_it() {
+    fn headers_for_single_caches_are_removed() {
         let mut headers = HeaderMap::new();
         headers.insert("cdn-cache-control", HeaderValue::from_static("max-age=600"));
         headers.insert("surrogate-control", HeaderValue::from_static("max-age=600"));

@@ -1,4 +1,4 @@
-//! What metrics show of rooms and their origins.
+//! Metrics of rooms and their origins.
 
 use std::collections::BTreeMap;
 
@@ -9,38 +9,37 @@ use super::WaitingRoomLayer;
 use super::counters::{CountsByRoom, SharedTicketCounts};
 
 impl WaitingRoomLayer {
-    /// What was said to requests for rooms so far.
+    /// Counts the verdicts about requests for rooms.
     #[must_use]
     pub fn verdicts(&self) -> CountsByRoom {
         self.gate.counters.verdicts()
     }
 
-    /// How origins of rooms did so far.
+    /// Counts the outcomes of requests to origins of rooms.
     #[must_use]
     pub fn origin_outcomes(&self) -> CountsByRoom {
         self.gate.counters.outcomes()
     }
 
-    /// What there is to see of each room's origins.
+    /// Returns the stats of each room's origins.
     #[must_use]
     pub fn origin_stats(&self) -> BTreeMap<RoomName, RoomOriginStats> {
         self.gate.origins.stats()
     }
 
-    /// What was noticed of tickets that many use, by room.
+    /// Counts shared tickets, by room.
     #[must_use]
     pub fn shared_tickets(&self) -> BTreeMap<RoomName, SharedTicketCounts> {
         self.gate.counters.shared_tickets()
     }
 
-    /// How many tickets this node has forgotten the addresses of, although they had been used
-    /// lately.
+    /// Counts tickets whose networks this node had to forget although they were used recently.
     #[must_use]
     pub fn evicted_tickets(&self) -> u64 {
         self.gate.shared_tickets.evicted_total()
     }
 
-    /// How often bypass rules failed to evaluate, since they were read.
+    /// Counts failed evaluations of bypass rules, since the rules were read.
     #[must_use]
     pub fn bypass_failures(&self) -> BTreeMap<RoomName, u64> {
         let routes = self.gate.routes.load();

@@ -1,4 +1,4 @@
-//! What rooms and their origins have to say to each other, beside single requests.
+//! Origins of rooms: their plan and limits, and reports of their failures to rooms.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error as _;
@@ -15,11 +15,11 @@ use anteroom_proxy::body::Body;
 use anteroom_proxy::reverse_proxy::OriginOutcome;
 use anteroom_proxy::timeouts::wait_of;
 
-/// How often rooms are told while their origins are down. A room sends somebody to try after five
-/// seconds without news; there is no need to where checks do that.
-const TELL_EVERY: Duration = Duration::from_secs(1);
+/// Interval of reports to rooms whose origins are down. A room without a report for five seconds
+/// admits a visitor as a probe, which is not needed where health checks probe.
+const REPORT_INTERVAL: Duration = Duration::from_secs(1);
 
-/// What connections to origins may cost.
+/// Returns the limits of connections to origins.
 pub(super) fn limits(server: &ServerConfig) -> Limits {
     Limits {
         connect: wait_of(server.timeouts.origin_connect),
@@ -29,7 +29,7 @@ pub(super) fn limits(server: &ServerConfig) -> Limits {
     }
 }
 
-/// The origins of all rooms as they would be.
+/// Plans the origins of all rooms of `config`.
 pub(super) fn plan(
     origins: &Origins<Body>,
     config: &Config,
@@ -54,13 +54,13 @@ pub(super) fn plan(
     })
 }
 
-/// Tells rooms whose origins are all unhealthy that they are, and when one is well again; and of
-/// visitors who left an origin that answered nobody, whose requests are gone with them. As long as
-/// there is a route table.
+/// Reports to rooms that all their origins are unhealthy, and that one is healthy again. Also
+/// reports requests that visitors abandoned before the origin responded. Runs as long as the route
+/// table exists.
 pub(super) async fn watch(routes: Weak<ArcSwap<RouteTable>>) {
     let mut down = BTreeSet::new();
     let mut abandoned: BTreeMap<RoomName, u64> = BTreeMap::new();
-    let mut ticks = tokio::time::interval(TELL_EVERY);
+    let mut ticks = tokio::time::interval(REPORT_INTERVAL);
     loop {
         ticks.tick().await;
         let Some(routes) = routes.upgrade() else {

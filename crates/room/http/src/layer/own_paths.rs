@@ -1,5 +1,5 @@
-//! What is answered below `/.well-known/anteroom/`: where a page's visitor stands, when to ask, and
-//! which language was chosen. The origin hears of none of it.
+//! Responses below `/.well-known/anteroom/`: a visitor's position, event streams, and the choice of
+//! a language. The origin gets none of these requests.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use anteroom_node::{Intent, Outcome};
 use http::{Method, Request, Response};
 
 use super::access_log::AccessEntry;
-use super::decision::{ask, note_ticket};
+use super::decision::{decide_with_tickets, note_ticket};
 use super::event_streams::EventStreams;
 use super::headers;
 use super::route_table::{RoomRoute, RouteTable};
@@ -19,8 +19,8 @@ use anteroom_proxy::error_page;
 use anteroom_proxy::forwarded::Client;
 use anteroom_proxy::status::Refusal;
 
-/// Whether waiting pages ask by this path, which the rooms answer themselves. No other path is like
-/// it in any reading: it never gets to an origin.
+/// Whether a path belongs to waiting pages, so that the rooms respond themselves. The comparison is
+/// exact: no other reading of a path counts.
 #[must_use]
 pub fn is_own_path(path: &str) -> bool {
     matches!(
@@ -29,39 +29,39 @@ pub fn is_own_path(path: &str) -> bool {
     )
 }
 
-/// The room that a request names.
-enum Found<'a> {
-    /// This one, and it queues people.
+/// Room that a request names.
+enum NamedRoom<'a> {
+    /// A room that is not suspended.
     Room(&'a RoomRoute),
-    /// One that is gone, or open to all: nobody has a reason to wait for it.
+    /// A room that is removed or suspended, so that nobody has to wait.
     Open,
-    /// None.
+    /// The request names no room.
     Unnamed,
 }
 
-/// Which room `query` names, and what is said about the request if that was all.
+/// Finds the room that `query` names, and sets the verdict if there is nothing to wait for.
 async fn room_of<'a>(
     table: &'a RouteTable,
     query: &str,
     client: &Client,
     access: &mut AccessEntry<'_>,
-) -> Found<'a> {
+) -> NamedRoom<'a> {
     let Some(room) = position_endpoint::room_of(query) else {
-        return Found::Unnamed;
+        return NamedRoom::Unnamed;
     };
     let Some(route) = table.by_name(&room, client.host()) else {
-        access.say(Verdict::NoRoom);
-        return Found::Open;
+        access.set_verdict(Verdict::NoRoom);
+        return NamedRoom::Open;
     };
-    access.enter(route);
+    access.set_room(route);
     if route.room.is_suspended().await {
-        access.say(Verdict::Suspended);
-        return Found::Open;
+        access.set_verdict(Verdict::Suspended);
+        return NamedRoom::Open;
     }
-    Found::Room(route)
+    NamedRoom::Room(route)
 }
 
-fn is_look(method: &Method) -> bool {
+fn is_read(method: &Method) -> bool {
     matches!(*method, Method::GET | Method::HEAD)
 }
 
@@ -77,7 +77,7 @@ impl OwnPaths {
         }
     }
 
-    /// Answers what waiting pages ask by paths of ours; `None` if it is another path.
+    /// Responds to a request of a waiting page; `None` if the path is not ours.
     pub(super) async fn respond(
         &self,
         table: &RouteTable,
@@ -86,59 +86,59 @@ impl OwnPaths {
         access: &mut AccessEntry<'_>,
     ) -> Option<Response<Body>> {
         Some(match request.uri().path() {
-            position_endpoint::PATH => self.tell_place(table, request, client, access).await,
-            push::PATH => self.listen(table, request, client, access).await,
+            position_endpoint::PATH => self.position(table, request, client, access).await,
+            push::PATH => self.stream(table, request, client, access).await,
             language_form::PATH => remember_language(table, request, client, access),
             _ => return None,
         })
     }
 
-    /// Answers a waiting page that asks where it stands.
-    async fn tell_place(
+    /// Responds to a waiting page that polls its position.
+    async fn position(
         &self,
         table: &RouteTable,
         request: &Request<()>,
         client: &Client,
         access: &mut AccessEntry<'_>,
     ) -> Response<Body> {
-        if !is_look(request.method()) {
-            return position_endpoint::bad_question().map(Body::full);
+        if !is_read(request.method()) {
+            return position_endpoint::bad_request().map(Body::full);
         }
         let query = request.uri().query().unwrap_or_default();
         let route = match room_of(table, query, client, access).await {
-            Found::Room(route) => route,
-            Found::Open => return position_endpoint::not_waiting().map(Body::full),
-            Found::Unnamed => return position_endpoint::bad_question().map(Body::full),
+            NamedRoom::Room(route) => route,
+            NamedRoom::Open => return position_endpoint::not_waiting().map(Body::full),
+            NamedRoom::Unnamed => return position_endpoint::bad_request().map(Body::full),
         };
-        // Whoever waits may come in by asking here. Whoever has no place only looks: an image on
-        // another site must not take seats.
-        match ask(route, request.headers(), false, Intent::Look).await {
+        // A waiting visitor may be admitted by a poll. Without a ticket a poll takes no slot: an
+        // image on another site must not take seats.
+        match decide_with_tickets(route, request.headers(), false, Intent::Look).await {
             Outcome::MayCome => {
-                access.say(Verdict::Look);
+                access.set_verdict(Verdict::Poll);
                 position_endpoint::not_waiting().map(Body::full)
             }
             Outcome::Pass(pass) => {
-                access.pass(&pass);
+                access.set_pass(&pass);
                 note_ticket(request, true);
                 let response = position_endpoint::not_waiting().map(Body::full);
-                headers::carry_ticket(route, &pass, client.scheme, response)
+                headers::add_ticket(route, &pass, client.scheme, response)
             }
-            Outcome::Queue { ticket, place } => {
+            Outcome::Queue { ticket, position } => {
                 note_ticket(request, false);
                 let language = position_endpoint::language_of(query);
                 let language = language.unwrap_or_else(|| route.language(request.headers()));
-                let holds = route.holds();
-                let view = holds.view(place, language);
-                access.queue(&view);
+                let room = route.current();
+                let view = room.view(position, language);
+                access.set_queued(&view);
                 let push = push::is_near(&view) && self.streams.has_room();
                 let response = position_endpoint::still_waiting(&view, push).map(Body::full);
-                headers::hand_out(route, response, ticket, client.scheme, &view)
+                headers::add_waiting(route, response, ticket, client.scheme, &view)
             }
         }
     }
 
-    /// Lets somebody who waits listen for its turn. Asks no room.
-    async fn listen(
+    /// Opens an event stream for a waiting visitor. Gets no verdict of a room.
+    async fn stream(
         &self,
         table: &RouteTable,
         request: &Request<()>,
@@ -146,35 +146,35 @@ impl OwnPaths {
         access: &mut AccessEntry<'_>,
     ) -> Response<Body> {
         if request.method() != Method::GET {
-            return position_endpoint::bad_question().map(Body::full);
+            return position_endpoint::bad_request().map(Body::full);
         };
         let query = request.uri().query().unwrap_or_default();
         let route = match room_of(table, query, client, access).await {
-            Found::Room(route) => route,
-            Found::Open => return push::nothing_to_say().map(Body::full),
-            Found::Unnamed => return position_endpoint::bad_question().map(Body::full),
+            NamedRoom::Room(route) => route,
+            NamedRoom::Open => return push::no_stream().map(Body::full),
+            NamedRoom::Unnamed => return position_endpoint::bad_request().map(Body::full),
         };
         let tickets = cookies::values(request.headers(), &route.cookie_name);
         let Some(ticket) = route.room.waiting_ticket(&tickets) else {
-            return push::nothing_to_say().map(Body::full);
+            return push::no_stream().map(Body::full);
         };
         let room = Arc::clone(&route.room);
         let Some(events) = self.streams.begin(room, ticket) else {
             return push::too_many().map(Body::full);
         };
-        access.say(Verdict::Listen);
+        access.set_verdict(Verdict::Stream);
         push::stream(Body::events(events))
     }
 }
 
-/// Remembers the language that was chosen in the page's form, and leads back to the page.
+/// Stores the language of the page's form in a cookie, and redirects to the page.
 fn remember_language(
     table: &RouteTable,
     request: &Request<()>,
     client: &Client,
     access: &mut AccessEntry<'_>,
 ) -> Response<Body> {
-    if !is_look(request.method()) {
+    if !is_read(request.method()) {
         return error_page::answer_to(request.headers(), Refusal::BadRequest);
     }
     let query = request.uri().query().unwrap_or_default();
@@ -184,9 +184,9 @@ fn remember_language(
     let (Some(route), Some(choice)) = (route, choice) else {
         return error_page::answer_to(request.headers(), Refusal::BadRequest);
     };
-    access.enter(route);
-    access.say(Verdict::Language);
-    let mut response = language_form::go_back(&choice).map(Body::full);
+    access.set_room(route);
+    access.set_verdict(Verdict::Language);
+    let mut response = language_form::redirect_back(&choice).map(Body::full);
     headers::set_language(
         route,
         response.headers_mut(),
@@ -201,7 +201,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_whole_paths_are_our_own() {
+    fn only_exact_paths_are_our_own() {
         for path in [position_endpoint::PATH, push::PATH, language_form::PATH] {
             assert!(is_own_path(path), "{path}");
             for end in ["/x", "/", "/../../v1/orders", "/%2e%2e/%2e%2e/v1/orders"] {

@@ -1,27 +1,26 @@
-//! Which queued requests get a line in the access log?
+//! Limit on the lines of queued requests in the access log.
 //!
-//! A crowd that waits, or an attack, sends thousands of requests a second, and their lines say the
-//! same. Above a rate they are left out and counted. Requests that pass, and refusals, always get
-//! their line.
+//! A large queue or an attack sends thousands of requests a second, with lines that look alike.
+//! Above a rate they are left out and counted. All other requests always get their line.
 
 use std::sync::OnceLock;
 use std::time::Instant;
 
 use parking_lot::Mutex;
 
-/// Lines of queued requests that a process writes in a second. Some 15 kB a second: a crowd can be
-/// followed, and no disk fills up during a sale.
+/// Most lines of queued requests in a second, some 15 kB: enough to follow a queue, and no disk
+/// fills up during a sale.
 pub(super) const LINES_PER_SECOND: u32 = 100;
 
-/// Decides about lines, for all threads of a process.
+/// Limiter of lines, for all threads of a process.
 #[derive(Debug, Default)]
 pub(super) struct QueuedLines {
-    /// When the first of them came.
+    /// Time of the first line.
     started_at: OnceLock<Instant>,
     window: Mutex<Window>,
 }
 
-/// What was written and left out lately. Seconds are counted from the start.
+/// Counts of lines in the present second. Seconds count from the first line.
 #[derive(Debug, Default, Eq, PartialEq)]
 struct Window {
     second: u64,
@@ -32,16 +31,16 @@ struct Window {
 /// Whether a request gets a line.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Line {
-    /// It does. So many others were left out since that was said last.
+    /// Written. `left_out` lines were left out since the last report.
     Written { left_out: u64 },
-    /// It does not.
+    /// Left out and counted.
     LeftOut,
 }
 
 impl Window {
     fn take(&mut self, second: u64) -> Line {
         let mut left_out = 0;
-        // A request that began earlier, and is seen later, belongs to the present second.
+        // A late request of an earlier second counts for the present second.
         if second > self.second {
             left_out = std::mem::take(&mut self.left_out);
             (self.second, self.written) = (second, 0);
@@ -56,7 +55,7 @@ impl Window {
 }
 
 impl QueuedLines {
-    /// Whether a request that came at `at` gets a line. Writes down how many got none before it.
+    /// Whether a request of time `at` gets a line. Logs the number of lines left out before.
     pub(super) fn may_write(&self, at: Instant) -> bool {
         let started_at = *self.started_at.get_or_init(|| at);
         let second = at.saturating_duration_since(started_at).as_secs();
@@ -92,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_log_is_bounded_per_second_and_says_what_it_dropped() {
+    fn lines_per_second_are_bounded_and_the_rest_is_counted() {
         let mut window = Window::default();
         let requests = u64::from(LINES_PER_SECOND) + 40;
         let lines: Vec<_> = (0..requests).map(|_| window.take(7)).collect();
@@ -103,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_of_an_earlier_second_opens_no_new_one() {
+    fn a_late_request_starts_no_new_second() {
         let mut window = Window::default();
         for _ in 0..LINES_PER_SECOND {
             window.take(9);

@@ -1,4 +1,4 @@
-//! The route table: which room is behind a host and path, and what belongs to it here.
+//! Route table: finds the room of a host and path.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use anteroom_config::overrides::RoomOverrides;
 use anteroom_config::{Config, Host, PageTemplate, RoomConfig, RoomName};
 use anteroom_node::{Node, RoomHandle};
 use anteroom_proxy::upstream::Plan;
-use anteroom_room::decision::QueuePosition;
+use anteroom_room::queue_position::QueuePosition;
 use anteroom_room::time::Timestamp;
 use http::{HeaderMap, HeaderValue};
 
@@ -21,38 +21,38 @@ use anteroom_proxy::path::{Decoding, Readings};
 use anteroom_proxy::request_context::{Upstream, VisitorLanguage};
 use anteroom_proxy::route::{AmbiguousPathError, Routes, bare_host};
 
-/// What is wrong with a room, beyond what the config file alone shows.
+/// Mistake of a room that the config file alone does not show.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct RoomProblem {
     /// Name of the room.
     pub room: String,
     /// Line in the config file; 0 = not known.
     pub line: usize,
-    /// What is wrong.
+    /// Mistake, in words for the operator.
     pub message: String,
 }
 
-/// Everything that is wrong with the rooms.
+/// Error of rooms that cannot be served, with all their mistakes.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("{} rooms cannot be served as configured", problems.len())]
 pub struct RouteTableError {
-    /// One by one.
+    /// Mistakes, in the order of the rooms.
     pub problems: Vec<RoomProblem>,
 }
 
-/// All rooms as requests find them.
+/// Rooms by host and path.
 pub(super) struct RouteTable {
     routes: Routes,
-    /// How often origins are taken to decode a path.
+    /// Number of times that origins may decode a path.
     pub(super) decoding: Decoding,
     rooms: Vec<RoomRoute>,
     origins: Vec<(Host, Upstream)>,
 }
 
-/// One room as requests find it.
+/// Room with all that a request needs of it.
 pub(super) struct RoomRoute {
     pub(super) room: Arc<RoomHandle>,
-    /// What only the file sets: routes, cookie, commands.
+    /// Configuration; only keys that operators cannot override are read: routes, cookie, commands.
     pub(super) config: Arc<RoomConfig>,
     pub(super) cookie_name: String,
     pub(super) name: HeaderValue,
@@ -62,7 +62,7 @@ pub(super) struct RoomRoute {
     pub(super) counters: Arc<RoomCounters>,
 }
 
-/// Rooms as requests would find them, before a node runs them; nothing has changed yet.
+/// Route table before a node runs its rooms; not in effect.
 pub(super) struct RouteTableDraft {
     routes: Routes,
     decoding: Decoding,
@@ -79,7 +79,7 @@ struct RoomRouteDraft {
 }
 
 impl RouteTableDraft {
-    /// Everything about `config` that may be wrong is found out here.
+    /// Returns the draft for `config`, or all mistakes of its rooms.
     pub(super) fn new(config: &Config, plan: &Plan<Body>) -> Result<Self, RouteTableError> {
         let mut problems = Vec::new();
         let mut rooms = Vec::with_capacity(config.rooms.len());
@@ -104,10 +104,10 @@ impl RoomRouteDraft {
     fn new(config: &RoomConfig, plan: &Plan<Body>) -> Result<Self, Vec<RoomProblem>> {
         let bypass = compile(config)?;
         let group = plan.group(&config.name);
-        let group = group.ok_or_else(|| vec![problem(config, "nobody knows its origins")])?;
+        let group = group.ok_or_else(|| vec![problem(config, "its origins are unknown")])?;
         let template = template(config)?;
         let name = HeaderValue::from_str(config.name.as_str());
-        let name = name.map_err(|_| vec![problem(config, "the name does not fit a header")])?;
+        let name = name.map_err(|_| vec![problem(config, "the name is not valid in a header")])?;
         Ok(Self {
             room: config.name.clone(),
             cookie_name: config.cookie_name(),
@@ -134,7 +134,7 @@ fn problem(config: &RoomConfig, message: &str) -> RoomProblem {
 }
 
 impl RouteTable {
-    /// The rooms of a draft, all of which `node` runs; otherwise those that it does not.
+    /// Returns the table of a draft, or an error with the rooms that `node` does not run.
     pub(super) fn new(
         node: &Node,
         draft: RouteTableDraft,
@@ -187,7 +187,7 @@ impl RouteTable {
         Ok(found.and_then(|at| self.rooms.get(at)))
     }
 
-    /// The room of this name, if it covers anything on this host.
+    /// Returns the room of this name, if it has a route on this host.
     pub(super) fn by_name(&self, name: &str, host: &str) -> Option<&RoomRoute> {
         let host = bare_host(host);
         let room = self.iter().find(|room| room.config.name.as_str() == name)?;
@@ -199,8 +199,8 @@ impl RouteTable {
         is_here.then_some(room)
     }
 
-    /// Where requests go that no room of this host covers: the origin of the first room in the
-    /// file that has something on the host.
+    /// Returns the upstream for requests without a room: that of the first room in the file with a
+    /// route on the host.
     pub(super) fn origin_of(&self, host: &str) -> Option<Upstream> {
         let host = bare_host(host);
         let by_name = self
@@ -234,14 +234,14 @@ impl RoomRoute {
         }
     }
 
-    /// The language for whoever sent these headers.
+    /// Returns the language for the sender of these headers.
     pub(super) fn language(&self, headers: &HeaderMap) -> Language {
         language::of_headers(headers, self.config.page.language)
     }
 
-    /// What holds at this moment: operators change it while the room runs.
-    pub(super) fn holds(&self) -> RoomInForce {
-        RoomInForce {
+    /// Returns the present state of the room, which operators may change at run time.
+    pub(super) fn current(&self) -> CurrentRoom {
+        CurrentRoom {
             config: self.room.config(),
             overrides: self.room.overrides(),
             admitted_last_minute: self.room.admitted_last_minute(),
@@ -250,22 +250,22 @@ impl RoomRoute {
     }
 }
 
-/// What holds in a room at a moment.
-pub(super) struct RoomInForce {
+/// Present state of a room: its configuration, overrides and time.
+pub(super) struct CurrentRoom {
     pub(super) config: Arc<RoomConfig>,
     overrides: Arc<RoomOverrides>,
     admitted_last_minute: Option<u32>,
     now: Timestamp,
 }
 
-impl RoomInForce {
-    /// What a visitor at `place` is told.
-    pub(super) fn view(&self, place: QueuePosition, language: Language) -> WaitingView<'_> {
+impl CurrentRoom {
+    /// Returns the facts for the response to a visitor at `position`.
+    pub(super) fn view(&self, position: QueuePosition, language: Language) -> WaitingView<'_> {
         let name = self.config.name.as_str();
         let view = WaitingView {
             language,
             admitted_last_minute: self.admitted_last_minute,
-            ..WaitingView::new(name, &self.config.rules, place, self.now)
+            ..WaitingView::new(name, &self.config.rules, position, self.now)
         };
         view.with_overrides(&self.overrides)
     }
@@ -291,14 +291,14 @@ fn template(config: &RoomConfig) -> Result<Option<CustomPage>, Vec<RoomProblem>>
     match &config.page.template {
         None => Ok(None),
         Some(PageTemplate::Html(html)) => CustomPage::new(html).map(Some).map_err(|mistakes| {
-            let told = mistakes.into_iter().map(|mistake| {
+            let problems = mistakes.into_iter().map(|mistake| {
                 let (line, message) = (mistake.line, mistake.message);
                 problem(0, format!("page template, line {line}: {message}"))
             });
-            told.collect()
+            problems.collect()
         }),
-        // Whoever puts the configuration together reads files, and tells why one cannot be read. A
-        // room must not show our page in silence where it was given another.
+        // The caller reads the files and reports why one cannot be read. Without its file a room
+        // must not show the default page.
         Some(PageTemplate::File { path, line }) => {
             let message = format!("custom_page_file: {} was not read", path.display());
             Err(vec![problem(*line, message)])
@@ -314,7 +314,7 @@ fn routes(config: &Config, problems: &mut Vec<RoomProblem>) -> Option<Routes> {
             problems.push(RoomProblem {
                 room: String::new(),
                 line: 0,
-                message: format!("a room's path can never be asked for: {error}"),
+                message: format!("a room's path never matches a request: {error}"),
             });
             None
         }
@@ -338,7 +338,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_unread_page_file_is_a_mistake_and_not_our_page() {
+    fn an_unread_page_file_is_a_mistake() {
         let text = "[[room]]\nname = \"shop\"\norigin = \"http://127.0.0.1:3000\"\n\
                     total_active_users = 1\nnew_users_per_minute = 1\nbypass = []\n\
                     custom_page_file = \"page.html\"\n";

@@ -1,4 +1,4 @@
-//! Who uses a ticket that many others use as well? Counted by this node, for all its rooms.
+//! Shared tickets: counts the networks from which each ticket is used, at this node for all rooms.
 
 use std::net::IpAddr;
 
@@ -7,20 +7,20 @@ use anteroom_room::ticket_addresses::{Network, Seen, TicketAddresses};
 use http::Request;
 use parking_lot::Mutex;
 
-use super::decision::{ask, ask_without_ticket, intent_of};
+use super::decision::{decide_with_tickets, decide_without_ticket, intent_of};
 use super::route_table::RoomRoute;
 
-/// Tickets that are remembered, of all rooms: 13.5 MiB if there are so many.
+/// Most tickets in memory, of all rooms: 13.5 MiB.
 const TICKETS_MAX: usize = 65_536;
 
-/// Tables with a lock each, so that threads seldom wait for each other.
+/// Number of tables with a lock each, so that threads seldom wait for each other.
 const SHARDS: usize = 16;
 
-/// From how many networks a ticket is called shared where the room sets no maximum. One person has
-/// seldom more than four within ten minutes.
+/// Number of networks above which a ticket counts as shared if the room sets no maximum. One person
+/// seldom has more than four within ten minutes.
 const SHARED_ABOVE: usize = 8;
 
-/// From which networks tickets were used lately.
+/// Networks from which tickets were used recently.
 pub(super) struct SharedTickets {
     shards: [Mutex<TicketAddresses>; SHARDS],
 }
@@ -35,16 +35,16 @@ impl Default for SharedTickets {
 }
 
 impl SharedTickets {
-    /// How many tickets were forgotten although they had been used lately.
+    /// Counts tickets that were forgotten although they were used recently.
     pub(super) fn evicted_total(&self) -> u64 {
         let evicted = self.shards.iter().map(|table| table.lock().evicted_total());
         evicted.sum()
     }
 
-    /// Whether a request has to do without its ticket, as too many others use that.
+    /// Whether a ticket is used from too many networks, so that the request counts as without it.
     ///
-    /// In a room without a maximum only the requests count that get a new ticket: they are few, and
-    /// whoever stays inside sends one for each part of a session.
+    /// In a room without a maximum only requests that get a new ticket are counted. They are few,
+    /// and an active visitor sends one for each part of a session.
     fn is_above(&self, route: &RoomRoute, pass: &Pass, address: IpAddr, max: Option<u32>) -> bool {
         if max.is_none() && pass.new_ticket.is_none() {
             return false;
@@ -59,7 +59,7 @@ impl SharedTickets {
         if seen == Seen::FirstAbove {
             route.counters.count_shared_ticket();
         }
-        // Somebody who was let in just now has a seat of its own.
+        // A visitor who was admitted just now has a seat of its own.
         let is_above = max.is_some() && seen != Seen::Within && !pass.is_admission;
         if is_above {
             route.counters.count_without_ticket();
@@ -67,7 +67,7 @@ impl SharedTickets {
         is_above
     }
 
-    /// Asks the room what becomes of a request. One with a ticket that too many use has none.
+    /// Gets the room's verdict about a request. A ticket that too many networks use is ignored.
     pub(super) async fn decide(
         &self,
         route: &RoomRoute,
@@ -77,10 +77,10 @@ impl SharedTickets {
     ) -> Outcome {
         let max_addresses = route.room.config().max_addresses_per_ticket;
         let intent = intent_of(request);
-        let outcome = ask(route, request.headers(), is_navigation, intent).await;
+        let outcome = decide_with_tickets(route, request.headers(), is_navigation, intent).await;
         match &outcome {
             Outcome::Pass(pass) if self.is_above(route, pass, address, max_addresses) => {
-                ask_without_ticket(route, is_navigation, intent).await
+                decide_without_ticket(route, is_navigation, intent).await
             }
             _ => outcome,
         }

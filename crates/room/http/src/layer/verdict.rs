@@ -1,57 +1,56 @@
-//! What was decided about a request, for the access log and metrics.
+//! Verdicts about requests, for the access log and metrics.
 
-/// What was decided about a request.
+/// Verdict about a request.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub(super) enum Verdict {
-    /// Neither malformed requests nor unknown hosts get further than this, nor do those who would
-    /// listen and have nothing to listen for.
+    /// The request is malformed, has an unknown host, or opens an event stream without waiting.
     #[default]
-    Refuse,
-    /// No room covers it.
+    Reject,
+    /// The host and path have no room.
     NoRoom,
-    /// Its room is switched off.
+    /// The room is switched off.
     Suspended,
     /// A bypass rule let it pass.
     Bypass,
-    /// Let in just now.
+    /// The visitor is admitted with this request.
     Admit,
-    /// Inside already.
+    /// The visitor is active already.
     Pass,
-    /// Told to wait.
+    /// The visitor has to wait.
     Queue,
-    /// Only looked where it would stand, and would be let in.
-    Look,
-    /// Listens for its turn.
-    Listen,
-    /// Chose a language.
+    /// A poll without a ticket, in a room that would admit a new visitor.
+    Poll,
+    /// A waiting visitor opened an event stream.
+    Stream,
+    /// The visitor chose a language.
     Language,
 }
 
 impl Verdict {
     pub(super) const ALL: [Self; 10] = [
-        Self::Refuse,
+        Self::Reject,
         Self::NoRoom,
         Self::Suspended,
         Self::Bypass,
         Self::Admit,
         Self::Pass,
         Self::Queue,
-        Self::Look,
-        Self::Listen,
+        Self::Poll,
+        Self::Stream,
         Self::Language,
     ];
 
     pub(super) const fn name(self) -> &'static str {
         match self {
-            Self::Refuse => "reject",
+            Self::Reject => "reject",
             Self::NoRoom => "no_room",
             Self::Suspended => "suspended",
             Self::Bypass => "bypass",
             Self::Admit => "admit",
             Self::Pass => "pass",
             Self::Queue => "queue",
-            Self::Look => "poll",
-            Self::Listen => "stream",
+            Self::Poll => "poll",
+            Self::Stream => "stream",
             Self::Language => "language",
         }
     }

@@ -1,8 +1,8 @@
-//! What does a page look like that the operator wrote? A Mustache template with the variables that
-//! templates of hosted waiting rooms know, and ours.
+//! Page of an operator: a Mustache template with the variables that templates of hosted waiting
+//! rooms know, and ours.
 //!
-//! Checked when the configuration is read, with a line for each mistake. A name that no variable
-//! has is one too: it would be an empty spot on the night of the sale.
+//! The template is checked when the configuration is read, and each mistake has its line. An
+//! unknown variable is a mistake as well: it would be an empty spot on the night of the sale.
 
 mod scan;
 mod variables;
@@ -17,11 +17,11 @@ use crate::page::view::WaitingView;
 pub use scan::Mistake;
 use variables::Variables;
 
-/// Largest template in bytes, as where such templates come from. Each waiting visitor gets it
+/// Largest template in bytes, the same as in hosted waiting rooms. Each waiting visitor gets it
 /// whole.
 pub const BYTES_MAX: usize = 1_048_576;
 
-/// A template that has been checked.
+/// Checked template.
 #[derive(Clone)]
 pub struct CustomPage {
     template: Arc<Template<'static>>,
@@ -34,7 +34,7 @@ impl std::fmt::Debug for CustomPage {
 }
 
 impl CustomPage {
-    /// Reads a template.
+    /// Parses and checks a template.
     ///
     /// # Errors
     ///
@@ -57,13 +57,13 @@ impl CustomPage {
         })
     }
 
-    /// Everything that is wrong with a template.
+    /// Returns all mistakes of a template.
     #[must_use]
     pub fn mistakes(source: &str) -> Vec<Mistake> {
         Self::new(source).err().unwrap_or_default()
     }
 
-    /// The page of one visitor.
+    /// Renders the page of one visitor.
     #[must_use]
     pub(crate) fn html(
         &self,

@@ -1,7 +1,7 @@
-//! What stands in a template's places, worked out when a place asks for it.
+//! Values of a template's variables, computed only when the template names them.
 //!
-//! A page has dozens of variables and a template names a few of them. Whoever makes a map of all of
-//! them for every visitor pays for each.
+//! A page has dozens of variables and a template names a few of them, so a map of all of them for
+//! every visitor would be waste.
 
 use ramhorns::encoding::Encoder;
 use ramhorns::traits::ContentSequence;
@@ -9,24 +9,24 @@ use ramhorns::{Content, Section, Template};
 
 /// Values by name.
 pub(crate) trait Fields {
-    /// One of them.
+    /// Type of a value.
     type Value<'v>: Content
     where
         Self: 'v;
 
-    /// The value of this name, if there is such a name.
+    /// Returns the value of this name, if there is such a name.
     fn field(&self, name: &str) -> Option<Self::Value<'_>>;
 }
 
-/// Fields as a template engine takes them.
+/// Adapter of fields to the template engine.
 pub(crate) struct ByName<F>(pub(crate) F);
 
-/// Bytes that what stands in the places may take before the page is moved to a larger buffer.
+/// Bytes of values for which a page has capacity before its buffer grows.
 const VALUES_BYTES: usize = 1_024;
 
 impl<F: Fields> ByName<F> {
-    /// Whether there is such a name; if so, its value has been written.
-    fn put<E>(
+    /// Writes the value of this name. Returns whether there is such a name.
+    fn write_field<E>(
         &self,
         name: &str,
         write: impl FnOnce(F::Value<'_>) -> Result<(), E>,
@@ -49,7 +49,7 @@ impl<F: Fields> Content for ByName<F> {
         name: &str,
         encoder: &mut E,
     ) -> Result<bool, E::Error> {
-        self.put(name, |value| value.render_escaped(encoder))
+        self.write_field(name, |value| value.render_escaped(encoder))
     }
 
     fn render_field_unescaped<E: Encoder>(
@@ -58,7 +58,7 @@ impl<F: Fields> Content for ByName<F> {
         name: &str,
         encoder: &mut E,
     ) -> Result<bool, E::Error> {
-        self.put(name, |value| value.render_unescaped(encoder))
+        self.write_field(name, |value| value.render_unescaped(encoder))
     }
 
     fn render_field_section<C: ContentSequence, E: Encoder>(
@@ -68,7 +68,7 @@ impl<F: Fields> Content for ByName<F> {
         section: Section<'_, C>,
         encoder: &mut E,
     ) -> Result<bool, E::Error> {
-        self.put(name, |value| value.render_section(section, encoder))
+        self.write_field(name, |value| value.render_section(section, encoder))
     }
 
     fn render_field_inverse<C: ContentSequence, E: Encoder>(
@@ -78,12 +78,12 @@ impl<F: Fields> Content for ByName<F> {
         section: Section<'_, C>,
         encoder: &mut E,
     ) -> Result<bool, E::Error> {
-        self.put(name, |value| value.render_inverse(section, encoder))
+        self.write_field(name, |value| value.render_inverse(section, encoder))
     }
 }
 
-/// Writes a text with what HTML gives a meaning escaped; for attributes in double quotes, too. Most
-/// texts have nothing to escape, and the engine would look at each of their characters.
+/// Writes a text with HTML's characters escaped, double quotes included. Most texts have none of
+/// them, and the engine would test each character.
 pub(crate) fn write_text<E: Encoder>(text: &str, encoder: &mut E) -> Result<(), E::Error> {
     let bytes = text.as_bytes();
     let is_plain =

@@ -1,9 +1,9 @@
-//! How does a language write numbers and lengths of time?
+//! Numbers and durations in a language.
 //!
-//! Plural categories and the rules that choose them are those of Unicode's CLDR for whole numbers.
-//! What is said with them is in `texts`.
+//! Plural categories and their rules are those of Unicode's CLDR for whole numbers. The texts are
+//! in `texts`.
 
-/// A plural category.
+/// Plural category.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(crate) enum Category {
     Zero,
@@ -14,21 +14,21 @@ pub(crate) enum Category {
     Other,
 }
 
-/// The forms of "so many units", by category; `Other` is the last one and the only one that must
-/// name the number.
+/// Forms of a unit with its number, by category. `Other` is the last one, and the only one that
+/// must contain `{n}`.
 pub(crate) type Forms = &'static [(Category, &'static str)];
 
-/// A unit of time.
+/// Unit of time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Unit {
-    /// As it stands alone: "5 minutes".
+    /// Forms without a preposition: "5 minutes".
     pub(crate) alone: Forms,
-    /// As it stands behind "up to", "within", "more than".
+    /// Forms after "up to", "within", "more than".
     pub(crate) bound: Forms,
 }
 
 impl Unit {
-    /// A unit of a language that does not inflect it.
+    /// Returns a unit that the language does not inflect.
     pub(crate) const fn plain(forms: Forms) -> Self {
         Self {
             alone: forms,
@@ -37,14 +37,14 @@ impl Unit {
     }
 }
 
-/// A text with `value` wherever `mark` stands, which begins with a brace.
-pub(crate) fn filled(text: &str, mark: &str, value: &str) -> String {
+/// Replaces every `placeholder` in a text by `value`. The placeholder begins with a brace.
+pub(crate) fn filled(text: &str, placeholder: &str, value: &str) -> String {
     let mut whole = String::with_capacity(text.len() + value.len());
     let mut rest = text;
     while let Some(at) = memchr::memchr(b'{', rest.as_bytes()) {
         let (before, from) = rest.split_at(at);
         whole.push_str(before);
-        rest = match from.strip_prefix(mark) {
+        rest = match from.strip_prefix(placeholder) {
             Some(after) => {
                 whole.push_str(value);
                 after
@@ -59,13 +59,13 @@ pub(crate) fn filled(text: &str, mark: &str, value: &str) -> String {
     whole
 }
 
-/// How a language writes numbers and lengths of time.
+/// Rules by which a language writes numbers and durations.
 pub(crate) struct Grammar {
-    /// What stands between thousands.
+    /// Separator of thousands.
     pub(crate) separator: &'static str,
-    /// From how many digits on it stands there.
+    /// Least number of digits with a separator.
     pub(crate) digits_grouped: usize,
-    /// Which form a number takes.
+    /// Rule that returns the plural category of a number.
     pub(crate) category: fn(u64) -> Category,
     pub(crate) seconds: Unit,
     pub(crate) minutes: Unit,
@@ -73,12 +73,12 @@ pub(crate) struct Grammar {
     pub(crate) days: Unit,
 }
 
-/// One form for all numbers: Japanese, Korean, Chinese.
+/// Rule with one form for all numbers: Japanese, Korean, Chinese.
 pub(crate) const fn always_other(_: u64) -> Category {
     Category::Other
 }
 
-/// English, German, Dutch, Italian, Swedish, Turkish; Spanish below a million.
+/// Rule of English, German, Dutch, Italian, Swedish, Turkish, and of Spanish below a million.
 pub(crate) const fn one_or_other(n: u64) -> Category {
     if n == 1 {
         Category::One
@@ -87,7 +87,7 @@ pub(crate) const fn one_or_other(n: u64) -> Category {
     }
 }
 
-/// French and Brazilian Portuguese, below a million: 0 and 1 are singular.
+/// Rule of French and Brazilian Portuguese below a million: 0 and 1 are singular.
 pub(crate) const fn one_with_zero(n: u64) -> Category {
     if n <= 1 {
         Category::One
@@ -96,7 +96,7 @@ pub(crate) const fn one_with_zero(n: u64) -> Category {
     }
 }
 
-/// Hebrew.
+/// Rule of Hebrew.
 pub(crate) const fn one_two_other(n: u64) -> Category {
     match n {
         1 => Category::One,
@@ -105,7 +105,7 @@ pub(crate) const fn one_two_other(n: u64) -> Category {
     }
 }
 
-/// Polish. No whole number is `other` there; it stands for `many`, which is the last form.
+/// Rule of Polish. No whole number is `other` there; it stands for `many`, which is the last form.
 pub(crate) const fn polish(n: u64) -> Category {
     match (n, n % 10, n % 100) {
         (1, ..) => Category::One,
@@ -114,7 +114,7 @@ pub(crate) const fn polish(n: u64) -> Category {
     }
 }
 
-/// Russian and Ukrainian. No whole number is `other` there; it stands for `many`.
+/// Rule of Russian and Ukrainian. No whole number is `other` there; it stands for `many`.
 pub(crate) const fn east_slavic(n: u64) -> Category {
     match (n % 10, n % 100) {
         (1, hundred) if hundred != 11 => Category::One,
@@ -123,7 +123,7 @@ pub(crate) const fn east_slavic(n: u64) -> Category {
     }
 }
 
-/// Arabic.
+/// Rule of Arabic.
 pub(crate) const fn arabic(n: u64) -> Category {
     match (n, n % 100) {
         (0, _) => Category::Zero,
@@ -136,7 +136,7 @@ pub(crate) const fn arabic(n: u64) -> Category {
 }
 
 impl Grammar {
-    /// A number with its thousands apart.
+    /// Formats a number with separators of thousands.
     pub(crate) fn count(&self, n: u64) -> String {
         let digits = n.to_string();
         let is_grouped = digits.len() >= self.digits_grouped;
@@ -150,12 +150,12 @@ impl Grammar {
         text
     }
 
-    /// So many of a unit.
+    /// Formats a number of units.
     pub(crate) fn units(&self, n: u64, forms: Forms) -> String {
         filled(self.form(n, forms), "{n}", &self.count(n))
     }
 
-    /// From so many to so many of a unit; the second one inflects it. A dual names no number, so a
+    /// Formats a range of units, in the form of its upper end. A dual form contains no number, so a
     /// range that ends with one takes the general form.
     pub(crate) fn unit_range(&self, low: u64, high: u64, forms: Forms) -> String {
         let form = self.form(high, forms);
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn minutes_have_the_plural_that_the_number_takes() {
+    fn minutes_have_the_plural_of_their_number() {
         check(
             Language::English,
             &[(0, "0 minutes"), (1, "1 minute"), (2, "2 minutes")],
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_range_that_ends_with_a_dual_still_names_both_ends() {
+    fn a_range_that_ends_with_a_dual_has_both_numbers() {
         for (language, expected) in [
             (Language::Arabic, "1\u{2013}2 دقيقة"),
             (Language::Hebrew, "1\u{2013}2 דקות"),
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn thousands_stand_apart_as_the_language_does_it() {
+    fn thousands_are_separated_as_in_the_language() {
         for (language, four, seven) in [
             (Language::English, "1,204", "1,204,000"),
             (Language::German, "1.204", "1.204.000"),

@@ -1,8 +1,8 @@
-//! What does our own waiting page look like, as bytes?
+//! Our own waiting page, as HTML.
 //!
-//! One Mustache template, filled with the words of each language once and with a visitor's each
-//! time. Style and script are constants, so that a policy header can name their digests and nothing
-//! else runs in the page. Which words stand in it is decided in `words`.
+//! It is one Mustache template. Each language's texts are filled in once, and a visitor's values
+//! each time. Style and script are constants: the policy header has their digests, so nothing else
+//! runs in the page. `words` decides on the words.
 
 mod pack;
 
@@ -23,11 +23,11 @@ use crate::page::time_words::{self, Case};
 use crate::page::view::WaitingView;
 use crate::page::words::Words;
 
-/// The style, exactly as it stands in the page.
+/// Style, exactly as in the page.
 pub(crate) static STYLE: LazyLock<String> =
     LazyLock::new(|| pack::style(include_str!("../../templates/waiting.css")));
 
-/// The script, exactly as it stands in the page.
+/// Script, exactly as in the page.
 pub(crate) static SCRIPT: LazyLock<String> =
     LazyLock::new(|| pack::script(include_str!("../../templates/waiting.js")));
 
@@ -40,33 +40,33 @@ static TEMPLATES: LazyLock<BTreeMap<Language, Template<'static>>> = LazyLock::ne
     templates.into()
 });
 
-/// Makes what all pages share. Otherwise the first visitor of a rush would wait for it.
+/// Builds what all pages share. Otherwise the first visitor of a rush would wait for it.
 pub(crate) fn prepare() {
     LazyLock::force(&TEMPLATES);
 }
 
-/// Where a page asks, and where its form goes; our own paths, with their queries.
+/// Addresses of a page: those that it polls, and those of its form.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Links<'a> {
-    /// Answers where the visitor stands; ends with `/place?` and a query. The same with `/events?`
-    /// says when to ask.
-    pub(crate) place: &'a str,
-    /// Remembers a language.
+    /// Address of the position endpoint; ends with `/place?` and a query. With `/events?` instead
+    /// it is the address of the event stream.
+    pub(crate) position: &'a str,
+    /// Address of the language form.
     pub(crate) language: &'a str,
-    /// The page that was asked for: path and query, for the way back from there; on this site and
-    /// without quotes, as whoever asks chooses it. Empty if it would make the page too large.
+    /// Path and query of the page, to which the form leads back. The client chooses it, so it is
+    /// checked to be on this site and without quotes. Empty if it would make the page too large.
     pub(crate) back: &'a str,
 }
 
-/// Shortest reload of a page without script. The page must not pull itself away under a reader or
-/// a screen reader; whoever is faster has the button.
+/// Shortest reload interval of a page without script, in seconds. A shorter one would interrupt
+/// readers and screen readers; the page has a button as well.
 const RELOAD_SECS_MIN: u64 = 20;
-/// Usual reload of a page without script; longer where the server asks for more patience.
+/// Usual reload interval of a page without script, in seconds; longer if the verdict asks for it.
 const RELOAD_SECS: u64 = PAGE_RELOAD.0 / 1_000;
-/// The same after a POST: the reload takes the notice away that nothing was sent.
+/// Reload interval after a POST, in seconds: a reload removes the notice that nothing was sent.
 const RELOAD_SECS_AFTER_POST: u64 = 60;
 
-/// What the template asks for, by name; empty = not there.
+/// Values of the template, by name; an empty one hides its line.
 struct Values<'a> {
     view: &'a WaitingView<'a>,
     links: Links<'a>,
@@ -74,8 +74,8 @@ struct Values<'a> {
     after_post: bool,
 }
 
-/// The whole page as HTML in UTF-8; at most 15,000 bytes, unless a message of many is long in
-/// bytes.
+/// Renders the page as HTML in UTF-8. It has at most 15,000 bytes, unless the operator's message is
+/// long.
 #[must_use]
 pub(crate) fn html(view: &WaitingView<'_>, links: Links<'_>, after_post: bool) -> String {
     let values = Values {
@@ -87,7 +87,7 @@ pub(crate) fn html(view: &WaitingView<'_>, links: Links<'_>, after_post: bool) -
     TEMPLATES[&view.language].render(&ByName(values))
 }
 
-/// Our template with everything that a language says on all its pages.
+/// Returns our template with the constant texts of a language.
 fn in_language(language: Language) -> String {
     let texts = Texts::of(language);
     let direction = if language.is_rtl() { "rtl" } else { "ltr" };
@@ -103,8 +103,8 @@ fn in_language(language: Language) -> String {
     source
 }
 
-/// The languages to choose from, each called as it calls itself. An option ends where the next one
-/// begins.
+/// Returns the options of languages, each with its own name. HTML lets an option end where the next
+/// one begins.
 fn options(chosen: Language) -> String {
     let options = Language::ALL.map(|language| {
         let tag = language.tag();
@@ -141,7 +141,7 @@ impl Values<'_> {
     }
 }
 
-/// A value, which is put into the page as text.
+/// Value that is written into the page as text.
 struct Text<'a>(Cow<'a, str>);
 
 impl Content for Text<'_> {
@@ -167,10 +167,10 @@ impl Fields for Values<'_> {
         let (since, updated) = (words.since.as_ref(), words.updated.as_ref());
         Some(Text(match name {
             "room" => view.room.into(),
-            "place_url" => self.links.place.into(),
+            "place_url" => self.links.position.into(),
             "language_url" => self.links.language.into(),
             "back" => self.links.back.into(),
-            "ask_after_ms" => number(view.place.ask_after.map(|s| s.0)),
+            "ask_after_ms" => number(view.position.ask_after.map(|s| s.0)),
             "now_ms" => number(Some(view.now.0)),
             "safe" => self.safe().into(),
             "after_post" => if self.after_post { "1" } else { "" }.into(),
@@ -209,8 +209,8 @@ fn number(n: Option<u64>) -> Cow<'static, str> {
     n.map_or(Cow::Borrowed(""), |n| n.to_string().into())
 }
 
-/// Seconds after which a page has to be loaded again where no script of it asks; `None` where that
-/// is of no use. At most half the time for which the place is kept, or reloading would lose it.
+/// Returns the seconds until a page without script reloads; `None` if that is of no use. They are
+/// at most half of the position's grace, or a reload could come too late.
 #[must_use]
 pub(crate) fn reload_secs(view: &WaitingView<'_>, after_post: bool) -> Option<u64> {
     let usual = if after_post {
@@ -219,8 +219,8 @@ pub(crate) fn reload_secs(view: &WaitingView<'_>, after_post: bool) -> Option<u6
         RELOAD_SECS
     };
     let most = (view.position_grace.0 / 2_000).max(RELOAD_SECS_MIN);
-    let asked = view.place.ask_after.map(DurationMs::secs_ceil)?;
-    Some(asked.max(usual).min(most))
+    let wanted = view.position.ask_after.map(DurationMs::secs_ceil)?;
+    Some(wanted.max(usual).min(most))
 }
 
 #[cfg(test)]

@@ -1,16 +1,16 @@
-//! A visitor who waits, for tests here and of whoever answers with these pages.
+//! Sample of a waiting visitor, for tests of pages and responses.
 
-use anteroom_room::decision::{QueuePosition, QueueReason, WaitRange};
+use anteroom_room::queue_position::{QueuePosition, QueueReason, WaitRange};
 use anteroom_room::rules::{QueueingMethod, Rules};
 use anteroom_room::time::{DurationMs, Timestamp};
 
 use crate::page::html::Links;
 use crate::page::view::WaitingView;
 
-/// Saturday, 1 August 2026, 10:00 UTC.
+/// Opening time: Saturday, 1 August 2026, 10:00 UTC.
 pub(crate) const OPENING: Timestamp = Timestamp(1_785_578_400_000);
 
-/// Every reason there is.
+/// Reasons of waiting, all of them.
 pub(crate) const REASONS: [QueueReason; 8] = [
     QueueReason::Full,
     QueueReason::NotYourTurn,
@@ -24,19 +24,19 @@ pub(crate) const REASONS: [QueueReason; 8] = [
     QueueReason::OriginDown,
 ];
 
-/// Where its page asks, and the way back to it.
+/// Addresses of the sample's page.
 pub(crate) const LINKS: Links<'static> = Links {
-    place: "/.well-known/anteroom/place?room=shop&lang=en",
+    position: "/.well-known/anteroom/place?room=shop&lang=en",
     language: "/.well-known/anteroom/language",
     back: "/lamps?colour=red",
 };
 
-/// Somebody in the middle of a line of 1,204, a good 18 minutes before [`OPENING`].
+/// Returns a visitor in the middle of a queue of 1,204, a good 18 minutes before [`OPENING`].
 #[must_use]
 pub(crate) fn view(reason: QueueReason) -> WaitingView<'static> {
     let now = OPENING - DurationMs::from_secs(18 * 60 + 12);
     let is_rejected = reason == QueueReason::Rejecting;
-    let place = QueuePosition {
+    let position = QueuePosition {
         reason,
         people_ahead: Some(412),
         people_waiting: 1_204,
@@ -59,6 +59,6 @@ pub(crate) fn view(reason: QueueReason) -> WaitingView<'static> {
     };
     WaitingView {
         admitted_last_minute: Some(38),
-        ..WaitingView::new("shop", &rules, place, now)
+        ..WaitingView::new("shop", &rules, position, now)
     }
 }

@@ -1,10 +1,10 @@
-//! Which words does the page have in each language?
+//! Texts of the page in each language.
 //!
-//! One file for each language, all filled from one list, so that the compiler misses what a
-//! translator forgot. Which of the texts stand on a page is decided in `words`.
+//! Each language has a file, and all of them fill one list, so that a missing text does not
+//! compile. `words` decides which texts are on a page.
 //!
-//! For translators: short, plain sentences, polite address, no idioms. `{time}` stands for a length
-//! of time; where the sentence says so below, in the form that follows a preposition.
+//! For translators: short, plain sentences, polite address, no idioms. `{time}` stands for a
+//! duration. Where the list says so, it has the form that follows a preposition.
 
 mod ar;
 mod de;
@@ -31,7 +31,7 @@ use anteroom_config::language::Language;
 pub(crate) use list::Texts;
 
 impl Texts {
-    /// The texts of a language.
+    /// Returns the texts of a language.
     pub(crate) const fn of(language: Language) -> &'static Self {
         match language {
             Language::Arabic => &ar::TEXTS,

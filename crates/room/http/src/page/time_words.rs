@@ -1,7 +1,7 @@
-//! How are lengths of time and points in time put into words? Every rounding errs towards the
-//! longer wait and the shorter promise.
+//! Durations and points in time in words. Rounding errs towards the longer wait and the shorter
+//! promise.
 
-use anteroom_room::decision::WaitRange;
+use anteroom_room::queue_position::WaitRange;
 use anteroom_room::time::{DurationMs, Timestamp};
 use jiff::civil::DateTime;
 use jiff::tz::Offset;
@@ -14,8 +14,8 @@ const MINUTE: u64 = 60 * SECOND;
 const HOUR: u64 = 60 * MINUTE;
 const DAY: u64 = 24 * HOUR;
 
-/// A point in time, in the forms that a page needs. Always UTC, and in figures: the server does not
-/// know where the visitor is; the script does, and writes it as people there do.
+/// Point in time in the formats that a page needs, in UTC. The server does not know the visitor's
+/// time zone; the script does, and converts.
 #[derive(Clone, Debug, Eq, PartialEq, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Moment {
@@ -23,13 +23,13 @@ pub(crate) struct Moment {
     pub(crate) at_ms: u64,
     /// RFC 3339, for the `datetime` attribute.
     pub(crate) iso: String,
-    /// For people, with the zone.
+    /// Text for people, with the zone.
     pub(crate) text: String,
 }
 
 impl Moment {
-    /// `2026-08-01 10:00 UTC`, with seconds where they are not zero. `None` beyond the year 9999,
-    /// where no calendar reaches.
+    /// Formats as `2026-08-01 10:00 UTC`, with seconds if they are not zero. `None` after the year
+    /// 9999, the end of the calendar.
     pub(crate) fn of_day(at: Timestamp) -> Option<Self> {
         let time = calendar(at)?;
         let (date, hour, minute, second) = (time.date(), time.hour(), time.minute(), time.second());
@@ -41,7 +41,7 @@ impl Moment {
         Some(Self::new(at, time, text))
     }
 
-    /// `10:00:05 UTC`, for what is near.
+    /// Formats as `10:00:05 UTC`, for times of today.
     pub(crate) fn of_clock(at: Timestamp) -> Option<Self> {
         let time = calendar(at)?;
         let mut text = String::with_capacity("10:00:05 UTC".len());
@@ -74,8 +74,8 @@ fn calendar(at: Timestamp) -> Option<DateTime> {
     Some(Offset::UTC.to_datetime(stamp))
 }
 
-/// `10:00:05`. Two of these stand on every page, and a formatter that reads a pattern takes as long
-/// for them as the rest of the page does.
+/// Appends `10:00:05`. Every page has two of these, and a formatter with a pattern would take as
+/// long as the rest of the page.
 fn push_clock(text: &mut String, time: DateTime) {
     push_two(text, time.hour());
     for part in [time.minute(), time.second()] {
@@ -91,23 +91,23 @@ fn push_four(text: &mut String, number: i16) {
     }
 }
 
-/// Two digits of a number from 0 to 99.
+/// Appends a number from 0 to 99 as two digits.
 fn push_two(text: &mut String, number: i8) {
     let number = number.unsigned_abs();
     text.push(char::from(b'0' + number / 10 % 10));
     text.push(char::from(b'0' + number % 10));
 }
 
-/// In which form a length of time stands in a sentence.
+/// Grammatical form of a duration in a sentence.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Case {
-    /// By itself.
+    /// Form without a preposition.
     Alone,
-    /// Behind "within" and the like.
+    /// Form after "within" and the like.
     Bound,
 }
 
-/// How long something is promised to last: whole units, rounded down.
+/// Formats the duration of a promise: whole units, rounded down.
 pub(crate) fn at_least(texts: &Texts, span: DurationMs, case: Case) -> String {
     let grammar = &texts.grammar;
     let ms = span.0;
@@ -125,7 +125,7 @@ pub(crate) fn at_least(texts: &Texts, span: DurationMs, case: Case) -> String {
     grammar.units(n, forms)
 }
 
-/// How long until something that is fixed: whole units, rounded up.
+/// Formats the time until a fixed moment: whole units, rounded up.
 pub(crate) fn until(texts: &Texts, span: DurationMs) -> String {
     let grammar = &texts.grammar;
     let ms = span.0;
@@ -140,8 +140,8 @@ pub(crate) fn until(texts: &Texts, span: DurationMs) -> String {
     }
 }
 
-/// A wait that is probably between two ends: the lower one rounded down, the upper one up. Big
-/// waits get words instead of numbers, which would promise a precision that nobody has.
+/// Formats the range of an estimated wait: the lower end rounded down, the upper one up. Long waits
+/// get words, because numbers would promise too much precision.
 pub(crate) fn range(texts: &Texts, wait: WaitRange) -> String {
     let grammar = &texts.grammar;
     let low = wait.low.0.min(wait.high.0);
@@ -222,14 +222,14 @@ mod tests {
     }
 
     #[test]
-    fn an_absurd_range_is_put_into_words_too() {
+    fn an_absurd_range_has_words() {
         check_range(9 * MINUTE, 2 * MINUTE, "About 2 minutes");
         check_range(u64::MAX, u64::MAX, "More than a day");
         check_range(0, u64::MAX, "Up to 5,124,095,576,031 hours");
     }
 
     #[test]
-    fn behind_a_preposition_the_case_is_the_one_that_it_asks_for() {
+    fn a_duration_after_a_preposition_has_its_case() {
         check(Language::Russian, 0, 2 * MINUTE, "До 2 минут");
         check(Language::Russian, 0, 21 * MINUTE, "До 21 минуты");
         check(Language::Russian, MINUTE, 2 * MINUTE, "1–2 минуты");
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn points_in_time_name_their_zone() {
+    fn points_in_time_have_their_zone() {
         let opening = Timestamp(1_785_578_400_000);
         let moment = Moment::of_day(opening).unwrap();
         assert_eq!(moment.text, "2026-08-01 10:00 UTC");
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_beyond_the_calendar_is_left_out() {
+    fn a_time_after_the_calendar_is_left_out() {
         assert_eq!(Moment::of_day(Timestamp::NEVER), None);
         assert_eq!(Moment::of_clock(Timestamp(i64::MAX as u64)), None);
     }

@@ -1,47 +1,52 @@
-//! The facts that a waiting page is made from.
+//! Facts for the response to a waiting visitor.
 
 use anteroom_config::language::Language;
 use anteroom_config::overrides::RoomOverrides;
-use anteroom_room::decision::{QueuePosition, QueueReason, WaitRange};
+use anteroom_room::queue_position::{QueuePosition, QueueReason, WaitRange};
 use anteroom_room::rules::{QueueingMethod, Rules};
 use anteroom_room::time::{DurationMs, Timestamp};
-use anteroom_store::wire::place::{QueuePositionFacts, WaitingBody, reason_name};
+use anteroom_store::wire::waiting_status::{QueuePositionFacts, WaitingBody, reason_name};
 
-/// Everything that the answer to a waiting visitor is made from.
+/// Facts from which the response to a waiting visitor is made.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct WaitingView<'a> {
-    /// The room's name, for the page and for the address that it asks.
+    /// Name of the room, for the page and for the address that it polls.
     pub room: &'a str,
-    /// Where the visitor stands, and why.
-    pub place: QueuePosition,
-    /// In which order people go in.
+    /// Position in the queue, and the reason of waiting.
+    pub position: QueuePosition,
+    /// Queueing method: the order of admissions.
     pub method: QueueingMethod,
-    /// Whether the operator holds everybody.
+    /// Whether the operator queues all visitors.
     pub queue_all: bool,
-    /// Whether those who came before the opening go in by lot.
+    /// Whether visitors from before the opening get a random order.
     pub draw: bool,
-    /// Whether it is a pause that holds everybody.
+    /// Whether all visitors are queued because the room is paused.
     pub is_paused: bool,
-    /// How long a place is kept after the last ask.
+    /// Time for which a position is kept after the last request.
     pub position_grace: DurationMs,
-    /// The time of the decision; room clock.
+    /// Time of the decision, in room time.
     pub now: Timestamp,
-    /// In which language to say it.
+    /// Language of the response.
     pub language: Language,
-    /// How many were admitted during the last minute; `None` before a minute has been watched.
+    /// Admissions during the last minute; `None` before a minute has been observed.
     pub admitted_last_minute: Option<u32>,
-    /// What the operator says to everybody who waits; plain text that anybody may have written.
+    /// Operator's message to all waiting visitors: plain text, not trusted.
     pub message: Option<&'a str>,
 }
 
 impl<'a> WaitingView<'a> {
-    /// The view of somebody who was given `place` at `now` under the rules of `room`, in English,
-    /// and nothing else known.
+    /// Returns the facts about a visitor at `position` at the time `now`, in English and without
+    /// optional ones.
     #[must_use]
-    pub const fn new(room: &'a str, rules: &Rules, place: QueuePosition, now: Timestamp) -> Self {
+    pub const fn new(
+        room: &'a str,
+        rules: &Rules,
+        position: QueuePosition,
+        now: Timestamp,
+    ) -> Self {
         Self {
             room,
-            place,
+            position,
             method: rules.queueing_method,
             queue_all: rules.queue_all,
             draw: rules.draw,
@@ -54,7 +59,7 @@ impl<'a> WaitingView<'a> {
         }
     }
 
-    /// The same with what operators said while the room runs.
+    /// Adds the overrides of operators.
     #[must_use]
     pub(crate) fn with_overrides(mut self, overrides: &'a RoomOverrides) -> Self {
         self.is_paused = overrides.pause.is_some();
@@ -62,19 +67,19 @@ impl<'a> WaitingView<'a> {
         self
     }
 
-    /// Stable word for why this visitor waits.
+    /// Returns the stable word for the reason of waiting.
     #[must_use]
     pub const fn reason(&self) -> &'static str {
-        reason_name(self.place.reason, self.is_paused)
+        reason_name(self.position.reason, self.is_paused)
     }
 
-    /// What a program gets to read.
+    /// Returns the JSON body for programs.
     #[must_use]
     pub fn body(&self) -> WaitingBody {
         WaitingBody::from(QueuePositionFacts {
-            place: QueuePosition {
+            position: QueuePosition {
                 wait: self.wait(),
-                ..self.place
+                ..self.position
             },
             queueing_method: self.method,
             queue_all: self.queue_all,
@@ -85,33 +90,33 @@ impl<'a> WaitingView<'a> {
         })
     }
 
-    /// The estimate, but only while people are let in: it is made from the recent rate, which says
-    /// nothing about how long a standstill lasts.
+    /// Returns the estimated wait, but only while the room admits visitors. It follows from the
+    /// recent rate, which does not tell how long a standstill lasts.
     pub(crate) const fn wait(&self) -> Option<WaitRange> {
         if self.is_moving() {
-            self.place.wait
+            self.position.wait
         } else {
             None
         }
     }
 
-    /// Whether people are let in at all.
+    /// Whether the room admits visitors at present.
     #[must_use]
     pub(crate) const fn is_moving(&self) -> bool {
         matches!(
-            self.place.reason,
+            self.position.reason,
             QueueReason::Full | QueueReason::NotYourTurn
         )
     }
 
-    /// Whether there is anything to wait in.
-    pub(crate) fn has_line(&self) -> bool {
-        self.place.reason != QueueReason::Rejecting
+    /// Whether there is a queue.
+    pub(crate) fn has_queue(&self) -> bool {
+        self.position.reason != QueueReason::Rejecting
     }
 
-    /// Whether those who wait stand in an order at all at this moment.
+    /// Whether waiting visitors have an order at present.
     pub(crate) fn has_order(&self) -> bool {
-        let is_before = matches!(self.place.reason, QueueReason::NotOpenYet { .. });
-        self.has_line() && self.method == QueueingMethod::Fifo && !(self.draw && is_before)
+        let is_before = matches!(self.position.reason, QueueReason::NotOpenYet { .. });
+        self.has_queue() && self.method == QueueingMethod::Fifo && !(self.draw && is_before)
     }
 }

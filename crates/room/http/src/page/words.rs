@@ -1,11 +1,11 @@
-//! What is somebody told who waits? The sentences of the page, from the facts of the decision.
+//! Words of the page, from the facts of the decision.
 //!
-//! The page is rendered from these words, and the script in it puts in the words that the place
-//! endpoint sends. Layout, escaping and HTTP are not known here.
+//! The page is rendered from these words, and its script replaces them by those of the position
+//! endpoint. Layout, escaping and HTTP are not known here.
 
 use std::borrow::Cow;
 
-use anteroom_room::decision::QueueReason;
+use anteroom_room::queue_position::QueueReason;
 use anteroom_room::rules::QueueingMethod;
 
 use crate::page::grammar::filled;
@@ -13,52 +13,52 @@ use crate::page::texts::Texts;
 use crate::page::time_words::{self, Case, Moment};
 use crate::page::view::WaitingView;
 
-/// What the page says; `None` = that line is not there.
+/// Words of the page; `None` hides a line.
 #[derive(Clone, Debug, Eq, PartialEq, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Words {
-    /// What the tab is called.
+    /// Title of the tab.
     pub(crate) title: String,
-    /// What this is, in a few words.
+    /// Heading of the page.
     pub(crate) heading: &'static str,
-    /// Why this visitor waits.
+    /// Reason of waiting.
     pub(crate) reason: Cow<'static, str>,
-    /// What the operator says.
+    /// Operator's message.
     pub(crate) message: Option<String>,
-    /// The rule of the line.
+    /// Rule of the queue.
     pub(crate) order: Option<&'static str>,
-    /// That nothing is lost by reloading, and for how long.
+    /// Promise that a reload loses nothing, and for how long.
     pub(crate) kept: Option<String>,
-    /// People ahead.
+    /// Number of people ahead.
     pub(crate) ahead: Option<Cow<'static, str>>,
-    /// People who wait in all; only where there is no order to stand in.
+    /// Number of all waiting visitors; only for a queue without an order.
     pub(crate) waiting: Option<String>,
-    /// How many went in during the last minute.
+    /// Admissions during the last minute.
     pub(crate) moved: Option<Cow<'static, str>>,
     /// Estimated wait.
     pub(crate) wait: Option<Cow<'static, str>>,
-    /// What happens at a fixed time.
+    /// Event at a fixed time.
     pub(crate) until: Option<Until>,
-    /// Since when this visitor waits.
+    /// Arrival of the visitor.
     pub(crate) since: Option<Moment>,
-    /// When all this was true.
+    /// Time of these facts.
     pub(crate) updated: Option<Moment>,
 }
 
-/// What happens at a fixed time; kept apart from the estimated wait.
+/// Event at a fixed time; apart from the estimated wait.
 #[derive(Clone, Debug, Eq, PartialEq, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Until {
-    /// What happens then.
+    /// Label of the event.
     pub(crate) label: &'static str,
-    /// When.
+    /// Time of the event.
     pub(crate) moment: Moment,
-    /// How long until then.
+    /// Time until the event.
     pub(crate) left: String,
 }
 
 impl Words {
-    /// The words for these facts, in their language.
+    /// Returns the words for these facts, in their language.
     #[must_use]
     pub(crate) fn of(view: &WaitingView<'_>) -> Self {
         let texts = Texts::of(view.language);
@@ -68,7 +68,7 @@ impl Words {
             reason: reason(view, texts),
             message: view.message.map(str::to_owned),
             order: order(view, texts),
-            kept: view.has_line().then(|| {
+            kept: view.has_queue().then(|| {
                 let time = time_words::at_least(texts, view.position_grace, Case::Bound);
                 filled(texts.kept, "{time}", &time)
             }),
@@ -77,18 +77,18 @@ impl Words {
             moved: moved(view, texts),
             wait: wait(view, texts),
             until: until(view, texts),
-            since: Some(view.place.arrived_at)
-                .filter(|_| view.has_line())
+            since: Some(view.position.arrived_at)
+                .filter(|_| view.has_queue())
                 .and_then(Moment::of_clock),
             updated: Moment::of_clock(view.now),
         }
     }
 }
 
-/// The number first: a tab in the background shows little more.
+/// Returns the title with the number first, because a background tab shows little more.
 fn title(view: &WaitingView<'_>, texts: &'static Texts) -> String {
     let heading = heading(view, texts);
-    match view.place.people_ahead {
+    match view.position.people_ahead {
         Some(ahead) if view.has_order() => {
             format!("{} \u{b7} {heading}", texts.grammar.count(ahead.into()))
         }
@@ -97,7 +97,7 @@ fn title(view: &WaitingView<'_>, texts: &'static Texts) -> String {
 }
 
 fn heading(view: &WaitingView<'_>, texts: &'static Texts) -> &'static str {
-    match view.place.reason {
+    match view.position.reason {
         QueueReason::NotOpenYet { .. } => texts.heading_early,
         QueueReason::Rejecting => texts.heading_rejecting,
         _ if view.method == QueueingMethod::Random => texts.heading_lot,
@@ -106,7 +106,7 @@ fn heading(view: &WaitingView<'_>, texts: &'static Texts) -> &'static str {
 }
 
 fn reason(view: &WaitingView<'_>, texts: &'static Texts) -> Cow<'static, str> {
-    match view.place.reason {
+    match view.position.reason {
         QueueReason::Full => texts.full.into(),
         QueueReason::NotYourTurn if view.method == QueueingMethod::Random => texts.lot_moves.into(),
         QueueReason::NotYourTurn => texts.line_moves.into(),
@@ -126,11 +126,11 @@ fn reason(view: &WaitingView<'_>, texts: &'static Texts) -> Cow<'static, str> {
     }
 }
 
-/// The rule of the line in plain words. Where nobody is let in by any rule, it says nothing.
+/// Returns the rule of the queue; `None` if the method has none.
 fn order(view: &WaitingView<'_>, texts: &'static Texts) -> Option<&'static str> {
-    let is_before = matches!(view.place.reason, QueueReason::NotOpenYet { .. });
+    let is_before = matches!(view.position.reason, QueueReason::NotOpenYet { .. });
     match view.method {
-        _ if !view.has_line() => None,
+        _ if !view.has_queue() => None,
         QueueingMethod::Fifo if view.draw && is_before => Some(texts.order_draw),
         QueueingMethod::Fifo if view.draw => Some(texts.order_drawn),
         QueueingMethod::Fifo => Some(texts.order_first),
@@ -139,7 +139,7 @@ fn order(view: &WaitingView<'_>, texts: &'static Texts) -> Option<&'static str> 
     }
 }
 
-/// A number of people.
+/// Formats a number of people.
 fn people(n: u32, texts: &'static Texts) -> Cow<'static, str> {
     match n {
         0 => texts.nobody.into(),
@@ -148,28 +148,28 @@ fn people(n: u32, texts: &'static Texts) -> Cow<'static, str> {
 }
 
 fn ahead(view: &WaitingView<'_>, texts: &'static Texts) -> Option<Cow<'static, str>> {
-    view.has_order().then(|| match view.place.people_ahead {
+    view.has_order().then(|| match view.position.people_ahead {
         None => texts.unknown.into(),
         Some(n) => people(n, texts),
     })
 }
 
 fn waiting(view: &WaitingView<'_>, texts: &'static Texts) -> Option<String> {
-    let is_known = view.place.people_waiting > 0;
-    (is_known && view.has_line() && !view.has_order())
-        .then(|| texts.grammar.count(view.place.people_waiting.into()))
+    let is_known = view.position.people_waiting > 0;
+    (is_known && view.has_queue() && !view.has_order())
+        .then(|| texts.grammar.count(view.position.people_waiting.into()))
 }
 
-/// Before an opening and where there is no line, nobody asks how it moved.
+/// Returns the admissions of the last minute; `None` before the opening and without a queue.
 fn moved(view: &WaitingView<'_>, texts: &'static Texts) -> Option<Cow<'static, str>> {
-    let is_before = matches!(view.place.reason, QueueReason::NotOpenYet { .. });
+    let is_before = matches!(view.position.reason, QueueReason::NotOpenYet { .. });
     let known = view.admitted_last_minute;
-    let known = known.filter(|_| view.has_line() && !is_before);
+    let known = known.filter(|_| view.has_queue() && !is_before);
     known.map(|n| people(n, texts))
 }
 
 fn wait(view: &WaitingView<'_>, texts: &'static Texts) -> Option<Cow<'static, str>> {
-    match view.place.reason {
+    match view.position.reason {
         QueueReason::Full | QueueReason::NotYourTurn => Some(match view.wait() {
             Some(wait) => time_words::range(texts, wait).into(),
             None => texts.unknown.into(),
@@ -183,7 +183,7 @@ fn wait(view: &WaitingView<'_>, texts: &'static Texts) -> Option<Cow<'static, st
 }
 
 fn until(view: &WaitingView<'_>, texts: &'static Texts) -> Option<Until> {
-    let (label, at) = match view.place.reason {
+    let (label, at) = match view.position.reason {
         QueueReason::NotOpenYet { opens_at } => (texts.label_opens, opens_at),
         QueueReason::Recovering { reopens_at } => (texts.label_reopens, reopens_at),
         _ => return None,

@@ -1,26 +1,26 @@
-//! What the waiting response and the place endpoint share: JSON bodies, and when to ask again.
+//! JSON bodies and `Retry-After` of the waiting response and the position endpoint.
 
 use bytes::Bytes;
 use http::HeaderValue;
 
 use crate::page::WaitingView;
 
-/// `Content-Type` of every JSON body here.
+/// `Content-Type` of JSON bodies.
 pub(super) const JSON: HeaderValue = HeaderValue::from_static("application/json; charset=utf-8");
 
-/// `Retry-After` where nobody queues, in seconds. There is no place to keep, so this only slows
-/// programs down: shorter and a room that turns everybody away is asked as often as an open one.
+/// `Retry-After` of a room that rejects, in seconds. No position depends on it. Shorter, and a room
+/// that rejects all visitors gets as many requests as an open one.
 const RETRY_AFTER_REJECT_SECS: u64 = 300;
 
-/// Seconds until asking again is of use; at least 1.
+/// Returns the seconds until the next useful request, at least 1.
 pub(super) fn retry_after(view: &WaitingView<'_>) -> u64 {
-    match view.place.ask_after {
+    match view.position.ask_after {
         Some(span) => span.secs_ceil().max(1),
         None => RETRY_AFTER_REJECT_SECS,
     }
 }
 
-/// For our own structs only: their keys are strings and none of their fields can fail.
+/// Serialises one of our own structs, whose keys are strings and whose fields cannot fail.
 pub(super) fn to_json(value: &impl serde::Serialize) -> Bytes {
     let text = serde_json::to_vec(value).expect("structs with string keys always serialise");
     Bytes::from(text)

@@ -1,28 +1,27 @@
-//! What can the sender of this request make use of: a page, JSON, or only a status?
+//! Kind of a request: whether its sender can use a page, JSON, or only a status.
 //!
-//! Decided from the request head alone. Whether there is a slot, and what the answer says, is not
-//! known here. The body of a request is never looked at.
+//! The head of the request alone decides; its body is never read. Slots and the content of the
+//! response are not known here.
 
 use http::header::{ACCEPT, CONNECTION, UPGRADE};
 use http::{HeaderMap, HeaderName, Method};
 
-/// What the browser wants to do with the answer; sent by every current browser, by nobody else, and
-/// only over HTTPS or to the machine itself.
+/// Use that a browser makes of the response. Only browsers send it, over HTTPS or to localhost.
 pub(super) const SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 const SEC_FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 
-/// What a request without a slot gets.
+/// Kind of response that a request without a slot gets.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum RequestKind {
-    /// A navigation: the waiting page.
+    /// A navigation: waiting page.
     Page,
-    /// A navigation that sent a form: the waiting page, which says that nothing was passed on.
+    /// A navigation that sent a form: waiting page with a notice that nothing was forwarded.
     PageAfterPost,
     /// A request for exactly JSON where the room offers it: JSON with the status of the page, as
     /// clients of hosted waiting rooms expect.
     Json,
-    /// A script that accepts HTML and may well show it: the waiting page, with a status that it
-    /// cannot take for success.
+    /// A script that accepts HTML and may show it: waiting page, with a status that it cannot take
+    /// for success.
     ScriptPage,
     /// A program that reads, writes or opens a channel (`fetch`, an app, WebSocket, gRPC,
     /// preflight): JSON, with a status that it cannot take for success.
@@ -40,7 +39,7 @@ impl RequestKind {
     /// `application/json` gets JSON even where the browser says that it navigates.
     #[must_use]
     pub fn of(method: &Method, headers: &HeaderMap, json_enabled: bool) -> Self {
-        if asks_for_another_protocol(headers) {
+        if wants_another_protocol(headers) {
             return Self::Data;
         }
         let reads = method == Method::GET || method == Method::HEAD;
@@ -48,7 +47,7 @@ impl RequestKind {
             return Self::Json;
         }
         let is_html = accepts(headers, b"text/html");
-        // A browser that is too old to say what it does, or may not over plain HTTP.
+        // Old browsers, and browsers over plain HTTP, do not send `Sec-Fetch-Mode`.
         let is_navigation = navigates(headers).unwrap_or(is_html);
         match (reads, is_navigation) {
             (true, true) => Self::Page,
@@ -60,24 +59,24 @@ impl RequestKind {
         }
     }
 
-    /// Whether the waiting page is the answer.
+    /// Whether the response is the waiting page.
     #[must_use]
     pub(crate) const fn is_page(self) -> bool {
         matches!(self, Self::Page | Self::PageAfterPost | Self::ScriptPage)
     }
 
-    /// Whether the answer has the status of the waiting page: it goes into a window, or to a
-    /// program that knows that the body decides.
+    /// Whether the response has the status of the waiting page: a window shows it, or a program
+    /// that reads the body gets it.
     #[must_use]
     pub(crate) const fn has_queueing_status(self) -> bool {
         matches!(self, Self::Page | Self::PageAfterPost | Self::Json)
     }
 }
 
-/// Whether the answer goes into a window, as far as the browser says.
+/// Whether a window shows the response; `None` if the browser does not say.
 ///
-/// The mode is asked first: a service worker that passes a navigation on keeps the mode, but not
-/// the destination.
+/// The mode comes first: a service worker that forwards a navigation keeps the mode, but not the
+/// destination.
 fn navigates(headers: &HeaderMap) -> Option<bool> {
     if let Some(mode) = headers.get(SEC_FETCH_MODE) {
         return Some(mode == "navigate");
@@ -86,7 +85,7 @@ fn navigates(headers: &HeaderMap) -> Option<bool> {
     Some(matches!(destination, b"document" | b"iframe" | b"frame"))
 }
 
-/// Whether the browser loads a part of a page, and nobody reads the body of an error.
+/// Whether the browser loads a part of a page, so that the body of an error is never shown.
 fn is_asset(headers: &HeaderMap) -> bool {
     if accepts(headers, b"application/json") {
         return false;
@@ -97,9 +96,9 @@ fn is_asset(headers: &HeaderMap) -> bool {
     }
 }
 
-/// A switch to WebSocket or the like. `h2c` is only an offer that RFC 9110 (section 7.8) lets a
-/// server ignore, and some HTTP clients make it with every plain GET.
-fn asks_for_another_protocol(headers: &HeaderMap) -> bool {
+/// Whether the client wants to switch to WebSocket or the like. `h2c` does not count: servers may
+/// ignore it (RFC 9110, section 7.8), and some HTTP clients send it with every plain GET.
+fn wants_another_protocol(headers: &HeaderMap) -> bool {
     let wants_upgrade = tokens(headers, &CONNECTION).any(|t| t.eq_ignore_ascii_case(b"upgrade"));
     wants_upgrade && tokens(headers, &UPGRADE).any(|t| !t.eq_ignore_ascii_case(b"h2c"))
 }
@@ -120,7 +119,7 @@ fn accepts(headers: &HeaderMap, wanted: &[u8]) -> bool {
     })
 }
 
-/// `q=0`, `q=0.0` and so on: "anything but this" (RFC 9110, section 12.4.2).
+/// Whether a parameter is `q=0`, `q=0.0` and so on: "anything but this" (RFC 9110, section 12.4.2).
 fn is_weight_zero(parameter: &[u8]) -> bool {
     let (Some(b'q' | b'Q'), Some(b'=')) = (parameter.first(), parameter.get(1)) else {
         return false;
@@ -129,8 +128,8 @@ fn is_weight_zero(parameter: &[u8]) -> bool {
     !weight.is_empty() && weight.iter().all(|&b| b == b'0' || b == b'.')
 }
 
-/// The members of a comma-separated header, over all its lines. Bytes, not text: what is not
-/// ASCII must not hide the rest of the line.
+/// Returns the members of a comma-separated header, over all its lines. They are bytes and not
+/// text, because a member that is not ASCII must not hide the rest of the line.
 fn tokens<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'a [u8]> {
     headers
         .get_all(name)
@@ -165,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn somebody_who_looks_at_a_screen_gets_the_page() {
+    fn a_navigation_gets_the_page() {
         use RequestKind::{Page, PageAfterPost};
         check("GET", &[("sec-fetch-dest", "document")], Page);
         check("GET", &[("sec-fetch-dest", "iframe")], Page);
@@ -187,14 +186,14 @@ mod tests {
     }
 
     #[test]
-    fn a_navigation_that_a_service_worker_passes_on_is_one() {
-        let passed_on = [
+    fn a_navigation_through_a_service_worker_gets_the_page() {
+        let forwarded = [
             ("sec-fetch-mode", "navigate"),
             ("sec-fetch-dest", "empty"),
             ("accept", BROWSER),
         ];
-        check("GET", &passed_on, RequestKind::Page);
-        check("POST", &passed_on, RequestKind::PageAfterPost);
+        check("GET", &forwarded, RequestKind::Page);
+        check("POST", &forwarded, RequestKind::PageAfterPost);
     }
 
     #[test]
@@ -212,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_of_a_page_gets_a_status_and_nothing_to_read() {
+    fn a_part_of_a_page_gets_a_status_without_a_body() {
         use RequestKind::{Asset, Data};
         for destination in ["image", "script", "style", "font", "video", "worker"] {
             let headers = [("sec-fetch-dest", destination), ("accept", "*/*")];
@@ -226,7 +225,7 @@ mod tests {
             &[("accept", "image/avif,image/webp,*/*;q=0.8")],
             Asset,
         );
-        // By name, whatever it is for.
+        // A client that names JSON gets it, whatever the destination.
         let module = [
             ("sec-fetch-dest", "json"),
             ("accept", "application/json,*/*;q=0.5"),
@@ -294,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn exactly_json_beats_a_navigation_only_where_the_room_says_so() {
+    fn exactly_json_beats_a_navigation_only_if_the_room_enables_it() {
         let exact = [
             ("sec-fetch-dest", "document"),
             ("accept", "application/json"),
@@ -309,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_no_text_do_not_hide_a_headers_rest() {
+    fn bytes_that_are_no_text_do_not_hide_the_rest_of_a_header() {
         let mut headers = HeaderMap::new();
         let value = HeaderValue::from_bytes(b"\xff\xfe;q=\x80, text/html;q=").unwrap();
         headers.insert(ACCEPT, value);

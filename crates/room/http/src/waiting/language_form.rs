@@ -1,7 +1,7 @@
-//! How does a visitor choose the language of the page?
+//! Form with which a visitor chooses the language of the page.
 //!
-//! The form of the page leads here and back, so that it works without scripts. The choice is kept
-//! in a cookie that the proxy reads, too: [`anteroom_proxy::language`].
+//! The form leads here and back, so that it works without scripts. A cookie keeps the choice, and
+//! the proxy reads it as well: [`anteroom_proxy::language`].
 
 use std::borrow::Cow;
 
@@ -12,21 +12,20 @@ use http::uri::PathAndQuery;
 use http::{HeaderMap, Response, StatusCode, Uri};
 use percent_encoding::{AsciiSet, percent_decode_str, utf8_percent_encode};
 
-/// Where the page's form goes.
+/// Target path of the page's form.
 pub(crate) const PATH: &str = "/.well-known/anteroom/language";
 
-/// How long a choice is remembered: beyond the sale, and not for ever.
+/// Lifetime of the cookie in seconds: longer than a sale, and not for ever.
 pub(crate) const COOKIE_AGE_SECONDS: u64 = 30 * 86_400;
 
-/// Longest way back that is followed. Pages name shorter ones; a longer one comes from browsers
-/// that say where they were.
+/// Longest target of a redirect in bytes. Pages name shorter ones; longer ones come from `Referer`.
 const FOLLOWED_BYTES_MAX: usize = 4_096;
 
-/// Where a way leads that is none.
+/// Target of a redirect without a valid one.
 const FRONT: &str = "/";
 
-/// What ends a text or a tag in a page. Browsers may leave it as it is in an address; it names the
-/// same when it is encoded.
+/// Characters that end a text or a tag in a page. Browsers may leave them unencoded in an address;
+/// encoded they mean the same.
 const QUOTES: &AsciiSet = &AsciiSet::EMPTY
     .add(b'\'')
     .add(b'"')
@@ -34,18 +33,18 @@ const QUOTES: &AsciiSet = &AsciiSet::EMPTY
     .add(b'<')
     .add(b'>');
 
-/// What a form says: which language, and where its page was.
+/// Fields of a form: the language, and the path of its page.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Choice {
-    /// The language.
+    /// Chosen language.
     pub(crate) language: Language,
-    /// Path and query of the page; on this site, whatever stood in the form.
+    /// Path and query of the page, always on this site.
     pub(crate) back: String,
 }
 
 impl Choice {
-    /// Reads the query of a form (without `?`). Where it does not say where the page was, the
-    /// browser may: `host` is the one that was asked. `None` if it names no language of ours.
+    /// Reads the query of a form (without `?`). Without a path in it, `Referer` is used if its host
+    /// is `host`, that of the request. Returns `None` without a language of ours.
     #[must_use]
     pub(crate) fn of(query: &str, headers: &HeaderMap, host: &str) -> Option<Self> {
         let field = |name: &str| {
@@ -56,12 +55,12 @@ impl Choice {
         };
         let language = Language::of_tag(&field("to")?)?;
         let back = field("back").or_else(|| referer(headers, host));
-        let back = way_back(back.as_deref().unwrap_or(FRONT)).into_owned();
+        let back = safe_target(back.as_deref().unwrap_or(FRONT)).into_owned();
         Some(Self { language, back })
     }
 }
 
-/// A value of a form, as browsers write it.
+/// Decodes a value of a form.
 fn decoded(value: &str) -> Option<String> {
     let value = value.replace('+', " ");
     let value = percent_decode_str(&value).decode_utf8().ok()?;
@@ -77,9 +76,9 @@ fn referer(headers: &HeaderMap, host: &str) -> Option<String> {
     target.map(PathAndQuery::to_string)
 }
 
-/// The way back to a path and query that a stranger named: the same without a character that could
-/// end a text in a page, or `/` where it would lead to another site.
-pub(super) fn way_back(target: &str) -> Cow<'_, str> {
+/// Returns an untrusted path and query for use in a page and in a redirect. Characters that could
+/// end a text in a page are encoded; a target on another site becomes `/`.
+pub(super) fn safe_target(target: &str) -> Cow<'_, str> {
     let encoded = Cow::from(utf8_percent_encode(target, QUOTES));
     if is_on_this_site(&encoded) {
         encoded
@@ -88,8 +87,8 @@ pub(super) fn way_back(target: &str) -> Cow<'_, str> {
     }
 }
 
-/// Whether a browser takes it for a path here: `//host` and `/\host` lead elsewhere, and a blank or
-/// a line end would be dropped in front of what then begins otherwise.
+/// Whether a browser takes the target for a path of this site. `//host` and `/\host` lead to
+/// another one, and browsers drop leading blanks and line ends.
 fn is_on_this_site(back: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_graphic() && byte != b'\\';
     back.len() <= FOLLOWED_BYTES_MAX
@@ -98,17 +97,17 @@ fn is_on_this_site(back: &str) -> bool {
         && back.bytes().all(is_plain)
 }
 
-/// Sends the browser back to where the form was, by GET. The caller adds the cookie.
+/// Redirects the browser to the page of the form, by GET. The caller adds the cookie.
 #[must_use]
-pub(crate) fn go_back(choice: &Choice) -> Response<Bytes> {
-    let mut answer = Response::new(Bytes::new());
-    *answer.status_mut() = StatusCode::SEE_OTHER;
+pub(crate) fn redirect_back(choice: &Choice) -> Response<Bytes> {
+    let mut response = Response::new(Bytes::new());
+    *response.status_mut() = StatusCode::SEE_OTHER;
     let back = HeaderValue::from_str(&choice.back);
     let back = back.unwrap_or(HeaderValue::from_static(FRONT));
-    answer.headers_mut().insert(LOCATION, back);
+    response.headers_mut().insert(LOCATION, back);
     let no_store = HeaderValue::from_static("no-store");
-    answer.headers_mut().insert(CACHE_CONTROL, no_store);
-    answer
+    response.headers_mut().insert(CACHE_CONTROL, no_store);
+    response
 }
 
 #[cfg(test)]
@@ -131,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn the_way_back_is_the_page_that_the_form_was_on() {
+    fn the_redirect_leads_to_the_page_of_the_form() {
         check_back(
             "room=shop&back=%2Flamps%3Fa%3D1%2B2%26b&to=de",
             None,
@@ -145,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn no_form_leads_to_another_site() {
+    fn no_form_redirects_to_another_site() {
         for back in [
             "%2F%2Fevil.example",
             "%2F%5Cevil.example",
@@ -164,16 +163,16 @@ mod tests {
     }
 
     #[test]
-    fn no_return_address_ends_its_text_and_encoding_keeps_the_way() {
+    fn a_target_cannot_end_a_text_and_its_encoding_is_idempotent() {
         let check = |target: &str, expected: &str| {
-            assert_eq!(way_back(target), expected, "{target}");
-            assert_eq!(way_back(expected), expected, "twice");
+            assert_eq!(safe_target(target), expected, "{target}");
+            assert_eq!(safe_target(expected), expected, "twice");
         };
         check("/lamps?colour=red&b=%27", "/lamps?colour=red&b=%27");
         check("/o'neill?q=\"a\"", "/o%27neill?q=%22a%22");
         check("/</script>`", "/%3C/script%3E%60");
         check("/caf\u{e9}", "/caf%C3%A9");
-        for elsewhere in [
+        for invalid in [
             "//evil.example/",
             "/\\evil.example",
             "/a\\'b",
@@ -181,7 +180,7 @@ mod tests {
             "",
             "/\t/x",
         ] {
-            check(elsewhere, "/");
+            check(invalid, "/");
         }
         let from = Some("https://shop.example/o'neill");
         check_back("to=de", from, "/o%27neill");
@@ -189,18 +188,18 @@ mod tests {
     }
 
     #[test]
-    fn without_a_language_of_ours_there_is_no_choice() {
+    fn a_query_without_a_known_language_is_no_choice() {
         for query in ["", "to=", "to=tlh", "back=%2F", "to=de%00"] {
             assert_eq!(Choice::of(query, &HeaderMap::new(), "a"), None, "{query}");
         }
     }
 
     #[test]
-    fn the_answer_is_a_way_back_that_nobody_keeps() {
+    fn the_response_is_a_redirect_that_is_not_cached() {
         let choice = Choice::of("to=de&back=%2Flamps", &HeaderMap::new(), "a").unwrap();
-        let answer = go_back(&choice);
-        assert_eq!(answer.status(), 303);
-        assert_eq!(answer.headers()[LOCATION], "/lamps");
-        assert_eq!(answer.headers()[CACHE_CONTROL], "no-store");
+        let response = redirect_back(&choice);
+        assert_eq!(response.status(), 303);
+        assert_eq!(response.headers()[LOCATION], "/lamps");
+        assert_eq!(response.headers()[CACHE_CONTROL], "no-store");
     }
 }

@@ -1,12 +1,12 @@
-//! How does a waiting page ask where it stands? The address, its query, and the two answers.
+//! Endpoint that waiting pages poll for their position: its path, its query, and its responses.
 //!
-//! Pure pieces: asking the room, tickets and the choice of the room's routes are the caller's. The
-//! answer to one who waits is `cfWaitingRoom`, as everywhere, plus what only our page needs: its
-//! words, and the time to the next question in milliseconds.
+//! The caller finds the room, handles tickets and gets the verdict. The response to a waiting
+//! visitor is `cfWaitingRoom`, plus what only our page needs: its words, and the time until the
+//! next poll in milliseconds.
 
 use crate::page::{WaitingView, Words};
 use anteroom_config::language::Language;
-use anteroom_store::wire::place::WaitingBody;
+use anteroom_store::wire::waiting_status::WaitingBody;
 use bytes::Bytes;
 use http::header::{
     CACHE_CONTROL, CONTENT_TYPE, HeaderValue, RETRY_AFTER, VARY, X_CONTENT_TYPE_OPTIONS,
@@ -23,24 +23,24 @@ pub const PATH: &str = "/.well-known/anteroom/place";
 /// Longest room name in bytes; a config file admits none that is longer.
 const ROOM_BYTES_MAX: usize = 64;
 
-/// What a room name may hold unescaped.
+/// Characters that are escaped in a room name.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_');
 
-/// The address that the page of `room` asks, to be answered in its language.
+/// Returns the address that a page of `room` polls, with the page's language.
 pub(super) fn url(room: &str, language: Language) -> String {
     let room = utf8_percent_encode(room, ESCAPED);
     format!("{PATH}?room={room}&lang={}", language.tag())
 }
 
-/// The language that a query asks for; `None` if it names none of ours.
+/// Returns the language in a query; `None` if it names none of ours.
 #[must_use]
 pub fn language_of(query: &str) -> Option<Language> {
     let mut pairs = query.split('&');
     Language::of_tag(pairs.find_map(|pair| pair.strip_prefix("lang="))?)
 }
 
-/// The room's name in a query (without `?`), or `None` if there is not exactly one `room=` with a
-/// name that a room can have: 1 to 64 of `A-Z a-z 0-9 - _`, percent-encoded or not.
+/// Returns the room's name in a query (without `?`). `None` unless there is exactly one `room=`
+/// with a valid name: 1 to 64 of `A-Z a-z 0-9 - _`, percent-encoded or not.
 #[must_use]
 pub fn room_of(query: &str) -> Option<String> {
     let mut values = query
@@ -58,73 +58,73 @@ pub fn room_of(query: &str) -> Option<String> {
     is_name.then(|| name.into_owned())
 }
 
-/// What the endpoint says to one who waits.
+/// Body of the response to a waiting visitor.
 #[derive(serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 struct StillWaiting {
     #[serde(flatten)]
-    place: WaitingBody,
-    /// The page's sentences, so that its script has no wording of its own for them.
+    body: WaitingBody,
+    /// Sentences of the page, so that its script has none of its own.
     words: Words,
-    /// `refreshIntervalSeconds` before it was rounded up to seconds: whoever asks more than a
-    /// second late near the front counts as gone.
+    /// `refreshIntervalSeconds` before rounding: near the front, a visitor who polls more than a
+    /// second late counts as gone.
     ask_after_ms: Option<u64>,
-    /// Whether to listen for the right moment, too.
+    /// Whether the page should open an event stream as well.
     push: bool,
 }
 
-/// The answer to a page whose visitor still waits: 200 whatever the room's queueing status is, as
-/// the question itself was answered.
+/// Builds the response to a poll of a waiting visitor: 200, whatever the room's queueing status is,
+/// because the poll itself succeeded.
 #[must_use]
 pub fn still_waiting(view: &WaitingView<'_>, push: bool) -> Response<Bytes> {
     let body = to_json(&StillWaiting {
-        place: view.body(),
+        body: view.body(),
         words: Words::of(view),
-        ask_after_ms: view.place.ask_after.map(|span| span.0),
+        ask_after_ms: view.position.ask_after.map(|span| span.0),
         push,
     });
-    let mut answer = answer(StatusCode::OK, body);
+    let mut response = response(StatusCode::OK, body);
     let seconds = HeaderValue::from(retry_after(view));
-    answer.headers_mut().insert(RETRY_AFTER, seconds);
-    answer
+    response.headers_mut().insert(RETRY_AFTER, seconds);
+    response
 }
 
-/// The answer to a page whose visitor has no reason to wait any more: it is inside, or the room is
-/// suspended or gone. The page then loads its own address.
+/// Builds the response to a poll of a visitor who need not wait: it is active, or the room is
+/// suspended or removed. The page then loads its own address.
 #[must_use]
 pub fn not_waiting() -> Response<Bytes> {
     let body = Bytes::from_static(br#"{"cfWaitingRoom":{"inWaitingRoom":false}}"#);
-    answer(StatusCode::OK, body)
+    response(StatusCode::OK, body)
 }
 
-/// The answer to a question without a valid `room=`.
+/// Builds the response to a request without a valid `room=`.
 #[must_use]
-pub(crate) fn bad_question() -> Response<Bytes> {
+pub(crate) fn bad_request() -> Response<Bytes> {
     let body = concat!(
         r#"{"error":{"code":"bad_request","#,
         r#""message":"exactly one room= with a room's name is needed"}}"#,
     );
-    answer(
+    response(
         Refusal::BadRequest.status(),
         Bytes::from_static(body.as_bytes()),
     )
 }
 
-fn answer(status: StatusCode, body: Bytes) -> Response<Bytes> {
-    let mut answer = Response::new(body);
-    *answer.status_mut() = status;
-    let headers = answer.headers_mut();
+fn response(status: StatusCode, body: Bytes) -> Response<Bytes> {
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, JSON);
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(VARY, HeaderValue::from_static("Cookie"));
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    answer
+    response
 }
 
 #[cfg(test)]
 mod tests {
     use crate::page::samples;
-    use anteroom_room::decision::QueueReason;
+    use anteroom_room::queue_position::QueueReason;
     use proptest::prelude::*;
     use serde_json::{Value, json};
 
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn the_page_is_sent_the_operators_message_and_the_reason() {
+    fn the_response_has_the_operators_message_and_the_reason() {
         let mut view = samples::view(QueueReason::QueueAll);
         view.is_paused = true;
         view.message = Some("Back at 10:40");
@@ -168,14 +168,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_query_is_read_without_a_panic_and_yields_only_names(query in "\\PC{0,80}") {
+        fn any_query_parses_without_a_panic_to_a_valid_name(query in "\\PC{0,80}") {
             if let Some(name) = room_of(&query) {
                 prop_assert_eq!(room_of(&format!("room={name}")), Some(name));
             }
         }
 
         #[test]
-        fn the_address_on_the_page_names_the_room_of_the_page(name in "[A-Za-z0-9_-]{1,64}") {
+        fn the_address_of_a_page_names_its_room(name in "[A-Za-z0-9_-]{1,64}") {
             let url = url(&name, Language::German);
             let (path, query) = url.split_once('?').unwrap();
             prop_assert_eq!(path, PATH);
@@ -185,37 +185,37 @@ mod tests {
     }
 
     #[test]
-    fn one_who_waits_is_told_the_words_of_its_page() {
+    fn the_response_has_the_words_of_the_page() {
         for reason in samples::REASONS {
             let view = samples::view(reason);
-            let answer = still_waiting(&view, true);
-            assert_eq!(answer.status(), 200);
-            assert_eq!(answer.headers()[CACHE_CONTROL], "no-store");
-            let body: Value = serde_json::from_slice(answer.body()).unwrap();
+            let response = still_waiting(&view, true);
+            assert_eq!(response.status(), 200);
+            assert_eq!(response.headers()[CACHE_CONTROL], "no-store");
+            let body: Value = serde_json::from_slice(response.body()).unwrap();
             assert_eq!(body["cfWaitingRoom"]["inWaitingRoom"], json!(true));
             assert_eq!(body["cfWaitingRoom"]["reason"], json!(reason.name()));
             let words = serde_json::to_value(Words::of(&view)).unwrap();
             assert_eq!(body["words"], words);
             assert_eq!(body["push"], json!(true));
-            let asks = reason != QueueReason::Rejecting;
+            let polls = reason != QueueReason::Rejecting;
             assert_eq!(
                 body["askAfterMs"],
-                if asks { json!(12_300) } else { Value::Null }
+                if polls { json!(12_300) } else { Value::Null }
             );
         }
     }
 
     #[test]
-    fn one_who_is_in_is_told_so_and_nothing_else() {
+    fn an_active_visitor_gets_only_the_end_of_the_wait() {
         let body: Value = serde_json::from_slice(not_waiting().body()).unwrap();
         assert_eq!(body, json!({"cfWaitingRoom": {"inWaitingRoom": false}}));
         assert_eq!(not_waiting().headers()[CACHE_CONTROL], "no-store");
     }
 
     #[test]
-    fn a_bad_question_is_not_taken_for_being_in() {
-        let body: Value = serde_json::from_slice(bad_question().body()).unwrap();
-        assert_eq!(bad_question().status(), 400);
+    fn a_bad_request_does_not_end_the_wait() {
+        let body: Value = serde_json::from_slice(bad_request().body()).unwrap();
+        assert_eq!(bad_request().status(), 400);
         assert!(
             body.get("cfWaitingRoom").is_none()
                 && body["error"]["code"] == Refusal::BadRequest.code()

@@ -1,6 +1,6 @@
-//! Which status, headers and body does a request without a slot get?
+//! Status, headers and body of the response to a request without a slot.
 //!
-//! Never a redirect, never anything that a cache may keep. `Set-Cookie` is added by the caller.
+//! It is never a redirect, and no cache may store it. The caller adds `Set-Cookie`.
 
 use std::fmt::Write as _;
 use std::sync::LazyLock;
@@ -20,9 +20,8 @@ use super::json::{JSON, retry_after, to_json};
 use super::kind::RequestKind;
 use super::{language_form, position_endpoint};
 
-/// The `Content-Security-Policy` of our page: its own style and script by digest, questions and its
-/// form to its own site, nothing else. Framing is left open: a guarded site may be embedded by its
-/// owner.
+/// `Content-Security-Policy` of our page: its own style and script by digest, requests and its form
+/// to its own site, nothing else. Framing is allowed: the owner may embed a guarded site.
 static POLICY: LazyLock<HeaderValue> = LazyLock::new(|| {
     let mut policy = "default-src 'none'; base-uri 'none'; form-action 'self'; \
                       connect-src 'self'; img-src data:"
@@ -39,45 +38,45 @@ static POLICY: LazyLock<HeaderValue> = LazyLock::new(|| {
     HeaderValue::try_from(policy).expect("base64 and directives are visible ASCII")
 });
 
-/// Longest way back that a page names. A longer one would take it over its size; then the browser
-/// is asked where it came from.
-const NAMED_BYTES_MAX: usize = 256;
+/// Longest address of the page in its own form, in bytes. A longer one would make the page too
+/// large; `Referer` replaces it.
+const BACK_BYTES_MAX: usize = 256;
 
-/// Every header that decides what an answer is.
+/// Request headers on which the response depends.
 const VARIES: &str = "Accept, Accept-Language, Sec-Fetch-Dest, Sec-Fetch-Mode, Cookie";
 
-/// As many headers as an answer has, and some more.
+/// Capacity for all headers of a response.
 const HEADERS: usize = 16;
 
-/// How a waiting visitor is to be answered.
+/// Kind and status codes of the response to a waiting visitor.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Answer {
-    /// What the sender can make use of.
+    /// Kind of the request.
     pub kind: RequestKind,
     /// Whether the request was a HEAD: same head, no body.
     pub is_head: bool,
-    /// The room's `queueing_status_code`.
+    /// `queueing_status_code` of the room.
     pub queueing_status: StatusCode,
-    /// The room's `non_navigation_status_code`.
+    /// `non_navigation_status_code` of the room.
     pub non_navigation_status: StatusCode,
 }
 
-/// What a page looks like.
+/// Template and target of a page.
 #[derive(Clone, Copy, Debug)]
 pub struct Look<'a> {
-    /// The operator's own page; `None` = ours.
+    /// Page of the operator; `None` = ours.
     pub template: Option<&'a CustomPage>,
-    /// Path and query that were asked for.
+    /// Path and query of the request.
     pub target: &'a str,
 }
 
-/// Makes what all answers share. Otherwise the first visitor of a rush would wait for it.
+/// Builds what all responses share. Otherwise the first visitor of a rush would wait for it.
 pub(crate) fn prepare() {
     LazyLock::force(&POLICY);
     crate::page::prepare();
 }
 
-/// Builds the answer to a request without a slot.
+/// Builds the response to a request without a slot.
 #[must_use]
 pub fn respond(view: &WaitingView<'_>, answer: Answer, look: Look<'_>) -> Response<Bytes> {
     let is_page = answer.kind.is_page();
@@ -98,7 +97,7 @@ pub fn respond(view: &WaitingView<'_>, answer: Answer, look: Look<'_>) -> Respon
     } else {
         answer.non_navigation_status
     };
-    // What follows here and what the caller adds, without growing in between.
+    // Room for the headers that follow and those that the caller adds, in one allocation.
     *response.headers_mut() = HeaderMap::with_capacity(HEADERS);
     let headers = response.headers_mut();
     if let Some(content_type) = content_type {
@@ -121,13 +120,13 @@ pub fn respond(view: &WaitingView<'_>, answer: Answer, look: Look<'_>) -> Respon
 }
 
 fn page(view: &WaitingView<'_>, look: Look<'_>, is_after_post: bool) -> String {
-    let place = position_endpoint::url(view.room, view.language);
-    let mut back = language_form::way_back(look.target);
-    if back.len() > NAMED_BYTES_MAX {
+    let position = position_endpoint::url(view.room, view.language);
+    let mut back = language_form::safe_target(look.target);
+    if back.len() > BACK_BYTES_MAX {
         back = "".into();
     }
     let links = Links {
-        place: &place,
+        position: &position,
         language: language_form::PATH,
         back: &back,
     };
@@ -137,8 +136,8 @@ fn page(view: &WaitingView<'_>, look: Look<'_>, is_after_post: bool) -> String {
     }
 }
 
-/// What a page of the operator's may load and run is the operator's business, and it has nothing
-/// that asks again by itself, as in the product that such templates come from: the header does it.
+/// Adds the headers of a page. An operator's page has no policy, because the operator decides what
+/// it loads. It has no script of ours that polls, so it reloads by a header.
 fn mark_page(headers: &mut HeaderMap, view: &WaitingView<'_>, look: Look<'_>, is_after_post: bool) {
     let tag = HeaderValue::from_static(view.language.tag());
     headers.insert(CONTENT_LANGUAGE, tag);

@@ -1,10 +1,10 @@
-//! What an operator sees of a room.
+//! Stats of a room, for metrics and the status page.
 
 mod history;
 
 use std::sync::atomic::Ordering;
 
-use anteroom_room::decision::QueueReason;
+use anteroom_room::queue_position::QueueReason;
 use anteroom_room::room::RoomTotals;
 use anteroom_room::sync::Snapshot;
 use anteroom_room::time::{DurationMs, Timestamp};
@@ -14,41 +14,41 @@ pub(super) use history::History;
 
 use super::RoomHandle;
 
-/// Figures of a room at a moment.
+/// Stats of a room at a moment.
 #[derive(Clone, Debug)]
 pub struct RoomStats {
-    /// When.
+    /// Room time of the stats.
     pub now: Timestamp,
-    /// The room as its ledger saw it last.
+    /// Snapshot in the newest reply of the ledger.
     pub snapshot: Snapshot,
-    /// What happened since the start.
+    /// Counters of the core, since the start.
     pub counters: RoomTotals,
-    /// Requests of visitors who were inside already, since the start.
+    /// Requests of visitors who were active already, since the start.
     pub passed_total: u64,
-    /// Those of them that waited for the store, since the start.
+    /// Requests among them that waited for the store, since the start.
     pub waited_passes_total: u64,
-    /// Cookies that were no tickets, since the start.
+    /// Cookies without a valid ticket, since the start.
     pub strange_tickets_total: u64,
-    /// Conversations with the store that were answered, since the start.
+    /// Syncs with the store that succeeded, since the start.
     pub syncs_total: u64,
-    /// Those that were not.
+    /// Syncs with the store that failed, since the start.
     pub failed_syncs_total: u64,
-    /// Errands of this node to the root's ledger that were answered, since the start.
+    /// Syncs of this node with the root's ledger that succeeded, since the start.
     pub upstream_syncs_total: u64,
-    /// Those that were not.
+    /// Syncs with the root's ledger that failed, since the start.
     pub failed_upstream_syncs_total: u64,
-    /// How many wait here.
+    /// Number of waiting visitors.
     pub people_waiting: u32,
-    /// Whether this node may admit and prolong.
+    /// Whether this node may admit visitors and extend sessions.
     pub has_live_lease: bool,
-    /// How long the lease still runs.
+    /// Time until the lease ends.
     pub lease_left: DurationMs,
-    /// Why the room admits less than its limits would allow.
+    /// Reason why the room admits fewer than its limits allow.
     pub degraded: Option<QueueReason>,
 }
 
 impl RoomHandle {
-    /// Figures for metrics and status.
+    /// Returns the stats for metrics and status.
     #[must_use]
     pub fn stats(&self) -> RoomStats {
         self.locked(|room, now| RoomStats {
@@ -57,7 +57,7 @@ impl RoomHandle {
             counters: room.counters(),
             passed_total: self.counts.passed.load(Ordering::Relaxed),
             waited_passes_total: self.counts.waited_passes.load(Ordering::Relaxed),
-            strange_tickets_total: self.counts.strange_tickets.load(Ordering::Relaxed),
+            strange_tickets_total: self.counts.invalid_tickets.load(Ordering::Relaxed),
             syncs_total: self.counts.syncs.load(Ordering::Relaxed),
             failed_syncs_total: self.counts.failed_syncs.load(Ordering::Relaxed),
             upstream_syncs_total: self.counts.global_syncs.load(Ordering::Relaxed),
@@ -69,8 +69,8 @@ impl RoomHandle {
         })
     }
 
-    /// Facts for the state page. What other data centers admitted is read from the ledger behind
-    /// them, at most once a second; while that is away only what this one knows is there.
+    /// Returns the facts for the state page. Admissions of other data centers are read from the
+    /// root ledger, at most once a second. While that is unavailable they are missing.
     pub async fn state(&self) -> StateFacts {
         self.hear_overrides().await;
         let history = self.history().await;
@@ -93,7 +93,7 @@ impl RoomHandle {
                 Watermark::UpTo(at) => state::Watermark::ArrivedBy(at),
                 Watermark::Open => state::Watermark::Open,
             },
-            // Nothing that is shown is older than this room's view of anything.
+            // No fact can be older than the room itself at this node.
             age: stats.now.since(snapshot.root_as_of.max(self.opened_at)),
             epoch: snapshot.epoch,
             phantom_seats: snapshot.phantoms,

@@ -1,7 +1,6 @@
-//! Drives a room's loop: timers, messages to the stores, and what is told to those who wait.
+//! Driver of a room's sync loop: timers, messages to the stores, and wake-ups of waiting visitors.
 //!
-//! When to speak and what follows from an answer is decided by [`SyncLoop`]; what is said, by the
-//! room.
+//! [`SyncLoop`] decides when to sync and what follows from a reply. The room makes the requests.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -18,32 +17,32 @@ use tokio::time::sleep_until;
 use super::RoomHandle;
 use super::wall_time::{self, in_room_time};
 
-/// What is on its way between this room and its stores.
+/// Messages in flight between this room and its stores.
 #[derive(Default)]
 struct Messages<'a> {
-    sync: Option<BoxFuture<'a, Answered>>,
+    sync: Option<BoxFuture<'a, SyncResult>>,
     upstream_sync: Option<BoxFuture<'a, (u64, Result<Reply, SyncError>)>>,
     delivery: Option<BoxFuture<'a, ()>>,
 }
 
-/// What came of a sync.
-struct Answered {
+/// Result of a sync.
+struct SyncResult {
     round: u64,
     result: Result<(SyncRequest, Exchange), SyncError>,
 }
 
-/// What happens next in the loop.
+/// Next event of the loop.
 enum Event {
-    Synced(Box<Answered>),
+    Synced(Box<SyncResult>),
     UpstreamSync(u64, Box<Result<Reply, SyncError>>),
     Delivered,
-    Hurried,
+    SyncRequested,
     Stopped,
     Due,
 }
 
 impl<'a> Messages<'a> {
-    /// Waits for whichever answer comes first; for ever if nothing is on its way.
+    /// Waits for the first reply; for ever if no message is in flight.
     async fn next(&mut self) -> Event {
         let Self {
             sync,
@@ -51,7 +50,7 @@ impl<'a> Messages<'a> {
             delivery,
         } = self;
         let event = tokio::select! {
-            answered = ready(sync) => Event::Synced(Box::new(answered)),
+            result = ready(sync) => Event::Synced(Box::new(result)),
             (number, result) = ready(upstream_sync) => {
                 Event::UpstreamSync(number, Box::new(result))
             }
@@ -74,7 +73,7 @@ async fn ready<T>(message: &mut Option<BoxFuture<'_, T>>) -> T {
 }
 
 impl RoomHandle {
-    /// Talks to the parent until `stop`, then says goodbye.
+    /// Syncs with the parent until `stop`, then sends a goodbye.
     pub(crate) async fn run(self: Arc<Self>, mut stop: watch::Receiver<bool>) {
         let mut sync_loop = SyncLoop::new(self.shared.stores.are_shared(), self.rounds.now());
         let mut messages = Messages::default();
@@ -88,7 +87,7 @@ impl RoomHandle {
             let event = tokio::select! {
                 event = messages.next() => event,
                 _ = stop.changed(), if !is_stopping => Event::Stopped,
-                () = self.rounds.hurried() => Event::Hurried,
+                () = self.rounds.sync_requested() => Event::SyncRequested,
                 () = async {
                     match due_at {
                         Some(at) => sleep_until(self.rounds.instant(at)).await,
@@ -97,22 +96,22 @@ impl RoomHandle {
                 } => Event::Due,
             };
             match event {
-                Event::Synced(answered) => self.handle_answered(&mut sync_loop, *answered),
+                Event::Synced(result) => self.handle_synced(&mut sync_loop, *result),
                 Event::UpstreamSync(number, result) => {
                     self.handle_upstream_sync(&mut sync_loop, number, *result)
                 }
                 Event::Delivered => sync_loop.handle_delivered(),
-                Event::Hurried => sync_loop.hurry(),
+                Event::SyncRequested => sync_loop.hurry(),
                 Event::Stopped => {
                     is_stopping = true;
                     sync_loop.stop();
                 }
                 Event::Due => {}
             }
-            self.rounds.show(sync_loop.round());
+            self.rounds.publish(sync_loop.round());
         }
-        // Nobody asks the parent any more.
-        self.rounds.show(sync_loop.last_round());
+        // No sync follows, so visitors must not wait for one.
+        self.rounds.publish(sync_loop.last_round());
     }
 
     fn perform_actions<'a>(&'a self, sync_loop: &mut SyncLoop, messages: &mut Messages<'a>) {
@@ -121,11 +120,11 @@ impl RoomHandle {
             let Some(action) = sync_loop.poll_action(is_awaited, self.rounds.now()) else {
                 return;
             };
-            self.rounds.show(sync_loop.round());
+            self.rounds.publish(sync_loop.round());
             match action {
                 Action::Sync(sync) => {
                     self.follow_wall_clock();
-                    self.report_good_answers();
+                    self.report_good_responses();
                     messages.sync = Some(Box::pin(self.sync(sync, false)));
                 }
                 Action::Goodbye(sync) => messages.sync = Some(Box::pin(self.sync(sync, true))),
@@ -133,18 +132,18 @@ impl RoomHandle {
                     upstream_sync,
                     request,
                 } => {
-                    let carried = self.carry(request);
+                    let reply = self.sync_with_root(request);
                     messages.upstream_sync =
-                        Some(Box::pin(async move { (upstream_sync, carried.await) }));
+                        Some(Box::pin(async move { (upstream_sync, reply.await) }));
                 }
-                Action::Deliver(news) => messages.delivery = Some(Box::pin(self.deliver(news))),
+                Action::Deliver(reply) => messages.delivery = Some(Box::pin(self.deliver(reply))),
             }
         }
     }
 
-    /// One sync with the parent. Nobody is let in before it is known what operators said, and no
-    /// goodbye is said by a process whose name still vouches for a successor.
-    async fn sync(&self, sync: Sync, is_goodbye: bool) -> Answered {
+    /// Syncs with the parent. The overrides are read before, because no visitor may be admitted
+    /// without them. A goodbye is sent only after the room is removed from the process's file.
+    async fn sync(&self, sync: Sync, is_goodbye: bool) -> SyncResult {
         let result = in_time(&self.name, TIMEOUT, async {
             let request = if is_goodbye {
                 self.leave_folder()?;
@@ -157,7 +156,7 @@ impl RoomHandle {
             let exchange = parent.visit(&request, sync.news.as_ref(), sync.is_wanted);
             Ok((request.clone(), exchange.await?))
         });
-        Answered {
+        SyncResult {
             round: sync.round,
             result: result.await,
         }
@@ -179,32 +178,32 @@ impl RoomHandle {
             })
     }
 
-    /// Takes a request to the world.
-    async fn carry(&self, request: SyncRequest) -> Result<Reply, SyncError> {
+    /// Sends a request to the root's ledger.
+    async fn sync_with_root(&self, request: SyncRequest) -> Result<Reply, SyncError> {
         match self.ledgers.global.as_ref() {
             Some(global) => {
                 in_time(&self.name, UPSTREAM_SYNC_TIME_OUT, global.sync(&request)).await
             }
-            // Only a ledger below a root's draws such requests.
+            // Only a ledger below a root makes such requests.
             None => std::future::pending().await,
         }
     }
 
-    async fn deliver(&self, news: Reply) {
-        // Whoever comes later would find it out without this.
-        let _ = in_time(&self.name, TIMEOUT, self.ledgers.parent.deliver(&news)).await;
+    async fn deliver(&self, reply: Reply) {
+        // The next sync brings the reply as well, so a failure does no harm.
+        let _ = in_time(&self.name, TIMEOUT, self.ledgers.parent.deliver(&reply)).await;
     }
 
-    fn handle_answered(&self, sync_loop: &mut SyncLoop, answered: Answered) {
+    fn handle_synced(&self, sync_loop: &mut SyncLoop, synced: SyncResult) {
         let now = self.rounds.now();
         let was_failing = sync_loop.is_failing();
-        let (request, exchange) = match answered.result {
-            Ok(answer) => answer,
+        let (request, exchange) = match synced.result {
+            Ok(synced) => synced,
             Err(error) => {
-                sync_loop.handle_failure(answered.round, now);
+                sync_loop.handle_failure(synced.round, now);
                 if !self.shared.stores.are_shared() {
-                    // Another process has the journal and hands over, or nobody will ever read it:
-                    // whoever is inside is not put out for that.
+                    // Another process has the journal and hands it over, or the journal is
+                    // unreadable for good. Active visitors still pass.
                     self.rounds.note_predecessor();
                 }
                 self.note_failure(&error, was_failing);
@@ -213,29 +212,31 @@ impl RoomHandle {
         };
         self.counts.syncs.fetch_add(1, Ordering::Relaxed);
         if was_failing {
-            tracing::info!(room = %self.name, "the store is back");
+            tracing::info!(room = %self.name, "store available again");
         }
         let joined = self.locked(|room, room_now| {
             room.handle_reply(exchange.reply.clone(), room_now);
             let jittered = |period: DurationMs| self.shared.random.jittered(period);
             let both = (&request, &exchange);
-            sync_loop.handle_exchange(answered.round, both, room, jittered, now);
+            sync_loop.handle_exchange(synced.round, both, room, jittered, now);
             self.view.store(Arc::new(View::of(room)));
-            self.movement.lock().note(room.snapshot(), room_now);
+            self.recent_admissions
+                .lock()
+                .note(room.snapshot(), room_now);
             let is_joined = room.has_heard_from_parent() && !request.is_leaving;
             is_joined.then(|| (room.in_touch_until(), room.revoked()))
         });
-        if let Some((in_touch_until, refused)) = joined {
-            let refused: Vec<_> = refused.iter().collect();
-            self.note_joined(in_touch_until, &refused);
+        if let Some((in_touch_until, revoked)) = joined {
+            let revoked: Vec<_> = revoked.iter().collect();
+            self.note_joined(in_touch_until, &revoked);
         }
     }
 
-    /// The parent knows of this process, and with the next sync that it refuses these tickets: its
-    /// name is worth something to a successor from now on.
-    fn note_joined(&self, in_touch_until: Timestamp, refused: &[Revocation]) {
+    /// Records that the parent knows this process, and with the next sync these revoked tickets. A
+    /// successor may rely on this process from now on.
+    fn note_joined(&self, in_touch_until: Timestamp, revoked: &[Revocation]) {
         if let Some(process) = &self.shared.process
-            && let Err(error) = process.note_joined(&self.name, in_touch_until, refused)
+            && let Err(error) = process.note_joined(&self.name, in_touch_until, revoked)
         {
             tracing::warn!(
                 room = %self.name,
@@ -294,8 +295,8 @@ impl RoomHandle {
             tracing::warn!(
                 room = %self.name,
                 cause,
-                "waiting for the other process to let go; visitors inside pass, nobody new is \
-                 admitted"
+                "waiting for another process to release the journal; active visitors pass, \
+                 nobody new is admitted"
             );
         } else {
             let remedy = if self.shared.stores.are_shared() {
@@ -306,14 +307,14 @@ impl RoomHandle {
             tracing::error!(
                 room = %self.name,
                 cause,
-                "the store is away: what is lent is used up, then nobody is admitted; {remedy}"
+                "store unavailable: the room admits from its lease and then nobody; {remedy}"
             );
         }
     }
 
-    /// Times of opening stay where the operator meant them when the wall clock is set.
+    /// Keeps opening times at their wall-clock time when the wall clock is stepped.
     fn follow_wall_clock(&self) {
-        // Or rules that an operator is just replacing would be put back.
+        // Without the lock, rules that are being replaced could come back.
         let _turn = self.changing.lock();
         let configured = self.settings.load().config.rules;
         if configured.opens_at.is_none() {
@@ -321,11 +322,11 @@ impl RoomHandle {
         }
         let rules = in_room_time(configured, &*self.shared.clock);
         self.locked(|room, _| {
-            let apart = match (room.rules().opens_at, rules.opens_at) {
-                (Some(held), Some(meant)) => held.0.abs_diff(meant.0),
+            let difference = match (room.rules().opens_at, rules.opens_at) {
+                (Some(present), Some(wanted)) => present.0.abs_diff(wanted.0),
                 _ => 0,
             };
-            if apart > wall_time::TOLERANCE.0 {
+            if difference > wall_time::TOLERANCE.0 {
                 room.handle_rules(rules);
             }
         });
@@ -340,11 +341,11 @@ async fn in_time<T>(
     let within = Duration::from_millis(timeout.0);
     match tokio::time::timeout(within, work).await {
         Ok(result) => result,
-        Err(elapsed) => Err(late(room, elapsed)),
+        Err(elapsed) => Err(timed_out(room, elapsed)),
     }
 }
 
-fn late(room: &str, elapsed: tokio::time::error::Elapsed) -> SyncError {
+fn timed_out(room: &str, elapsed: tokio::time::error::Elapsed) -> SyncError {
     SyncError::Store {
         room: room.to_owned(),
         source: StoreError::Unavailable {

@@ -1,4 +1,4 @@
-//! What do the tickets say that somebody shows, and how is one handed out?
+//! Tickets of requests: opening and sealing them.
 
 use std::sync::atomic::Ordering;
 
@@ -9,7 +9,8 @@ use anteroom_room::time::Timestamp;
 use super::RoomHandle;
 
 impl RoomHandle {
-    /// Whose ticket is the best of these, and whether it is inside; `None` if none of them is good.
+    /// Returns the visitor of the best of these tickets, and whether it is active. `None` if no
+    /// ticket is valid.
     #[must_use]
     pub fn visitor_of(&self, tickets: &[&str]) -> Option<(VisitorId, bool)> {
         let now = self.shared.clock.now();
@@ -24,8 +25,8 @@ impl RoomHandle {
         }
     }
 
-    /// Of the cookie's values the ticket that is worth most: inside before waiting, the longest
-    /// seat, the best place. Without one it is a new visitor.
+    /// Returns the best ticket of the cookie's values: an active one before a waiting one, then the
+    /// longest seat or the earliest arrival. `None` is a new visitor.
     pub(super) fn open(&self, values: &[&str], now: Timestamp) -> Option<Ticket> {
         if values.is_empty() {
             return None;
@@ -35,14 +36,14 @@ impl RoomHandle {
         let opened = values
             .iter()
             .map(|value| ring.open(value, self.shared.birth, &settings.binding));
-        let worth = |ticket: &Ticket| match self.standing(ticket, now) {
+        let rank = |ticket: &Ticket| match self.standing(ticket, now) {
             Standing::Inside { ends_at } => (2, ends_at),
             Standing::Waiting => (1, Timestamp(u64::MAX - ticket.bucket.0)),
             Standing::Over => (0, Timestamp::ZERO),
         };
-        let found = opened.filter_map(Result::ok).max_by_key(worth);
+        let found = opened.filter_map(Result::ok).max_by_key(rank);
         if found.is_none() {
-            self.counts.strange_tickets.fetch_add(1, Ordering::Relaxed);
+            self.counts.invalid_tickets.fetch_add(1, Ordering::Relaxed);
         }
         found
     }

@@ -1,4 +1,4 @@
-//! A node on an embedded store: many at once, a store that fails, reload, hand-over.
+//! Node on an embedded store: concurrent requests, a failing store, reload, replacement.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::sync::Arc;
@@ -10,8 +10,8 @@ use anteroom_embedded::{DataDir, Embedded};
 use anteroom_node::{
     Arrival, HandClock, Intent, Node, NodeSettings, Outcome, Pass, RoomHandle, Stores,
 };
-use anteroom_room::decision::QueueReason;
 use anteroom_room::origin::OriginOutcome;
+use anteroom_room::queue_position::QueueReason;
 use anteroom_room::time::{DurationMs, Timestamp};
 use anteroom_store::{Clock, Identity, Store};
 
@@ -73,7 +73,7 @@ fn shop(node: &Node) -> Arc<RoomHandle> {
     node.rooms().into_iter().next().unwrap()
 }
 
-async fn ask(room: &RoomHandle, ticket: Option<&str>) -> Outcome {
+async fn request(room: &RoomHandle, ticket: Option<&str>) -> Outcome {
     let tickets: Vec<&str> = ticket.into_iter().collect();
     let arrival = Arrival {
         tickets: &tickets,
@@ -84,21 +84,21 @@ async fn ask(room: &RoomHandle, ticket: Option<&str>) -> Outcome {
 }
 
 async fn admit(room: &RoomHandle) -> Pass {
-    match ask(room, None).await {
+    match request(room, None).await {
         Outcome::Pass(pass) => pass,
         other => panic!("expected an admission, got {other:?}"),
     }
 }
 
 async fn reason(room: &RoomHandle) -> QueueReason {
-    match ask(room, None).await {
-        Outcome::Queue { place, .. } => place.reason,
+    match request(room, None).await {
+        Outcome::Queue { position, .. } => position.reason,
         other => panic!("expected to be queued, got {other:?}"),
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_ten_thousand_at_once_exactly_as_many_as_seats_enter() {
+async fn of_ten_thousand_concurrent_visitors_exactly_as_many_as_seats_are_admitted() {
     let bench = Bench::new();
     let node = bench.start(&room_of(50, 100_000, ""));
     let room = shop(&node);
@@ -108,7 +108,7 @@ async fn of_ten_thousand_at_once_exactly_as_many_as_seats_enter() {
             tokio::spawn(async move {
                 let mut admitted = 0;
                 for _ in 0..40 {
-                    if let Outcome::Pass(_) = ask(&room, None).await {
+                    if let Outcome::Pass(_) = request(&room, None).await {
                         admitted += 1;
                     }
                 }
@@ -125,19 +125,19 @@ async fn of_ten_thousand_at_once_exactly_as_many_as_seats_enter() {
 }
 
 #[tokio::test]
-async fn somebody_inside_passes_with_its_ticket_and_garbage_is_somebody_new() {
+async fn a_valid_ticket_passes_and_an_invalid_one_is_a_new_visitor() {
     let bench = Bench::new();
     let node = bench.start(&room_of(1, 10, ""));
     let room = shop(&node);
     let pass = admit(&room).await;
     let ticket = pass.new_ticket.unwrap();
-    let Outcome::Pass(again) = ask(&room, Some(&ticket)).await else {
-        panic!("it is inside")
+    let Outcome::Pass(again) = request(&room, Some(&ticket)).await else {
+        panic!("it is active")
     };
     assert_eq!((again.new_ticket, again.is_admission), (None, false));
     assert_eq!(again.ticket.visitor, pass.ticket.visitor);
     for garbage in ["", "x", &ticket[1..], &"A".repeat(5_000)] {
-        let outcome = ask(&room, Some(garbage)).await;
+        let outcome = request(&room, Some(garbage)).await;
         assert!(matches!(outcome, Outcome::Queue { .. }), "{garbage}");
     }
     assert_eq!(room.stats().strange_tickets_total, 4);
@@ -145,7 +145,7 @@ async fn somebody_inside_passes_with_its_ticket_and_garbage_is_somebody_new() {
 }
 
 #[tokio::test]
-async fn of_several_cookies_the_one_that_is_worth_most_counts() {
+async fn of_several_cookies_the_best_counts() {
     let bench = Bench::new();
     let node = bench.start(&room_of(1, 10, ""));
     let room = shop(&node);
@@ -153,7 +153,7 @@ async fn of_several_cookies_the_one_that_is_worth_most_counts() {
     let Outcome::Queue {
         ticket: Some(waiting),
         ..
-    } = ask(&room, None).await
+    } = request(&room, None).await
     else {
         panic!("the room is full")
     };
@@ -164,7 +164,7 @@ async fn of_several_cookies_the_one_that_is_worth_most_counts() {
     };
     assert!(matches!(room.decide(arrival).await, Outcome::Pass(_)));
     let arrival = Arrival {
-        tickets: &["planted", &ticket],
+        tickets: &["invalid", &ticket],
         is_navigation: true,
         intent: Intent::Enter,
     };
@@ -183,7 +183,10 @@ async fn on_a_full_disk_nobody_is_admitted_after_the_lease() {
     assert_eq!(reason(&room).await, QueueReason::StoreAway);
     assert!(!node.is_healthy());
     assert_eq!(room.stats().degraded, Some(QueueReason::StoreAway));
-    assert!(matches!(ask(&room, Some(&ticket)).await, Outcome::Pass(_)));
+    assert!(matches!(
+        request(&room, Some(&ticket)).await,
+        Outcome::Pass(_)
+    ));
     bench.faults.set_full(false);
     while !node.is_healthy() {
         tokio::task::yield_now().await;
@@ -194,7 +197,7 @@ async fn on_a_full_disk_nobody_is_admitted_after_the_lease() {
 }
 
 #[tokio::test]
-async fn on_store_failure_admit_lets_everybody_in_uncounted_by_the_limits() {
+async fn on_store_failure_admit_ignores_the_limits() {
     let bench = Bench::new();
     bench.faults.set_full(true);
     let node = bench.start(&room_of(1, 1, "on_store_failure = \"admit\""));
@@ -207,14 +210,17 @@ async fn on_store_failure_admit_lets_everybody_in_uncounted_by_the_limits() {
 }
 
 #[tokio::test]
-async fn a_restart_after_a_goodbye_finds_everything_as_it_was() {
+async fn a_restart_after_a_goodbye_keeps_sessions_and_seats() {
     let bench = Bench::new();
     let node = bench.start(&room_of(2, 10, ""));
     let ticket = admit(&shop(&node)).await.new_ticket.unwrap();
     node.stop().await;
     let node = bench.start(&room_of(2, 10, ""));
     let room = shop(&node);
-    assert!(matches!(ask(&room, Some(&ticket)).await, Outcome::Pass(_)));
+    assert!(matches!(
+        request(&room, Some(&ticket)).await,
+        Outcome::Pass(_)
+    ));
     admit(&room).await;
     assert_eq!(reason(&room).await, QueueReason::Full);
     assert_eq!(room.stats().snapshot.phantoms, 0);
@@ -228,7 +234,10 @@ async fn a_successor_admits_only_after_its_predecessor_has_left() {
     let ticket = admit(&shop(&old)).await.new_ticket.unwrap();
     let new = bench.start(&room_of(2, 10, ""));
     let room = shop(&new);
-    assert!(matches!(ask(&room, Some(&ticket)).await, Outcome::Pass(_)));
+    assert!(matches!(
+        request(&room, Some(&ticket)).await,
+        Outcome::Pass(_)
+    ));
     assert_eq!(reason(&room).await, QueueReason::StoreAway);
     old.stop().await;
     while !new.is_healthy() {
@@ -240,34 +249,37 @@ async fn a_successor_admits_only_after_its_predecessor_has_left() {
 }
 
 #[tokio::test]
-async fn changed_limits_act_at_once_and_nobody_loses_a_place() {
+async fn changed_limits_take_effect_at_once_and_positions_are_kept() {
     let bench = Bench::new();
     let node = bench.start(&room_of(1, 10, ""));
     let room = shop(&node);
     let inside = admit(&room).await.new_ticket.unwrap();
     let Outcome::Queue {
         ticket: Some(waiting),
-        place,
-    } = ask(&room, None).await
+        position,
+    } = request(&room, None).await
     else {
         panic!("the room is full")
     };
     node.reload(configs(&room_of(2, 10, "")));
-    let Outcome::Pass(pass) = ask(&room, Some(&waiting)).await else {
+    let Outcome::Pass(pass) = request(&room, Some(&waiting)).await else {
         panic!("there is a seat for it now")
     };
-    assert_eq!(pass.ticket.bucket, place.arrived_at);
+    assert_eq!(pass.ticket.bucket, position.arrived_at);
     node.reload(configs(&room_of(1, 10, "")));
     assert!(matches!(
         reason(&room).await,
         QueueReason::Full | QueueReason::NotYourTurn
     ));
-    assert!(matches!(ask(&room, Some(&inside)).await, Outcome::Pass(_)));
+    assert!(matches!(
+        request(&room, Some(&inside)).await,
+        Outcome::Pass(_)
+    ));
     node.stop().await;
 }
 
 #[tokio::test]
-async fn a_room_that_is_closed_and_opened_again_lends_again() {
+async fn a_room_that_is_removed_and_added_again_admits() {
     let bench = Bench::new();
     let node = bench.start(&room_of(3, 10, ""));
     admit(&shop(&node)).await;
@@ -279,7 +291,7 @@ async fn a_room_that_is_closed_and_opened_again_lends_again() {
 }
 
 #[tokio::test]
-async fn a_session_that_the_origin_ended_is_refused_also_after_a_restart() {
+async fn a_revoked_session_stays_rejected_after_a_restart() {
     let bench = Bench::new();
     let node = bench.start(&room_of(1, 10, ""));
     let room = shop(&node);
@@ -290,20 +302,20 @@ async fn a_session_that_the_origin_ended_is_refused_also_after_a_restart() {
         !room.revoke(pass.ticket).await,
         "a logout that is sent again"
     );
-    let Outcome::Pass(somebody) = ask(&room, Some(&ticket)).await else {
-        panic!("its seat is free for somebody new")
+    let Outcome::Pass(newcomer) = request(&room, Some(&ticket)).await else {
+        panic!("its seat is free for a new visitor")
     };
-    assert_ne!(somebody.ticket.visitor, pass.ticket.visitor);
+    assert_ne!(newcomer.ticket.visitor, pass.ticket.visitor);
     assert_eq!(reason(&room).await, QueueReason::Full);
     node.stop().await;
     let node = bench.start(&room_of(1, 10, ""));
-    let outcome = ask(&shop(&node), Some(&ticket)).await;
+    let outcome = request(&shop(&node), Some(&ticket)).await;
     assert!(matches!(outcome, Outcome::Queue { .. }), "{outcome:?}");
     node.stop().await;
 }
 
 #[tokio::test]
-async fn while_the_origin_is_down_nobody_new_goes_in() {
+async fn while_the_origin_is_down_nobody_is_admitted() {
     let bench = Bench::new();
     let node = bench.start(&room_of(10, 100, ""));
     let room = shop(&node);
@@ -330,7 +342,7 @@ async fn the_counters_allocation_takes_numbers_from_the_store() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_listener_is_told_of_a_free_seat_and_takes_none() {
+async fn an_event_stream_learns_of_a_free_seat_and_takes_none() {
     let bench = Bench::new();
     let node = bench.start(&room_of(1, 100, ""));
     let room = shop(&node);
@@ -338,7 +350,7 @@ async fn a_listener_is_told_of_a_free_seat_and_takes_none() {
     let Outcome::Queue {
         ticket: Some(cookie),
         ..
-    } = ask(&room, None).await
+    } = request(&room, None).await
     else {
         panic!("the room is full");
     };
@@ -349,7 +361,7 @@ async fn a_listener_is_told_of_a_free_seat_and_takes_none() {
     for _ in 0..8 {
         bench.clock.advance(DurationMs(300));
         assert!(matches!(
-            ask(&room, Some(&cookie)).await,
+            request(&room, Some(&cookie)).await,
             Outcome::Queue { .. }
         ));
         assert_eq!(room.who_may_come(&waiting), [false], "the seat is taken");
@@ -357,22 +369,32 @@ async fn a_listener_is_told_of_a_free_seat_and_takes_none() {
     room.revoke(inside.ticket).await;
     let deadline = tokio::time::Instant::now() + std::time::Duration::from_secs(30);
     while room.who_may_come(&waiting) != [true] {
-        assert!(tokio::time::Instant::now() < deadline, "nobody is told");
-        // Nobody asks: the room's own loop hears of the seat.
+        assert!(
+            tokio::time::Instant::now() < deadline,
+            "the free seat is not seen"
+        );
+        // No request comes; the room's own loop learns of the seat.
         tokio::task::yield_now().await;
     }
     assert_eq!(room.stats().counters.admitted, 1, "it takes no seat");
     node.reload(configs(&room_of(1, 100, "queue_all = true")));
-    assert_eq!(room.who_may_come(&waiting), [false], "held by the operator");
+    assert_eq!(
+        room.who_may_come(&waiting),
+        [false],
+        "the operator queues all visitors"
+    );
     node.reload(configs(&room_of(1, 100, "")));
-    let say = async |order| room.obey(&order, &Actor::default()).await.unwrap();
-    say(OperatorCommand::Pause { message: None }).await;
+    let obey = async |command| room.obey(&command, &Actor::default()).await.unwrap();
+    obey(OperatorCommand::Pause { message: None }).await;
     for _ in 0..8 {
         bench.clock.advance(DurationMs(300));
         assert_eq!(room.who_may_come(&waiting), [false], "a pause");
     }
-    say(OperatorCommand::Resume).await;
+    obey(OperatorCommand::Resume).await;
     assert_eq!(room.who_may_come(&waiting), [true], "it is over");
-    assert!(matches!(ask(&room, Some(&cookie)).await, Outcome::Pass(_)));
+    assert!(matches!(
+        request(&room, Some(&cookie)).await,
+        Outcome::Pass(_)
+    ));
     node.stop().await;
 }

@@ -1,5 +1,5 @@
-//! What nodes that share a store have in common, as it is written down there: JSON, for an operator
-//! may have to look at it.
+//! Record of a deployment, and of the names of its data centers. It is JSON, so that an operator
+//! can read it.
 
 use std::collections::BTreeMap;
 
@@ -8,24 +8,24 @@ use anteroom_room::id::{DataCenterId, DeploymentId};
 use anteroom_room::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// The facts of a deployment. Its `Debug` shows no secret.
+/// Facts of a deployment. Their `Debug` shows no secret.
 #[derive(Clone, Eq, PartialEq)]
 pub struct DeploymentFacts {
-    /// Tickets of another birth are no tickets.
+    /// Id of the deployment. Tickets of another deployment are invalid.
     pub birth: DeploymentId,
-    /// The secret of its lotteries.
+    /// Secret key of its lotteries.
     pub lottery_key: LotteryKey,
-    /// Keys of tickets, newest first; used unless the configuration has its own.
+    /// Ticket keys, newest first; used unless the configuration has its own.
     pub ticket_keys: Vec<[u8; 32]>,
-    /// Identity of the server that keeps this.
+    /// Identity of the server that has this record.
     pub keeper: u64,
-    /// Since when that has been so, by its clock.
+    /// Time since when the server has it, by its clock.
     pub kept_since: Timestamp,
-    /// Nothing was ever lent before that: the deployment was born on this server.
+    /// Whether the deployment began on this server, so that no earlier leases exist.
     pub is_first: bool,
 }
 
-/// The record is damaged, or of a version that is not known here.
+/// Error of a record that is damaged or of an unknown version.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("the record of the deployment is damaged")]
 pub struct DamagedDeployment;
@@ -55,7 +55,7 @@ impl std::fmt::Debug for DeploymentFacts {
     }
 }
 
-/// Writes the facts down.
+/// Encodes the facts.
 ///
 /// # Panics
 ///
@@ -74,7 +74,7 @@ pub fn encode(facts: &DeploymentFacts) -> Vec<u8> {
     serde_json::to_vec(&record).expect("text and numbers can be written")
 }
 
-/// Reads the facts.
+/// Decodes the facts.
 ///
 /// # Errors
 ///
@@ -102,7 +102,7 @@ pub fn decode(bytes: &[u8]) -> Result<DeploymentFacts, DamagedDeployment> {
     Ok(facts)
 }
 
-/// Writes down what data centers are called.
+/// Encodes the names of data centers.
 ///
 /// # Panics
 ///
@@ -116,7 +116,7 @@ pub fn encode_names(names: &BTreeMap<DataCenterId, String>) -> Vec<u8> {
     serde_json::to_vec(&names).expect("text can be written")
 }
 
-/// Reads what data centers are called. What makes no sense is left out: names are for people.
+/// Decodes the names of data centers. Invalid entries are left out: names are for display only.
 #[must_use]
 pub fn decode_names(bytes: &[u8]) -> BTreeMap<DataCenterId, String> {
     let names: BTreeMap<String, String> = serde_json::from_slice(bytes).unwrap_or_default();
@@ -127,13 +127,13 @@ pub fn decode_names(bytes: &[u8]) -> BTreeMap<DataCenterId, String> {
         .collect()
 }
 
-/// Bytes as lower-case hex digits.
+/// Encodes bytes as lower-case hex digits.
 #[must_use]
 pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Bytes from exactly as many hex digits as they need.
+/// Decodes exactly `2 * N` hex digits.
 #[must_use]
 pub fn from_hex<const N: usize>(text: &str) -> Option<[u8; N]> {
     let mut bytes = [0; N];
@@ -162,12 +162,12 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_is_read() {
+    fn encoded_facts_decode_to_the_same() {
         assert_eq!(decode(&encode(&facts())), Ok(facts()));
     }
 
     #[test]
-    fn damage_is_an_error_and_never_another_deployment() {
+    fn a_damaged_record_is_an_error_and_never_another_deployment() {
         let good = String::from_utf8(encode(&facts())).unwrap();
         let bad = [
             String::new(),
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_read_as_they_were_written_and_nonsense_is_left_out() {
+    fn names_survive_a_round_trip_and_invalid_entries_are_left_out() {
         let names = BTreeMap::from([
             (DataCenterId(1), "San Jose".to_owned()),
             (DataCenterId(u32::MAX), "Zürich".to_owned()),
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_shows_no_secret() {
+    fn debug_output_shows_no_secret() {
         let shown = format!("{:?}", facts());
         assert!(
             !shown.contains("0101") && !shown.contains("1, 1"),

@@ -1,7 +1,7 @@
-//! The record of a ledger as a store keeps it: a version byte, then postcard.
+//! Record of a ledger in a store: a version byte, then postcard.
 //!
-//! A record that cannot be read is an error and not an empty ledger: lending anew what may be
-//! lent already is the one thing that must not happen by accident.
+//! A record that cannot be read is an error and not an empty ledger. An empty one would grant what
+//! earlier leases may have granted before.
 
 mod children;
 mod parts;
@@ -12,17 +12,18 @@ use anteroom_room::ledger::{Ledger, LedgerParts, UnsoundLedger};
 
 use record::LedgerRecord;
 
+/// Version that this program writes.
 const VERSION: u8 = 7;
 
-/// The version before: without the byte at the end, which says whether a clock was read under the
-/// parent. Until it is known again a reserve lasts longer.
+/// Previous version, which this program still reads. It lacks the byte at the end, which says
+/// whether a clock was read under the parent. Until the next such reading a reserve lasts longer.
 const VERSION_BEFORE: u8 = 6;
 
-/// Why a record is no ledger.
+/// Error of decoding a ledger.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LedgerRecordError {
-    /// Written by a version of this program that is not known here.
+    /// The record was written by an unknown version of this program.
     #[error(
         "ledger record of version {found}, this program reads versions {VERSION_BEFORE} and \
          {VERSION}"
@@ -31,25 +32,25 @@ pub enum LedgerRecordError {
         /// The version byte, 0 if there is none.
         found: u8,
     },
-    /// Damaged.
+    /// The bytes are no record.
     #[error("ledger record is damaged")]
     Damaged,
-    /// It can be read, and breaks a rule of ledgers.
+    /// The record breaks an invariant of ledgers.
     #[error("ledger record is damaged")]
     Unsound(#[source] UnsoundLedger),
 }
 
-/// Writes a ledger down.
+/// Encodes a ledger.
 ///
 /// # Panics
 ///
-/// Never: a ledger has no form that cannot be written into memory.
+/// Never: every ledger can be serialised.
 #[must_use]
 pub fn encode(ledger: &Ledger) -> Vec<u8> {
-    write_down(ledger.to_parts())
+    encode_parts(ledger.to_parts())
 }
 
-/// Reads a ledger.
+/// Decodes a ledger.
 ///
 /// # Errors
 ///
@@ -78,7 +79,7 @@ pub fn decode(bytes: &[u8]) -> Result<Ledger, LedgerRecordError> {
     }
 }
 
-fn write_down(parts: LedgerParts<'_>) -> Vec<u8> {
+fn encode_parts(parts: LedgerParts<'_>) -> Vec<u8> {
     let upstream = parts.upstream.as_deref();
     let is_read_under_parent = upstream.is_some_and(|upstream| upstream.is_read_under_parent);
     let record = LedgerRecord::from(parts);

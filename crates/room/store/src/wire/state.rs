@@ -1,12 +1,12 @@
-//! What does a room look like right now? The body of `GET /rooms/{name}/state`: first what nodes
-//! of the counted design tell each other, in its shape, then ours.
+//! Body of `GET /rooms/{name}/state`: the present state of a room. The first members are those of
+//! the published design with counters, in its format; ours follow.
 //!
-//! All of it is as old as `ageMs` says; nothing is decided from it.
+//! All of it is as old as `ageMs` says. No decision depends on it.
 
 use std::collections::BTreeMap;
 
-use anteroom_room::decision::QueueReason;
 use anteroom_room::id::Epoch;
+use anteroom_room::queue_position::QueueReason;
 use anteroom_room::rules::Rules;
 use anteroom_room::time::{DurationMs, Minute, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -16,160 +16,159 @@ use anteroom_config::overrides::{Shown, ShownHeld, ShownValue};
 use anteroom_config::time_text::{rfc3339_millis, rfc3339_secs};
 use anteroom_config::words;
 
-/// What stands for the part of the limit in which no data center has a share; no data center may
-/// have this name.
+/// Name of the part of the limit that no data center has used. No data center may have this name.
 pub const ANYWHERE: &str = "Anywhere";
 
-/// What is known about a room where it is asked for.
+/// Facts about a room, as the node that replies knows them.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct StateFacts {
-    /// Which room.
+    /// Name of the room.
     pub room: RoomName,
-    /// Its rules, as they hold now.
+    /// Rules in effect.
     pub rules: Rules,
-    /// Whether the room is off.
+    /// Whether the room is switched off.
     pub suspended: bool,
-    /// What operators said while the room runs.
+    /// Overrides of operators.
     pub shown: Shown,
-    /// Visitors inside.
+    /// Active visitors.
     pub active_users: u32,
-    /// Visitors who wait.
+    /// Waiting visitors.
     pub queued_users: u32,
-    /// Visitors admitted in the present minute.
+    /// Admissions of the present minute.
     pub admissions_this_minute: u32,
-    /// Nodes alive in the world.
+    /// Live nodes of all data centers.
     pub global_nodes: u32,
-    /// Nodes alive in the answering data center.
+    /// Live nodes of the replying node's data center.
     pub data_center_nodes: u32,
-    /// What each data center admitted, minute by minute.
+    /// Admissions of each data center, by minute.
     pub history: Vec<MinuteTraffic>,
-    /// Who may take a slot.
+    /// Visitors who may take a slot.
     pub watermark: Watermark,
-    /// How old the facts are.
+    /// Age of the facts.
     pub age: DurationMs,
-    /// The ledger's epoch.
+    /// Epoch of the ledger.
     pub epoch: Epoch,
-    /// Seats that count as used because of children that fell silent.
+    /// Seats that count as taken because lost children may have given them.
     pub phantom_seats: u32,
-    /// When the ledger lends again; `None` while it does. Room clock.
+    /// End of the reserve, when the ledger grants leases again, in room time; `None` = no reserve.
     pub reopens_at: Option<Timestamp>,
-    /// Why the room admits less than its limits would allow; `None` = it does not.
+    /// Reason why the room admits fewer than its limits allow; `None` = it does not.
     pub degraded: Option<QueueReason>,
-    /// Whether the store that lends what the limits allow does not answer.
+    /// Whether the store of the root ledger is unavailable.
     pub is_root_store_unavailable: bool,
 }
 
-/// What data centers admitted in one minute.
+/// Admissions of all data centers in one minute.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct MinuteTraffic {
-    /// Which minute.
+    /// Minute of the admissions.
     pub minute: Minute,
     /// Admissions by name of the data center.
     pub admitted: BTreeMap<String, u32>,
 }
 
-/// Arrivals up to which a slot may be taken.
+/// Arrival time up to which waiting visitors may take a slot.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Watermark {
-    /// Nobody may.
+    /// None may take a slot.
     Closed,
-    /// Those who came by then; room clock.
+    /// Visitors may who arrived by then, in room time.
     ArrivedBy(Timestamp),
-    /// Everybody, also who comes now.
+    /// All visitors may, new ones included.
     Open,
 }
 
-/// The body.
+/// Body of the response.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RoomState {
-    /// Visitors inside.
+    /// Active visitors.
     pub active_users: u32,
-    /// Nodes alive in the world.
+    /// Live nodes of all data centers.
     pub global_workers_active: u32,
-    /// Nodes alive in the answering data center.
+    /// Live nodes of the replying node's data center.
     pub data_center_workers_active: u32,
-    /// By minute (RFC 3339) and data center: admitted / limit of new users per minute;
+    /// Admissions / limit of new users per minute, by minute (RFC 3339) and data center.
     /// [`ANYWHERE`] is the rest of the limit.
     pub traffic_history: BTreeMap<String, BTreeMap<String, String>>,
     /// Name of the room.
     pub room: String,
-    /// The limit.
+    /// Limit of active visitors.
     pub total_active_users: u32,
-    /// The limit.
+    /// Limit of admissions.
     pub new_users_per_minute: u32,
-    /// Visitors who wait.
+    /// Waiting visitors.
     pub queued_users: u32,
-    /// Visitors admitted in the present minute.
+    /// Admissions of the present minute.
     pub admissions_this_minute: u32,
-    /// RFC 3339: who came by then may take a slot; `null` if nobody may or everybody.
+    /// Arrival time up to which visitors may take a slot (RFC 3339); `null` = none or all may.
     pub watermark: Option<String>,
-    /// Whether everybody may take a slot, also who comes now.
+    /// Whether all visitors may take a slot, new ones included.
     pub watermark_open: bool,
-    /// How old all this is, in milliseconds.
+    /// Age of the facts, in milliseconds.
     pub age_ms: u64,
-    /// How often the ledger lost its memory.
+    /// Epoch of the ledger: the number of its losses.
     pub epoch: u32,
-    /// Seats that count as used because of nodes that fell silent.
+    /// Seats that count as taken because lost nodes may have given them.
     pub phantom_seats: u32,
-    /// RFC 3339: when the ledger lends again; `null` while it does.
+    /// End of the reserve, when the ledger grants leases again (RFC 3339); `null` = no reserve.
     pub reopens_at: Option<String>,
-    /// Why the room admits less than its limits would allow; `null` = it does not.
+    /// Reason why the room admits fewer than its limits allow; `null` = it does not.
     pub degraded: Option<String>,
     /// `fifo`, `random`, `passthrough` or `reject`.
     pub queueing_method: String,
     /// `even`, `curve`, `counters` or `leases`.
     pub allocation: String,
-    /// Whether the operator holds everybody.
+    /// Whether the operator queues all visitors.
     pub queue_all: bool,
-    /// Whether the room is off.
+    /// Whether the room is switched off.
     pub suspended: bool,
-    /// RFC 3339: when the room opens or did; `null` = it is always open.
+    /// Opening time, past or future (RFC 3339); `null` = the room is always open.
     #[serde(default)]
     pub opens_at: Option<String>,
-    /// In how many milliseconds it opens, by the answering node's clock; `null` = it is open.
+    /// Milliseconds until the opening, by the replying node's clock; `null` = the room is open.
     #[serde(default)]
     pub opens_in_ms: Option<u64>,
     /// Whether an operator paused the room.
     #[serde(default)]
     pub paused: bool,
-    /// What the operator says on the page; `null` = nothing.
+    /// Operator's message on the page; `null` = none.
     #[serde(default)]
     pub message: Option<String>,
-    /// The keys that an operator set while the room runs, and what the file says.
+    /// Keys that an operator has set over the file, and the file's values.
     #[serde(default)]
     pub overrides: BTreeMap<String, ShownValue>,
-    /// How often an operator said something about the room.
+    /// Version of the overrides: the number of changes so far.
     #[serde(default)]
     pub override_version: u64,
-    /// Stops that hold at the answering node only, until its store answers.
+    /// Stops in effect at the replying node only, until its store is available again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub held_commands: Vec<ShownHeld>,
-    /// Whether the answering node cannot reach the store that lends what the limits allow.
+    /// Whether the replying node cannot reach the store of the root ledger.
     #[serde(default, rename = "rootStoreUnavailable")]
     pub is_root_store_unavailable: bool,
-    /// Where its requests go, as the answering node sees it; empty where nobody looks.
+    /// Origins of the room, as the replying node sees them; empty without a proxy.
     #[serde(default)]
     pub origins: Vec<OriginState>,
 }
 
-/// One origin of a room, as one node sees it.
+/// Origin of a room, as one node sees it.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OriginState {
     /// `http://host:port`.
     pub url: String,
-    /// `up`, `out` (failed requests, comes back by itself) or `unhealthy` (failed its checks).
+    /// `up`, `out` (requests failed; tried again after a while) or `unhealthy` (checks failed).
     pub condition: String,
-    /// For how long, in milliseconds.
+    /// Time in this condition, in milliseconds.
     pub for_ms: u64,
-    /// Requests that are there now.
+    /// Requests in flight.
     pub in_flight: u64,
-    /// Milliseconds until the heads of answers, the mean of about the last 32; `null` before the
-    /// first.
+    /// Milliseconds until the head of the response, the mean of about the last 32; `null` before
+    /// the first.
     #[serde(default)]
     pub response_time_ms: Option<u64>,
-    /// What went wrong last, whenever that was; `null` = nothing did.
+    /// Most recent failure, however old; `null` = none so far.
     pub last_error: Option<String>,
 }
 
@@ -221,8 +220,8 @@ impl From<&StateFacts> for RoomState {
     }
 }
 
-/// `20/200` for each data center, and what is left for any; nothing if more was admitted than the
-/// limit now allows.
+/// Returns `20/200` for each data center, and the unused rest of the limit; the rest is 0 if more
+/// were admitted than the limit now allows.
 fn shares(admitted: &BTreeMap<String, u32>, limit: u32) -> BTreeMap<String, String> {
     let rest = admitted
         .values()
@@ -275,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn the_articles_state_at_san_jose_comes_out_as_printed_there() {
+    fn the_state_of_the_articles_example_is_as_printed_there() {
         let expected = json!({
             "activeUsers": 50,
             "globalWorkersActive": 10,
@@ -316,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn a_watermark_is_a_time_or_open_or_neither() {
+    fn an_open_or_closed_watermark_has_no_time() {
         let mut facts = facts();
         let mut check = |watermark, open: bool| {
             facts.watermark = watermark;
@@ -329,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn a_degraded_room_says_why_and_until_when() {
+    fn a_degraded_room_has_a_reason_and_an_end() {
         let mut facts = facts();
         let reopens_at = Timestamp(1_694_433_000_000);
         facts.reopens_at = Some(reopens_at);
@@ -340,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn after_lowering_the_limit_nothing_is_left_for_any() {
+    fn a_lowered_limit_leaves_no_rest() {
         let mut facts = facts();
         facts.rules.limits.new_users_per_minute = 40;
         let minute = body(&facts)["trafficHistory"]["2023-09-11T11:44:00Z"].clone();
@@ -349,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn a_state_is_read_back() {
+    fn a_state_survives_a_round_trip() {
         let state = RoomState::from(&facts());
         let text = serde_json::to_string(&state).unwrap();
         assert_eq!(serde_json::from_str::<RoomState>(&text).unwrap(), state);

@@ -1,11 +1,11 @@
-//! Every ledger of these schedules passes through the form in which stores keep it.
+//! Round trip of a ledger through its record.
 
 use anteroom_room::ledger::Ledger;
 use anteroom_store::wire::ledger as record;
 
-/// A ledger as a store gives it back.
+/// Encodes and decodes a ledger, as a store does.
 pub(crate) fn read(ledger: &Ledger) -> Ledger {
-    let found = record::decode(&record::encode(ledger)).expect("what was written is read");
-    assert_eq!(found, *ledger, "a record says all that a ledger says");
+    let found = record::decode(&record::encode(ledger)).expect("an encoded ledger decodes");
+    assert_eq!(found, *ledger, "a record has all of a ledger");
     found
 }

@@ -1,4 +1,4 @@
-//! What opens, and what does not.
+//! Tests of which tickets open, and which do not.
 
 use anteroom_room::id::{DataCenterId, Epoch, VisitorId};
 use anteroom_room::ticket::{SEATS_MAX, Seat, Seats};
@@ -6,7 +6,7 @@ use anteroom_room::time::Timestamp;
 
 use super::*;
 
-const BIRTH: DeploymentId = DeploymentId(42);
+const DEPLOYMENT: DeploymentId = DeploymentId(42);
 
 fn ticket() -> Ticket {
     let mut seats = Seats::default();
@@ -32,7 +32,7 @@ fn binding() -> Binding {
 }
 
 fn seal(ring: &KeyRing) -> String {
-    ring.seal(&ticket(), BIRTH, &binding(), [9; NONCE_BYTES])
+    ring.seal(&ticket(), DEPLOYMENT, &binding(), [9; NONCE_BYTES])
 }
 
 #[test]
@@ -40,7 +40,7 @@ fn a_ticket_opens_as_sealed_within_256_characters() {
     let ring = KeyRing::new(&[[1; 32]]);
     let sealed = seal(&ring);
     assert!(sealed.len() <= TICKET_CHARS_MAX, "{}", sealed.len());
-    assert_eq!(ring.open(&sealed, BIRTH, &binding()), Ok(ticket()));
+    assert_eq!(ring.open(&sealed, DEPLOYMENT, &binding()), Ok(ticket()));
 }
 
 #[test]
@@ -52,8 +52,8 @@ fn a_waiting_ticket_has_no_seats_and_no_time_of_acceptance() {
         seats: Seats::default(),
         ..ticket()
     };
-    let sealed = ring.seal(&waiting, BIRTH, &binding(), [9; NONCE_BYTES]);
-    assert_eq!(ring.open(&sealed, BIRTH, &binding()), Ok(waiting));
+    let sealed = ring.seal(&waiting, DEPLOYMENT, &binding(), [9; NONCE_BYTES]);
+    assert_eq!(ring.open(&sealed, DEPLOYMENT, &binding()), Ok(waiting));
 }
 
 #[test]
@@ -61,20 +61,20 @@ fn older_keys_open_and_the_newest_seals() {
     let old = KeyRing::new(&[[1; 32]]);
     let both = KeyRing::new(&[[2; 32], [1; 32]]);
     let new = KeyRing::new(&[[2; 32]]);
-    assert_eq!(both.open(&seal(&old), BIRTH, &binding()), Ok(ticket()));
-    assert_eq!(new.open(&seal(&both), BIRTH, &binding()), Ok(ticket()));
+    assert_eq!(both.open(&seal(&old), DEPLOYMENT, &binding()), Ok(ticket()));
+    assert_eq!(new.open(&seal(&both), DEPLOYMENT, &binding()), Ok(ticket()));
     assert_eq!(
-        new.open(&seal(&old), BIRTH, &binding()),
+        new.open(&seal(&old), DEPLOYMENT, &binding()),
         Err(OpenError::UnknownKey)
     );
 }
 
 #[test]
-fn another_room_another_cookie_and_another_birth_are_strangers() {
+fn tickets_of_another_room_cookie_or_deployment_do_not_open() {
     let ring = KeyRing::new(&[[1; 32]]);
     let sealed = seal(&ring);
     for (cookie, room) in [("__anteroom_shop", "spa"), ("__anteroom_spa", "shop")] {
-        let opened = ring.open(&sealed, BIRTH, &Binding::new(cookie, room));
+        let opened = ring.open(&sealed, DEPLOYMENT, &Binding::new(cookie, room));
         assert_eq!(opened, Err(OpenError::Forged));
     }
     let opened = ring.open(&sealed, DeploymentId(43), &binding());
@@ -82,21 +82,27 @@ fn another_room_another_cookie_and_another_birth_are_strangers() {
 }
 
 #[test]
-fn no_changed_character_goes_unnoticed() {
+fn a_changed_or_missing_character_is_detected() {
     let ring = KeyRing::new(&[[1; 32]]);
     let sealed = seal(&ring);
     for at in 0..sealed.len() {
         let mut changed = sealed.clone().into_bytes();
         changed[at] = if changed[at] == b'A' { b'B' } else { b'A' };
         let changed = String::from_utf8(changed).unwrap();
-        assert!(ring.open(&changed, BIRTH, &binding()).is_err(), "at {at}");
+        assert!(
+            ring.open(&changed, DEPLOYMENT, &binding()).is_err(),
+            "at {at}"
+        );
     }
     for cut in 0..sealed.len() {
-        assert!(ring.open(&sealed[..cut], BIRTH, &binding()).is_err());
+        assert!(ring.open(&sealed[..cut], DEPLOYMENT, &binding()).is_err());
     }
     let longer = sealed + "A";
-    assert!(ring.open(&longer, BIRTH, &binding()).is_err());
-    assert!(ring.open(&"A".repeat(100_000), BIRTH, &binding()).is_err());
+    assert!(ring.open(&longer, DEPLOYMENT, &binding()).is_err());
+    assert!(
+        ring.open(&"A".repeat(100_000), DEPLOYMENT, &binding())
+            .is_err()
+    );
 }
 
 #[test]

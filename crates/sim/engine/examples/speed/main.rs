@@ -1,11 +1,11 @@
-//! How fast is the simulator, and how large may a deployment be? What `cargo xtask bench sim`
-//! calls; each size in a process of its own, for the peak of memory is a process's.
+//! Measures the speed of the simulator and the largest deployment that it can run. `cargo xtask
+//! bench sim` starts one process per size, because peak memory belongs to a process.
 
 #![expect(clippy::print_stdout, reason = "a tool that prints")]
 
 mod meter;
+mod output;
 mod plans;
-mod told;
 
 use std::process::ExitCode;
 
@@ -15,29 +15,29 @@ use anteroom_sim::scenario::model::Scenario;
 use clap::{Parser, value_parser};
 
 use meter::{Meter, peak_bytes};
+use output::Measured;
 use plans::Size;
-use told::Measured;
 
-/// Run one large deployment and tell what that costs.
+/// Run one large deployment and print what it costs.
 #[derive(Parser)]
 struct Options {
-    /// Data centers.
+    /// Number of data centers.
     #[arg(default_value_t = 300, value_parser = value_parser!(u32).range(1..=1_000))]
     data_centers: u32,
-    /// Nodes in each.
+    /// Nodes per data center.
     #[arg(default_value_t = 10, value_parser = value_parser!(u32).range(1..=100))]
     nodes: u32,
-    /// Visitors who come: by default 1 million, 20 millions with --world.
+    /// Number of visitors: by default 1 million, 20 million with --world.
     #[arg(value_parser = value_parser!(u32).range(1..=100_000_000))]
     visitors: Option<u32>,
-    /// Virtual time: by default 10 minutes, an hour with --world.
+    /// Virtual time in minutes: by default 10, with --world 60.
     #[arg(value_parser = value_parser!(u32).range(1..=1_440))]
     minutes: Option<u32>,
-    /// A sale in the whole world, with a spike, instead of the same calm load everywhere.
+    /// Simulate a sale on every continent, with a spike, instead of the same calm load everywhere.
     #[arg(long)]
     world: bool,
-    /// Repeat with the next seeds until this much CPU time is spent, in seconds: a small deployment
-    /// is over too soon to be measured once.
+    /// Repeat with the next seeds until this much CPU time is spent, in seconds. One run of a small
+    /// deployment is too short to measure.
     #[arg(long, default_value_t = 0.0)]
     cpu_s_min: f64,
     /// Print one line of JSON.
@@ -59,7 +59,7 @@ fn main() -> ExitCode {
         minutes: options.minutes.unwrap_or(default.1),
     };
     let scenario = if options.world {
-        plans::world(size)
+        plans::global_sale(size)
     } else {
         plans::even(size)
     };
@@ -81,7 +81,7 @@ fn measure(size: Size, mut scenario: Scenario, options: &Options) -> Measured {
     let mut measured = Measured::new(size, scenario.rooms[0].rules.limits);
     loop {
         let outcome = run(&scenario, 0, AllocationKind::Leases, &mut |progress| {
-            // A long run says every virtual minute how far it is.
+            // A long run prints its progress every virtual minute.
             if options.world && progress.done.0.is_multiple_of(60_000) {
                 let (minute, of) = (progress.done.0 / 60_000, progress.length.0 / 60_000);
                 let secs = meter.cost().wall_s;

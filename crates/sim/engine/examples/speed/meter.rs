@@ -1,22 +1,20 @@
-//! What does a stretch of work cost? Wall time, CPU time of this process, and its peak memory.
-//!
-//! Knows nothing of what is measured.
+//! Cost of a piece of work: wall time, CPU time of this process, and its peak memory.
 
 use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
 
-/// What work has cost so far.
+/// Cost of the work until now.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct Cost {
-    /// Seconds that went by.
+    /// Wall time in seconds.
     pub(crate) wall_s: f64,
-    /// Seconds of CPU time of all threads, in the program and in the kernel for it.
+    /// CPU time of all threads in seconds, in user and kernel mode.
     pub(crate) cpu_s: f64,
 }
 
-/// Started before the work.
+/// Measurement that starts before the work.
 pub(crate) struct Meter {
     wall: Instant,
     cpu: Duration,
@@ -34,7 +32,7 @@ impl Meter {
         }
     }
 
-    /// The cost since the start.
+    /// Returns the cost since the start.
     pub(crate) fn cost(&self) -> Cost {
         Cost {
             wall_s: self.wall.elapsed().as_secs_f64(),
@@ -43,14 +41,14 @@ impl Meter {
     }
 }
 
-/// CPU time of this process; unlike wall time it does not count what else the machine does.
+/// Returns the CPU time of this process; unlike wall time it does not count other processes.
 fn cpu_time() -> Duration {
     clock_gettime(ClockId::ProcessCPUTime)
         .try_into()
         .expect("CPU time is never negative")
 }
 
-/// The most memory that this process ever held, in bytes; `None` where the system does not say.
+/// Returns the peak memory of this process in bytes; `None` where the system does not report it.
 pub(crate) fn peak_bytes() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status

@@ -1,7 +1,7 @@
-//! What is simulated to measure the simulator: large deployments, calm for a bench and stormy for
-//! a proof.
+//! Scenarios that measure the simulator: large deployments, calm for a benchmark and stormy for a
+//! proof.
 //!
-//! Nothing goes wrong in either: faults are the business of the seeds.
+//! They have no faults; the seeds cover those.
 
 use anteroom_room::ledger::LeaseTerms;
 use anteroom_room::rules::{AllocationKind, Limits, Rules};
@@ -10,24 +10,25 @@ use anteroom_sim::scenario::model::{
     Arrivals, Behaviour, DataCenterPlan, Delay, RatePoint, RoomPlan, Scenario,
 };
 
-/// How large a run is.
+/// Size of a run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Size {
-    /// Data centers.
+    /// Number of data centers.
     pub(crate) data_centers: u32,
-    /// Nodes in each.
+    /// Nodes per data center.
     pub(crate) nodes: u32,
-    /// Visitors who come, on average over all seeds.
+    /// Number of visitors, on average over all seeds.
     pub(crate) visitors: u32,
-    /// Virtual time.
+    /// Virtual time in minutes.
     pub(crate) minutes: u32,
 }
 
-/// In the middle of a calendar minute, so that minutes change early.
+/// Start in the middle of a calendar minute, so that minutes change early.
 const STARTS_AT: Timestamp = Timestamp(1_694_432_754_000);
 
-/// Many visitors at many nodes, the same everywhere; somewhat more come than may. Each node has the
-/// same work however many there are, so that what differs is the cost of a large deployment.
+/// Returns a scenario with many visitors at many nodes, the same everywhere; slightly more come
+/// than the limits admit. Each node has the same work at every size, so that only the cost of a
+/// large deployment differs.
 pub(crate) fn even(size: Size) -> Scenario {
     let length = DurationMs::from_secs(u64::from(size.minutes) * 60);
     let per_minute = (size.visitors / size.minutes).max(1);
@@ -56,18 +57,19 @@ pub(crate) fn even(size: Size) -> Scenario {
     }
 }
 
-/// A sale in the whole world. Few data centers are large and many are small (the first has 31 times
-/// the visitors of the three hundredth), near and far from the global store. The room fills to
-/// 94 %; then nearly twice as many come for a twelfth of the time, and up to a million wait (of 20
-/// million visitors in an hour); then few come, until the line is gone.
-pub(crate) fn world(size: Size) -> Scenario {
+/// Returns a sale on every continent. Few data centers are large and many are small: the first has
+/// 31 times the visitors of the three hundredth. Some are near the global store and some are far.
+/// The room fills to 94 %. Then nearly twice as many visitors come for a twelfth of the time, and
+/// up to a million wait (of 20 million visitors in an hour). Then few come, until the queue is
+/// empty.
+pub(crate) fn global_sale(size: Size) -> Scenario {
     let length = DurationMs::from_secs(u64::from(size.minutes) * 60);
     let mean = f64::from(size.visitors) / length.0 as f64 * 1e3;
     let point = |sixtieths: u64, times: f64| RatePoint {
         at: DurationMs(length.0 * sixtieths / 60),
         per_second: mean * times,
     };
-    // On average as many as the mean: 50 * 0.99 + 5 * 1.75 + 5 * 0.35 = 60.
+    // The average is the mean: 50 * 0.99 + 5 * 1.75 + 5 * 0.35 = 60.
     let points = vec![
         point(0, 0.99),
         point(18, 0.99),
@@ -81,14 +83,14 @@ pub(crate) fn world(size: Size) -> Scenario {
     let per_minute = (size.visitors / size.minutes).max(1);
     Scenario {
         name: "world".to_owned(),
-        // Often enough to see how many wait at most.
+        // Often enough to see the peak of waiting visitors.
         sample_every: DurationMs::from_secs(10),
         length,
         rooms: vec![RoomPlan {
             name: "shop".to_owned(),
             rules: rules(Limits {
-                // A visitor of three pages keeps its seat for 5.7 minutes on average (40 s between
-                // pages, and then the session): 6 % more than come on average fit in.
+                // A visitor of three pages keeps its seat for 5.7 minutes on average: 40 s between
+                // pages, and then the session. So 6 % more fit in than come on average.
                 total_active_users: per_minute.saturating_mul(6),
                 // Binds in the spike, until the seats do.
                 new_users_per_minute: per_minute.saturating_add(per_minute / 5),
@@ -110,7 +112,7 @@ pub(crate) fn world(size: Size) -> Scenario {
     }
 }
 
-/// What all plans share.
+/// Returns a scenario with what all plans share.
 fn nothing() -> Scenario {
     Scenario {
         name: String::new(),

@@ -1,8 +1,8 @@
-//! Stores and the ledgers in them: who lends to whom.
+//! Stores and the ledgers in them, at two levels: local ledgers lease from the root's.
 //!
-//! A store here does what every store does: it loads a record, runs the production ledger on it,
-//! and writes it back, at one moment of its own clock. When, and what travels in between, is
-//! decided in `run`.
+//! A simulated store does what every store does: it loads a record, runs the production ledger on
+//! it, and writes it back, at one moment of its own clock. `run` decides when, and what travels in
+//! between.
 
 mod history;
 
@@ -11,25 +11,25 @@ use std::collections::BTreeMap;
 use anteroom_room::allocation::CounterKey;
 use anteroom_room::id::{DataCenterId, Incarnation};
 use anteroom_room::ledger::{LeaseTerms, Ledger, UPSTREAM_PERIOD};
-use anteroom_room::ledger_call::{
+use anteroom_room::ledger_exchange::{
     Exchange, Expected, FirstStart, Identity, Kept, LedgerOperation, LedgerRole, Opening,
     RecordVersion, Seen,
 };
 use anteroom_room::sync::{Reply, SyncRequest};
 use anteroom_room::time::{DurationMs, Timestamp};
 
-use crate::judge::idle::Uses;
+use crate::checkers::idle::Uses;
 use crate::recording::{Found, Recorder, Recording};
 use crate::scenario::model::{Scenario, StorePlace};
 use history::History;
 
-/// How long a free slot may go unnoticed: the quarter of a second that a visitor may wait, and the
-/// half during which a node believes that its parent is dry.
+/// Longest time until a node learns of a free slot: the quarter of a second that a visitor may
+/// wait, and the half second during which a node treats its parent as empty.
 const UNNOTICED: DurationMs = DurationMs(750);
-/// The same where a data center believes for two periods of its own that the world is dry.
+/// Value of [`UNNOTICED`] where a data center treats the root as empty for two of its own periods.
 const UNNOTICED_BELOW_GLOBAL: DurationMs = DurationMs(2_750);
 
-/// All stores: one in each data center, and the root's behind them.
+/// Stores of all data centers, and the root's store.
 #[derive(Debug)]
 pub(crate) struct Stores {
     /// Empty where the only data center's store is the root's.
@@ -37,48 +37,48 @@ pub(crate) struct Stores {
     root: Store,
 }
 
-/// One store with its record of the room.
+/// Store with its record of the room.
 #[derive(Debug)]
 pub(crate) struct Store {
     role: LedgerRole,
     record: Option<Record>,
     version: u64,
     identity: Identity,
-    /// Where the deployment's own record is kept.
+    /// Server that keeps the deployment's own record, and since when.
     kept: Kept,
-    /// A ledger that nobody has opened yet: what there is to look at.
-    nothing: Ledger,
+    /// Stand-in for the ledger until a node opens it.
+    empty: Ledger,
     counters: BTreeMap<CounterKey, u64>,
     clock_error_ms: i64,
     down_until: Timestamp,
-    /// Since when, by true time, it has had a free seat and a free admission after every answer.
+    /// True time since which every reply left a free seat and a free admission.
     free_since: Option<Timestamp>,
     history: Option<History>,
-    /// For the judge: what it has handed on, and what it was asked for in vain.
+    /// Slots that it granted and slots that it could not grant; checkers read them.
     uses: Uses,
-    /// What it kept when the newest request to the root was drawn, and how much of it was in use.
-    kept_lately: Option<(u32, u32)>,
-    /// Boxed: hardly ever there.
+    /// Slots kept when the newest request to the root was drawn, and how many of them were in use.
+    kept_at_request: Option<(u32, u32)>,
+    /// Boxed, because few runs record.
     recorder: Option<Box<Recorder>>,
 }
 
-/// A record, and who the store was when it was written.
+/// Record, and the identity of the store that it was written to.
 #[derive(Debug)]
 struct Record {
     ledger: Ledger,
     keeper: Identity,
 }
 
-/// What a caller learns from a store before it decides.
+/// Result of a load, from which a node decides.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Loaded {
     pub(crate) seen: Seen,
-    /// Whether a ledger that is not there never was.
+    /// Whether an absent ledger has never existed.
     pub(crate) is_first_start: bool,
 }
 
-/// A write on its way to a store. What is written is made where it arrives, from the same record:
-/// if that is another one by then, nothing is.
+/// Write on its way to a store, computed when it arrives. If the record has changed by then, the
+/// store writes nothing.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Draft {
     pub(crate) expected: Expected,
@@ -86,7 +86,7 @@ pub(crate) struct Draft {
     pub(crate) opening: Opening,
 }
 
-/// What came of a write.
+/// Result of a write.
 #[derive(Clone, Debug)]
 pub(crate) enum Outcome {
     Written(Box<Option<Exchange>>),
@@ -126,7 +126,7 @@ impl Stores {
         } else {
             LedgerRole::Root(lending)
         };
-        let root = store(role, StorePlace::World);
+        let root = store(role, StorePlace::Global);
         Self { locals, root }
     }
 
@@ -140,7 +140,7 @@ impl Stores {
         self.root.role == LedgerRole::Alone
     }
 
-    /// The store that nodes of this data center talk to.
+    /// Returns the store that nodes of this data center use.
     pub(crate) fn local(&mut self, data_center: u32) -> &mut Store {
         match self.locals.get_mut(data_center as usize) {
             Some(local) => local,
@@ -148,31 +148,32 @@ impl Stores {
         }
     }
 
-    /// The store whose ledger lends what the limits allow.
+    /// Returns the store of the root ledger.
     pub(crate) fn global(&mut self) -> &mut Store {
         &mut self.root
     }
 
-    /// The ledger that lends what the limits allow.
+    /// Returns the root ledger.
     pub(crate) fn root(&self) -> &Ledger {
         self.root.ledger()
     }
 
-    /// The same, unless the store is another server than when it was written: whoever opens it next
-    /// will not believe it.
+    /// Returns the root ledger, unless the store is another server than the one it was written to.
+    /// The next node to open such a record discards it.
     pub(crate) fn believed_root(&self) -> Option<&Ledger> {
         let record = self.root.record.as_ref();
         let believed = record.filter(|record| record.keeper == self.root.identity);
         believed.map(|record| &record.ledger)
     }
 
-    /// Seats that data centers keep for visitors who are inside and lack one where they are now.
+    /// Returns the seats that data centers reserve for active visitors who have no seat in their
+    /// present data center.
     pub(crate) fn kept_for_movers(&self) -> u32 {
         let kept = self.locals.iter().filter_map(|local| {
             let ledger = local.ledger();
-            let held = ledger.upstream()?.lease.held().seats;
+            let leased = ledger.upstream()?.lease.held().seats;
             let wants = ledger.unmet();
-            Some(held.min(wants.first.saturating_add(wants.later)))
+            Some(leased.min(wants.first.saturating_add(wants.later)))
         });
         kept.fold(0, u32::saturating_add)
     }
@@ -180,31 +181,31 @@ impl Stores {
     pub(crate) fn at(&mut self, place: StorePlace) -> &mut Store {
         match place {
             StorePlace::Local(index) => self.local(u32::try_from(index).unwrap_or(u32::MAX)),
-            StorePlace::World => self.global(),
+            StorePlace::Global => self.global(),
         }
     }
 
-    /// Keeps from now on what is asked and answered; for before the first call.
+    /// Records the operations of all ledgers from now on; called before the first one.
     pub(crate) fn record(&mut self) {
         for (index, local) in self.locals.iter_mut().enumerate() {
             local.record(StorePlace::Local(index));
         }
-        self.root.record(StorePlace::World);
+        self.root.record(StorePlace::Global);
     }
 
-    /// What was kept: of each store, the root's last.
+    /// Returns the recordings by store, the root's last.
     pub(crate) fn into_recordings(self) -> Vec<Recording> {
         let stores = self.locals.into_iter().chain([self.root]);
         let recorders = stores.filter_map(|store| store.recorder);
         recorders.map(|recorder| recorder.finish()).collect()
     }
 
-    /// The longest time for which anything is lent.
+    /// Returns the longest time for which the root leases.
     pub(crate) fn longest_lease(&self) -> DurationMs {
         self.root.role.lending().ttl
     }
 
-    /// How long a free slot may go unnoticed.
+    /// Returns the longest time until a node learns of a free slot.
     pub(crate) fn unnoticed(&self) -> DurationMs {
         if self.has_two_levels() {
             UNNOTICED_BELOW_GLOBAL
@@ -213,12 +214,12 @@ impl Stores {
         }
     }
 
-    /// Whether the root has had a slot to lend since `since`, without a pause.
+    /// Whether the root has had a free slot since `since`, without a pause.
     pub(crate) fn has_been_free_at_root_since(&self, since: Timestamp, now: Timestamp) -> bool {
         self.root.has_been_free_since(since, now)
     }
 
-    /// Whether a data center below the root has had a slot to lend since `since`, without a pause.
+    /// Whether a data center below the root has had a free slot since `since`, without a pause.
     pub(crate) fn has_been_free_nearby_since(
         &self,
         data_center: u32,
@@ -238,34 +239,34 @@ impl Store {
             record: None,
             version: 0,
             identity,
-            // A first start, of which everybody knows that it is the first.
+            // All nodes know that this is the first start.
             kept: Kept {
                 keeper: identity,
                 since: Timestamp::ZERO,
                 is_first: true,
             },
-            nothing: Ledger::new(),
+            empty: Ledger::new(),
             counters: BTreeMap::new(),
             clock_error_ms: 0,
             down_until: Timestamp::ZERO,
             free_since: None,
-            kept_lately: None,
+            kept_at_request: None,
             history,
             uses: Uses::new(UPSTREAM_PERIOD),
             recorder: None,
         }
     }
 
-    /// Whose memory its ledger is.
+    /// Returns the role of its ledger.
     pub(crate) fn role(&self) -> LedgerRole {
         self.role
     }
 
-    /// The ledger as it is.
+    /// Returns the ledger in its present state.
     pub(crate) fn ledger(&self) -> &Ledger {
         self.record
             .as_ref()
-            .map_or(&self.nothing, |record| &record.ledger)
+            .map_or(&self.empty, |record| &record.ledger)
     }
 
     fn is_down(&self, now: Timestamp) -> bool {
@@ -281,7 +282,7 @@ impl Store {
         self.recorder = Some(Box::new(recorder));
     }
 
-    /// What a caller is told who wants to decide. `None`: the store is down.
+    /// Reads what a node needs to decide; `None` if the store is down.
     pub(crate) fn load(&mut self, now: Timestamp) -> Option<Loaded> {
         if self.is_down(now) {
             return None;
@@ -316,12 +317,12 @@ impl Store {
         }
     }
 
-    /// Writes what follows from a deed, if the record is still the one that the caller saw.
-    /// `None`: the store is down.
+    /// Performs an operation and writes the result, if the record is unchanged since it was read.
+    /// Returns `None` if the store is down.
     pub(crate) fn write(
         &mut self,
         draft: Draft,
-        deed: &LedgerOperation,
+        operation: &LedgerOperation,
         now: Timestamp,
     ) -> Option<Outcome> {
         if self.is_down(now) {
@@ -337,11 +338,11 @@ impl Store {
         self.note_opening(draft.opening);
         let left = self.record.take().map(|record| record.ledger);
         let mut ledger = draft.opening.open(left, draft.now);
-        // As whoever reads a record from a store does.
+        // A store does the same when it reads a record.
         ledger.rebuild_sums();
-        let exchange = deed.perform(&mut ledger, self.role.lending(), draft.now);
+        let exchange = operation.perform(&mut ledger, self.role.lending(), draft.now);
         if let Some(recorder) = &mut self.recorder {
-            recorder.note(draft.now, (deed, exchange.as_ref()), &ledger);
+            recorder.note(draft.now, (operation, exchange.as_ref()), &ledger);
         }
         if let Some(history) = &mut self.history {
             history.note(&ledger, now);
@@ -349,10 +350,10 @@ impl Store {
         self.version += 1;
         let keeper = self.identity;
         self.record = Some(Record { ledger, keeper });
-        if let (LedgerOperation::Sync { request, .. }, Some(exchange)) = (deed, &exchange) {
+        if let (LedgerOperation::Sync { request, .. }, Some(exchange)) = (operation, &exchange) {
             self.note_sync(request, exchange, now);
             if exchange.upstream_sync.is_some() {
-                self.kept_lately = self.kept_now(now);
+                self.kept_at_request = self.kept_now(now);
             }
         }
         Some(Outcome::Written(Box::new(exchange)))
@@ -369,7 +370,7 @@ impl Store {
         match (opening, before) {
             (Opening::AsLeft | Opening::Alone, _) => {}
             (Opening::Below(incarnation, _) | Opening::Epoch(incarnation, _), Some(record)) => {
-                recorder.note_damage(Found::Older {
+                recorder.note_change(Found::Older {
                     record,
                     incarnation,
                 });
@@ -387,7 +388,7 @@ impl Store {
                 _,
             ) => {
                 let is_first = matches!(opening, Opening::First(_));
-                recorder.note_damage(Found::Nothing {
+                recorder.note_change(Found::Empty {
                     incarnation,
                     is_first,
                 });
@@ -396,11 +397,11 @@ impl Store {
     }
 
     fn note_sync(&mut self, request: &SyncRequest, exchange: &Exchange, now: Timestamp) {
-        if let Reply::Granted(answer) = &exchange.reply {
-            let asked = request.wants.slots.saturating_sub(request.held.seats);
-            // Where somebody asks, it may fetch half as many more, and two.
-            let ahead = asked / 2 + 2 * u32::from(asked > 0);
-            self.uses.note(answer.granted.seats.max(asked) + ahead);
+        if let Reply::Granted(grant) = &exchange.reply {
+            let demand = request.wants.slots.saturating_sub(request.held.seats);
+            // A data center with a demand may fetch half as many slots more, and two.
+            let ahead = demand / 2 + 2 * u32::from(demand > 0);
+            self.uses.note(grant.granted.seats.max(demand) + ahead);
         }
         if !self.is_free(request.sent_at) {
             self.free_since = None;
@@ -409,14 +410,14 @@ impl Store {
         }
     }
 
-    /// What it kept in hand although slots were scarce, by the newest request to the root, and how
-    /// much of that was in use lately.
+    /// Returns the slots kept although slots were scarce, as of the newest request to the root, and
+    /// how many of them were in use lately.
     pub(crate) fn take_kept(&mut self) -> Option<(u32, u32)> {
-        self.kept_lately.take()
+        self.kept_at_request.take()
     }
 
     fn kept_now(&mut self, now: Timestamp) -> Option<(u32, u32)> {
-        let used = self.uses.tell(now);
+        let used = self.uses.take_recent(now);
         let ledger = self.ledger();
         let upstream = ledger.upstream()?;
         let global = &upstream.snapshot;
@@ -424,13 +425,13 @@ impl Store {
         let wants = ledger.unmet();
         let kept = upstream.lease.held().seats;
         let kept = kept.saturating_sub(wants.first.saturating_add(wants.later));
-        // Far from the root, slots of those who are called lie ready for them.
-        let called = global.watermark.count(ledger.waiting());
-        let kept = kept.saturating_sub(called);
+        // Far from the root, a data center keeps slots ready for visitors whose turn it is.
+        let eligible = global.watermark.count(ledger.waiting());
+        let kept = kept.saturating_sub(eligible);
         is_scarce.then_some((kept, used))
     }
 
-    /// The next number of a counter; `None`: the store is down.
+    /// Returns the next number of a counter; `None` if the store is down.
     pub(crate) fn take_number(&mut self, key: CounterKey, now: Timestamp) -> Option<u64> {
         if self.is_down(now) {
             return None;
@@ -445,7 +446,7 @@ impl Store {
         self.down_until = self.down_until.max(until);
     }
 
-    /// The store comes back empty, as another server. A node puts the deployment's record back.
+    /// Brings the store back empty, as another server. A node puts the deployment's record back.
     pub(crate) fn wipe(&mut self, now: Timestamp) {
         self.become_another();
         self.record = None;
@@ -458,7 +459,7 @@ impl Store {
         };
     }
 
-    /// A replica takes over that has not got the last writes.
+    /// Promotes a replica that lacks the last writes.
     pub(crate) fn lose_writes(&mut self, last: DurationMs, now: Timestamp) {
         let old = self.history.as_mut().and_then(|h| h.before(now - last));
         if let (Some(ledger), Some(record)) = (old, &mut self.record) {
@@ -472,7 +473,7 @@ impl Store {
         self.free_since = None;
     }
 
-    /// The store's clock jumps.
+    /// Steps the store's clock.
     pub(crate) fn step_clock(&mut self, by_ms: i64) {
         self.clock_error_ms = self.clock_error_ms.saturating_add(by_ms);
     }
@@ -482,7 +483,7 @@ impl Store {
         has_been && !self.is_down(now) && self.is_free(now)
     }
 
-    /// Whether it has a seat and an admission to lend, at a time by the clocks that write tickets.
+    /// Whether it has a free seat and a free admission at a time by the clocks that write tickets.
     fn is_free(&self, at: Timestamp) -> bool {
         let ledger = self.ledger();
         let upstream = ledger.upstream();

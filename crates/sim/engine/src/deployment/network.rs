@@ -1,11 +1,11 @@
-//! How long does a message travel, and does it arrive at all, or twice?
+//! Delay, loss and duplication of messages.
 
 use anteroom_room::time::{DurationMs, Timestamp};
 
 use crate::rng::{Dice, Draw, Purpose};
 use crate::scenario::model::{Delay, Scenario};
 
-/// The network between nodes and stores.
+/// Network between nodes and stores.
 #[derive(Debug)]
 pub(crate) struct Network {
     rng: Dice,
@@ -14,7 +14,7 @@ pub(crate) struct Network {
     global_cuts: Vec<Cuts>,
 }
 
-/// Until when a link is cut.
+/// Times until which a link is cut, by direction.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Cuts {
     all: Timestamp,
@@ -31,13 +31,13 @@ impl Cuts {
         *end = until.max(*end);
     }
 
-    /// Whether a message passes; `is_answer` of one that says what was written.
+    /// Whether a message passes; `is_answer` is set for a reply to a write.
     pub(crate) fn passes(self, is_answer: bool, now: Timestamp) -> bool {
         now >= self.all && !(is_answer && now < self.answers)
     }
 }
 
-/// How bad it is.
+/// Rates of loss, duplication and added delay.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bad {
     pub(crate) lost: f64,
@@ -45,7 +45,7 @@ pub(crate) struct Bad {
     pub(crate) delayed: DurationMs,
 }
 
-/// When the copies of one message arrive, counted from now.
+/// Delays of the copies of one message.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Copies {
     pub(crate) first: Option<DurationMs>,
@@ -73,7 +73,7 @@ impl Network {
         }
     }
 
-    /// The link between a data center and the global store.
+    /// Returns the cuts of the link between a data center and the global store.
     pub(crate) fn global_cuts(&self, data_center: u32) -> Cuts {
         self.global_cuts[data_center as usize]
     }
@@ -100,7 +100,7 @@ impl Network {
     }
 }
 
-/// The delay of two links, one after the other.
+/// Returns the delay of two links, one after the other.
 pub(crate) fn joined(one: Delay, other: Delay) -> Delay {
     Delay {
         from: one.from + other.from,

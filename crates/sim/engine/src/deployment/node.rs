@@ -1,13 +1,13 @@
-//! A node: the production room, its loop and its view, a clock that may be wrong, and a data
-//! folder.
+//! Simulated node: the production room, its sync loop and its view, a clock that may be wrong, and
+//! a data folder.
 //!
-//! What is asked, in which order and when, is the core's; here it is only driven.
+//! The core decides what it requests, in which order and when; this module drives it.
 
 use anteroom_room::allocation::CounterKey;
-use anteroom_room::decision::QueuePosition;
 use anteroom_room::id::{NodeId, VisitorId};
-pub(crate) use anteroom_room::room::passage::VisitorState;
-use anteroom_room::room::passage::{ArrivalKind, Intent, RequestFlow, Step};
+use anteroom_room::queue_position::QueuePosition;
+pub(crate) use anteroom_room::room::request_flow::VisitorState;
+use anteroom_room::room::request_flow::{ArrivalKind, Intent, RequestFlow, Step};
 use anteroom_room::room::revoked_visitors::RevokedVisitors;
 use anteroom_room::room::syncing::SYNC_PERIOD;
 use anteroom_room::room::view::View;
@@ -18,68 +18,69 @@ use anteroom_room::sync_loop::{SyncLoop, WaitDeadline};
 use anteroom_room::ticket::Ticket;
 use anteroom_room::time::Timestamp;
 
+use crate::checkers::idle::Uses;
 use crate::deployment::network::Cuts;
-use crate::judge::idle::Uses;
 use crate::run::slab::Key;
 
-/// A process that meets visitors.
+/// Process that serves visitors.
 #[derive(Debug)]
 pub(crate) struct Node {
     pub(crate) room: Room,
-    /// What lets visitors pass without asking the room.
+    /// View that lets active visitors pass without the room.
     pub(crate) view: View,
     pub(crate) sync_loop: SyncLoop,
     pub(crate) rules: Rules,
     pub(crate) data_center: u32,
-    /// Rises with every start; what was meant for a former life is dropped.
+    /// Number of the present process; a restart raises it. Messages to an earlier process are
+    /// dropped.
     pub(crate) incarnation: u32,
     pub(crate) state: NodeState,
-    /// It stands still until then.
+    /// End of a pause, during which the process does nothing.
     pub(crate) paused_until: Timestamp,
-    /// The link between it and its store.
+    /// Cuts of the link to its store.
     pub(crate) cuts: Cuts,
     pub(crate) clock: Clock,
-    /// Requests that wait for the end of a sync, by its number.
+    /// Requests that wait for the end of a sync, with its number.
     pub(crate) waiting: Vec<(Key, u64)>,
-    /// When its loop is to be looked at next, as far as that is planned.
+    /// Planned time of the next poll of its sync loop.
     pub(crate) looked_at: Option<Timestamp>,
     folder: Folder,
     is_paced: bool,
     process: NodeId,
-    /// For the judge.
+    /// Slots used lately; checkers read them.
     pub(crate) uses: Uses,
 }
 
-/// Whether a node runs.
+/// State of the process.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum NodeState {
-    /// It does.
+    /// Serves requests.
     Running,
-    /// It was told to stop, and ends what it began.
+    /// Stops after the requests that it has begun.
     Draining,
-    /// It does not.
+    /// Does not run.
     Stopped,
 }
 
-/// The data folder: names of processes that ran on it and are dead, until their ledger knows.
+/// Data folder: names of earlier processes on it, until their ledger knows that they ended.
 #[derive(Debug, Default)]
 struct Folder {
     dead: Vec<NodeId>,
-    /// Until when one of them was in touch that the ledger still counts.
+    /// Time until which one of them had a lease that the ledger still counts.
     in_touch_until: Option<Timestamp>,
-    /// Which tickets they refused.
+    /// Tickets that they revoked.
     revoked: Vec<Revocation>,
-    /// The same of the process that runs now.
+    /// Time until which the present process has a lease.
     own_in_touch_until: Option<Timestamp>,
-    /// Which tickets that one refuses.
+    /// Tickets that the present process revoked.
     own_revoked: RevokedVisitors,
 }
 
-/// A clock that may be wrong, and never goes back.
+/// Clock that may be wrong, and never goes back.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Clock {
     error_ms: i64,
-    /// How much faster than true time it runs, in parts per million, and since when.
+    /// Drift against true time in parts per million.
     drifts_ppm: i64,
     drifts_since: Timestamp,
     newest: Timestamp,
@@ -100,50 +101,50 @@ impl Clock {
         self.drifts_since = now;
     }
 
-    /// A new life reads the clock as it is.
+    /// Reads the clock anew for a new process, even if it shows an earlier time.
     pub(crate) fn restart(&mut self) {
         self.newest = Timestamp::ZERO;
     }
 }
 
-/// A request of a browser, as far as it matters here.
+/// Request of a browser.
 #[derive(Clone, Debug)]
 pub(crate) struct Request {
     pub(crate) role: Role,
-    /// The record of its sender.
+    /// Key of the visitor that sent it.
     pub(crate) owner: Key,
     pub(crate) node: u32,
-    /// The life of the node that it reached.
+    /// Number of the process that received it.
     pub(crate) incarnation: u32,
     pub(crate) arrived_at: Timestamp,
     pub(crate) ticket: Option<Ticket>,
-    /// How far it has come.
-    pub(crate) passage: RequestFlow,
-    /// How long it waits for its node's parent, and how often.
-    pub(crate) patience: WaitDeadline,
-    pub(crate) asked: u8,
-    /// A number that it waits for or has taken.
+    /// State of the decision.
+    pub(crate) flow: RequestFlow,
+    /// Deadline of its waits for the node's parent.
+    pub(crate) wait_deadline: WaitDeadline,
+    pub(crate) parent_waits: u8,
+    /// Counter that it waits for, with the number once it has one.
     pub(crate) number: Option<(CounterKey, Option<u64>)>,
 }
 
-/// What a browser sends.
+/// Content of a request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sent {
     pub(crate) role: Role,
     pub(crate) owner: Key,
     pub(crate) ticket: Option<Ticket>,
-    /// Its id if it is taken for somebody new.
+    /// Id for the case that the node takes the sender for a new visitor.
     pub(crate) fresh: VisitorId,
 }
 
 impl Request {
-    /// A request that reaches a node now.
-    pub(crate) fn new(sent: Sent, (node, met): (u32, &Node), now: Timestamp) -> Self {
-        let passage = RequestFlow::new(ArrivalKind {
+    /// Creates a request that reaches a node now.
+    pub(crate) fn new(sent: Sent, (node, node_record): (u32, &Node), now: Timestamp) -> Self {
+        let flow = RequestFlow::new(ArrivalKind {
             ticket: sent.ticket,
             fresh: sent.fresh,
-            is_navigation: sent.role != Role::Part,
-            // Those who wait ask by script.
+            is_navigation: sent.role != Role::Subresource,
+            // A waiting page polls by script.
             gets_page: sent
                 .ticket
                 .is_none_or(|ticket| ticket.accepted_at.is_some()),
@@ -153,31 +154,31 @@ impl Request {
             role: sent.role,
             owner: sent.owner,
             node,
-            incarnation: met.incarnation,
+            incarnation: node_record.incarnation,
             arrived_at: now,
             ticket: sent.ticket,
-            passage,
-            patience: met.patience(now),
-            asked: 0,
+            flow,
+            wait_deadline: node_record.wait_deadline(now),
+            parent_waits: 0,
             number: None,
         }
     }
 }
 
-/// What a request is for.
+/// Purpose of a request.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Role {
-    /// A page, or the question of somebody who waits.
+    /// Page, or a poll of a waiting visitor.
     Page,
-    /// What a page loads beside itself.
-    Part,
-    /// A page in a second tab.
+    /// Further resource of a page.
+    Subresource,
+    /// Page in a second tab.
     Tab,
-    /// An old ticket that is sent again.
+    /// Old ticket that is sent again.
     Replay,
 }
 
-/// What a node says.
+/// Decision of a node.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum NodeReply {
     Pass,
@@ -218,7 +219,7 @@ impl Node {
         }
     }
 
-    /// Starts a new life, which knows nothing of the last one but its name.
+    /// Starts a new process, which knows only the names of its predecessors.
     pub(crate) fn start(&mut self, identity: RoomIdentity, now: Timestamp) {
         self.clock.restart();
         let before = Predecessors {
@@ -235,7 +236,7 @@ impl Node {
         self.state = NodeState::Running;
     }
 
-    /// Ends this life. Who waited for an answer gets none.
+    /// Ends the process. Requests that wait get no response.
     pub(crate) fn stop(&mut self) {
         self.state = NodeState::Stopped;
         self.incarnation += 1;
@@ -249,7 +250,7 @@ impl Node {
         }
     }
 
-    /// Whether it runs, be it that it was told to stop.
+    /// Whether it runs; a draining node does.
     pub(crate) fn is_alive(&self) -> bool {
         match self.state {
             NodeState::Running | NodeState::Draining => true,
@@ -257,17 +258,18 @@ impl Node {
         }
     }
 
-    /// Whether visitors may be sent here: it runs, and tickets are worth something to it.
+    /// Whether it may receive visitors: it runs, and its ledger knows it.
     pub(crate) fn is_open(&self) -> bool {
         self.is_alive() && self.room.is_joined()
     }
 
-    /// The room has changed in what lets visitors pass.
+    /// Rebuilds the view after a change of the room.
     pub(crate) fn renew_view(&mut self) {
         self.view = View::of(&self.room);
     }
 
-    /// The parent has answered: it knows of this process, and that those before it are dead.
+    /// Clears the data folder after a reply of the parent, which knows this process and the end of
+    /// those before it.
     pub(crate) fn note_joined(&mut self) {
         if self.room.has_heard_from_parent() {
             self.folder = Folder {
@@ -278,22 +280,22 @@ impl Node {
         }
     }
 
-    /// It is about to say goodbye: its name vouches for no successor from now on.
+    /// Prepares for the last sync, after which this process vouches for no successor.
     pub(crate) fn leave_folder(&mut self) {
         self.folder.own_in_touch_until = None;
     }
 
-    /// Decides about a request at `now` by this node's clock, as far as it can be decided at once.
-    /// `started_at` is that moment by the clock of the loop.
-    pub(crate) fn ask(
+    /// Decides a request at `now` by this node's clock, as far as possible at once. `started_at` is
+    /// that moment by the clock of the sync loop.
+    pub(crate) fn decide(
         &mut self,
         request: &mut Request,
         now: Timestamp,
         started_at: Timestamp,
     ) -> (NodeReply, VisitorState) {
         let accepted = request.ticket.filter(|ticket| ticket.accepted_at.is_some());
-        let is_navigation = request.role != Role::Part;
-        if let Some(ticket) = accepted.filter(|_| request.asked == 0)
+        let is_navigation = request.role != Role::Subresource;
+        if let Some(ticket) = accepted.filter(|_| request.parent_waits == 0)
             && self
                 .view
                 .pass_at_once(&ticket, is_navigation, now)
@@ -301,19 +303,19 @@ impl Node {
         {
             return (NodeReply::Pass, VisitorState::Inside);
         }
-        let mut met_as = request.passage.met_as();
+        let mut met_as = request.flow.met_as();
         let mut step = match request.number.take() {
-            Some(number) => request.passage.handle_number(number, &mut self.room, now),
-            None => request.passage.decide(&mut self.room, now),
+            Some(number) => request.flow.handle_number(number, &mut self.room, now),
+            None => request.flow.decide(&mut self.room, now),
         };
         if step == Step::NotInside {
-            request.patience = self.patience(started_at);
-            step = request.passage.decide(&mut self.room, now);
+            request.wait_deadline = self.wait_deadline(started_at);
+            step = request.flow.decide(&mut self.room, now);
         }
         if met_as != VisitorState::Inside || !matches!(step, Step::Pass { .. } | Step::AskParent) {
-            met_as = request.passage.met_as();
+            met_as = request.flow.met_as();
         }
-        let said = match step {
+        let reply = match step {
             Step::Pass {
                 ticket,
                 is_new_ticket,
@@ -333,13 +335,13 @@ impl Node {
             Step::Queue(ticket, place) => NodeReply::Queue(ticket, place),
             Step::AskParent => NodeReply::AskParent,
             Step::TakeNumber(key) => NodeReply::TakeNumber(key),
-            Step::MayCome | Step::NotInside => unreachable!("nobody looks, and everybody goes on"),
+            Step::MayCome | Step::NotInside => unreachable!("a request enters the room"),
         };
-        (said, met_as)
+        (reply, met_as)
     }
 
-    /// How long somebody waits who comes now.
-    pub(crate) fn patience(&self, now: Timestamp) -> WaitDeadline {
+    /// Returns the deadline of a wait that begins now.
+    pub(crate) fn wait_deadline(&self, now: Timestamp) -> WaitDeadline {
         WaitDeadline::new(now)
     }
 }

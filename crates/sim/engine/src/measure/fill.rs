@@ -1,14 +1,14 @@
-//! How much of what there was did those who waited get?
+//! Share of the capacity that waiting visitors got.
 //!
-//! By calendar minutes, because admissions are counted by them: of each minute in which somebody
-//! waited all the time, the fuller of seats and admissions.
+//! It is measured by calendar minutes, because admissions are. Of each minute with a queue all the
+//! time, the fuller of seats and admissions counts.
 
 use anteroom_room::time::{DurationMs, Minute, Timestamp};
 
-/// The line needs a moment to form; it is not counted.
+/// Time in which the queue forms; it is not measured.
 const FIRST: DurationMs = DurationMs::from_secs(60);
 
-/// Fill of the minutes in which somebody waited.
+/// Fill of the minutes in which visitors waited.
 #[derive(Debug, Default)]
 pub(super) struct Fill {
     first_queue_at: Option<Timestamp>,
@@ -22,12 +22,12 @@ pub(super) struct Fill {
 }
 
 impl Fill {
-    /// Somebody had to wait.
+    /// Records that a visitor was queued.
     pub(super) fn note_queue(&mut self, now: Timestamp) {
         self.first_queue_at.get_or_insert(now);
     }
 
-    /// How things stand at the end of a second.
+    /// Records the state at the end of a second.
     pub(super) fn note_second(
         &mut self,
         is_waited_for: bool,
@@ -47,7 +47,7 @@ impl Fill {
         self.admissions = admissions;
     }
 
-    /// The mean, if there was such a minute.
+    /// Returns the mean, if there was such a minute.
     pub(super) fn mean(mut self) -> Option<f64> {
         self.end_minute();
         (self.minutes > 0).then(|| self.sum / f64::from(self.minutes))
@@ -84,13 +84,13 @@ mod tests {
     }
 
     #[test]
-    fn whichever_limit_binds_counts() {
+    fn the_limit_that_binds_counts() {
         check(|_| true, 0.9, 0.5, Some(0.9));
         check(|_| true, 0.2, 1.0, Some(1.0));
     }
 
     #[test]
-    fn minutes_in_which_nobody_waited_for_a_while_do_not_count() {
+    fn minutes_with_an_empty_queue_do_not_count() {
         check(|second| second != 100 && second < 170, 0.9, 0.5, None);
         check(|_| false, 0.9, 0.5, None);
     }

@@ -1,33 +1,33 @@
-//! What may happen at a moment.
+//! Events of a simulation.
 
 use anteroom_room::time::Timestamp;
 
 use super::slab::Key;
 
-/// Something that is planned; small, because millions of them wait.
+/// Planned event; it is small, because millions of them wait.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Event {
-    /// The next newcomer of a stream comes.
+    /// The next new visitor of a stream comes.
     Arrives { stream: u32 },
-    /// A visitor sends its next request: a page, or the question whether it may come in.
-    Asks { visitor: Key },
-    /// That request reaches the node that was chosen for it.
-    Reaches { visitor: Key },
+    /// A visitor sends its next request: a page, or a poll.
+    SendsRequest { visitor: Key },
+    /// A request reaches the node that was chosen for it.
+    ReachesNode { visitor: Key },
     /// A copy of a ticket is sent.
     CopySent { copy: Key },
-    /// Nobody waits longer than this for an answer from above.
-    PatienceEnds { request: Key },
-    /// A node's loop is to be looked at.
+    /// The longest wait for a reply of the parent ends.
+    WaitEnds { request: Key },
+    /// A node's sync loop is polled.
     LoopDue { node: u32, at: Timestamp },
-    /// A message between a node and a store comes to the end of a leg.
+    /// A message between a node and a store arrives.
     Message { message: Key },
-    /// A request for a number is at its counter.
+    /// A request for a number reaches its counter.
     AtCounter { request: Key },
-    /// The number is back.
+    /// The number reaches the node.
     NumberBack { request: Key },
-    /// A fault of the scenario happens, by its place in the list.
+    /// A fault of the scenario happens, by its index in the list.
     Fault { index: u32 },
-    /// A node that has said goodbye stops.
+    /// A node that has sent its last sync stops.
     Stops { node: u32, incarnation: u32 },
     /// A node starts.
     Starts { node: u32 },

@@ -1,4 +1,4 @@
-//! What goes wrong, and what the operator changes.
+//! Faults, and changes by the operator.
 
 use anteroom_room::ledger::LEASE_TTL;
 use anteroom_room::rules::Rules;
@@ -10,12 +10,12 @@ use crate::deployment::network::Bad;
 use crate::deployment::node::NodeState;
 use crate::scenario::model::{FaultKind, LinkPlace, NodePlace, StorePlace};
 
-/// How long a node goes on answering after its goodbye.
+/// Longest time for which a draining node serves requests.
 const DRAIN_MAX: DurationMs = DurationMs::from_secs(2);
-/// A process that is not ready to end is looked at again after that.
-const LOOK_AGAIN: DurationMs = DurationMs(100);
-/// Messages that were on their way when a fault ended have arrived by then, and those who were
-/// refused meanwhile have asked again.
+/// Interval at which a draining process is checked.
+const DRAIN_POLL: DurationMs = DurationMs(100);
+/// Time after a fault within which its last messages arrive, and rejected visitors send their next
+/// requests.
 const MARGIN: DurationMs = DurationMs::from_secs(5);
 
 impl Simulation {
@@ -75,25 +75,26 @@ impl Simulation {
         }
     }
 
-    /// Until when a fault may have effects: its end, then the leases, then the longest seat.
+    /// Records the time until which a fault may have effects: its end, then the leases, then the
+    /// longest seat.
     fn note_trouble(&mut self, kind: FaultKind) {
         let lasts = match kind {
             // The reserve lasts to the end of a minute at least, by a clock that may be wrong.
             FaultKind::StoreWiped { .. } | FaultKind::StoreLosesWrites { .. } => {
                 DurationMs::from_secs(90)
             }
-            // What the checkers tolerate of it, they tolerate all the time.
+            // The checkers tolerate a wrong clock all the time.
             FaultKind::NodeClockIsOff { .. } => return,
-            // New rules are no excuse for those inside: nobody is put out by them.
+            // New rules end no session early, so active visitors notice no fault.
             FaultKind::Limits { within, .. }
             | FaultKind::Pacing { within, .. }
             | FaultKind::SessionDuration { within, .. } => {
                 let mut effects = within + self.deployment.stores.longest_lease() + MARGIN;
-                if !self.judge.is_calm(self.now) {
-                    // A reserve, or a phantom seat, lasts as long as the longest seat known.
+                if !self.checkers.is_calm(self.now) {
+                    // A reserve or a phantom seat lasts as long as the longest seat known.
                     effects = effects + self.longest_seat() + LEASE_TTL;
                 }
-                self.judge.handle_trouble(self.now + effects, true);
+                self.checkers.handle_fault(self.now + effects, true);
                 return;
             }
             _ => kind.lasts(),
@@ -101,17 +102,17 @@ impl Simulation {
         let leases = self.deployment.stores.longest_lease() + LEASE_TTL;
         let effects = leases + self.longest_seat() + MARGIN;
         let is_far_away = match kind {
-            FaultKind::Cut { link, .. } => matches!(link, LinkPlace::ToWorld(_)),
-            FaultKind::StoreDown { store, .. } => store == StorePlace::World,
+            FaultKind::Cut { link, .. } => matches!(link, LinkPlace::ToGlobal(_)),
+            FaultKind::StoreDown { store, .. } => store == StorePlace::Global,
             _ => false,
         };
         let is_far_away = is_far_away && self.deployment.stores.has_two_levels();
-        self.judge
-            .handle_trouble(self.now + lasts + effects, is_far_away);
+        self.checkers
+            .handle_fault(self.now + lasts + effects, is_far_away);
     }
 
-    /// The longest seat that rules have asked for until now: a later change of the session is no
-    /// excuse for what a fault does before it.
+    /// Returns the longest seat of all rules until now. A later change of the session does not
+    /// excuse the effects of an earlier fault.
     fn longest_seat(&self) -> DurationMs {
         let elapsed = self.now.since(self.scenario.starts_at);
         let until_now = self.scenario.faults.iter();
@@ -160,8 +161,7 @@ impl Simulation {
         self.plan(self.now + after, Event::Starts { node: index });
     }
 
-    /// A node that was told to stop has answered the last of its visitors. It ends when all is
-    /// said.
+    /// Stops a draining node once it has served its last visitor and sent its last sync.
     pub(super) fn handle_stop(&mut self, index: u32, incarnation: u32) {
         let node = &mut self.deployment.nodes[index as usize];
         if !node.is_alive() || node.incarnation != incarnation {
@@ -171,7 +171,7 @@ impl Simulation {
             node.stop();
         } else {
             self.plan(
-                self.now + LOOK_AGAIN,
+                self.now + DRAIN_POLL,
                 Event::Stops {
                     node: index,
                     incarnation,
@@ -186,7 +186,7 @@ impl Simulation {
         match node.state {
             NodeState::Running => return,
             NodeState::Draining => {
-                self.plan(self.now + LOOK_AGAIN, Event::Starts { node: index });
+                self.plan(self.now + DRAIN_POLL, Event::Starts { node: index });
                 return;
             }
             NodeState::Stopped => {}
@@ -205,7 +205,7 @@ impl Simulation {
                     node.cuts.cut(answers_only, until);
                 }
             }
-            LinkPlace::ToWorld(data_center) => {
+            LinkPlace::ToGlobal(data_center) => {
                 let network = &mut self.deployment.network;
                 network.cut_global(data_center, answers_only, until);
             }
@@ -224,7 +224,7 @@ impl Simulation {
         }
     }
 
-    /// The nodes get new rules one after the other.
+    /// Plans new rules for the nodes, one after the other.
     fn spread_rules(&mut self, fault: u32, within: DurationMs) {
         let count = u64::from(self.deployment.node_count());
         for node in 0..self.deployment.node_count() {
@@ -259,7 +259,7 @@ impl Simulation {
         node.renew_view();
         let is_alive = node.is_alive();
         let highest = self.deployment.highest_limits();
-        self.judge.handle_limits(highest, self.now);
+        self.checkers.handle_limits(highest, self.now);
         if is_alive {
             self.hurry(index);
         }

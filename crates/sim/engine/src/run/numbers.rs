@@ -1,11 +1,11 @@
-//! A request takes a number from a shared counter and brings it back.
+//! Counters: a request takes a number from a shared counter and brings it back.
 
 use anteroom_room::allocation::{CounterKey, CounterScope};
 
 use super::Simulation;
 use super::event::Event;
 use super::slab::Key;
-use super::visiting::PATIENCE;
+use super::visiting::PARENT_WAIT_MAX;
 use crate::deployment::network::{Copies, joined};
 use crate::deployment::node::Request;
 use crate::scenario::model::{Delay, StorePlace};
@@ -15,16 +15,16 @@ impl Simulation {
         request.number = Some((key, None));
         let node = request.node;
         match key.scope {
-            CounterScope::DataCenter(_) => self.measure.local_calls += 1,
-            CounterScope::Anywhere => self.measure.global_calls += 1,
+            CounterScope::DataCenter(_) => self.measure.local_requests += 1,
+            CounterScope::Anywhere => self.measure.global_requests += 1,
         }
         let sent = self.send_to_counter(node, key);
         let request = self.parked.insert(request);
         match sent.first {
-            Some(after) if after < PATIENCE => {
+            Some(after) if after < PARENT_WAIT_MAX => {
                 self.plan(self.now + after, Event::AtCounter { request });
             }
-            _ => self.plan(self.now + PATIENCE, Event::NumberBack { request }),
+            _ => self.plan(self.now + PARENT_WAIT_MAX, Event::NumberBack { request }),
         }
     }
 
@@ -38,17 +38,17 @@ impl Simulation {
         };
         let node = request.node;
         let data_center = self.deployment.nodes[node as usize].data_center;
-        let place = match counter.scope {
+        let store_place = match counter.scope {
             CounterScope::DataCenter(_) => StorePlace::Local(data_center as usize),
-            CounterScope::Anywhere => StorePlace::World,
+            CounterScope::Anywhere => StorePlace::Global,
         };
-        let store = self.deployment.stores.at(place);
+        let store = self.deployment.stores.at(store_place);
         let taken = store.take_number(counter, now);
         let back = self.send_to_counter(node, counter).first;
         let Some(request) = self.parked.get_mut(key) else {
             return;
         };
-        let given_up_at = request.arrived_at.max(now) + PATIENCE;
+        let given_up_at = request.arrived_at.max(now) + PARENT_WAIT_MAX;
         let returns_at = back.map_or(given_up_at, |after| now + after);
         if let Some(number) = taken.filter(|_| returns_at < given_up_at) {
             request.number = Some((counter, Some(number)));
@@ -73,7 +73,7 @@ impl Simulation {
         }
     }
 
-    /// One way between a node and a counter.
+    /// Sends a message one way between a node and a counter.
     fn send_to_counter(&mut self, node: u32, key: CounterKey) -> Copies {
         let data_center = self.deployment.nodes[node as usize].data_center;
         let plan = &self.deployment.data_centers[data_center as usize].plan;

@@ -1,21 +1,21 @@
-//! Where do short-lived things live? In slots that are used again, each addressed by a key that
-//! nobody confuses with a former tenant's.
+//! Storage for short-lived values, in slots that are used again. A key never opens the slot for a
+//! later value.
 
-/// The address of a thing: its slot, and the how-manyeth tenant of that slot it is.
+/// Address of a value: its slot, and the generation of that slot.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Key {
     pub(crate) index: u32,
     generation: u32,
 }
 
-/// Things by key.
+/// Values by key.
 #[derive(Debug)]
 pub(crate) struct Slab<T> {
     slots: Vec<Slot<T>>,
     free: Vec<u32>,
 }
 
-/// A slot: its generation stands beside its tenant, where a look at one has fetched the other.
+/// Slot with its generation beside its value, so that both share a cache line.
 #[derive(Debug)]
 struct Slot<T> {
     generation: u32,
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_of_a_former_tenant_opens_nothing() {
+    fn a_key_of_a_removed_value_opens_nothing() {
         let mut slab = Slab::default();
         let first = slab.insert('a');
         assert_eq!(slab.remove(first), Some('a'));

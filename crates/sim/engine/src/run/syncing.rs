@@ -1,12 +1,13 @@
-//! Drives each node's loop: its actions become messages to stores, their answers come back to it.
+//! Drives each node's sync loop: its actions become messages to stores, and their replies return to
+//! it.
 //!
-//! A message to a ledger has four legs: load, what is there, write, what came of it. Each may be
-//! lost, late or doubled. Worse than reality: a message that its loop has given up goes on all the
-//! same, and a copy of one goes on by itself, with tries of its own.
+//! A message to a ledger has four legs: load, loaded record, write, result. Each may be lost, late
+//! or duplicated. The simulation is worse than reality: a message continues after its loop has
+//! given it up, and a copy of a message continues with its own retries.
 
 use crate::scenario::model::Delay;
 use anteroom_room::id::Incarnation;
-use anteroom_room::ledger_call::{
+use anteroom_room::ledger_exchange::{
     Exchange, LedgerOperation, LedgerRole, Next, Opening, STEP_ASIDE_MAX, Tries, Written,
 };
 use anteroom_room::sync::Reply;
@@ -21,31 +22,32 @@ use crate::deployment::network::joined;
 use crate::deployment::node::Request;
 use crate::rng::Draw;
 
-/// A node may hold more than was in use: all nodes together at most one in so many of the slots
-/// that are left over when everybody who waits has got one.
-const KEPT_FOR_CHANCE: u32 = 8;
+/// Slots that nodes may keep unused: together at most one in this many of the slots that remain
+/// after all waiting visitors have one.
+const SPARE_DIVISOR: u32 = 8;
 
-/// Something on its way between a node and a store.
+/// Message between a node and a store.
 #[derive(Clone, Debug)]
 pub(super) struct Message {
     node: u32,
     incarnation: u32,
     purpose: Purpose,
-    deed: LedgerOperation,
+    operation: LedgerOperation,
     tries: Tries,
-    /// When this leg and the one that it answers began.
+    /// Start of this leg and of the one that it replies to.
     sent_at: Timestamp,
     leg: Leg,
 }
 
-/// Whom the node speaks to, and why.
+/// Recipient and purpose of a message.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Purpose {
-    /// A sync with its parent.
+    /// Sync with its parent.
     Sync { round: u64 },
-    /// A request of its data center's ledger to the root's.
+    /// Upstream sync of its data center's ledger with the root's.
     AskRoot { upstream_sync: u64 },
-    /// An answer of the root, for its data center's ledger; `is_last` of its loop.
+    /// Reply of the root for its data center's ledger; `is_last` is set for the last one of its
+    /// loop.
     Deliver { is_last: bool },
 }
 
@@ -64,47 +66,47 @@ impl Leg {
 }
 
 impl Simulation {
-    /// A request waits for what comes from above.
+    /// Parks a request until a reply of the parent.
     pub(super) fn park(&mut self, mut request: Request) {
         let index = request.node;
-        self.judge_wait(&request);
+        self.check_wait(&request);
         let node = &mut self.deployment.nodes[index as usize];
-        let Some(wanted) = request.patience.begin(node.sync_loop.round()) else {
-            request.passage.set_may_ask_parent(false);
+        let Some(wanted) = request.wait_deadline.begin(node.sync_loop.round()) else {
+            request.flow.set_may_ask_parent(false);
             self.decide(request);
             return;
         };
-        request.asked += 1;
-        let gives_up_at = request.patience.ends_at();
+        request.parent_waits += 1;
+        let gives_up_at = request.wait_deadline.ends_at();
         let key = self.parked.insert(request);
-        self.plan(gives_up_at, Event::PatienceEnds { request: key });
+        self.plan(gives_up_at, Event::WaitEnds { request: key });
         let node = &mut self.deployment.nodes[index as usize];
         node.waiting.push((key, wanted));
         self.hurry(index);
     }
 
-    /// Goes on with a request whose wait is over.
+    /// Continues a request whose wait is over.
     pub(super) fn end_wait(&mut self, mut request: Request, is_answered: bool) {
         let index = request.node;
         let round = self.deployment.nodes[index as usize].sync_loop.round();
-        let may_ask_again = request.patience.end(is_answered, round);
+        let may_ask_again = request.wait_deadline.end(is_answered, round);
         self.note(|deployment| {
             let (name, visitor) = (deployment.name_of(index), request.owner.index);
             format!("{name} ends the wait of visitor {visitor}; {round:?}")
         });
-        request.passage.set_may_ask_parent(may_ask_again);
+        request.flow.set_may_ask_parent(may_ask_again);
         self.resume(request);
     }
 
-    /// Has a node sync as soon as it can.
+    /// Makes a node sync as soon as it can.
     pub(super) fn hurry(&mut self, index: u32) {
         self.deployment.nodes[index as usize].sync_loop.hurry();
         self.drive(index);
     }
 
-    /// Has a node's loop looked at in this moment, after what is under way.
+    /// Polls a node's loop at this moment, after the present event.
     pub(super) fn drive_soon(&mut self, index: u32) {
-        self.look_again(index, self.now);
+        self.plan_poll(index, self.now);
     }
 
     pub(super) fn handle_loop_due(&mut self, index: u32, at: Timestamp) {
@@ -115,14 +117,14 @@ impl Simulation {
         }
     }
 
-    /// Does all that a node's loop wants done now, and plans when to look at it again.
+    /// Performs all actions that a node's loop wants now, and plans its next poll.
     pub(super) fn drive(&mut self, index: u32) {
         let node = &self.deployment.nodes[index as usize];
         if !node.is_alive() {
             return;
         }
         if node.paused_until > self.now {
-            self.look_again(index, node.paused_until);
+            self.plan_poll(index, node.paused_until);
             return;
         }
         loop {
@@ -140,14 +142,14 @@ impl Simulation {
         let node = &self.deployment.nodes[index as usize];
         let is_awaited = !node.waiting.is_empty();
         if let Some(at) = node.sync_loop.next_deadline(is_awaited, self.now) {
-            self.look_again(
+            self.plan_poll(
                 index,
                 at.max(self.now + DurationMs(u64::from(at <= self.now))),
             );
         }
     }
 
-    fn look_again(&mut self, index: u32, at: Timestamp) {
+    fn plan_poll(&mut self, index: u32, at: Timestamp) {
         let node = &mut self.deployment.nodes[index as usize];
         if node.looked_at.is_none_or(|planned| at < planned) {
             node.looked_at = Some(at);
@@ -155,7 +157,7 @@ impl Simulation {
         }
     }
 
-    /// Goes on with those who waited for a sync that is over.
+    /// Continues the requests that waited for a sync that is over.
     fn end_waits(&mut self, index: u32) {
         let node = &mut self.deployment.nodes[index as usize];
         if node.waiting.is_empty() {
@@ -176,7 +178,7 @@ impl Simulation {
     }
 
     fn perform(&mut self, index: u32, action: Action) {
-        let (purpose, deed) = match action {
+        let (purpose, operation) = match action {
             Action::Sync(sync) => (Purpose::Sync { round: sync.round }, self.sync(index, sync)),
             Action::Goodbye(sync) => {
                 let node = &mut self.deployment.nodes[index as usize];
@@ -184,31 +186,31 @@ impl Simulation {
                 let request = node.room.poll_goodbye(node.clock.read(self.now));
                 let purpose = Purpose::Sync { round: sync.round };
                 let (news, is_wanted) = (sync.news, sync.is_wanted);
-                let deed = LedgerOperation::Sync {
+                let operation = LedgerOperation::Sync {
                     request: Box::new(request),
                     news,
                     is_wanted,
                 };
-                (purpose, deed)
+                (purpose, operation)
             }
             Action::AskRoot {
                 upstream_sync,
                 request,
             } => {
-                let deed = LedgerOperation::Sync {
+                let operation = LedgerOperation::Sync {
                     request: Box::new(request),
                     news: None,
                     is_wanted: false,
                 };
-                self.trace_deed(index, "asks the root", &deed);
-                (Purpose::AskRoot { upstream_sync }, deed)
+                self.trace_request(index, "sends the root", &operation);
+                (Purpose::AskRoot { upstream_sync }, operation)
             }
             Action::Deliver(news) => (
                 Purpose::Deliver { is_last: true },
                 LedgerOperation::Deliver(news),
             ),
         };
-        self.begin_message(index, purpose, deed);
+        self.begin_message(index, purpose, operation);
     }
 
     fn sync(&mut self, index: u32, sync: Sync) -> LedgerOperation {
@@ -216,26 +218,26 @@ impl Simulation {
         let node = &mut self.deployment.nodes[index as usize];
         let node_now = node.clock.read(now);
         let request = node.room.poll_sync(node_now);
-        let used = node.uses.tell(now);
+        let used = node.uses.take_recent(now);
         let snapshot = node.room.snapshot();
-        let for_chance = snapshot.slots_to_spare / (KEPT_FOR_CHANCE * snapshot.nodes.max(1));
-        let kept = request.held.seats.saturating_sub(for_chance);
-        self.judge.check_kept(kept, used, now);
-        let deed = LedgerOperation::Sync {
+        let spare = snapshot.slots_to_spare / (SPARE_DIVISOR * snapshot.nodes.max(1));
+        let kept = request.held.seats.saturating_sub(spare);
+        self.checkers.check_kept(kept, used, now);
+        let operation = LedgerOperation::Sync {
             request: Box::new(request),
             news: sync.news,
             is_wanted: sync.is_wanted,
         };
-        self.trace_deed(index, "asks its store", &deed);
-        deed
+        self.trace_request(index, "sends its store", &operation);
+        operation
     }
 
-    fn begin_message(&mut self, index: u32, purpose: Purpose, deed: LedgerOperation) {
+    fn begin_message(&mut self, index: u32, purpose: Purpose, operation: LedgerOperation) {
         let message = Message {
             node: index,
             incarnation: self.deployment.nodes[index as usize].incarnation,
             purpose,
-            deed,
+            operation,
             tries: Tries::default(),
             sent_at: self.now,
             leg: Leg::Load,
@@ -257,9 +259,9 @@ impl Simulation {
         };
         if message.leg.is_for_store() {
             if is_far {
-                self.measure.global_calls += 1;
+                self.measure.global_requests += 1;
             } else {
-                self.measure.local_calls += 1;
+                self.measure.local_requests += 1;
             }
         }
         let is_answer = matches!(message.leg, Leg::Written(_));
@@ -312,7 +314,9 @@ impl Simulation {
         let store = self.store_of(&message);
         let leg = match &message.leg {
             Leg::Load => store.load(now).map(Leg::Loaded),
-            Leg::Write(draft) => store.write(*draft, &message.deed, now).map(Leg::Written),
+            Leg::Write(draft) => store
+                .write(*draft, &message.operation, now)
+                .map(Leg::Written),
             Leg::Loaded(_) | Leg::Written(_) => return,
         };
         let is_root = matches!(message.purpose, Purpose::AskRoot { .. })
@@ -320,7 +324,7 @@ impl Simulation {
         if is_root && matches!(leg, Some(Leg::Written(Outcome::Written(_)))) {
             self.check_root();
         }
-        // A store that is down answers nobody.
+        // A store that is down sends no reply.
         if let Some(leg) = leg {
             self.send(Message { leg, ..message }, DurationMs::ZERO);
         }
@@ -356,7 +360,7 @@ impl Simulation {
                 message.leg = Leg::Load;
                 let pause = self
                     .deployment
-                    .lives()
+                    .start_rng()
                     .between(DurationMs::ZERO, STEP_ASIDE_MAX);
                 self.send(message, pause);
             }
@@ -370,7 +374,7 @@ impl Simulation {
         let incarnation = if seen.keeper == Some(seen.expected.identity) {
             Incarnation::ALONE
         } else {
-            Incarnation(self.deployment.lives().word())
+            Incarnation(self.deployment.start_rng().word())
         };
         Draft {
             expected: seen.expected,
@@ -379,21 +383,22 @@ impl Simulation {
         }
     }
 
-    /// A message has done what it was sent for.
+    /// Handles a message that is complete.
     fn handle_done(&mut self, message: Message, exchange: Option<Exchange>) {
         let (index, now) = (message.node, self.now);
         match (message.purpose, exchange) {
             (Purpose::Sync { round }, Some(exchange)) => {
-                self.handle_exchange(index, round, &message.deed, &exchange);
+                self.handle_exchange(index, round, &message.operation, &exchange);
             }
             (Purpose::AskRoot { upstream_sync }, Some(exchange)) => {
                 let reply = exchange.reply;
-                self.note_reply(index, "hears from the root", &reply);
+                self.note_reply(index, "receives from the root", &reply);
                 let node_loop = &mut self.deployment.nodes[index as usize].sync_loop;
                 if node_loop.is_out(upstream_sync) {
                     node_loop.handle_root_reply(upstream_sync, reply, now);
                 } else {
-                    // Worse than reality: what nobody waits for any more is brought all the same.
+                    // Worse than reality: a reply that no request waits for is delivered
+                    // nevertheless.
                     let purpose = Purpose::Deliver { is_last: false };
                     self.begin_message(index, purpose, LedgerOperation::Deliver(reply));
                 }
@@ -411,18 +416,18 @@ impl Simulation {
         &mut self,
         index: u32,
         round: u64,
-        deed: &LedgerOperation,
+        operation: &LedgerOperation,
         exchange: &Exchange,
     ) {
-        let LedgerOperation::Sync { request, .. } = deed else {
+        let LedgerOperation::Sync { request, .. } = operation else {
             return;
         };
-        self.note_reply(index, "hears", &exchange.reply);
+        self.note_reply(index, "receives", &exchange.reply);
         let now = self.now;
-        let drawn = self.deployment.lives().unit();
+        let drawn = self.deployment.start_rng().unit();
         let node = &mut self.deployment.nodes[index as usize];
         let node_now = node.clock.read(now);
-        // A reply that counts no more is the room's business all the same.
+        // The room sees outdated replies and has to ignore them.
         node.room.handle_reply(exchange.reply.clone(), node_now);
         node.renew_view();
         if !request.is_leaving {
@@ -437,12 +442,12 @@ impl Simulation {
         if is_present && exchange.upstream_sync.is_some() {
             let store = self.deployment.stores.local(data_center);
             if let Some((kept, used)) = store.take_kept() {
-                self.judge.check_kept(kept, used, now);
+                self.checkers.check_kept(kept, used, now);
             }
         }
     }
 
-    /// Others wrote first every time.
+    /// Handles a message that lost every race for its record.
     fn handle_given_up(&mut self, message: &Message) {
         let (index, now) = (message.node, self.now);
         let node = &mut self.deployment.nodes[index as usize];
@@ -461,13 +466,13 @@ impl Simulation {
 
     fn note_reply(&mut self, index: u32, how: &str, reply: &Reply) {
         if self.trace.is_some() {
-            let told = tell(reply);
-            self.note(|deployment| format!("{} {how}: {told}", deployment.name_of(index)));
+            let text = describe(reply);
+            self.note(|deployment| format!("{} {how}: {text}", deployment.name_of(index)));
         }
     }
 
-    fn trace_deed(&mut self, index: u32, how: &str, deed: &LedgerOperation) {
-        let LedgerOperation::Sync { request, .. } = deed else {
+    fn trace_request(&mut self, index: u32, how: &str, operation: &LedgerOperation) {
+        let LedgerOperation::Sync { request, .. } = operation else {
             return;
         };
         self.note(|deployment| {
@@ -476,29 +481,29 @@ impl Simulation {
             let (seats, slots, credits) = (held.seats, held.admissions, held.credits);
             let waiting = &request.waiting;
             format!(
-                "{name} {how}: holds {seats} seats, {slots} admissions, {credits} credits, \
+                "{name} {how}: {seats} seats, {slots} admissions, {credits} credits, \
                  {wants:?}, {waiting:?}"
             )
         });
     }
 }
 
-/// A sixteenth shorter or longer, as in the gateway.
+/// Returns a period that is up to a sixteenth shorter or longer, as in the gateway.
 fn jittered(period: DurationMs, drawn: f64) -> DurationMs {
     let eighth = period.0 as f64 / 8.0;
     DurationMs(period.0 - period.0 / 16 + crate::rng::whole(eighth * drawn))
 }
 
-/// A reply in a line for the trace.
-pub(super) fn tell(reply: &Reply) -> String {
+/// Returns a reply as one line for the trace.
+pub(super) fn describe(reply: &Reply) -> String {
     match reply {
         Reply::Stale => "stale".to_owned(),
         Reply::Void { .. } => "void".to_owned(),
-        Reply::Granted(answer) => {
-            let (granted, snapshot) = (answer.granted, &answer.snapshot);
+        Reply::Granted(grant) => {
+            let (granted, snapshot) = (grant.granted, &grant.snapshot);
             format!(
-                "{} seats, {} admissions, {} credits; inside {}, phantoms {}, lent {}, free {} and \
-                 {}, waiting {}, {:?}",
+                "{} seats, {} admissions, {} credits; active {}, phantoms {}, leased {}, free {} \
+                 and {}, waiting {}, {:?}",
                 granted.seats,
                 granted.admissions,
                 granted.credits,

@@ -1,10 +1,10 @@
-//! Small scenarios, judged.
+//! Small scenarios that the checkers watch.
 
 use anteroom_room::rules::{AllocationKind, Limits, Rules};
 use anteroom_room::time::{DurationMs, Timestamp};
 
 use super::*;
-use crate::outcome::Promise;
+use crate::outcome::Invariant;
 use crate::scenario::model::{
     Arrivals, Behaviour, DataCenterPlan, Delay, FaultKind, FaultPlan, NodePlace, RatePoint,
     RoomPlan, StorePlace,
@@ -15,7 +15,8 @@ const FIRST: NodePlace = NodePlace {
     node: 0,
 };
 
-/// Two data centers with three nodes and two; twice as many come as may; five minutes.
+/// Returns a scenario of five minutes with two data centers of three nodes and two, and twice as
+/// many visitors as it admits.
 pub(crate) fn scenario() -> Scenario {
     let ms = |from, to| Delay {
         from: DurationMs(from),
@@ -83,7 +84,7 @@ fn limits(total_active_users: u32, new_users_per_minute: u32) -> Limits {
     }
 }
 
-fn unruly() -> Behaviour {
+fn misbehaving() -> Behaviour {
     Behaviour {
         second_tab: 0.2,
         patience: Some(DurationMs::from_secs(120)),
@@ -97,7 +98,7 @@ fn unruly() -> Behaviour {
     }
 }
 
-fn judged(scenario: &Scenario) -> Outcome {
+fn run_and_check(scenario: &Scenario) -> Outcome {
     let outcome = run(scenario, 0, AllocationKind::Leases, &mut |_| {});
     assert_eq!(outcome.violations, [], "seed {}", scenario.seed);
     outcome
@@ -109,33 +110,33 @@ fn with_fault(kind: FaultKind) -> Scenario {
         at: DurationMs::from_secs(100),
         kind,
     });
-    scenario.rooms[0].behaviour = unruly();
+    scenario.rooms[0].behaviour = misbehaving();
     scenario
 }
 
-/// The scenario with one data center, whose store is the root's.
-fn alone(scenario: &Scenario) -> Scenario {
-    let mut alone = scenario.clone();
-    alone.data_centers.truncate(1);
-    alone.data_centers[0].to_global = Delay {
+/// Returns the scenario with one data center, whose store is the root's.
+fn in_one_data_center(scenario: &Scenario) -> Scenario {
+    let mut in_one_data_center = scenario.clone();
+    in_one_data_center.data_centers.truncate(1);
+    in_one_data_center.data_centers[0].to_global = Delay {
         from: DurationMs::ZERO,
         to: DurationMs::ZERO,
     };
-    alone
+    in_one_data_center
 }
 
 fn check_fault(kind: FaultKind) {
     for seed in 1..=3 {
         let mut scenario = with_fault(kind);
         scenario.seed = seed;
-        judged(&alone(&scenario));
-        judged(&scenario);
+        run_and_check(&in_one_data_center(&scenario));
+        run_and_check(&scenario);
     }
 }
 
 #[test]
 fn an_overloaded_room_is_full_and_never_over_its_limits() {
-    let outcome = judged(&scenario());
+    let outcome = run_and_check(&scenario());
     let stats = &outcome.stats;
     assert!((900..1_050).contains(&stats.visitors), "{stats:?}");
     assert_eq!(stats.inside_max, 60);
@@ -148,22 +149,22 @@ fn an_overloaded_room_is_full_and_never_over_its_limits() {
 }
 
 #[test]
-fn an_empty_room_lets_nearly_everybody_in_at_once() {
+fn an_empty_room_admits_nearly_every_visitor_at_once() {
     let mut scenario = scenario();
     scenario.rooms[0].rules.limits = limits(100_000, 100_000);
-    let stats = judged(&scenario).stats;
+    let stats = run_and_check(&scenario).stats;
     assert_eq!(stats.admitted, stats.visitors);
-    // Two trips to a far root, one after the other, do not fit into what a visitor waits.
+    // Two trips to a far root, one after the other, take longer than a visitor waits.
     assert!(stats.queued * 200 <= stats.visitors, "{stats:?}");
 }
 
 #[test]
-fn unruly_visitors_break_no_promise() {
+fn misbehaving_visitors_break_no_invariant() {
     for seed in 1..=5 {
         let mut scenario = scenario();
         scenario.seed = seed;
-        scenario.rooms[0].behaviour = unruly();
-        let stats = judged(&scenario).stats;
+        scenario.rooms[0].behaviour = misbehaving();
+        let stats = run_and_check(&scenario).stats;
         assert!(stats.abandoned > 0);
     }
 }
@@ -187,11 +188,11 @@ fn the_same_seed_gives_the_same_run_and_another_one_does_not() {
 }
 
 #[test]
-fn each_allocation_meets_the_same_crowd() {
+fn each_allocation_meets_the_same_visitors() {
     let visitors = |allocation| {
         let outcome = run(&scenario(), 0, allocation, &mut |_| {});
         let others = outcome.violations.iter().map(|v| v.promise);
-        let limits = [Promise::Seats, Promise::Rate];
+        let limits = [Invariant::Seats, Invariant::Rate];
         assert_eq!(others.filter(|p| limits.contains(p)).count(), 0);
         assert!(outcome.stats.admitted > 0);
         outcome.stats.visitors
@@ -207,7 +208,7 @@ fn each_allocation_meets_the_same_crowd() {
 }
 
 #[test]
-fn a_crash_a_restart_and_a_pause_break_no_promise() {
+fn a_crash_a_restart_and_a_pause_break_no_invariant() {
     let after = DurationMs::from_secs(20);
     check_fault(FaultKind::Crash { node: FIRST, after });
     check_fault(FaultKind::Restart { node: FIRST, after });
@@ -218,7 +219,7 @@ fn a_crash_a_restart_and_a_pause_break_no_promise() {
 }
 
 #[test]
-fn a_bad_network_and_a_store_that_is_away_break_no_promise() {
+fn a_bad_network_and_an_unavailable_store_break_no_invariant() {
     let lasts = DurationMs::from_secs(30);
     check_fault(FaultKind::BadNetwork {
         lost: 0.2,
@@ -227,14 +228,14 @@ fn a_bad_network_and_a_store_that_is_away_break_no_promise() {
         lasts,
     });
     check_fault(FaultKind::StoreDown {
-        store: StorePlace::World,
+        store: StorePlace::Global,
         lasts,
     });
 }
 
 #[test]
-fn a_store_that_forgets_breaks_no_promise() {
-    let store = StorePlace::World;
+fn a_store_that_loses_writes_breaks_no_invariant() {
+    let store = StorePlace::Global;
     check_fault(FaultKind::StoreWiped { store });
     check_fault(FaultKind::StoreLosesWrites {
         store,
@@ -247,7 +248,7 @@ fn a_store_that_forgets_breaks_no_promise() {
 }
 
 #[test]
-fn clocks_that_are_a_little_off_break_no_promise() {
+fn clocks_that_are_a_little_off_break_no_invariant() {
     for by_ms in [-450, 450] {
         check_fault(FaultKind::NodeClockIsOff {
             node: FIRST,
@@ -270,7 +271,7 @@ fn changed_limits_hold_while_they_spread() {
 }
 
 #[test]
-fn a_trace_tells_what_happened() {
+fn a_trace_lists_decisions() {
     let mut simulation = Simulation::new(&scenario(), 0, AllocationKind::Leases).with_trace(50);
     simulation.run_until(DurationMs::from_secs(120));
     let trace = simulation.trace().unwrap();

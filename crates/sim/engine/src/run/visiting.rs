@@ -1,25 +1,25 @@
-//! Visitors send requests: when, to which node, and with what.
+//! Requests of visitors: their time, their node and their ticket.
 
-use anteroom_room::decision::QueueReason;
-use anteroom_room::sync_loop::PATIENCE as PATIENCE_OF_ALL;
+use anteroom_room::queue_position::QueueReason;
+use anteroom_room::sync_loop::PATIENCE;
 use anteroom_room::time::{DurationMs, Timestamp};
 
 use super::Simulation;
 use super::event::Event;
 use super::slab::Key;
-use crate::crowd::{CopyUse, Phase, TicketCopy};
 use crate::deployment::node::{NodeReply, Request, Role, Sent, VisitorState};
 use crate::rng::Draw;
+use crate::visitors::{CopyUse, Phase, TicketCopy};
 
-/// Longest wait of a visitor for an answer from above, as in the gateway.
-pub(super) const PATIENCE: DurationMs = PATIENCE_OF_ALL;
-/// Whoever finds nobody, or whose node dies, tries again about now.
+/// Longest wait of a request for a reply of the node's parent, as in the gateway.
+pub(super) const PARENT_WAIT_MAX: DurationMs = PATIENCE;
+/// Delay after which a visitor retries when no node is open, or its node crashes.
 const RETRY_FROM: DurationMs = DurationMs(1_000);
 const RETRY_TO: DurationMs = DurationMs(2_000);
 
 impl Simulation {
     pub(super) fn plan_arrival(&mut self, stream: usize) {
-        let next = self.crowd.streams[stream].next(self.scenario.starts_at);
+        let next = self.population.streams[stream].next(self.scenario.starts_at);
         if let (Some(at), Ok(stream)) = (next, u32::try_from(stream)) {
             self.plan(at, Event::Arrives { stream });
         }
@@ -27,71 +27,72 @@ impl Simulation {
 
     pub(super) fn handle_arrival(&mut self, stream: u32) {
         let stream = stream as usize;
-        let mut visitor = self.crowd.newcomer(stream, self.now);
+        let mut visitor = self.population.newcomer(stream, self.now);
         let data_center = &self.deployment.data_centers[visitor.data_center as usize];
-        visitor.node = data_center.first_node + visitor.lot.below(data_center.plan.nodes);
+        visitor.node = data_center.first_node + visitor.rng.below(data_center.plan.nodes);
         self.measure.handle_arrival(visitor.data_center);
-        let key = self.crowd.visitors.insert(visitor);
+        let key = self.population.visitors.insert(visitor);
         self.plan_arrival(stream);
-        self.reach(key);
+        self.send_request(key);
     }
 
-    /// A visitor's next request: whether it still sends one, and to which node.
-    pub(super) fn handle_ask(&mut self, key: Key) {
+    /// Decides whether a visitor sends its next request, and to which node.
+    pub(super) fn handle_next_request(&mut self, key: Key) {
         let now = self.now;
-        let Some(visitor) = self.crowd.visitors.get_mut(key) else {
+        let Some(visitor) = self.population.visitors.get_mut(key) else {
             return;
         };
         if visitor.phase != Phase::Inside {
             if now >= visitor.stops_at {
-                self.part(key);
+                self.depart(key);
                 return;
             }
             if now >= visitor.leaves_at {
                 self.measure.handle_abandoned();
-                self.part(key);
+                self.depart(key);
                 return;
             }
         }
-        let behaviour = &self.crowd.behaviour;
-        if visitor.lot.chance(behaviour.changes_data_center) {
+        let behaviour = &self.population.behaviour;
+        if visitor.rng.chance(behaviour.changes_data_center) {
             let count = u32::try_from(self.deployment.data_centers.len()).unwrap_or(1);
-            let step = 1 + visitor.lot.below(count - 1);
+            let step = 1 + visitor.rng.below(count - 1);
             let other = (visitor.data_center + step) % count;
             let is_waiting = visitor.phase == Phase::Waiting;
             if is_waiting {
                 let (arrived_at, is_followed) = (visitor.arrived_at, visitor.keeps_cookies);
                 self.measure
-                    .handle_part(visitor.data_center, arrived_at, is_followed);
-                self.measure.handle_join(other, arrived_at, is_followed);
+                    .handle_dequeued(visitor.data_center, arrived_at, is_followed);
+                self.measure.handle_queued(other, arrived_at, is_followed);
             }
             let plan = &self.deployment.data_centers[other as usize];
             visitor.data_center = other;
-            visitor.node = plan.first_node + visitor.lot.below(plan.plan.nodes);
-        } else if visitor.lot.chance(behaviour.changes_node) {
+            visitor.node = plan.first_node + visitor.rng.below(plan.plan.nodes);
+        } else if visitor.rng.chance(behaviour.changes_node) {
             let plan = &self.deployment.data_centers[visitor.data_center as usize];
-            let step = 1 + visitor.lot.below(plan.plan.nodes.saturating_sub(1));
+            let step = 1 + visitor.rng.below(plan.plan.nodes.saturating_sub(1));
             visitor.node =
                 plan.first_node + (visitor.node - plan.first_node + step) % plan.plan.nodes;
         }
-        self.reach(key);
+        self.send_request(key);
     }
 
-    /// Sends the request on its way to the visitor's node, or another one if that is dead.
-    fn reach(&mut self, key: Key) {
-        let Some(visitor) = self.crowd.visitors.get_mut(key) else {
+    /// Sends the request to the visitor's node, or to another one if that is down.
+    fn send_request(&mut self, key: Key) {
+        let Some(visitor) = self.population.visitors.get_mut(key) else {
             return;
         };
         match self.deployment.route(visitor.node) {
-            // What a load balancer changes, no visitor remembers: it counts where it stands.
-            Some(node) if node == visitor.node => self.handle_reach(key),
+            // A change by the load balancer is not stored in the visitor: routing starts from its
+            // own node.
+            Some(node) if node == visitor.node => self.handle_arrived_request(key),
             Some(node) => self.deliver(key, node),
             None => self.retry(key),
         }
     }
 
-    pub(super) fn handle_reach(&mut self, key: Key) {
-        let Some(visitor) = self.crowd.visitors.get_mut(key) else {
+    pub(super) fn handle_arrived_request(&mut self, key: Key) {
+        let Some(visitor) = self.population.visitors.get_mut(key) else {
             return;
         };
         let node = visitor.node;
@@ -99,17 +100,17 @@ impl Simulation {
     }
 
     fn deliver(&mut self, key: Key, node: u32) {
-        let Some(visitor) = self.crowd.visitors.get_mut(key) else {
+        let Some(visitor) = self.population.visitors.get_mut(key) else {
             return;
         };
-        let met = &self.deployment.nodes[node as usize];
-        if !met.is_open() {
+        let target = &self.deployment.nodes[node as usize];
+        if !target.is_open() {
             self.retry(key);
             return;
         }
-        if met.paused_until > self.now {
-            let at = met.paused_until;
-            self.plan(at, Event::Reaches { visitor: key });
+        if target.paused_until > self.now {
+            let at = target.paused_until;
+            self.plan(at, Event::ReachesNode { visitor: key });
             return;
         }
         let sent = Sent {
@@ -118,30 +119,30 @@ impl Simulation {
             ticket: visitor.ticket.filter(|_| visitor.keeps_cookies),
             fresh: visitor.fresh_id(),
         };
-        let request = Request::new(sent, (node, met), self.now);
+        let request = Request::new(sent, (node, target), self.now);
         self.note_meeting(&request);
         self.decide(request);
     }
 
-    /// A copy of a ticket is sent: by a second tab, or long after.
+    /// Sends a copy of a ticket: from a second tab, or much later.
     pub(super) fn handle_copy(&mut self, key: Key) {
         let Some(TicketCopy {
             ticket,
             owner,
             node,
             use_as,
-        }) = self.crowd.copies.remove(key)
+        }) = self.population.copies.remove(key)
         else {
             return;
         };
-        let met = &self.deployment.nodes[node as usize];
-        if !met.is_open() {
+        let target = &self.deployment.nodes[node as usize];
+        if !target.is_open() {
             self.drop_copy(owner);
             return;
         }
-        if met.paused_until > self.now {
-            let at = met.paused_until;
-            let copy = self.crowd.copies.insert(TicketCopy {
+        if target.paused_until > self.now {
+            let at = target.paused_until;
+            let copy = self.population.copies.insert(TicketCopy {
                 ticket,
                 owner,
                 node,
@@ -150,7 +151,7 @@ impl Simulation {
             self.plan(at, Event::CopySent { copy });
             return;
         }
-        let Some(visitor) = self.crowd.visitors.get_mut(owner) else {
+        let Some(visitor) = self.population.visitors.get_mut(owner) else {
             return;
         };
         if use_as == CopyUse::LogOut {
@@ -168,39 +169,39 @@ impl Simulation {
             ticket: Some(ticket),
             fresh: visitor.fresh_id(),
         };
-        let request = Request::new(sent, (node, met), self.now);
+        let request = Request::new(sent, (node, target), self.now);
         self.decide(request);
     }
 
-    /// Has a node decide, as far as it can at once.
+    /// Makes a node decide a request, as far as possible at once.
     pub(super) fn decide(&mut self, mut request: Request) {
         let index = request.node;
         let node = &mut self.deployment.nodes[index as usize];
         let now = node.clock.read(self.now);
-        let (said, met_as) = node.ask(&mut request, now, self.now);
-        if is_use(&request, &said) {
+        let (reply, met_as) = node.decide(&mut request, now, self.now);
+        if is_use(&request, &reply) {
             node.uses.note(1);
         }
-        // Somebody may have passed for want of a credit, and is in no hurry itself.
+        // A visitor may have passed without a credit, and a request for one is due.
         let wants_sync = node.sync_loop.is_hurried();
-        match said {
+        match reply {
             NodeReply::AskParent => self.park(request),
             NodeReply::TakeNumber(key) => self.take_number(request, key),
-            said => self.answer(&request, said, met_as, now),
+            reply => self.handle_reply(&request, reply, met_as, now),
         }
         if wants_sync {
             self.drive_soon(index);
         }
     }
 
-    /// A request that waits for an answer is told that there is none any more.
-    pub(super) fn handle_patience_end(&mut self, key: Key) {
+    /// Ends the wait of a request for a reply of the parent.
+    pub(super) fn handle_wait_end(&mut self, key: Key) {
         let Some(request) = self.parked.get_mut(key) else {
             return;
         };
         let paused_until = self.deployment.nodes[request.node as usize].paused_until;
         if paused_until > self.now {
-            self.plan(paused_until, Event::PatienceEnds { request: key });
+            self.plan(paused_until, Event::WaitEnds { request: key });
             return;
         }
         if let Some(request) = self.parked.remove(key) {
@@ -210,7 +211,7 @@ impl Simulation {
         }
     }
 
-    /// Goes on with a request that has waited.
+    /// Continues a request that has waited.
     pub(super) fn resume(&mut self, request: Request) {
         let node = &self.deployment.nodes[request.node as usize];
         if node.incarnation == request.incarnation {
@@ -223,68 +224,69 @@ impl Simulation {
     fn give_up_request(&mut self, request: &Request) {
         match request.role {
             Role::Page => self.retry(request.owner),
-            Role::Part => {}
+            Role::Subresource => {}
             Role::Tab | Role::Replay => self.drop_copy(request.owner),
         }
     }
 
     fn retry(&mut self, key: Key) {
-        if let Some(visitor) = self.crowd.visitors.get_mut(key) {
-            let at = self.now + visitor.lot.between(RETRY_FROM, RETRY_TO);
-            self.plan(at, Event::Asks { visitor: key });
+        if let Some(visitor) = self.population.visitors.get_mut(key) {
+            let at = self.now + visitor.rng.between(RETRY_FROM, RETRY_TO);
+            self.plan(at, Event::SendsRequest { visitor: key });
         }
     }
 
-    /// A visitor leaves, from wherever it is.
-    pub(super) fn part(&mut self, key: Key) {
-        let Some(visitor) = self.crowd.visitors.get_mut(key) else {
+    /// Removes a visitor, whatever its state.
+    pub(super) fn depart(&mut self, key: Key) {
+        let Some(visitor) = self.population.visitors.get_mut(key) else {
             return;
         };
         if visitor.phase == Phase::Waiting {
             let (data_center, arrived_at) = (visitor.data_center, visitor.arrived_at);
             let is_followed = visitor.keeps_cookies;
             self.measure
-                .handle_part(data_center, arrived_at, is_followed);
+                .handle_dequeued(data_center, arrived_at, is_followed);
         }
         visitor.phase = Phase::Gone;
         if visitor.copies == 0 {
-            self.crowd.visitors.remove(key);
+            self.population.visitors.remove(key);
         }
     }
 
-    /// One copy of a ticket less is about.
+    /// Removes one copy of a visitor's ticket.
     pub(super) fn drop_copy(&mut self, owner: Key) {
-        let Some(visitor) = self.crowd.visitors.get_mut(owner) else {
+        let Some(visitor) = self.population.visitors.get_mut(owner) else {
             return;
         };
         visitor.copies = visitor.copies.saturating_sub(1);
         if visitor.copies == 0 && visitor.phase == Phase::Gone {
-            self.crowd.visitors.remove(owner);
+            self.population.visitors.remove(owner);
         }
     }
 
-    /// Plans that a copy of this ticket is sent.
+    /// Plans to send a copy of this ticket.
     pub(super) fn plan_copy(&mut self, copy: TicketCopy, at: Timestamp) {
-        if let Some(visitor) = self.crowd.visitors.get_mut(copy.owner) {
+        if let Some(visitor) = self.population.visitors.get_mut(copy.owner) {
             visitor.copies = visitor.copies.saturating_add(1);
-            let copy = self.crowd.copies.insert(copy);
+            let copy = self.population.copies.insert(copy);
             self.plan(at, Event::CopySent { copy });
         }
     }
 
-    /// The origin ends the session of a ticket.
+    /// Ends the session of a ticket, as the origin does.
     pub(super) fn log_out(&mut self, owner: Key, ticket: anteroom_room::ticket::Ticket, node: u32) {
-        let met = &mut self.deployment.nodes[node as usize];
-        let node_now = met.clock.read(self.now);
-        let is_new = met.room.handle_revoke(ticket, node_now);
+        let target = &mut self.deployment.nodes[node as usize];
+        let node_now = target.clock.read(self.now);
+        let is_new = target.room.handle_revoke(ticket, node_now);
         self.digest.add(u64::from(is_new));
-        let Some(visitor) = self.crowd.visitors.get_mut(owner) else {
+        let Some(visitor) = self.population.visitors.get_mut(owner) else {
             return;
         };
         if is_new && visitor.watched.is_of(ticket.visitor) {
-            self.judge.handle_log_out(&mut visitor.watched, self.now);
+            self.checkers.handle_log_out(&mut visitor.watched, self.now);
         } else if is_new {
-            self.judge.handle_stray_log_out(ticket.visitor, self.now);
+            self.checkers
+                .handle_untracked_log_out(ticket.visitor, self.now);
         }
         if is_new {
             self.deployment.nodes[node as usize].renew_view();
@@ -292,27 +294,27 @@ impl Simulation {
         }
         self.note(|deployment| {
             let name = deployment.name_of(node);
-            format!("{name} ends a session (news: {is_new})")
+            format!("{name} ends a session (first time: {is_new})")
         });
     }
 }
 
-/// Whether a slot was taken, or asked for in vain.
-fn is_use(request: &Request, said: &NodeReply) -> bool {
-    match said {
+/// Whether a slot was taken, or requested in vain.
+fn is_use(request: &Request, reply: &NodeReply) -> bool {
+    match reply {
         NodeReply::Admit(_) | NodeReply::AskParent => true,
-        // It may have come from elsewhere and got its first seat here.
+        // It may have come from another data center and got its first seat here.
         NodeReply::Renewed(renewed) => request
             .ticket
             .is_none_or(|ticket| ticket.seats.iter().count() < renewed.seats.iter().count()),
-        NodeReply::Queue(_, place) => place.reason == QueueReason::Full,
+        NodeReply::Queue(_, position) => position.reason == QueueReason::Full,
         NodeReply::Pass | NodeReply::TakeNumber(_) => false,
     }
 }
 
-/// How somebody was met, in a word for the digest.
-pub(super) fn code_of(said: &NodeReply, met_as: VisitorState) -> u64 {
-    let said = match said {
+/// Returns a code of the reply and the visitor's state for the digest.
+pub(super) fn code_of(reply: &NodeReply, met_as: VisitorState) -> u64 {
+    let reply = match reply {
         NodeReply::Pass => 0,
         NodeReply::Renewed(_) => 1,
         NodeReply::Admit(_) => 2,
@@ -325,5 +327,5 @@ pub(super) fn code_of(said: &NodeReply, met_as: VisitorState) -> u64 {
         VisitorState::Waiting => 1,
         VisitorState::New => 2,
     };
-    said * 4 + met_as
+    reply * 4 + met_as
 }

@@ -1,9 +1,9 @@
-//! How is a scenario written down? TOML, read with the tools of the gateway's config file: every
-//! mistake at once, with its line, its key, what was found and what is allowed.
+//! Reader of scenario files: TOML, read with the tools of the gateway's config file. It reports
+//! every mistake at once, with its line, its key, what was found and what is allowed.
 //!
-//! The limits of a room and its way of queueing are the gateway's own keys. Everything has a bound
-//! here, so that no file can ask for more than a machine has; whether a rehearsal is worth running
-//! is not judged.
+//! The limits of a room and its queueing method are the gateway's own keys. Everything has a bound,
+//! so that no file can require more than a machine has. The reader does not judge whether a
+//! scenario is useful.
 
 use std::path::Path;
 
@@ -21,10 +21,10 @@ use super::settings::Setting;
 mod arrivals;
 mod curve;
 mod data_center;
+mod data_centers;
 mod fault;
 mod kinds;
 mod leases;
-mod place;
 mod room;
 
 pub use curve::fuzz as fuzz_csv;
@@ -32,13 +32,13 @@ pub use curve::fuzz as fuzz_csv;
 /// Longest scenario file in bytes. A curve of a million points belongs into a CSV file.
 pub const FILE_BYTES_MAX: usize = 1 << 20;
 
-/// Longest rehearsal: a month.
+/// Longest simulation: a month.
 const LENGTH_MAX: DurationMs = DurationMs::from_secs(31 * 86_400);
-/// Most visitors of a rehearsal, on average: five hours of the largest crowd that we know of.
+/// Most visitors of a simulation, on average: five hours of the largest sale that we know of.
 const VISITORS_MAX: f64 = 100_000_000.0;
-/// Most samples, those of each data center included: they are kept in memory, some 20 bytes each.
+/// Most samples over all data centers: they are kept in memory, some 20 bytes each.
 const SAMPLES_MAX: u64 = 5_000_000;
-/// About how many samples a chart has when nobody says.
+/// Number of samples in a chart when the scenario sets none.
 const SAMPLES_WANTED: u64 = 600;
 
 const NAME: Key<Text<String>> = Key {
@@ -100,30 +100,31 @@ const COMPARE: Key<Choice<AllocationKind>> = Key {
     default: Some("[\"even\", \"curve\", \"counters\", \"leases\"]"),
 };
 
-/// A scenario before it is read.
+/// Scenario before it is read.
 #[derive(Clone, Copy, Debug)]
 pub struct ScenarioText<'a> {
-    /// What messages call it, such as the path that was typed.
+    /// Name in messages, such as the path that was typed.
     pub source: &'a str,
-    /// Its name, unless it says another one.
+    /// Name of the scenario, unless the file sets another one.
     pub name: &'a str,
-    /// The TOML.
+    /// Text in TOML.
     pub text: &'a str,
-    /// Where its CSV files are; `None` = it can have none.
+    /// Folder of its CSV files; `None` = it can have none.
     pub folder: Option<&'a Path>,
 }
 
-/// What one part of the file has to know of the others.
+/// Parts of the file that other parts need.
 struct Frame<'a> {
     starts_at: Timestamp,
     length: DurationMs,
     folder: Option<&'a Path>,
-    /// `None` after a mistake in them: a name that is not found may then be no mistake.
+    /// Data centers, or `None` after a mistake in them: an unknown name may then be no mistake.
     data_centers: Option<&'a [DataCenterPlan]>,
 }
 
 impl Frame<'_> {
-    /// The index of a data center, or the name that was probably meant; `None` if nobody can know.
+    /// Returns the index of a data center, or the name that was probably meant; `None` if that
+    /// cannot be known.
     fn find(&self, name: &str) -> Option<Result<usize, Option<&str>>> {
         let all = self.data_centers?;
         let found = all.iter().position(|plan| plan.name == name);
@@ -136,11 +137,11 @@ fn did_you_mean(word: &str) -> String {
 }
 
 impl ScenarioText<'_> {
-    /// Reads it, with `settings` over what it says.
+    /// Reads the scenario, with `settings` over the values of the file.
     ///
     /// # Errors
     ///
-    /// [`Problems`] with every mistake, those of CSV files included.
+    /// Returns [`Problems`] with every mistake, those of CSV files included.
     pub fn read(&self, settings: &[Setting]) -> Result<Scenario, Problems> {
         if self.text.len() > FILE_BYTES_MAX {
             let head = Document::parse(self.source, "")?;
@@ -228,7 +229,7 @@ fn read_compare(table: &mut Table<'_>) -> Vec<AllocationKind> {
     compare
 }
 
-/// Visitors that come on average until the end.
+/// Returns the average number of visitors until the end.
 fn visitors(arrivals: &Arrivals, length: DurationMs) -> f64 {
     let pairs = arrivals.points.windows(2);
     let counts = pairs.map(|pair| {
@@ -245,7 +246,7 @@ fn visitors(arrivals: &Arrivals, length: DurationMs) -> f64 {
     counts.sum()
 }
 
-/// A span in seconds; a month has few enough milliseconds to be exact.
+/// Returns a duration in seconds; a month has few enough milliseconds to be exact.
 fn seconds(span: DurationMs) -> f64 {
     let millis = u32::try_from(span.0 % 1_000).unwrap_or(0);
     let whole = u32::try_from(span.0 / 1_000).unwrap_or(u32::MAX);
@@ -259,12 +260,12 @@ fn check_visitors(table: &mut Table<'_>, rooms: &[RoomPlan], length: DurationMs)
         let location = table.location("room");
         let found = Finding::Value(format!("arrivals of about {expected:.0} visitors"));
         let allowed = format!("at most {VISITORS_MAX} in all rooms");
-        let hint = "rehearse less time, or a part of the site".to_owned();
+        let hint = "simulate less time, or a part of the site".to_owned();
         table.notes.refuse(&location, found, allowed, Some(hint));
     }
 }
 
-/// The time between samples, or one that suits a chart.
+/// Returns the time between samples, or one that suits a chart.
 fn check_samples(
     table: &mut Table<'_>,
     typed: Option<DurationMs>,

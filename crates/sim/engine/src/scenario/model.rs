@@ -1,112 +1,113 @@
-//! The meaning of a scenario: checked values only.
+//! Checked values of a scenario.
 
 use anteroom_room::rules::{AllocationKind, Limits, Rules};
 use anteroom_room::time::{DurationMs, Timestamp};
 
-/// What is rehearsed.
+/// Scenario of a simulation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scenario {
-    /// Its name, as typed: `flash-sale`.
+    /// Name as typed: `flash-sale`.
     pub name: String,
-    /// What it shows, in a few sentences.
+    /// Description in a few sentences.
     pub about: String,
-    /// The same seed gives the same run.
+    /// Seed of the random numbers; the same seed gives the same run.
     pub seed: u64,
     /// Wall clock at the start; minutes and the axis of charts follow it.
     pub starts_at: Timestamp,
-    /// How long to run; at least a second.
+    /// Length of the run; at least a second.
     pub length: DurationMs,
     /// Time between two samples of the charts; at least a second.
     pub sample_every: DurationMs,
-    /// How long the world lends to a data center; a second to an hour. Means nothing where there is
-    /// one data center without a way to the world.
+    /// Length of a lease from the root to a data center; a second to an hour. It has no effect
+    /// where there is one data center without a link to a global store.
     pub global_lease: DurationMs,
     /// Allocations to compare, in the order of the table.
     pub compare: Vec<AllocationKind>,
-    /// At least one.
+    /// Rooms; at least one.
     pub rooms: Vec<RoomPlan>,
-    /// At least one.
+    /// Data centers; at least one.
     pub data_centers: Vec<DataCenterPlan>,
-    /// What goes wrong, and what the operator changes, by time.
+    /// Faults, and changes by the operator, by time.
     pub faults: Vec<FaultPlan>,
 }
 
-/// A room, its limits and its crowd. Rooms do not influence each other.
+/// Room with its limits and its visitors. Rooms do not influence each other.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RoomPlan {
     /// Unique name.
     pub name: String,
-    /// The limits, as in the gateway's configuration; `allocation` is overruled by `compare`.
+    /// Rules as in the gateway's configuration; `compare` replaces `allocation`.
     pub rules: Rules,
-    /// Who comes; the sum of all of them.
+    /// Streams of visitors, which add up.
     pub arrivals: Vec<Arrivals>,
-    /// What visitors do.
+    /// Behaviour of visitors.
     pub behaviour: Behaviour,
 }
 
-/// A data center.
+/// Data center.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DataCenterPlan {
     /// Unique name.
     pub name: String,
-    /// Nodes in it; at least 1.
+    /// Number of nodes; at least 1.
     pub nodes: u32,
-    /// Its part of the arrivals that name no data center, in proportion to the others'; not
+    /// Share of the arrivals that name no data center, in proportion to the others' shares; not
     /// negative.
     pub share: f64,
-    /// From a node to the store of its data center, one way.
+    /// Delay from a node to the store of its data center, one way.
     pub to_store: Delay,
-    /// From that store to the root's, one way.
+    /// Delay from that store to the root's, one way.
     pub to_global: Delay,
 }
 
-/// How long a message travels: uniform between the two.
+/// Delay of a message: uniform between the two.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Delay {
-    /// At least.
+    /// Shortest delay.
     pub from: DurationMs,
-    /// At most; not less than `from`.
+    /// Longest delay; not less than `from`.
     pub to: DurationMs,
 }
 
-/// A stream of newcomers: a rate that is linear between points, and 0 outside them.
+/// Stream of new visitors: a rate that is linear between points, and 0 outside them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Arrivals {
     /// Index of the only data center that they come to; `None`: by the data centers' shares.
     pub data_center: Option<usize>,
-    /// By time. Two points at the same time are a step.
+    /// Points by time. Two points at the same time are a step.
     pub points: Vec<RatePoint>,
 }
 
-/// A rate at a time.
+/// Rate at a time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RatePoint {
-    /// Since the start.
+    /// Time since the start.
     pub at: DurationMs,
-    /// Newcomers per second on average (they come independently of each other); not negative.
+    /// New visitors per second on average, independent of each other; not negative.
     pub per_second: f64,
 }
 
-/// What visitors do. Shares are in 0..=1.
+/// Behaviour of visitors. Shares are in 0..=1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Behaviour {
-    /// Pages that a visitor looks at on average (geometric); at least 1.
+    /// Mean number of pages of a visitor (geometric); at least 1.
     pub pages: f64,
-    /// Time between two pages on average (exponential).
+    /// Mean time between two pages (exponential).
     pub think_time: DurationMs,
-    /// What a page loads beside itself, at the same moment, with the same cookie.
+    /// Further requests of a page, at the same moment and with the same cookie.
     pub parallel_requests: u32,
-    /// Share of visitors who open a second tab a moment later, with the cookie they then have.
+    /// Share of visitors who open a second tab a moment later, with their cookie of that time.
     pub second_tab: f64,
-    /// How long those who wait do so on average (exponential) before they leave; `None`: they stay.
+    /// Mean wait after which a waiting visitor leaves (exponential); `None`: waiting visitors never
+    /// leave.
     pub patience: Option<DurationMs>,
-    /// Share of those who wait who are away when their turn comes: they stop asking.
+    /// Share of waiting visitors who send no more requests before their turn.
     pub no_shows: f64,
-    /// Share of requests that reach another node of the data center than the one before.
+    /// Share of requests that reach another node of the data center than the last one.
     pub changes_node: f64,
     /// Share of requests that reach another data center.
     pub changes_data_center: f64,
-    /// Share of visitors who send no cookie back: each of their requests is a newcomer's.
+    /// Share of visitors who send no cookie back, so that each of their requests looks new.
     pub without_cookies: f64,
     /// Share of visitors who log out after their last page.
     pub log_out: f64,
@@ -114,124 +115,124 @@ pub struct Behaviour {
     pub replays: f64,
 }
 
-/// Something that happens to the machinery at a time.
+/// Fault, or change by the operator, at a time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FaultPlan {
-    /// Since the start.
+    /// Time since the start.
     pub at: DurationMs,
-    /// What.
+    /// Kind of the fault.
     pub kind: FaultKind,
 }
 
-/// A node by its place.
+/// Node in a data center.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct NodePlace {
     /// Index of its data center.
     pub data_center: usize,
-    /// Index in it.
+    /// Index in the data center.
     pub node: usize,
 }
 
-/// A store.
+/// Store.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum StorePlace {
-    /// The store of the data center with this index.
+    /// Store of the data center with this index.
     Local(usize),
-    /// The root's.
-    World,
+    /// Store of the root.
+    Global,
 }
 
-/// A link that can be cut.
+/// Link that can be cut.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum LinkPlace {
-    /// Between a node and the store of its data center.
+    /// Link between a node and the store of its data center.
     NodeToStore(NodePlace),
-    /// Between a data center's nodes and the global store.
-    ToWorld(usize),
+    /// Link between a data center's nodes and the global store.
+    ToGlobal(usize),
 }
 
-/// What happens to the machinery.
+/// Kind of a fault.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum FaultKind {
-    /// The node dies at once and starts again `after` that, as a new life.
+    /// The node crashes and starts again `after` that, as a new process.
     Crash {
-        /// Which.
+        /// Node that crashes.
         node: NodePlace,
-        /// Until it runs again.
+        /// Time until it runs again.
         after: DurationMs,
     },
-    /// The node says goodbye, stops, and starts again `after` that.
+    /// The node drains, stops, and starts again `after` that.
     Restart {
-        /// Which.
+        /// Node that restarts.
         node: NodePlace,
-        /// Until it runs again.
+        /// Time until it runs again.
         after: DurationMs,
     },
-    /// The node stands still (a stopped process) and goes on as if nothing had been.
+    /// The node pauses (a stopped process) and then continues.
     Pause {
-        /// Which.
+        /// Node that pauses.
         node: NodePlace,
-        /// For how long.
+        /// Length of the pause.
         lasts: DurationMs,
     },
-    /// No message passes.
+    /// The link transports no messages.
     Cut {
-        /// Which link.
+        /// Link that is cut.
         link: LinkPlace,
-        /// Requests arrive and are carried out; only the answer that says so is lost.
+        /// Whether requests arrive and are carried out, and only the replies about it are lost.
         answers_only: bool,
-        /// For how long.
+        /// Length of the cut.
         lasts: DurationMs,
     },
-    /// Messages are lost, doubled and delayed (and so reordered) on all links.
+    /// Messages are lost, duplicated and delayed (and so reordered) on all links.
     BadNetwork {
         /// Share of messages lost.
         lost: f64,
         /// Share of messages that arrive twice.
         doubled: f64,
-        /// Added delay, at most.
+        /// Longest added delay.
         delayed: DurationMs,
-        /// For how long.
+        /// Length of the fault.
         lasts: DurationMs,
     },
-    /// The store does not answer; it keeps what it has.
+    /// The store sends no replies; it keeps its data.
     StoreDown {
-        /// Which.
+        /// Store that is down.
         store: StorePlace,
-        /// For how long.
+        /// Length of the fault.
         lasts: DurationMs,
     },
     /// The store comes back empty, as another server.
     StoreWiped {
-        /// Which.
+        /// Store that is wiped.
         store: StorePlace,
     },
-    /// A replica takes over that has not got the last writes.
+    /// A replica takes over that lacks the last writes.
     StoreLosesWrites {
-        /// Which.
+        /// Store that loses writes.
         store: StorePlace,
-        /// How much is lost.
+        /// Time before the fault whose writes are lost.
         last: DurationMs,
     },
-    /// The store's clock jumps.
+    /// The store's clock steps.
     StoreClockSteps {
-        /// Which.
+        /// Store whose clock steps.
         store: StorePlace,
-        /// By how many milliseconds; may be negative.
+        /// Step in milliseconds; may be negative.
         by_ms: i64,
     },
-    /// The node's clock stands this far from the true time, and runs too fast or too slow.
+    /// The node's clock is wrong, and runs too fast or too slow.
     NodeClockIsOff {
-        /// Which.
+        /// Node whose clock is wrong.
         node: NodePlace,
-        /// By how many milliseconds; may be negative.
+        /// Error in milliseconds; may be negative.
         by_ms: i64,
-        /// How much too fast it runs from then on, in parts per million; may be negative.
+        /// Drift from then on in parts per million; may be negative.
         drifts_ppm: i32,
     },
     /// The operator changes the limits at all nodes, one after the other.
     Limits {
-        /// The new ones.
+        /// New limits.
         limits: Limits,
         /// Time until the last node has them.
         within: DurationMs,
@@ -245,7 +246,7 @@ pub enum FaultKind {
     },
     /// The operator changes the session's length at all nodes, one after the other.
     SessionDuration {
-        /// The new one.
+        /// New length.
         session: DurationMs,
         /// Time until the last node has it.
         within: DurationMs,
@@ -253,7 +254,7 @@ pub enum FaultKind {
 }
 
 impl Scenario {
-    /// Whether there is one node with a journal of its own, which stays the one that it is.
+    /// Whether there is one node with a journal of its own, which never loses its record.
     #[must_use]
     pub fn is_one_node(&self) -> bool {
         let is_lost = |fault: &FaultPlan| {
@@ -271,7 +272,7 @@ impl Scenario {
 }
 
 impl FaultKind {
-    /// How long it goes on, its effects not counted. What changes once and stays lasts no time.
+    /// Returns the length of the fault without its effects. A permanent change has length 0.
     #[must_use]
     pub fn lasts(&self) -> DurationMs {
         match self {

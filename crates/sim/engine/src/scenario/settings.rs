@@ -1,31 +1,33 @@
-//! What is changed about a scenario without editing it? `room.shop.new_users_per_minute=900`, or
-//! several values, which are compared.
+//! Changes to a scenario from the command line: `room.shop.new_users_per_minute=900`, or several
+//! values, which are compared.
 //!
-//! Whether there is such a key and whether it may hold such a value is not known here: a setting
-//! goes into the file before the file is read.
+//! A setting goes into the file before the file is read. The reader of the file then checks the key
+//! and the value.
 
-/// Most combinations of values: each is rehearsed under every allocation.
+/// Most combinations of values: each is simulated under every allocation.
 pub const COMBINATIONS_MAX: usize = 64;
 
-/// One key of a scenario and what it shall hold.
+/// Key of a scenario and its new value.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Setting {
-    /// What messages about it begin with, such as `--set`.
+    /// Origin of the setting in messages, such as `--set`.
     pub source: &'static str,
-    /// Where the key is, such as `room.shop.new_users_per_minute` or `fault[1].at`.
+    /// Path of the key, such as `room.shop.new_users_per_minute` or `fault[1].at`.
     pub key: String,
-    /// The value as TOML; what is no TOML is text.
+    /// Value as TOML; anything else is text.
     pub value: String,
 }
 
-/// Why settings were not understood.
+/// Error of reading settings.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SettingError {
-    /// There is no `=`, or nothing before it.
-    #[error("{text:?} is no setting: write KEY=VALUE, such as room.shop.new_users_per_minute=900")]
+    /// The text has no `=`, or nothing before it.
+    #[error(
+        "{text:?} is not a setting: write KEY=VALUE, such as room.shop.new_users_per_minute=900"
+    )]
     NotASetting {
-        /// What was typed.
+        /// Text as typed.
         text: String,
     },
     /// The values of all keys make too many combinations.
@@ -33,17 +35,18 @@ pub enum SettingError {
         "the values of --set make {count} combinations: at most {COMBINATIONS_MAX} are compared"
     )]
     TooMany {
-        /// How many.
+        /// Number of combinations.
         count: usize,
     },
 }
 
-/// Every combination of the values that were typed: `a=1,2` and `b=3` make two. A key that comes
-/// again brings more values. No settings make one combination without any.
+/// Returns every combination of the typed values: `a=1,2` and `b=3` make two. A key that comes
+/// again adds values. No settings make one combination without any.
 ///
 /// # Errors
 ///
-/// [`SettingError`] for the first text that is no setting, or if there are too many combinations.
+/// Returns [`SettingError`] for the first text that is no setting, or if there are too many
+/// combinations.
 pub fn combinations(typed: &[String]) -> Result<Vec<Vec<Setting>>, SettingError> {
     let mut keys: Vec<(&str, Vec<&str>)> = Vec::new();
     for text in typed {
@@ -79,7 +82,7 @@ pub fn combinations(typed: &[String]) -> Result<Vec<Vec<Setting>>, SettingError>
     Ok(all)
 }
 
-/// Splits at commas that stand in no quotes and no brackets.
+/// Splits at commas outside quotes and brackets.
 fn split(text: &str) -> Vec<&str> {
     let mut pieces = Vec::new();
     let mut begin = 0;
@@ -127,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn commas_inside_of_lists_and_quotes_are_part_of_the_value() {
+    fn commas_in_lists_and_quotes_are_part_of_the_value() {
         assert_eq!(
             split("[\"1ms\", \"3ms\"], 5ms"),
             ["[\"1ms\", \"3ms\"]", "5ms"]
@@ -138,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_setting_and_what_is_too_much_is_refused() {
+    fn invalid_settings_and_too_many_combinations_are_rejected() {
         for text in ["a", "=1", " = 1", ""] {
             let error = typed(&[text]).unwrap_err();
             assert!(matches!(error, SettingError::NotASetting { .. }), "{text}");

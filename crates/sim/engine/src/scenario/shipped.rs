@@ -1,4 +1,4 @@
-//! Which scenarios does everybody have? Those of the folder `scenarios`, part of the program.
+//! Scenarios that are part of the program, from the folder `scenarios`.
 
 use anteroom_config::Problems;
 use anteroom_config::toml_file::nearest;
@@ -6,12 +6,12 @@ use anteroom_config::toml_file::nearest;
 use super::file::ScenarioText;
 use super::model::Scenario;
 
-/// A scenario that is part of the program.
+/// Scenario that is part of the program.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Shipped {
-    /// What to type.
+    /// Name to type.
     pub name: &'static str,
-    /// The file.
+    /// Text of the file.
     pub text: &'static str,
 }
 
@@ -24,7 +24,7 @@ macro_rules! shipped {
     };
 }
 
-/// All of them, the shortest story first.
+/// All shipped scenarios, the shortest story first.
 pub const SHIPPED: &[Shipped] = shipped![
     "flash-sale",
     "slow-ramp-to-95-percent",
@@ -36,19 +36,19 @@ pub const SHIPPED: &[Shipped] = shipped![
 ];
 
 impl Shipped {
-    /// The scenario of this name.
+    /// Returns the scenario of this name.
     #[must_use]
     pub fn find(name: &str) -> Option<Self> {
         SHIPPED.iter().find(|shipped| shipped.name == name).copied()
     }
 
-    /// The name that was probably meant.
+    /// Returns the name that was probably meant.
     #[must_use]
     pub fn nearest(name: &str) -> Option<&'static str> {
         nearest(name, SHIPPED.iter().map(|shipped| shipped.name))
     }
 
-    /// The file, to be read.
+    /// Returns the file for the reader.
     #[must_use]
     pub const fn text(&self) -> ScenarioText<'static> {
         ScenarioText {
@@ -59,11 +59,11 @@ impl Shipped {
         }
     }
 
-    /// What it means as it is.
+    /// Reads the scenario without settings.
     ///
     /// # Errors
     ///
-    /// None: a test reads them all.
+    /// Returns no error: a test reads them all.
     pub fn scenario(&self) -> Result<Scenario, Problems> {
         self.text().read(&[])
     }

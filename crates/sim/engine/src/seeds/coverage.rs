@@ -1,24 +1,25 @@
-//! Which faults did seeds meet, and which of them at the same time?
+//! Coverage of the seeds: the faults that they meet, and the pairs of faults that are active at the
+//! same time.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::scenario::model::{FaultKind, FaultPlan, LinkPlace, Scenario, StorePlace};
 use anteroom_room::time::DurationMs;
 
-/// A fault that is over at once still has messages under way for so long.
+/// Time for which a fault without a length still has messages under way.
 const AFTERMATH: DurationMs = DurationMs::from_secs(5);
 
-/// How many seeds met what.
+/// Number of seeds that met each fault.
 #[derive(Clone, Debug, Default)]
 pub struct Coverage {
-    /// Seeds in which a kind of fault happened before the run was over.
+    /// Seeds in which a kind of fault happened before the end of the run.
     pub seeds: BTreeMap<&'static str, u64>,
-    /// Seeds in which two kinds were under way at the same time.
+    /// Seeds in which two kinds were active at the same time.
     pub at_once: BTreeMap<(&'static str, &'static str), u64>,
 }
 
 impl Coverage {
-    /// Counts what happened in the first `elapsed` of a scenario.
+    /// Counts the faults of the first `elapsed` of a scenario.
     pub fn note(&mut self, scenario: &Scenario, elapsed: DurationMs) {
         let faults = scenario.faults.iter();
         let faults: Vec<_> = faults.filter(|fault| fault.at < elapsed).collect();
@@ -41,7 +42,7 @@ impl Coverage {
     }
 }
 
-/// A name for every kind of fault.
+/// Returns a name for every kind of fault.
 #[must_use]
 pub const fn name_of(fault: &FaultKind) -> &'static str {
     match fault {
@@ -56,7 +57,7 @@ pub const fn name_of(fault: &FaultKind) -> &'static str {
             ..
         } => "node cut off",
         FaultKind::Cut {
-            link: LinkPlace::ToWorld(_),
+            link: LinkPlace::ToGlobal(_),
             ..
         } => "data center cut off",
         FaultKind::BadNetwork { .. } => "bad network",
@@ -65,7 +66,7 @@ pub const fn name_of(fault: &FaultKind) -> &'static str {
             store: StorePlace::Local(_),
         } => "local store wiped",
         FaultKind::StoreWiped {
-            store: StorePlace::World,
+            store: StorePlace::Global,
         } => "global store wiped",
         FaultKind::StoreLosesWrites { .. } => "store loses writes",
         FaultKind::StoreClockSteps { .. } => "store's clock steps",
@@ -76,10 +77,10 @@ pub const fn name_of(fault: &FaultKind) -> &'static str {
     }
 }
 
-/// How many names [`name_of`] has.
+/// Number of names that [`name_of`] has.
 pub const NAMES: usize = 16;
 
-/// When a fault is over, from the start of the run.
+/// Returns the end of a fault, from the start of the run.
 fn over_at(fault: &FaultPlan) -> DurationMs {
     let lasts = match fault.kind {
         FaultKind::Crash { after, .. } | FaultKind::Restart { after, .. } => after,
@@ -105,11 +106,11 @@ mod tests {
     use crate::seeds;
 
     #[test]
-    fn faults_are_at_once_where_their_times_overlap() {
+    fn faults_are_active_together_where_their_times_overlap() {
         let down = |at, lasts| FaultPlan {
             at: DurationMs(at),
             kind: FaultKind::StoreDown {
-                store: StorePlace::World,
+                store: StorePlace::Global,
                 lasts: DurationMs(lasts),
             },
         };
@@ -126,7 +127,7 @@ mod tests {
         coverage.note(&scenario, DurationMs(800));
         assert_eq!(coverage.seeds["store down"], 1);
         assert_eq!(coverage.at_once[&("pacing changes", "store down")], 1);
-        // Two of a kind, one of them beyond the end of the run.
+        // Two of a kind, one of them after the end of the run.
         assert!(
             !coverage
                 .at_once

@@ -1,6 +1,6 @@
-//! A small world for a seed: mostly few seats, short sessions and many faults; some have up to two
+//! Deployment of a seed: mostly few seats, short sessions and many faults; some have up to two
 //! hundred seats, or sessions of up to an hour. Each seed leaves some kinds of behaviour and of
-//! faults out, so that those it has meet often.
+//! faults out, so that the others meet often.
 
 mod faults;
 mod shape;
@@ -14,25 +14,25 @@ use crate::scenario::model::{
 };
 use shape::{Pace, Shape, limits, short_session};
 
-/// The worlds begin half a minute before a full one, so that minutes change early.
+/// Start half a minute before a full one, so that minutes change early.
 const STARTS_AT: Timestamp = Timestamp(1_694_432_730_000);
-/// Long enough for leases and seats of short sessions to end.
+/// Time in which leases and seats of short sessions expire.
 const LENGTH: DurationMs = DurationMs::from_secs(240);
-/// Most events that are left for one session of visitors, on average: long sessions are for few.
+/// Most events per session of visitors, on average: long sessions are for few.
 const REQUESTS_PER_SESSION: f64 = 12.0;
 
-/// The small world of a seed.
+/// Returns the scenario of a seed.
 #[must_use]
 pub fn scenario(seed: u64) -> Scenario {
-    let mut rng = Dice::new(seed, Purpose::World);
+    let mut rng = Dice::new(seed, Purpose::Deployment);
     let data_centers = data_centers(&mut rng);
     let mut rules = rules(&mut rng);
-    // A lease that ends while one errand is under way helps nobody.
+    // A lease that ends during one upstream sync helps no visitor.
     let is_far = data_centers[0].to_global.from >= DurationMs(150);
     let shortest = if is_far { 12 } else { 4 };
     let short_lease = rng.between(DurationMs::from_secs(shortest), DurationMs::from_secs(20));
     let pace = Pace::of(rules.session_duration);
-    // In some worlds with long sessions it is as long as in production.
+    // Some deployments with long sessions have the lease of production.
     let global_lease = if pace == Pace::Long && rng.chance(0.2) {
         DurationMs::from_secs(600)
     } else {
@@ -42,7 +42,7 @@ pub fn scenario(seed: u64) -> Scenario {
         global_lease,
         data_centers: data_centers.len(),
         nodes: data_centers[0].nodes as usize,
-        has_world: data_centers.len() > 1 || data_centers[0].to_global.to > DurationMs::ZERO,
+        has_global_store: data_centers.len() > 1 || data_centers[0].to_global.to > DurationMs::ZERO,
         pace,
     };
     let mut behaviour = behaviour(&mut rng, rules.session_duration);
@@ -93,7 +93,7 @@ pub fn scenario(seed: u64) -> Scenario {
     }
 }
 
-/// How long it takes until the seats that are given last before the last fault have ended.
+/// Returns the time until the seats expire that are given just before the last fault.
 fn length(faults: &[FaultPlan], rules: Rules) -> DurationMs {
     let sessions = faults.iter().filter_map(|fault| match fault.kind {
         FaultKind::SessionDuration { session, .. } => Some(session),
@@ -108,7 +108,8 @@ fn length(faults: &[FaultPlan], rules: Rules) -> DurationMs {
     needed.clamp(LENGTH, DurationMs::from_secs(9_000))
 }
 
-/// Several times as many as there is room for come; in worlds with long sessions fewer a second.
+/// Returns arrivals of several times as many visitors as there is room for; fewer a second with
+/// long sessions.
 fn arrivals(rng: &mut Dice, rules: Rules, length: DurationMs) -> Arrivals {
     let seats = f64::from(rules.limits.total_active_users);
     let rate = seats / rules.session_duration.0 as f64 * 1e3;
@@ -119,7 +120,7 @@ fn arrivals(rng: &mut Dice, rules: Rules, length: DurationMs) -> Arrivals {
     } else {
         wanted.clamp(0.4, 5.0)
     };
-    // Many seats are taken within a minute, or nothing happens in a short world.
+    // Many seats are taken within a minute; otherwise nothing happens in a short run.
     let at_first = per_second.max(seats / 40.0);
     let point = |secs, per_second| RatePoint {
         at: DurationMs::from_secs(secs),
@@ -140,7 +141,7 @@ fn arrivals(rng: &mut Dice, rules: Rules, length: DurationMs) -> Arrivals {
     }
 }
 
-/// Seats for all who come, and few admissions a minute: the minute runs out first.
+/// Returns seats for all visitors, and few admissions a minute: the minute runs out first.
 fn limits_of_a_rush(rng: &mut Dice) -> Limits {
     Limits {
         total_active_users: 100 + rng.below(101),
@@ -148,8 +149,8 @@ fn limits_of_a_rush(rng: &mut Dice) -> Limits {
     }
 }
 
-/// Nearly nobody comes, but in the last seconds of each minute about as many as it may admit: when
-/// they have been admitted, nodes hold admissions of the next minute.
+/// Returns nearly no arrivals, except in the last seconds of each minute: about as many as it may
+/// admit. Once they are admitted, nodes have admissions of the next minute.
 fn rushes(limits: Limits, length: DurationMs) -> Arrivals {
     const LASTS: DurationMs = DurationMs::from_secs(3);
     let quiet = 0.02;
@@ -239,7 +240,7 @@ fn rules(rng: &mut Dice) -> Rules {
     }
 }
 
-/// A figure in some worlds, nothing in the others.
+/// Returns a number in a share of all cases, and 0 in the others.
 fn sometimes(rng: &mut Dice, in_share: f64, most: f64) -> f64 {
     if rng.chance(in_share) {
         rng.unit() * most
@@ -272,7 +273,7 @@ fn behaviour(rng: &mut Dice, session: DurationMs) -> Behaviour {
     }
 }
 
-/// A crowd of clients without cookies, among a few who keep theirs.
+/// Makes most visitors drop their cookies, among a few who keep them.
 fn jam(rng: &mut Dice, behaviour: Behaviour) -> Behaviour {
     Behaviour {
         without_cookies: 0.5 + rng.unit() * 0.45,
@@ -283,8 +284,7 @@ fn jam(rng: &mut Dice, behaviour: Behaviour) -> Behaviour {
     }
 }
 
-/// Visitors who keep coming, and seldom change the data center: whoever has changed it stays for a
-/// while.
+/// Makes visitors keep coming and seldom change the data center, so that each change lasts.
 fn travellers(rng: &mut Dice, behaviour: Behaviour) -> Behaviour {
     Behaviour {
         pages: 40.0,

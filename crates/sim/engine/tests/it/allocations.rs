@@ -1,4 +1,4 @@
-//! The worked numbers of the source article, against the real tills.
+//! Worked numbers of the source article, against the real allocations.
 
 use std::collections::BTreeMap;
 
@@ -32,7 +32,8 @@ fn rules(total: u32, rate: u32) -> Rules {
     }
 }
 
-/// The article's state: limits 200/200, 50 inside, 20 came in San Jose and 30 in London.
+/// Returns the article's state: limits 200/200, 50 active visitors, 20 came in San Jose and 30 in
+/// London.
 fn article() -> RoomStatistics {
     RoomStatistics {
         as_of: NOW,
@@ -44,7 +45,7 @@ fn article() -> RoomStatistics {
     }
 }
 
-/// A minute with `slots` slots, all of them Anywhere.
+/// Returns a minute with `slots` slots, all of them Anywhere.
 fn anywhere(slots: u32, nodes: u32) -> RoomStatistics {
     RoomStatistics {
         as_of: NOW,
@@ -56,9 +57,9 @@ fn anywhere(slots: u32, nodes: u32) -> RoomStatistics {
     }
 }
 
-/// Lets `arrivals` ask one till; counters count in `counters`. Returns how many got a slot.
+/// Sends `arrivals` to one allocation; counters count in `counters`. Returns how many got a slot.
 fn admitted(
-    till: &mut AnyAllocator,
+    allocator: &mut AnyAllocator,
     (rules, statistics, data_center): (&Rules, &RoomStatistics, DataCenterId),
     arrivals: u32,
     counters: &mut BTreeMap<CounterKey, u64>,
@@ -74,16 +75,16 @@ fn admitted(
                 lease: &mut lease,
                 now: NOW,
             };
-            match till.take(&mut context) {
+            match allocator.take(&mut context) {
                 Take::Slot => got += 1,
                 Take::TakeNumber(key) => {
                     let next = counters.entry(key).or_insert(0);
                     let number = *next;
                     *next += 1;
-                    let AnyAllocator::Counters(till) = till else {
+                    let AnyAllocator::Counters(allocator) = allocator else {
                         unreachable!("only counters take numbers")
                     };
-                    if !till.handle_number(key, Some(number)) {
+                    if !allocator.handle_number(key, Some(number)) {
                         continue;
                     }
                     got += 1;
@@ -102,9 +103,9 @@ fn alone(
     statistics: &RoomStatistics,
     dc: DataCenterId,
 ) -> u32 {
-    let mut till = AnyAllocator::new(kind);
+    let mut allocator = AnyAllocator::new(kind);
     admitted(
-        &mut till,
+        &mut allocator,
         (rules, statistics, dc),
         1_000,
         &mut BTreeMap::new(),
@@ -180,7 +181,7 @@ fn the_curve_gives_more_when_empty_and_never_all() {
     check(10, 2, utilization(0, 10), 1_000_000, 10);
 }
 
-/// Two nodes, ten slots, arrivals at each of them.
+/// Admits arrivals at two nodes with ten slots.
 fn two_nodes(
     kind: AllocationKind,
     rules: &Rules,
@@ -188,11 +189,11 @@ fn two_nodes(
     arrivals: [u32; 2],
 ) -> [u32; 2] {
     let mut counters = BTreeMap::new();
-    let mut tills = [AnyAllocator::new(kind), AnyAllocator::new(kind)];
+    let mut allocators = [AnyAllocator::new(kind), AnyAllocator::new(kind)];
     let mut got = [0; 2];
-    for (at, till) in tills.iter_mut().enumerate() {
+    for (at, allocator) in allocators.iter_mut().enumerate() {
         got[at] = admitted(
-            till,
+            allocator,
             (rules, statistics, DELHI),
             arrivals[at],
             &mut counters,
@@ -209,7 +210,7 @@ fn two_nodes_share_ten_slots() {
         two_nodes(AllocationKind::Even, &full, &even, [7, 1]),
         [5, 1]
     );
-    // At a tenth of the limit: 10 slots left of the minute, 10 of 100 seats taken.
+    // At a tenth of the limit: 10 slots of the minute left, 10 of 100 seats taken.
     let calm = Rules {
         curve_factor: CurveFactor {
             millionths: 204_120,
@@ -238,7 +239,7 @@ fn two_nodes_share_ten_slots() {
 fn a_number_is_received_and_then_compared() {
     let rules = rules(100, 100);
     let statistics = anywhere(10, 1);
-    let mut till = CounterAllocator::default();
+    let mut allocator = CounterAllocator::default();
     let mut lease = Lease::default();
     let mut context = AllocatorContext {
         rules: &rules,
@@ -247,21 +248,21 @@ fn a_number_is_received_and_then_compared() {
         lease: &mut lease,
         now: NOW,
     };
-    let Take::TakeNumber(key) = till.take(&mut context) else {
-        panic!("counters ask for a number")
+    let Take::TakeNumber(key) = allocator.take(&mut context) else {
+        panic!("counters take a number")
     };
-    assert!(till.handle_number(key, Some(9)));
-    assert!(!till.handle_number(key, Some(10)));
+    assert!(allocator.handle_number(key, Some(9)));
+    assert!(!allocator.handle_number(key, Some(10)));
 }
 
 #[test]
 fn counters_let_one_node_use_the_data_centers_and_the_anywhere_slots() {
     let rules = rules(200, 200);
     for (arrivals, expected) in [(128, 128), (129, 128)] {
-        let mut till = AnyAllocator::new(AllocationKind::Counters);
+        let mut allocator = AnyAllocator::new(AllocationKind::Counters);
         let mut counters = BTreeMap::new();
         let got = admitted(
-            &mut till,
+            &mut allocator,
             (&rules, &article(), SAN_JOSE),
             arrivals,
             &mut counters,
@@ -321,7 +322,7 @@ fn leases_admit_ten_of_fifteen_at_two_nodes() {
             let (next, reply) = ledger.sync(&request, LeaseTerms::default(), NOW);
             ledger = next;
             let Reply::Granted(answer) = reply else {
-                panic!("every request is answered")
+                panic!("every request is granted")
             };
             lease.handle_answer(&answer);
             if lease.held().seats >= wants || answer.snapshot.is_dry() {

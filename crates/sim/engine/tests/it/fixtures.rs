@@ -1,7 +1,7 @@
-//! One bad file per rule of scenarios, and what is said about it, word for word.
+//! One bad scenario file per rule, and its messages, word for word.
 //!
-//! `ANTEROOM_UPDATE=1 cargo test -p anteroom-sim --test it fixtures` rewrites what is
-//! expected; the difference is then there to be read.
+//! `ANTEROOM_UPDATE=1 cargo test -p anteroom-sim --test it fixtures` rewrites the expected
+//! messages.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -22,8 +22,8 @@ fn with_extension(extension: &str) -> Vec<PathBuf> {
     files
 }
 
-/// What an operator sees, without the folder in which the project happens to be.
-fn told(file: &Path) -> String {
+/// Returns the messages for an operator, without the path of the project.
+fn messages(file: &Path) -> String {
     let name = file.file_name().expect("it is a file").to_string_lossy();
     let text = fs::read_to_string(file).expect("a fixture can be read");
     let folder = folder();
@@ -49,14 +49,14 @@ fn every_rule_has_a_bad_file_and_its_messages() {
     assert!(files.len() > 60, "most fixtures are gone");
     let mut differing = Vec::new();
     for file in files {
-        let told = told(&file);
-        assert!(!told.is_empty(), "{} is not bad at all", file.display());
+        let messages = messages(&file);
+        assert!(!messages.is_empty(), "{} is not bad at all", file.display());
         let expected = file.with_extension("expected");
         if update {
-            fs::write(&expected, &told).expect("the fixtures can be written");
+            fs::write(&expected, &messages).expect("the fixtures can be written");
         }
-        if fs::read_to_string(&expected).unwrap_or_default() != told {
-            differing.push(format!("{}:\n{told}", file.display()));
+        if fs::read_to_string(&expected).unwrap_or_default() != messages {
+            differing.push(format!("{}:\n{messages}", file.display()));
         }
     }
     assert!(
@@ -67,7 +67,7 @@ fn every_rule_has_a_bad_file_and_its_messages() {
 }
 
 #[test]
-fn nothing_is_expected_of_a_file_that_is_gone() {
+fn every_expected_message_has_its_file() {
     for path in with_extension("expected") {
         let file = path.with_extension("toml");
         assert!(file.exists(), "{} is left over", path.display());

@@ -1,8 +1,8 @@
-//! The readers of scenarios and of their CSV files on damaged files: never a panic, never two lines
-//! for a problem, never a scenario beyond the bounds.
+//! Readers of scenarios and of their CSV files on damaged files: never a panic, never two lines for
+//! a problem, never a scenario beyond the bounds.
 //!
 //! `ANTEROOM_FUZZ_SECONDS=10 cargo test -p anteroom-sim --test it fuzz` takes longer;
-//! `ANTEROOM_FUZZ_SEED=n` begins elsewhere, or repeats a failure.
+//! `ANTEROOM_FUZZ_SEED=n` sets the first seed, or repeats a failure.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use anteroom_sim::scenario::model::Scenario;
 use anteroom_sim::scenario::settings;
 use anteroom_testkit::{Effort, Field, Language, fuzz, seeds};
 
-/// Pieces that mean something to a scenario.
+/// Pieces that a scenario understands.
 const LANGUAGE: Language<'_> = Language {
     pieces: &[
         b"\n",
@@ -110,7 +110,7 @@ fn check(data: &[u8]) {
     match text.read(&[]) {
         Ok(scenario) => check_scenario(&scenario),
         Err(problems) => {
-            assert!(!problems.0.is_empty(), "refused without a problem");
+            assert!(!problems.0.is_empty(), "rejected without a problem");
             for problem in &problems.0 {
                 let line = problem.to_string();
                 assert!(!line.contains(['\n', '\r']), "more than one line: {line:?}");
@@ -119,7 +119,7 @@ fn check(data: &[u8]) {
     }
 }
 
-/// What whoever runs it relies on.
+/// Checks what the simulator relies on.
 fn check_scenario(scenario: &Scenario) {
     assert!(!scenario.rooms.is_empty() && !scenario.data_centers.is_empty());
     assert!(!scenario.compare.is_empty());
@@ -150,27 +150,27 @@ fn check_scenario(scenario: &Scenario) {
 }
 
 #[test]
-fn every_file_of_the_corpus_holds_what_must_hold() {
+fn every_file_of_the_corpus_keeps_the_bounds() {
     for name in ["testdata/scenario", "scenarios"] {
         folder(name).iter().for_each(|file| check(file));
     }
 }
 
 #[test]
-fn damaged_scenarios_hold_what_must_hold() {
+fn damaged_scenarios_keep_the_bounds() {
     let mut corpus = folder("scenarios");
     corpus.extend(folder("testdata/scenario"));
     fuzz(Effort::from_environment(), &LANGUAGE, &corpus, check);
 }
 
 #[test]
-fn damaged_tables_hold_what_must_hold() {
+fn damaged_tables_keep_the_bounds() {
     let corpus = [b"time,rate,place\n0,1\n5m,2.5\n\"10m\",3\n# end\n".to_vec()];
     fuzz(Effort::from_environment(), &TABLE, &corpus, fuzz_csv);
 }
 
 #[test]
-fn damaged_settings_hold_what_must_hold() {
+fn damaged_settings_keep_the_bounds() {
     let small = b"room.shop.arrivals[1].points=[['0s', 1], ['1m', 2]],5".to_vec();
     let corpus = [small, b"fault[2].at=1m,2m".to_vec(), b"length=1h".to_vec()];
     let file = folder("scenarios").remove(0);

@@ -1,28 +1,28 @@
-//! Over any sequence of visits, returns, logouts, lost answers, crashes and pauses: never more
-//! inside than the limit, never more admissions in a minute, and counts that are never too low.
+//! Any sequence of visits, returns, logouts, lost replies, crashes and pauses keeps the limits:
+//! active visitors, admissions in a minute, and counts that are never too low.
 //!
 //! The naive model remembers every visitor; the room and its ledger do not.
 
-mod world;
+mod model;
 
 use anteroom_room::rules::{QueueingMethod, SeatNeedsCookie};
 use anteroom_room::time::DurationMs;
+use model::{Model, Setup, Step};
 use proptest::prelude::*;
-use world::{Setup, Step, World};
 
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         6 => Just(Step::NewVisitor),
-        4 => (0usize..64).prop_map(Step::WaitingAsks),
+        4 => (0usize..64).prop_map(Step::WaitingPolls),
         2 => (0usize..64).prop_map(Step::WaitingTicketReplayed),
-        6 => (0usize..64, any::<bool>()).prop_map(|(who, page)| Step::InsideReturns(who, page)),
+        6 => (0usize..64, any::<bool>()).prop_map(|(who, page)| Step::ActiveReturns(who, page)),
         2 => (0usize..64).prop_map(Step::OldTicketReturns),
         1 => (0usize..64).prop_map(Step::Logout),
         1 => (0usize..64).prop_map(Step::LogoutReplayed),
         6 => (1u64..3_000).prop_map(|ms| Step::TimePasses(DurationMs(ms))),
         1 => (5_000u64..90_000).prop_map(|ms| Step::TimePasses(DurationMs(ms))),
         8 => Just(Step::Sync),
-        1 => Just(Step::SyncAnswerLost),
+        1 => Just(Step::SyncReplyLost),
         1 => Just(Step::SyncRequestLost),
         1 => Just(Step::Crash),
         1 => Just(Step::Goodbye),
@@ -62,10 +62,10 @@ proptest! {
         setup in setup(),
         steps in prop::collection::vec(step(), 1..160),
     ) {
-        let mut world = World::new(setup);
+        let mut model = Model::new(setup);
         for step in steps {
-            world.perform(step);
-            if let Err(broken) = world.check() {
+            model.perform(step);
+            if let Err(broken) = model.check() {
                 return Err(TestCaseError::fail(broken));
             }
         }

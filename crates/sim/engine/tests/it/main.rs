@@ -1,9 +1,9 @@
-//! All tests from outside in one program: linking one for each file takes longer.
+//! Integration tests in one binary, because linking one for each file takes longer.
 
 mod allocations;
 mod fixtures;
 mod fuzz;
+mod invariants;
 mod limits;
 mod order;
-mod promises;
 mod seeds;

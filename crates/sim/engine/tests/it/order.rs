@@ -1,13 +1,13 @@
-//! Many wait, in two data centers: by how much do some go in before others who came earlier, and do
-//! those whose turn it is come for it?
+//! Order of admission with many waiting visitors in two data centers: inversions are small, and
+//! eligible visitors take their slots.
 
 use anteroom_room::rules::AllocationKind;
 use anteroom_sim::outcome::Outcome;
 use anteroom_sim::scenario::file::ScenarioText;
 
-/// Two data centers, 60 to 80 ms away from the world's ledger and back. Put before what comes to
-/// them.
-const PLACE: &str = r#"
+/// Two data centers, 60 to 80 ms away from the root's ledger and back, for the visitors of each
+/// test.
+const DATA_CENTERS: &str = r#"
 starts_at = "2030-03-15T12:00:00Z"
 data_centers.count = 2
 data_centers.nodes = 3
@@ -16,7 +16,7 @@ data_centers.to_store = ["1ms", "2ms"]
 data_centers.to_global = ["30ms", "40ms"]
 "#;
 
-const CROWD: &str = r#"
+const VISITORS: &str = r#"
 name = "crowd"
 about = "A hundred and twenty thousand come within a minute and a half."
 length = "8m"
@@ -40,7 +40,7 @@ think_time = "10s"
 changes_node = 0.3
 "#;
 
-/// All sessions of the first who come end at nearly the same time, after minutes in which the line
+/// All sessions of the first visitors end at nearly the same time, after minutes in which the queue
 /// hardly moved.
 const WAVES: &str = r#"
 name = "waves"
@@ -68,7 +68,7 @@ log_out = 0.1
 "#;
 
 #[test]
-fn whoever_has_waited_long_comes_when_a_wave_of_sessions_ends() {
+fn long_waiting_visitors_take_slots_when_a_wave_of_sessions_ends() {
     let outcome = run(WAVES);
     let stats = &outcome.stats;
     println!(
@@ -79,11 +79,11 @@ fn whoever_has_waited_long_comes_when_a_wave_of_sessions_ends() {
     assert!(stats.fill_while_overloaded >= Some(0.97));
 }
 
-fn run(crowd: &str) -> Outcome {
+fn run(visitors: &str) -> Outcome {
     let text = ScenarioText {
         source: "scenario.toml",
         name: "scenario",
-        text: &[PLACE, crowd].concat(),
+        text: &[DATA_CENTERS, visitors].concat(),
         folder: None,
     };
     let scenario = text.read(&[]).expect("the scenario has no mistake");
@@ -92,7 +92,7 @@ fn run(crowd: &str) -> Outcome {
 
 #[test]
 fn a_hundred_thousand_enter_nearly_in_arrival_order() {
-    let outcome = run(CROWD);
+    let outcome = run(VISITORS);
     let waiting = outcome.samples.iter().map(|sample| sample.waiting).max();
     let stats = &outcome.stats;
     println!(
@@ -105,8 +105,8 @@ fn a_hundred_thousand_enter_nearly_in_arrival_order() {
     );
     assert!(waiting >= Some(100_000), "{waiting:?} waited");
     assert!(outcome.violations.is_empty(), "{:?}", outcome.violations);
-    // Among those of one second whoever asks first goes first; beyond that the line keeps its order
-    // where it moves as fast as people were told.
+    // Within one second the first poll wins; beyond that the queue keeps its order while it moves
+    // as fast as the reported waits.
     assert!(stats.order_inversion_ms_p99 <= Some(4_500));
     assert!(stats.order_inversion_ms_max <= Some(10_000));
 }

@@ -1,8 +1,7 @@
-//! Is every promise kept in small worlds full of faults, and are those worlds as full as they are
-//! meant to be?
+//! Small deployments full of faults violate no invariant, and are as full of faults as intended.
 //!
-//! More seeds, and one of them told in detail: `cargo xtask sim`. Whether a checker notices what it
-//! is there to notice is for mutations to show, not for this file.
+//! `cargo xtask sim` runs more seeds and explains one of them. Mutations show that the checkers
+//! notice violations.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -21,7 +20,7 @@ use anteroom_sim::seeds::{self, SeedRun};
 /// Enough to meet every kind of fault dozens of times.
 const SOME: Range<u64> = 0..300;
 
-/// Runs seeds on all cores; by seed.
+/// Runs seeds on all cores; returns the runs by seed.
 fn run_all(seeds: Range<u64>) -> BTreeMap<u64, SeedRun> {
     let next = AtomicU64::new(seeds.start);
     let runs = Mutex::new(BTreeMap::new());
@@ -46,7 +45,7 @@ fn run_all(seeds: Range<u64>) -> BTreeMap<u64, SeedRun> {
 }
 
 #[test]
-fn two_thousand_seeds_keep_every_promise() {
+fn no_seed_violates_an_invariant() {
     let runs = run_all(0..2_000);
     let broken: Vec<_> = runs
         .values()
@@ -75,7 +74,7 @@ fn the_same_seeds_give_the_same_bytes_when_run_twice() {
     let (once, again) = (digests(), digests());
     assert_eq!(once, again);
     let different: BTreeSet<u64> = once.iter().map(|(_, _, digest)| *digest).collect();
-    assert_eq!(different.len(), 50, "each seed is a world of its own");
+    assert_eq!(different.len(), 50, "each seed is a deployment of its own");
 }
 
 #[test]
@@ -95,11 +94,11 @@ fn the_same_scenario_gives_the_same_outcome_to_the_last_byte() {
 }
 
 #[test]
-fn nearly_every_seed_admits_somebody_and_together_they_admit_many() {
+fn nearly_every_seed_admits_visitors() {
     let runs = run_all(SOME);
     let idle = runs.values().filter(|run| run.admitted == 0).count();
     let admitted: u64 = runs.values().map(|run| run.admitted).sum();
-    // A world in which nobody goes in keeps every promise but one. Some rooms turn everybody away.
+    // A run without admissions violates at most one invariant. Some rooms queue every visitor.
     assert!(idle * 10 <= runs.len(), "{idle} seeds admit nobody");
     assert!(admitted >= 5 * runs.len() as u64, "{admitted} in all");
 }
@@ -114,7 +113,7 @@ fn the_seeds_reach_every_kind_of_fault_and_both_levels() {
     }
     let reached = coverage.seeds;
     assert_eq!(reached.len(), NAMES, "{reached:?}");
-    // Not planned alone: it happened before the run was over, in one seed of fifty at least.
+    // The fault must happen before the end of the run, in at least one seed of fifty.
     let rare = reached.iter().filter(|(_, seeds)| **seeds * 50 < 300);
     assert_eq!(rare.count(), 0, "{reached:?}");
 
@@ -127,11 +126,11 @@ fn the_seeds_reach_every_kind_of_fault_and_both_levels() {
 }
 
 #[test]
-fn in_most_seeds_somebody_enters_after_the_last_fault() {
+fn most_seeds_admit_a_visitor_after_the_last_fault() {
     let runs = run_all(SOME);
     let stuck = runs.values().filter(|run| !run.has_recovered);
     let stuck: Vec<u64> = stuck.map(|run| run.seed).collect();
-    // The rest ends before a seat is free again.
+    // The others end before a seat is free again.
     assert!(
         stuck.len() * 10 <= runs.len() * 3,
         "{stuck:?} of {}",

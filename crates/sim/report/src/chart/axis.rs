@@ -1,4 +1,4 @@
-//! Where are the lines of the grid, and what do they say? Round numbers, round times of day.
+//! Axes: positions and labels of the grid lines, with round numbers and round times of day.
 
 use std::ops::Range;
 
@@ -39,7 +39,7 @@ const MONTHS: [&str; 12] = [
     "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
 ];
 
-/// A range with lines that have names.
+/// Range with labelled grid lines.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Axis {
     range: Range<f64>,
@@ -48,7 +48,7 @@ pub struct Axis {
 }
 
 impl Axis {
-    /// From 0 to a round number at or above `max`, with at most six steps.
+    /// Creates an axis from 0 to a round number at or above `max`, with at most six steps.
     pub fn count(max: f64) -> Self {
         let max = if max.is_finite() { max.max(1.0) } else { 1.0 };
         let step = round_step(max / 6.0);
@@ -66,8 +66,8 @@ impl Axis {
         }
     }
 
-    /// From 1 to a power of ten at or above `max`, each line ten times the one before, so that
-    /// small numbers are to be told apart beside large ones. What is below 1 is drawn there.
+    /// Creates an axis from 1 to a power of ten at or above `max`, each line ten times the last
+    /// one, so that small numbers stay visible beside large ones. Values below 1 are drawn at 1.
     pub fn tenfold(max: f64) -> Self {
         let max = if max.is_finite() { max.max(10.0) } else { 10.0 };
         let mut ticks = vec![(1.0, grouped(1))];
@@ -83,7 +83,7 @@ impl Axis {
         }
     }
 
-    /// From 0 to 1, written in percent.
+    /// Creates an axis from 0 to 1, in percent.
     pub fn share() -> Self {
         let tick = |fifth: u32| (f64::from(fifth) / 5.0, format!("{} %", fifth * 20));
         Self {
@@ -93,7 +93,7 @@ impl Axis {
         }
     }
 
-    /// From one whole number to another, with a unit behind each: `50 %`.
+    /// Creates an axis from one whole number to another, with a unit behind each: `50 %`.
     pub fn between(from: u32, to: u32, step: u32, unit: &str) -> Self {
         let tick = |at: u32| (f64::from(at), format!("{at}{unit}"));
         let step = usize::try_from(step.max(1)).unwrap_or(1);
@@ -104,7 +104,8 @@ impl Axis {
         }
     }
 
-    /// Wall-clock time (UTC) over a run; values are milliseconds since its start.
+    /// Creates an axis of wall-clock time (UTC) over a run; values are milliseconds since its
+    /// start.
     pub fn time(starts_at: Timestamp, length_ms: u64) -> Self {
         let length = length_ms.max(SECOND);
         let has_days = length > DAY;
@@ -129,25 +130,25 @@ impl Axis {
         }
     }
 
-    /// The lines and what they say.
+    /// Returns the positions and labels of the grid lines.
     pub fn ticks(&self) -> &[(f64, String)] {
         &self.ticks
     }
 
-    /// Where a value lies between the ends, in 0..=1.
-    pub fn place(&self, value: f64) -> f64 {
-        let place = if self.is_tenfold {
-            // It begins at 1, so nothing is to be taken off. Not the standard library's: that
-            // differs between platforms.
+    /// Returns the position of a value between the ends, in 0..=1.
+    pub fn position(&self, value: f64) -> f64 {
+        let position = if self.is_tenfold {
+            // The axis begins at 1, so there is no offset. `log10` of the standard library differs
+            // between platforms.
             libm::log10(value.max(1.0)) / libm::log10(self.range.end)
         } else {
             (value - self.range.start) / (self.range.end - self.range.start)
         };
-        place.clamp(0.0, 1.0)
+        position.clamp(0.0, 1.0)
     }
 }
 
-/// 1, 2 or 5 times a power of ten, at least 1 and at least `least`.
+/// Returns 1, 2 or 5 times a power of ten, at least 1 and at least `least`.
 fn round_step(least: f64) -> f64 {
     let mut power = 1.0;
     loop {
@@ -160,7 +161,7 @@ fn round_step(least: f64) -> f64 {
     }
 }
 
-/// `11:45`, `11:45:30`, `11 Sep 12:00` or `11 Sep`.
+/// Returns a label: `11:45`, `11:45:30`, `11 Sep 12:00` or `11 Sep`.
 fn time_label(at: Timestamp, step: u64, has_days: bool) -> String {
     let text = rfc3339_secs(at);
     let part = |range: Range<usize>| text.get(range).unwrap_or_default();
@@ -181,7 +182,7 @@ fn time_label(at: Timestamp, step: u64, has_days: bool) -> String {
     }
 }
 
-/// Milliseconds of a run as a coordinate: exact below 2^53, which is 285,000 years.
+/// Converts milliseconds of a run to a coordinate: exact below 2^53, which is 285,000 years.
 #[expect(
     clippy::cast_precision_loss,
     reason = "a run is shorter than 285,000 years"
@@ -199,7 +200,7 @@ impl Ranged for Axis {
         reason = "between the two ends, which are whole"
     )]
     fn map(&self, value: &f64, (from, to): (i32, i32)) -> i32 {
-        from + (f64::from(to - from) * self.place(*value)).round() as i32
+        from + (f64::from(to - from) * self.position(*value)).round() as i32
     }
 
     fn key_points<Hint: KeyPointHint>(&self, _hint: Hint) -> Vec<f64> {
@@ -252,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_those_of_the_clock_on_the_wall() {
+    fn times_are_wall_clock_times() {
         let start = Timestamp(1_694_432_754_000); // 2023-09-11T11:45:54Z
         let check = |length, expected: &[&str]| {
             assert_eq!(labels(&Axis::time(start, length)), expected);
@@ -278,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_outside_is_drawn_at_the_edge() {
+    fn values_beyond_the_axis_are_drawn_at_its_edge() {
         let axis = Axis::count(10.0);
         assert_eq!(axis.map(&5.0, (100, 200)), 150);
         assert_eq!(axis.map(&-5.0, (100, 200)), 100);

@@ -1,4 +1,4 @@
-//! A bar for each name, and marks on it: how many there were, and how many of them each way.
+//! Bar chart with marks on each bar: a total, and its parts by allocation.
 
 use plotters::prelude::{PathElement, Rectangle};
 use plotters::style::Color as _;
@@ -10,46 +10,46 @@ use crate::chart::text::{self, Stand, pixels};
 use crate::chart::{Area, Caption, Chart, Drawn, WIDTH, draw};
 
 const ROW: i32 = 64;
-/// Marks of a row are this far above each other, so that equal ones do not hide each other.
-const LANE: i32 = 14;
+/// Vertical distance between the marks of a row, so that equal ones do not hide each other.
+const MARK_DISTANCE: i32 = 14;
 const HEAD: i32 = 170;
 const FOOT: i32 = 100;
-/// Room for names.
+/// Width for names.
 const BESIDE: i32 = 300;
 const RIGHT: i32 = 60;
-/// Characters of a name that fit beside.
+/// Most characters of a name that fit.
 const NAME_MAX: usize = 16;
 
-/// What is drawn.
+/// Bar chart before it is drawn.
 #[derive(Clone, Debug)]
 pub struct BarChart {
-    /// Names.
+    /// Name and texts.
     pub caption: Caption,
-    /// From left to right, starting at 0.
+    /// Axis from left to right, starting at 0.
     pub across: Axis,
-    /// What it counts.
+    /// Label of that axis.
     pub across_is: String,
-    /// What the bars are: `came`.
+    /// Label of the bars: `came`.
     pub bars_are: String,
-    /// What the marks are, in the order of every row's marks.
+    /// Labels of the marks, in the order of every row's marks.
     pub marks: Vec<(String, Look)>,
-    /// From top to bottom.
+    /// Rows from top to bottom.
     pub rows: Vec<BarRow>,
 }
 
-/// One bar.
+/// Bar with its marks.
 #[derive(Clone, Debug)]
 pub struct BarRow {
-    /// Its name.
+    /// Name of the bar.
     pub name: String,
-    /// Its length.
+    /// Length of the bar.
     pub bar: f64,
-    /// Where its marks are.
+    /// Positions of its marks.
     pub marks: Vec<f64>,
 }
 
 impl BarChart {
-    /// Draws it.
+    /// Draws the chart.
     pub fn draw(self) -> Chart {
         let rows = i32::try_from(self.rows.len()).unwrap_or(i32::MAX);
         let bottom = HEAD + rows.saturating_mul(ROW);
@@ -69,7 +69,7 @@ impl BarChart {
 
     fn x(&self, value: f64) -> i32 {
         let width = i32::try_from(WIDTH).unwrap_or(i32::MAX) - BESIDE - RIGHT;
-        BESIDE + pixels(f64::from(width) * self.across.place(value))
+        BESIDE + pixels(f64::from(width) * self.across.position(value))
     }
 
     fn draw_row(&self, area: &Area<'_>, row: &BarRow, top: i32) -> Drawn {
@@ -77,11 +77,11 @@ impl BarChart {
         text::write(area, &name, (BESIDE - 14, top + ROW / 2), Stand::LeftOf)?;
         let corners = [(BESIDE, top + 6), (self.x(row.bar), top + ROW - 6)];
         area.draw(&Rectangle::new(corners, BACKDROP.filled()))?;
-        let lanes = i32::try_from(self.marks.len()).unwrap_or(1);
-        let mut y = top + ROW / 2 - (lanes - 1) * LANE / 2;
+        let marks = i32::try_from(self.marks.len()).unwrap_or(1);
+        let mut y = top + ROW / 2 - (marks - 1) * MARK_DISTANCE / 2;
         for ((_, look), value) in self.marks.iter().zip(&row.marks) {
             draw_counters(area, *look, (self.x(*value), y))?;
-            y += LANE;
+            y += MARK_DISTANCE;
         }
         Ok(())
     }
@@ -118,7 +118,7 @@ impl BarChart {
     }
 }
 
-/// A mark that is there even for looks without one: an upright stroke.
+/// Draws a mark, an upright stroke for looks without one.
 fn draw_counters(area: &Area<'_>, look: Look, (x, y): (i32, i32)) -> Drawn {
     match look.mark {
         Mark::None => {

@@ -1,6 +1,7 @@
-//! How does text that somebody typed get into HTML and SVG without becoming a part of it?
+//! Escaping of typed text for HTML and SVG.
 
-/// `text` with the five characters replaced that mean something between tags or in attributes.
+/// Returns `text` with the five characters escaped that have a meaning between tags or in
+/// attributes.
 #[must_use]
 pub fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());

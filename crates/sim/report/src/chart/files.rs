@@ -1,45 +1,45 @@
-//! Where do charts go? Into a folder, and never over a file that somebody else wrote.
+//! Writer of chart files into a folder; it never overwrites a file of another program.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why files could not be written.
+/// Error of writing files.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WriteError {
-    /// The folder could not be made.
+    /// The folder could not be created.
     #[error("cannot make the folder {}", folder.display())]
     MakeFolder {
-        /// Which.
+        /// Folder.
         folder: PathBuf,
-        /// Why.
+        /// Underlying error.
         source: io::Error,
     },
-    /// A file of that name is there that no run wrote: nothing was written.
+    /// A file of that name exists that no run has written; nothing was written.
     #[error("{} is there already and was not written by a run of the simulator", file.display())]
     NotOurs {
-        /// Which.
+        /// The file that exists.
         file: PathBuf,
     },
     /// A file could not be written.
     #[error("cannot write {}", file.display())]
     Write {
-        /// Which.
+        /// File that could not be written.
         file: PathBuf,
-        /// Why.
+        /// Underlying error.
         source: io::Error,
     },
 }
 
-/// Writes files into a folder that is made if it is not there; all of them, or none if one would
-/// replace a file that nobody wrote from here.
+/// Writes files into a folder, which it creates if necessary. It writes all of them, or none if one
+/// would replace a file of another program.
 ///
-/// A file may be replaced that bears the mark of a chart, or one of `marks`.
+/// A file may be replaced if it has the mark of a chart, or one of `marks`.
 ///
 /// # Errors
 ///
-/// [`WriteError`]; where it is [`WriteError::NotOurs`], nothing has been written yet.
+/// Returns [`WriteError`]; with [`WriteError::NotOurs`], nothing has been written yet.
 pub fn write_files(
     folder: &Path,
     files: Vec<(PathBuf, &str)>,
@@ -58,7 +58,7 @@ pub fn write_files(
     Ok(())
 }
 
-/// Whether a file is not there, or bears a mark.
+/// Checks that a file does not exist, or has a mark.
 fn check_may_be_written(file: &Path, marks: &[&str]) -> Result<(), WriteError> {
     let content = match fs::read(file) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),

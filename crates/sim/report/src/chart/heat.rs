@@ -1,4 +1,4 @@
-//! Shaded rows: how much there was of something, by name and by time. The darker, the more.
+//! Heat map: shaded rows of an amount, by name and by time. A darker shade is a larger amount.
 
 use plotters::prelude::Rectangle;
 use plotters::style::Color as _;
@@ -12,31 +12,31 @@ use crate::chart::{Area, Caption, Chart, Drawn, WIDTH, draw};
 const ROW: i32 = 44;
 const HEAD: i32 = 176;
 const FOOT: i32 = 100;
-/// Room for names.
+/// Width for names.
 const BESIDE: i32 = 300;
 const RIGHT: i32 = 60;
-/// Characters of a name that fit beside.
+/// Most characters of a name that fit.
 const NAME_MAX: usize = 16;
 
-/// What is drawn.
+/// Heat map before it is drawn.
 #[derive(Clone, Debug)]
 pub struct HeatChart {
-    /// Names.
+    /// Name and texts.
     pub caption: Caption,
-    /// From left to right.
+    /// Axis from left to right.
     pub across: Axis,
-    /// What it counts.
+    /// Label of that axis.
     pub across_is: String,
-    /// What is shaded: `visitors who wait`.
+    /// Label of the shades: `waiting visitors`.
     pub shaded_is: String,
-    /// From top to bottom: a name, and a number for each column; columns are equally wide.
+    /// Rows from top to bottom: a name, and a number for each column; columns are equally wide.
     pub rows: Vec<(String, Vec<u32>)>,
-    /// What the darkest shade stands for; the same in charts that are to be compared.
+    /// Value of the darkest shade; equal in charts that are compared.
     pub most: u32,
 }
 
 impl HeatChart {
-    /// Draws it.
+    /// Draws the chart.
     pub fn draw(self) -> Chart {
         let rows = i32::try_from(self.rows.len()).unwrap_or(i32::MAX);
         let height = (HEAD + rows.saturating_mul(ROW) + FOOT).unsigned_abs();
@@ -59,7 +59,7 @@ impl HeatChart {
         i32::try_from(WIDTH).unwrap_or(i32::MAX) - BESIDE - RIGHT
     }
 
-    /// Columns of one shade that touch are one rectangle.
+    /// Draws a row; adjacent columns of one shade are one rectangle.
     fn draw_row(&self, area: &Area<'_>, values: &[u32], top: i32) -> Drawn {
         let columns = i32::try_from(values.len()).unwrap_or(i32::MAX).max(1);
         let edge = |column: i32| BESIDE + Self::width() * column / columns;
@@ -74,7 +74,7 @@ impl HeatChart {
         Ok(())
     }
 
-    /// The shade of a number: 0 is the lightest and for nothing else.
+    /// Returns the shade of a number: only 0 has the lightest.
     fn shade(&self, value: u32) -> usize {
         let shades = u32::try_from(SHADES.len() - 1).unwrap_or(u32::MAX);
         let most = u64::from(self.most.max(1));
@@ -82,7 +82,7 @@ impl HeatChart {
         usize::try_from(step.min(u64::from(shades))).unwrap_or(0)
     }
 
-    /// What the shades stand for: 0, then fifths of the most.
+    /// Draws the key of the shades: 0, then fifths of the most.
     fn draw_key(&self, area: &Area<'_>) -> Drawn {
         let steps = SHADES.len() - 1;
         text::write(area, &self.shaded_is, (20, 82), Stand::RightOf)?;
@@ -104,7 +104,7 @@ impl HeatChart {
 
     fn draw_axis(&self, area: &Area<'_>, top: i32) -> Drawn {
         for (at, label) in self.across.ticks() {
-            let x = BESIDE + pixels(f64::from(Self::width()) * self.across.place(*at));
+            let x = BESIDE + pixels(f64::from(Self::width()) * self.across.position(*at));
             text::write(area, label, (x, top + 26), Stand::Middle)?;
         }
         let middle = BESIDE + Self::width() / 2;

@@ -1,4 +1,4 @@
-//! Lines over an axis, with their names above.
+//! Line chart with the names of the lines above.
 
 use plotters::chart::ChartBuilder;
 use plotters::coord::cartesian::Cartesian2d;
@@ -17,45 +17,45 @@ use crate::chart::{Area, Caption, Chart, DrawError, Drawn, WIDTH, draw};
 const PLOT_HEIGHT: u32 = 560;
 /// Height of each row of names.
 const ROW: i32 = 46;
-/// Where they begin, under the title.
+/// Top of the names, under the title.
 const KEYS_AT: i32 = 58;
-/// Room for numbers beside the axis.
+/// Width for numbers beside the axis.
 const BESIDE: i32 = 140;
-/// Marks on a line.
+/// Number of marks on a line.
 const MARKS: usize = 10;
-/// A stroke, then a gap.
+/// Lengths of a dash and of a gap.
 const DASH: (i32, i32) = (16, 10);
 
-/// What is drawn.
+/// Line chart before it is drawn.
 #[derive(Clone, Debug)]
 pub struct LineChart {
-    /// Names.
+    /// Name and texts.
     pub caption: Caption,
-    /// From left to right.
+    /// Axis from left to right.
     pub across: Axis,
-    /// What it counts: `time of day (UTC)`.
+    /// Label of that axis: `time of day (UTC)`.
     pub across_is: String,
-    /// From bottom to top.
+    /// Axis from bottom to top.
     pub up: Axis,
-    /// What it counts: `visitors`.
+    /// Label of that axis: `visitors`.
     pub up_is: String,
-    /// The later ones lie above.
+    /// Lines; later ones are drawn over earlier ones.
     pub lines: Vec<Line>,
 }
 
-/// A line.
+/// Line of a chart.
 #[derive(Clone, Debug)]
 pub struct Line {
-    /// Its name.
+    /// Name of the line.
     pub name: String,
-    /// Its looks.
+    /// Colour, mark and dash of the line.
     pub look: Look,
-    /// By the axes, from left to right.
+    /// Points in units of the axes, from left to right.
     pub points: Vec<(f64, f64)>,
 }
 
 impl LineChart {
-    /// Draws it.
+    /// Draws the chart.
     pub fn draw(self) -> Chart {
         let keys = place_keys(&self.lines);
         let rows = keys.last().map_or(1, |(_, row)| row + 1);
@@ -115,8 +115,8 @@ fn draw_line(chart: &mut Plot<'_, '_>, line: &Line) -> Result<(), DrawError> {
     Ok(())
 }
 
-/// Which points bear a mark. Not the same ones on all lines: where two of them lie on each other,
-/// both marks are to be seen.
+/// Returns the points with a mark. They differ between lines, so that marks of equal lines do not
+/// hide each other.
 fn marked(line: &Line, at: usize) -> impl Iterator<Item = (f64, f64)> {
     let step = (line.points.len() / MARKS).max(1);
     line.points
@@ -130,7 +130,7 @@ fn stroke(look: Look) -> ShapeStyle {
     look.colour.stroke_width(if look.is_dashed { 3 } else { 4 })
 }
 
-/// Where the names go: x and row.
+/// Returns the positions of the names: x and row.
 fn place_keys(lines: &[Line]) -> Vec<(i32, i32)> {
     let right = i32::try_from(WIDTH).unwrap_or(i32::MAX) - 20;
     let (mut x, mut row) = (20, 0);
@@ -146,7 +146,7 @@ fn place_keys(lines: &[Line]) -> Vec<(i32, i32)> {
     lines.iter().map(place).collect()
 }
 
-/// A piece of the line, then its name.
+/// Draws a piece of the line, then its name.
 fn draw_key(area: &Area<'_>, line: &Line, (x, y): (i32, i32)) -> Drawn {
     let pieces: &[(i32, i32)] = if line.look.is_dashed {
         &[(0, 16), (26, 42), (52, 68)]
@@ -161,7 +161,7 @@ fn draw_key(area: &Area<'_>, line: &Line, (x, y): (i32, i32)) -> Drawn {
     text::write(area, &line.name, (x + 84, y), Stand::RightOf)
 }
 
-/// The figure of a look on a sheet.
+/// Draws the mark of a look.
 pub(crate) fn draw_mark(area: &Area<'_>, look: Look, at: (i32, i32)) -> Drawn {
     let (filled, lines) = (look.colour.filled(), look.colour.stroke_width(4));
     match look.mark {

@@ -1,6 +1,6 @@
-//! How are numbers written for people? `1,234`, `12.5 %`, `4 min 10 s`.
+//! Numbers for readers: `1,234`, `12.5 %`, `4 min 10 s`.
 
-/// `1,234,567`.
+/// Formats a number as `1,234,567`.
 pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
@@ -13,7 +13,7 @@ pub fn grouped(number: u64) -> String {
     text
 }
 
-/// A number that is not negative, without its fraction.
+/// Returns a number that is not negative without its fraction.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -23,7 +23,7 @@ pub fn rounded(number: f64) -> u64 {
     number.round() as u64
 }
 
-/// `12.5 %`; what is there but too little to be seen is `<0.1 %`.
+/// Formats a share as `12.5 %`; a share too small to be seen is `<0.1 %`.
 pub fn percent(share: f64) -> String {
     let percent = share * 100.0;
     if percent > 0.0 && percent < 0.05 {
@@ -33,7 +33,7 @@ pub fn percent(share: f64) -> String {
     }
 }
 
-/// `850 ms`, `12.3 s`, `4 min 10 s`, `1 h 05 min`.
+/// Formats a duration as `850 ms`, `12.3 s`, `4 min 10 s` or `1 h 05 min`.
 pub fn duration(ms: u64) -> String {
     let (tenths, secs) = (ms / 100, ms.div_ceil(1_000));
     if ms < 1_000 {
@@ -48,7 +48,8 @@ pub fn duration(ms: u64) -> String {
     }
 }
 
-/// A length of time in words, without parts that are zero: `10 min`, `2 days`, `1 h 30 min`.
+/// Formats a length of time in words, without parts that are zero: `10 min`, `2 days`, `1 h 30
+/// min`.
 pub fn length(ms: u64) -> String {
     let secs = ms / 1_000;
     let units = [
@@ -68,13 +69,13 @@ pub fn length(ms: u64) -> String {
     parts.join(" ")
 }
 
-/// Time since the start as `0:05:00`.
+/// Formats the time since the start as `0:05:00`.
 pub fn since_start(ms: u64) -> String {
     let secs = ms / 1_000;
     format!("{}:{:02}:{:02}", secs / 3_600, secs / 60 % 60, secs % 60)
 }
 
-/// `1 visitor`, `2 visitors`.
+/// Formats a count as `1 visitor` or `2 visitors`.
 pub fn counted(number: u64, one: &str, many: &str) -> String {
     format!(
         "{} {}",
@@ -97,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_there_is_never_written_as_nothing() {
+    fn a_small_share_is_never_written_as_zero() {
         let check = |share, expected: &str| assert_eq!(percent(share), expected);
         check(0.0, "0.0 %");
         check(0.000_01, "<0.1 %");
@@ -105,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn durations_have_the_unit_that_people_would_use() {
+    fn durations_have_a_unit_that_suits_readers() {
         let check = |ms, expected: &str| assert_eq!(duration(ms), expected);
         check(0, "0 ms");
         check(12_345, "12.3 s");

@@ -1,27 +1,27 @@
-//! Which colour and which mark stand for what? Always both: no line is told apart by colour alone.
+//! Colours and marks. Each line has both, so that no line is told apart by colour alone.
 //!
-//! Colours after Okabe and Ito, who chose them so that they differ for colour-blind readers too;
-//! two are darkened so that each has a contrast of at least 3 : 1 on white.
+//! Colours after Okabe and Ito, which colour-blind readers can tell apart. Two are darkened so that
+//! each has a contrast of at least 3 : 1 on white.
 
 pub use plotters::style::RGBColor as Colour;
 
-/// Text, axes, limits.
+/// Colour of text, axes and limits.
 pub const INK: Colour = Colour(0x22, 0x22, 0x22);
-/// Lines of the grid.
+/// Colour of grid lines.
 pub const GRID: Colour = Colour(0xdd, 0xdd, 0xdd);
-/// What is there for comparison only.
+/// Colour of values that are there for comparison only.
 pub const BACKDROP: Colour = Colour(0xc8, 0xc8, 0xc8);
-/// Four for lines, in this order: vermilion, blue, green, purple.
+/// First colour of lines: vermilion. Blue, green and purple follow.
 pub const ORANGE: Colour = Colour(0xd5, 0x5e, 0x00);
-/// The second.
+/// Second colour of lines.
 pub const BLUE: Colour = Colour(0x00, 0x72, 0xb2);
-/// The third.
+/// Third colour of lines.
 pub const GREEN: Colour = Colour(0x00, 0x80, 0x60);
-/// The fourth.
+/// Fourth colour of lines.
 pub const PURPLE: Colour = Colour(0x88, 0x2e, 0x72);
-/// For what is true, beside what is guessed.
+/// Colour of true values, beside estimates.
 pub const GREY: Colour = Colour(0x86, 0x86, 0x86);
-/// From nothing to the most: lighter to darker, in one hue.
+/// Shades from zero to the most: lighter to darker, in one hue.
 pub const SHADES: [Colour; 6] = [
     Colour(0xf2, 0xf2, 0xf2),
     Colour(0xc6, 0xdb, 0xef),
@@ -31,27 +31,27 @@ pub const SHADES: [Colour; 6] = [
     Colour(0x08, 0x30, 0x6b),
 ];
 
-/// A line's looks.
+/// Looks of a line.
 #[derive(Clone, Copy, Debug)]
 pub struct Look {
-    /// Its colour.
+    /// Colour of the line.
     pub colour: Colour,
-    /// What stands on it every now and then.
+    /// Mark that is repeated on the line.
     pub mark: Mark,
-    /// Broken, for what is no measurement: a limit, a wish.
+    /// Whether the line is dashed: for a limit or an ideal, which is no measurement.
     pub is_dashed: bool,
 }
 
-/// A small figure on a line.
+/// Mark on a line.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Mark {
-    /// None.
+    /// Line without a mark.
     None,
-    /// A filled circle.
+    /// Filled circle.
     Dot,
-    /// A filled triangle.
+    /// Filled triangle.
     Triangle,
-    /// Two strokes.
+    /// Two crossed strokes.
     Cross,
 }
 

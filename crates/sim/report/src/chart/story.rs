@@ -1,31 +1,30 @@
-//! Where does a text go that shows charts? Into a file beside the folder of its charts, with its
-//! lines wrapped.
+//! Writer of a Markdown text with charts, into a file beside the folder of its charts.
 
 use std::path::{Path, PathBuf};
 
 use crate::chart::files::{WriteError, write_files};
 
-/// A Markdown text and the charts that it shows.
+/// Markdown text with its charts.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Story {
-    /// What it is called: the text is `NAME.md`, and refers to its charts as `NAME/CHART`.
+    /// Name of the story: the text is `NAME.md`, and refers to its charts as `NAME/CHART`.
     pub name: &'static str,
-    /// Stands in the text, so that a later run knows that it may overwrite it.
+    /// Mark in the text by which a later run knows that it may overwrite it.
     pub mark: &'static str,
-    /// The text.
+    /// Text in Markdown.
     pub markdown: String,
     /// Names and contents of its charts, in the order of the text.
     pub charts: Vec<(String, String)>,
 }
 
 impl Story {
-    /// Writes text and charts into `folder`, which is made if it is not there, and returns the path
-    /// of the text. Overwrites an earlier run of the same story, and nothing else.
+    /// Writes text and charts into `folder`, which it creates if necessary, and returns the path of
+    /// the text. It overwrites an earlier run of the same story, and nothing else.
     ///
     /// # Errors
     ///
-    /// [`WriteError`] when the folder or a file cannot be written, or when a file is in the way
-    /// that holds no such story; in this last case nothing has been written yet.
+    /// Returns [`WriteError`] when the folder or a file cannot be written, or when another file
+    /// exists at its path. In the last case nothing has been written yet.
     pub fn write(&self, folder: &Path) -> Result<PathBuf, WriteError> {
         let charts = folder.join(self.name);
         let text = folder.join(format!("{}.md", self.name));
@@ -33,7 +32,7 @@ impl Story {
         let mut files: Vec<(PathBuf, &str)> = drawn
             .map(|(name, svg)| (charts.join(name), svg.as_str()))
             .collect();
-        // Last, so that a text is only there when all of its charts are.
+        // The text comes last, so that it exists only with all of its charts.
         files.push((text.clone(), &self.markdown));
         write_files(&charts, files, &[self.mark])?;
         Ok(text)
@@ -134,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn no_line_begins_with_what_would_be_a_list_or_a_heading() {
+    fn no_wrapped_line_begins_a_list_or_a_heading() {
         for word in ["-", "+", "*", "=", "###", "12.", "3)", ">", "|", "```"] {
             for before in 1..100 {
                 let text = format!("{} x {word} {}", "a".repeat(before), "b".repeat(90));

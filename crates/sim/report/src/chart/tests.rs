@@ -1,5 +1,4 @@
-//! Charts as text: escaped, signed, the same every time, and without labels that run into each
-//! other.
+//! Charts as text: escaped, captioned, the same every time, and without labels that overlap.
 
 use anteroom_room::time::Timestamp;
 
@@ -49,7 +48,7 @@ fn four_lines(title: &str) -> Chart {
 }
 
 #[test]
-fn a_chart_says_to_screen_readers_what_it_shows() {
+fn a_chart_has_a_description_for_screen_readers() {
     let svg = four_lines("Inside").svg;
     assert!(svg.starts_with("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"640\""));
     assert!(svg.contains("aria-labelledby=\"title-1-test text-1-test\""));
@@ -72,7 +71,7 @@ fn the_same_chart_has_the_same_bytes() {
 }
 
 #[test]
-fn long_names_take_more_rows_and_not_each_others_place() {
+fn long_names_take_more_rows_and_do_not_overlap() {
     let svg = four_lines("Inside").svg;
     let mut rows: Vec<&str> = svg
         .split("<text ")
@@ -108,7 +107,7 @@ fn the_darkest_shade_is_for_the_most_and_the_lightest_for_nothing() {
 }
 
 #[test]
-fn nothing_to_draw_is_drawn_too() {
+fn an_empty_chart_is_drawn() {
     let empty = LineChart {
         caption: caption("Nothing"),
         across: Axis::time(Timestamp(0), 0),

@@ -1,4 +1,4 @@
-//! Where does text go, and how wide will it be? Estimates, for no font is at hand.
+//! Position and width of text in charts. Widths are estimates, because no font is available.
 
 use plotters::prelude::Text;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
@@ -13,18 +13,18 @@ pub(crate) const LABEL: f64 = 28.0;
 /// Size of a chart's title in drawn pixels.
 pub(crate) const TITLE: f64 = 34.0;
 /// Mean width of a character over its size: wider than common sans-serif fonts (0.5 to 0.55), so
-/// that what fits here fits there.
+/// that a text that fits here fits in a browser.
 const CHARACTER: f64 = 0.58;
-/// The library divides every size by this before it writes it.
+/// Divisor that the library applies to every size before it writes it.
 const LIBRARY_FACTOR: f64 = 1.24;
 
-/// How wide `text` is at most, in drawn pixels.
+/// Returns the largest width of `text`, in drawn pixels.
 pub(crate) fn width(text: &str, size: f64) -> i32 {
     let characters = u32::try_from(text.chars().count()).unwrap_or(u32::MAX);
     pixels(f64::from(characters) * CHARACTER * size)
 }
 
-/// Whole pixels, never less than needed.
+/// Rounds up to whole pixels.
 #[expect(
     clippy::cast_possible_truncation,
     reason = "pixels of a chart; a cast of a float saturates"
@@ -33,7 +33,7 @@ pub(crate) fn pixels(length: f64) -> i32 {
     length.ceil() as i32
 }
 
-/// `text` cut to so many characters, the last of them `…` if something is missing.
+/// Returns `text` cut to so many characters, the last of them `…` if it was longer.
 pub(crate) fn cut(text: &str, characters_max: usize) -> String {
     if text.chars().count() <= characters_max {
         return text.to_owned();
@@ -42,12 +42,13 @@ pub(crate) fn cut(text: &str, characters_max: usize) -> String {
     kept.chain(std::iter::once('…')).collect()
 }
 
-/// For text between tags: without control characters, which XML cannot hold, and escaped.
+/// Returns text for use between tags: escaped, and without control characters, which XML cannot
+/// contain.
 pub(crate) fn clean(text: &str) -> String {
     escape(&without_controls(text))
 }
 
-/// Without the characters that XML cannot hold.
+/// Removes the characters that XML cannot contain.
 fn without_controls(text: &str) -> String {
     let is_fit = |c: char| !c.is_control() && !('\u{fffe}'..='\u{ffff}').contains(&c);
     text.chars()
@@ -55,18 +56,18 @@ fn without_controls(text: &str) -> String {
         .collect()
 }
 
-/// How a text stands to the point that is named for it.
+/// Alignment of a text to its point.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Stand {
-    /// Right of it.
+    /// Right of the point.
     RightOf,
-    /// Left of it.
+    /// Left of the point.
     LeftOf,
-    /// With its middle on it.
+    /// Centred on the point.
     Middle,
 }
 
-/// A style for labels, ink on white.
+/// Returns a style for labels, ink on white.
 pub(crate) fn style(size: f64, stand: Stand) -> TextStyle<'static> {
     styled(size, stand, FontStyle::Normal)
 }

@@ -1,4 +1,4 @@
-//! Which algorithms are compared, and with which settings?
+//! Algorithms to compare, and their settings.
 
 use std::cmp::Reverse;
 
@@ -9,31 +9,30 @@ use anteroom_limit::registry::{self, AlgorithmKind};
 use anteroom_limit::settings::{self, Setting, SettingsError};
 use anteroom_limit::time::DurationUs;
 
-/// What limits have, of all algorithms that are compared.
+/// Settings of the compared limits, of all algorithms.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Settings {
-    /// How many calls in how long.
+    /// Requests per window.
     pub rate: Rate,
     /// Parts of the window, for both kinds of sub-windows.
     pub sub_windows: u32,
-    /// How many calls at once, for the token bucket and the generic cell rate. `None` is as many as
-    /// the limit.
+    /// Burst of the token bucket and of GCRA, in requests; `None` is the limit.
     pub burst: Option<u32>,
-    /// How many calls may wait, for the leaky bucket.
+    /// Length of the leaky bucket's queue, in requests.
     pub queue: u32,
 }
 
 impl Settings {
-    /// A limit by this algorithm; settings that it does not have are not looked at.
+    /// Creates a limit of this algorithm; it ignores settings that the algorithm does not have.
     ///
     /// # Errors
     ///
-    /// [`SettingsError`] as the algorithm says.
+    /// Returns the [`SettingsError`] of the algorithm.
     pub fn policy(&self, kind: AlgorithmKind) -> Result<Policy, SettingsError> {
         kind.build(self.rate, &self.numbers())
     }
 
-    /// How many calls at once, also where nobody says.
+    /// Returns the burst, by default the limit.
     #[must_use]
     pub fn burst_or_limit(&self) -> u32 {
         registry::burst(self.rate, &self.numbers())
@@ -49,31 +48,32 @@ impl Settings {
     }
 }
 
-/// All algorithms: windows from the coarsest to the strictest, then the others.
+/// Returns all algorithms: windows from the coarsest to the strictest, then the others.
 #[must_use]
 pub fn all() -> Vec<AlgorithmKind> {
-    let place = |kind: &AlgorithmKind| {
+    let rank = |kind: &AlgorithmKind| {
         if kind.has(Setting::Burst) || kind.has(Setting::Queue) {
             return (1, Reverse(0));
         }
         (0, Reverse(admitted(*kind)))
     };
     let mut kinds = AlgorithmKind::ALL.to_vec();
-    kinds.sort_by_key(place);
+    kinds.sort_by_key(rank);
     kinds
 }
 
-/// How much a limit of a hundred calls a minute admits in some window.
+/// Returns how much a limit of a hundred requests a minute allows in the fullest window.
 fn admitted(kind: AlgorithmKind) -> u64 {
     let rate = Rate::new(100, DurationUs::from_secs(60));
     let policy = rate.and_then(|rate| kind.build(rate, &settings::Settings::default()));
     policy.map_or(0, |policy| policy.most_in_any_window(1))
 }
 
-/// The same algorithm with a limit that nobody reaches, where it keeps counts: to add what must be
-/// added, and to see what is counted. `None` where it keeps something else.
+/// Returns the algorithm with a limit that is never reached, to add requests without a check and to
+/// read counts. Returns `None` for an algorithm without counts.
 ///
-/// Its states are those of the limit: calls may change at any time, and what was spent stays spent.
+/// Its states are those of the limit: the rate may change at any time, and spent requests stay
+/// spent.
 pub(crate) fn raised(policy: &Policy) -> Option<Policy> {
     policy.counters()?;
     let rate = Rate::new(u32::MAX, policy.rate().window()).ok()?;
@@ -88,9 +88,9 @@ mod tests {
 
     use super::*;
 
-    fn settings(calls: u32) -> Settings {
+    fn settings(requests: u32) -> Settings {
         Settings {
-            rate: Rate::new(calls, DurationUs::from_secs(60)).unwrap(),
+            rate: Rate::new(requests, DurationUs::from_secs(60)).unwrap(),
             sub_windows: 4,
             burst: None,
             queue: 0,

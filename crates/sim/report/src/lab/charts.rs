@@ -1,5 +1,5 @@
-//! The charts, in the manner of the article: the true count in grey, what the algorithm counts
-//! dashed in orange, the limit as a line.
+//! Charts in the manner of the article: the true count in grey, the algorithm's count dashed in
+//! orange, the limit as a line.
 
 use crate::chart::axis::{Axis, as_f64};
 use crate::chart::line::{Line, LineChart};
@@ -17,9 +17,9 @@ use crate::lab::outcome::Outcome;
 use crate::lab::traffic::Traffic;
 
 const TRUTH: Look = plain(GREY, Mark::None);
-/// A limit: ink, without marks.
+/// Looks of a limit: ink, without marks.
 pub(crate) const LIMIT: Look = plain(INK, Mark::None);
-/// A limit on which another line lies.
+/// Looks of a limit with another line on it.
 pub(crate) const DASHED_LIMIT: Look = Look {
     is_dashed: true,
     ..LIMIT
@@ -29,7 +29,7 @@ const ESTIMATE: Look = Look {
     mark: Mark::None,
     is_dashed: true,
 };
-/// Four lines that are told apart without colours, too.
+/// Looks of four lines that differ without colours.
 pub(crate) const LINES: [Look; 4] = [
     plain(BLUE, Mark::None),
     plain(ORANGE, Mark::Triangle),
@@ -45,14 +45,14 @@ const fn plain(colour: crate::chart::palette::Colour, mark: Mark) -> Look {
     }
 }
 
-/// Above so many times the limit its line cannot be told from the axis.
+/// Largest ratio of the peak to the limit at which the limit is still visible above the axis.
 const TIMES_THE_LIMIT_MAX: u64 = 40;
 
-/// How an algorithm with its settings is called, so that two runs are told apart.
+/// Name of an algorithm with its settings, which distinguishes two runs.
 pub(crate) struct Name {
-    /// In a title: `sub-windows (4 of 15 s)`.
+    /// Name in a title: `sub-windows (4 of 15 s)`.
     pub(crate) title: String,
-    /// In the name of a file: `sub-windows-4`.
+    /// Name in a file name: `sub-windows-4`.
     pub(crate) slug: String,
 }
 
@@ -62,7 +62,7 @@ impl Name {
             let part = DurationUs(policy.rate().window().0 / u64::from(parts));
             (format!(" ({parts} of {part})"), format!("-{parts}"))
         };
-        let of = |what, calls: u32| (format!(" ({what} {calls})"), format!("-{what}-{calls}"));
+        let of = |what, count: u32| (format!(" ({what} {count})"), format!("-{what}-{count}"));
         let named = policy
             .each_setting()
             .find_map(|(setting, value)| match setting {
@@ -79,18 +79,18 @@ impl Name {
     }
 }
 
-/// Why there is no chart of what an algorithm counts.
+/// Reason why the counts of an algorithm have no chart.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 pub(crate) enum NotDrawn {
-    /// It keeps something else.
-    #[error("it does not keep counts")]
+    /// The algorithm has no counts.
+    #[error("the algorithm has no counts")]
     NoCounts,
     /// The limit would lie on the axis.
-    #[error("up to {most} calls come in the time of {limit}, and the limit would not be seen")]
+    #[error("up to {most} requests come per window, and the limit of {limit} would not be visible")]
     LimitUnseen { most: u64, limit: u64 },
 }
 
-/// What an algorithm counts of the busiest client's calls, of all that come.
+/// Draws an algorithm's count of the busiest client's requests.
 pub(crate) fn counts(
     slug: &str,
     word: &str,
@@ -112,24 +112,24 @@ pub(crate) fn counts(
     if most > limit.max(1) * TIMES_THE_LIMIT_MAX {
         return Err(NotDrawn::LimitUnseen { most, limit });
     }
-    let figure = Figure {
+    let draft = Draft {
         file_name: format!("{slug}.svg"),
         title: format!(
-            "{}: calls in the last {}",
+            "{}: requests in the last {}",
             Name::of(word, policy).title,
             policy.rate().window()
         ),
         description: describe(&counted, policy.rate(), word),
-        up_is: "calls".to_owned(),
+        up_is: "requests".to_owned(),
     };
     let lines = vec![
         line("true count".to_owned(), TRUTH, &|one| one.truth),
         line(format!("{word} counts"), ESTIMATE, &|one| one.estimate),
     ];
-    Ok(figure.draw(policy.rate(), traffic, lines, most))
+    Ok(draft.draw(policy.rate(), traffic, lines, most))
 }
 
-/// How much of the busiest client was admitted in the last window.
+/// Draws how many requests of the busiest client were allowed in the last window.
 pub(crate) fn admissions(
     store: &str,
     name: &Name,
@@ -141,38 +141,38 @@ pub(crate) fn admissions(
     let admitted = admitted(rate, &outcome.decisions, client, traffic.span);
     let most = admitted.iter().map(|(_, count)| *count).max().unwrap_or(0);
     let (begin, _) = traffic.span;
-    let figure = Figure {
+    let draft = Draft {
         file_name: format!("admitted-{store}-{}.svg", name.slug),
         title: format!(
-            "{}, {store}: admitted in the last {}",
+            "{}, {store}: allowed in the last {}",
             name.title,
             rate.window()
         ),
         description: format!(
-            "The limit is {}. At its highest the count of admitted calls is {most}.",
+            "The limit is {}. The peak of allowed requests is {most}.",
             rate.calls()
         ),
-        up_is: "calls".to_owned(),
+        up_is: "requests".to_owned(),
     };
     let points = admitted
         .iter()
         .map(|(at, count)| (ms(begin, *at), as_f64(*count)));
     let line = Line {
-        name: "admitted in the last window".to_owned(),
+        name: "allowed in the last window".to_owned(),
         look: LINES[0],
         points: points.collect(),
     };
-    figure.draw(rate, traffic, vec![line], most)
+    draft.draw(rate, traffic, vec![line], most)
 }
 
-struct Figure {
+struct Draft {
     file_name: String,
     title: String,
     description: String,
     up_is: String,
 }
 
-impl Figure {
+impl Draft {
     fn draw(self, rate: Rate, traffic: &Traffic, mut lines: Vec<Line>, most: u64) -> Chart {
         let (begin, end) = traffic.span;
         let length = end.since(begin).0 / 1_000;
@@ -198,7 +198,7 @@ impl Figure {
     }
 }
 
-/// What there is to see, for those who cannot see it.
+/// Describes a chart for readers who cannot see it.
 fn describe(counted: &[Counted], rate: Rate, word: &str) -> String {
     let limit = u64::from(rate.calls());
     let share = |is_so: &dyn Fn(&Counted) -> bool| {

@@ -1,8 +1,8 @@
-//! `anteroom simulate limits`: what is compared, and how it is shown.
+//! `anteroom simulate limits`: flags, comparison and output.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use anteroom_config::terminal::print;
 use anteroom_config::{RateText, duration};
 use anteroom_limit::algorithm::Algorithm as _;
 use anteroom_limit::policy::Policy;
@@ -12,101 +12,100 @@ use anteroom_limit::time::DurationUs;
 use anyhow::Context as _;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
+use serde_json::json;
 
 use self::adding::Added;
-use self::asked::Asked;
-use self::pairs::{Pairs, pairs, unfit};
+use self::pairs::{Pairs, pairs, unfit_message};
 use crate::lab::algorithm::{Settings, all};
-use crate::lab::outcome::Outcome;
+use crate::lab::comparison::{Comparison, Run};
+use crate::lab::input::Input;
 use crate::lab::printing::{check_folder, write_story};
 use crate::lab::routing::Routing;
 use crate::lab::run::{NODES_MAX, Plan, StoreKind, run as run_one};
 use crate::lab::traffic::{self, Demand, Traffic};
-use crate::lab::{json, story, table};
-
-pub(crate) use self::pairs::LeftOut;
+use crate::lab::{story, table};
 
 mod adding;
-mod asked;
 mod drawing;
 mod pairs;
 
-/// Parts of a window where nobody says how many: the article's, 15 seconds of a minute.
+/// Default number of parts of a window, as in the article: 15 seconds of a minute.
 const SUB_WINDOWS: u32 = 4;
-/// Most messages of a run: a gigabyte of them, if none has come when the last is sent.
+/// Most messages of a run: a gigabyte of them, if all are under way at once.
 const MESSAGES_MAX: u64 = 20_000_000;
 
 /// Flags of `anteroom simulate limits`.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct LimitsOptions {
-    /// An algorithm to compare; several times or with commas. Without it all that the stores can
-    /// keep
+    /// Algorithm to compare; repeat it or separate several by commas. Without it, all that the
+    /// stores support
     #[arg(long, value_name = "ALGORITHM", value_delimiter = ',',
         value_parser = PossibleValuesParser::new(all().into_iter().map(AlgorithmKind::name)))]
     algorithm: Vec<String>,
-    /// The limit, of each client
-    #[arg(long, value_name = "CALLS/TIME", default_value = "100/min")]
+    /// Limit of each client
+    #[arg(long, value_name = "RATE", default_value = "100/min")]
     limit: RateText,
-    /// Parts of the window of sub-windows; one counter more is read [default: 4]
+    /// Parts of the window, for sub-windows; one more counter is read [default: 4]
     #[arg(long, value_name = "N")]
     sub_windows: Option<u32>,
-    /// How many calls at once, for token-bucket and gcra [default: as many as the limit]
-    #[arg(long, value_name = "CALLS")]
+    /// Requests at once, for token-bucket and gcra [default: as many as the limit]
+    #[arg(long, value_name = "N")]
     burst: Option<u32>,
-    /// How many calls may wait, for leaky-bucket
-    #[arg(long, value_name = "CALLS", default_value_t = 0)]
+    /// Requests that may wait, for leaky-bucket
+    #[arg(long, value_name = "N", default_value_t = 0)]
     queue: u32,
-    /// What comes: random, bursty, adversary (knows where windows end), or a CSV file with a time
-    /// in each line, then, if you like, a comma and a client; its first line may be time,client
+    /// Traffic: random, bursty, adversary (knows where windows end), or a CSV file with a time in
+    /// each line, optionally with a comma and a client; its first line may be time,client
     #[arg(long, value_name = "KIND|FILE.csv", default_value = "random")]
     traffic: String,
-    /// How much each client calls, for random and bursty [default: a tenth more than the limit]
-    #[arg(long, value_name = "CALLS/TIME")]
+    /// Requests of each client, for random and bursty [default: a tenth more than the limit]
+    #[arg(long, value_name = "RATE")]
     rate: Option<RateText>,
-    /// For how long, for random and bursty [default: ten windows]
+    /// Length of the traffic, for random and bursty [default: ten windows]
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     length: Option<DurationUs>,
-    /// How many clients, for random and bursty [default: 1]
+    /// Number of clients, for random and bursty [default: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     clients: Option<u32>,
-    /// How many nodes calls are spread over
+    /// Number of nodes that requests are spread over
     #[arg(long, value_name = "N", default_value_t = 1,
         value_parser = clap::value_parser!(u32).range(1..=i64::from(NODES_MAX)))]
     nodes: u32,
-    /// Add so many nodes so long after the beginning; several times or with commas. Who comes knows
-    /// by then what the others were told
+    /// Add this many nodes at this time after the start; repeat it or separate several by commas. A
+    /// new node knows what the others have received
     #[arg(long, value_name = "N@DURATION", value_delimiter = ',', value_parser = Added::parse)]
     add_nodes: Vec<Added>,
-    /// The same node for the same client, as long as there are as many nodes
+    /// Send each client to one node, as long as the number of nodes does not change
     #[arg(long)]
     sticky: bool,
-    /// How nodes share counts; several times or with commas
+    /// Store through which nodes share counts; repeat it or separate several by commas
     #[arg(long, value_name = "STORE", value_delimiter = ',', default_value = "local",
         value_parser = PossibleValuesParser::new(StoreKind::ALL.map(StoreKind::word)))]
     store: Vec<String>,
-    /// How long a message takes, one way; some take half as long
+    /// Time that a message takes, one way; some take half as long
     #[arg(long, value_name = "DURATION", default_value = "2ms", value_parser = parse_duration)]
     delay: DurationUs,
-    /// For how long nodes gather what they tell each other, for gossip and kafka; 0ms tells each
-    /// call at once
+    /// Time for which nodes collect counts before they send them, for gossip and kafka; 0ms sends
+    /// each request at once
     #[arg(long, value_name = "DURATION", default_value = "100ms", value_parser = parse_duration)]
     interval: DurationUs,
-    /// How many events a second are counted, for kafka: one for each client, node and interval
+    /// Events per second that are counted, for kafka: one for each client, node and interval
     #[arg(long, value_name = "N", default_value_t = 10_000,
         value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     events_per_second: u32,
-    /// Another throw of the dice; the same seed gives the same figures
+    /// Seed of the random numbers; the same seed gives the same results
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     /// Print one JSON object instead of a table
     #[arg(long)]
     json: bool,
-    /// Also draw what each algorithm counts and admits into this folder, for the busiest client
+    /// Also draw charts of what each algorithm counts and allows for the busiest client, into this
+    /// folder
     #[arg(long, value_name = "DIR")]
     charts: Option<PathBuf>,
-    /// Print what limits of calls get wrong and why, with figures from this program's own code, and
-    /// write that text and its charts into this folder; run nothing else
+    /// Print an article on what rate limits get wrong and why, with results of this program's own
+    /// code, and write it and its charts into this folder; run nothing else
     #[arg(long, value_name = "DIR", exclusive = true)]
     story: Option<PathBuf>,
 }
@@ -116,57 +115,42 @@ Which algorithm is right, and at what price?
   anteroom simulate limits
   anteroom simulate limits --traffic adversary --algorithm fixed-window,sub-windows-strict
   anteroom simulate limits --traffic bursty --charts charts
-Many nodes: who counts, and how late do the others know?
+Many nodes: which store counts how exactly, and how late?
   anteroom simulate limits --nodes 6 --store local,gossip,valkey,leases --rate 1000/min
-  anteroom simulate limits --nodes 6 --store kafka --clients 100 --rate 200/min \
-    --events-per-second 80
+  anteroom simulate limits --nodes 6 --store kafka --clients 100 --rate 200/min \\
+      --events-per-second 80
   anteroom simulate limits --nodes 2 --add-nodes 2@4m,4@7m --sticky --clients 50 --rate 200/min
-Your own traffic, your own limit: a line for each call, such as 2022-02-24T07:10:23.5Z,client-7
-  anteroom simulate limits --traffic calls.csv --limit 20/10s
-The algorithms are those that run in the gateway. Stores and networks are models without failures;
-clocks agree. A client is judged by its own calls alone.
-Exit code: 0; 1 if something cannot be read, run or written; 2 if a flag cannot be understood.";
+Your own traffic, your own limit: one line for each request, such as 2022-02-24T07:10:23.5Z,client-7
+  anteroom simulate limits --traffic requests.csv --limit 20/10s
+The algorithms are those of the gateway. Stores and networks are models without failures, and clocks
+agree. Clients do not affect each other.
+Exit code: 0; 1 if something cannot be read, run or written; 2 if a flag is not valid.";
 
-/// One algorithm over one store.
-#[derive(Clone, Debug)]
-pub(crate) struct Run {
-    pub(crate) algorithm: AlgorithmKind,
-    pub(crate) store: StoreKind,
-    pub(crate) policy: Policy,
-    /// What is promised.
-    pub(crate) most: u64,
-    pub(crate) outcome: Outcome,
-}
-
-/// All that is shown.
-#[derive(Clone, Debug)]
-pub(crate) struct Comparison {
-    pub(crate) asked: Asked,
-    pub(crate) traffic: Traffic,
-    pub(crate) runs: Vec<Run>,
-    pub(crate) left_out: Vec<LeftOut>,
-}
-
-/// Compares, and prints what came out.
+/// Compares the algorithms, and prints the results.
 ///
 /// # Errors
 ///
-/// If a flag cannot be followed, a file not be read, or charts not be written.
-pub fn run(options: &LimitsOptions) -> anyhow::Result<()> {
+/// Returns an error if a flag cannot be followed, a file cannot be read, or charts cannot be
+/// written.
+pub fn run(
+    options: &LimitsOptions,
+    out: &mut impl Write,
+    err: &mut impl Write,
+) -> anyhow::Result<()> {
     if let Some(folder) = &options.story {
-        return write_story(folder, story::tell);
+        return write_story(folder, story::tell, out, err);
     }
     if let Some(folder) = &options.charts {
         check_folder("--charts", folder)?;
     }
     let comparison = compare(options)?;
     if options.json {
-        print(&json::json(&comparison))?;
+        out.write_all(crate::lab::json::json(&comparison).as_bytes())?;
     } else {
-        print(&table::table(&comparison))?;
+        out.write_all(table::table(&comparison).as_bytes())?;
     }
     match &options.charts {
-        Some(folder) => drawing::draw(folder, &comparison),
+        Some(folder) => drawing::draw(folder, &comparison, err),
         None => Ok(()),
     }
 }
@@ -191,7 +175,7 @@ fn compare(options: &LimitsOptions) -> anyhow::Result<Comparison> {
     };
     let mut runs = Vec::with_capacity(fit.len());
     for (algorithm, store, policy) in fit {
-        check_messages(store, traffic.calls.len() as u64, nodes)?;
+        check_messages(store, traffic.requests.len() as u64, nodes)?;
         let plan = Plan {
             policy,
             store,
@@ -202,7 +186,7 @@ fn compare(options: &LimitsOptions) -> anyhow::Result<Comparison> {
             events_per_second: options.events_per_second,
             seed: options.seed,
         };
-        let outcome = run_one(&plan, &traffic).with_context(|| unfit(algorithm, store))?;
+        let outcome = run_one(&plan, &traffic).with_context(|| unfit_message(algorithm, store))?;
         runs.push(Run {
             algorithm,
             store,
@@ -212,28 +196,44 @@ fn compare(options: &LimitsOptions) -> anyhow::Result<Comparison> {
         });
     }
     Ok(Comparison {
-        asked: Asked::new(options, &settings),
+        input: input(options, &settings),
         traffic,
         runs,
         left_out,
     })
 }
+fn input(options: &LimitsOptions, settings: &Settings) -> Input {
+    let added = options.add_nodes.iter().map(ToString::to_string);
+    let named = vec![
+        ("limit", json!(RateText::of(settings.rate).to_string())),
+        ("sub_windows", json!(settings.sub_windows)),
+        ("burst", json!(settings.burst_or_limit())),
+        ("queue", json!(settings.queue)),
+        ("nodes", json!(options.nodes)),
+        ("add_nodes", added.collect()),
+        ("sticky", json!(options.sticky)),
+        ("delay_ms", json!(options.delay.0 / 1_000)),
+        ("interval_ms", json!(options.interval.0 / 1_000)),
+        ("events_per_second", json!(options.events_per_second)),
+        ("seed", json!(options.seed)),
+    ];
+    Input::new(settings.rate, named)
+}
 
-/// Those who tell all others what they let through fill the memory with it.
-fn check_messages(store: StoreKind, calls: u64, nodes: u32) -> anyhow::Result<()> {
-    let messages = calls.saturating_mul(u64::from(nodes));
+/// Rejects runs whose nodes send so many messages that they fill the memory.
+fn check_messages(store: StoreKind, requests: u64, nodes: u32) -> anyhow::Result<()> {
+    let messages = requests.saturating_mul(u64::from(nodes));
     let tells_all = matches!(store, StoreKind::Gossip | StoreKind::Kafka);
     anyhow::ensure!(
         !tells_all || messages <= MESSAGES_MAX,
-        "--store {} would send up to {messages} messages, and {MESSAGES_MAX} are the most that \
-         are run; take fewer \
-         --nodes, or fewer calls",
+        "--store {} would send up to {messages} messages; at most {MESSAGES_MAX} are run; take \
+         fewer --nodes, or fewer requests",
         store.word()
     );
     Ok(())
 }
 
-/// What says how much comes is for traffic that is made up by it.
+/// Rejects flags of generated traffic with other traffic.
 fn check_traffic_flags(options: &LimitsOptions) -> anyhow::Result<()> {
     if matches!(options.traffic.as_str(), "random" | "bursty") {
         return Ok(());
@@ -245,8 +245,7 @@ fn check_traffic_flags(options: &LimitsOptions) -> anyhow::Result<()> {
     ] {
         anyhow::ensure!(
             !is_given,
-            "{flag} says what random and bursty traffic is, and --traffic {} is neither; leave it \
-             out",
+            "{flag} is for random and bursty traffic, and --traffic {} is neither; leave it out",
             options.traffic
         );
     }
@@ -283,13 +282,13 @@ fn make_traffic(
     };
     let made = made.context("take a lower --rate, fewer --clients, or a shorter --length")?;
     anyhow::ensure!(
-        !made.calls.is_empty(),
-        "no calls come; take a higher --rate, or a longer --length"
+        !made.requests.is_empty(),
+        "no requests come; take a higher --rate, or a longer --length"
     );
     Ok(made)
 }
 
-/// How long it may take until a call is decided, over the slowest of the stores.
+/// Returns the longest time until a decision, over the slowest of the stores.
 fn longest_way(options: &LimitsOptions) -> DurationUs {
     let stores = options.store.iter();
     let stores = stores.filter_map(|word| StoreKind::of_word(word));
@@ -309,8 +308,8 @@ fn recorded(file: &Path) -> anyhow::Result<Traffic> {
 }
 
 fn a_tenth_more(rate: Rate) -> anyhow::Result<Rate> {
-    let calls = rate.calls().saturating_add(rate.calls().div_ceil(10));
-    Rate::new(calls, rate.window()).context("--limit")
+    let requests = rate.calls().saturating_add(rate.calls().div_ceil(10));
+    Rate::new(requests, rate.window()).context("--limit")
 }
 
 fn parse_duration(text: &str) -> Result<DurationUs, String> {

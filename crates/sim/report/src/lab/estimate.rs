@@ -1,5 +1,5 @@
-//! What does an algorithm count, beside what there is to count? Both for all calls that come,
-//! whether they would be let through or not, as the article draws it.
+//! Count of an algorithm beside the true count. Both count all requests, allowed or not, as the
+//! article draws it.
 
 use anteroom_limit::algorithm::Algorithm as _;
 use anteroom_limit::cost::Cost;
@@ -8,8 +8,8 @@ use anteroom_limit::rate::Rate;
 use anteroom_limit::time::{DurationUs, TimestampUs};
 
 use crate::lab::algorithm::raised;
+use crate::lab::oracle::Sliding;
 use crate::lab::outcome::{Decision, Fate};
-use crate::lab::referee::Sliding;
 use crate::lab::traffic::Traffic;
 
 /// Moments of a curve: more than a chart has shown pixels for.
@@ -19,24 +19,27 @@ const MOMENTS: u64 = 600;
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Counted {
     pub(crate) at: TimestampUs,
-    /// How many calls there were in the window before.
+    /// True number of requests in the last window.
     pub(crate) truth: u64,
-    /// How many the algorithm says there were, rounded up.
+    /// Count of the algorithm, rounded up.
     pub(crate) estimate: u64,
 }
 
-/// What is counted of one client. `None` if the algorithm does not keep counts.
+/// Returns the counts of one client. `None` if the algorithm has no counts.
 pub(crate) fn counted(policy: &Policy, traffic: &Traffic, client: u32) -> Option<Vec<Counted>> {
     let unlimited = raised(policy)?;
     let rate = policy.rate();
     let (mut state, mut sliding) = (State::default(), Sliding::default());
-    let calls = traffic.calls.iter().filter(|call| call.client == client);
-    let mut calls = calls.peekable();
+    let requests = traffic
+        .requests
+        .iter()
+        .filter(|request| request.client == client);
+    let mut requests = requests.peekable();
     let moments = moments(traffic.span);
     let counted = moments.map(|at| {
-        while let Some(call) = calls.next_if(|call| call.at <= at) {
-            unlimited.step(&mut state, call.at, Cost::ONE);
-            sliding.add(call.at);
+        while let Some(request) = requests.next_if(|request| request.at <= at) {
+            unlimited.step(&mut state, request.at, Cost::ONE);
+            sliding.add(request.at);
         }
         let seen = unlimited.step(&mut state, at, Cost::Peek);
         Counted {
@@ -48,8 +51,8 @@ pub(crate) fn counted(policy: &Policy, traffic: &Traffic, client: u32) -> Option
     Some(counted.collect())
 }
 
-/// How many calls of one client were admitted in the last window: at each moment the most since the
-/// moment before, so that no peak falls between two of them.
+/// Returns how many requests of one client were allowed in the last window. Each moment has the
+/// most since the moment before, so that no peak is lost.
 pub(crate) fn admitted(
     rate: Rate,
     decisions: &[Decision],
@@ -82,7 +85,7 @@ mod tests {
 
     use super::*;
     use crate::lab::algorithm::{Settings, all};
-    use crate::lab::traffic::Call;
+    use crate::lab::traffic::Request;
 
     fn minute_of_100() -> Settings {
         Settings {
@@ -93,13 +96,13 @@ mod tests {
         }
     }
 
-    /// A call every second of two minutes.
+    /// A request every second of two minutes.
     fn steady() -> Traffic {
-        let calls = (0..=120).map(|secs| Call {
+        let requests = (0..=120).map(|secs| Request {
             at: TimestampUs(secs * 1_000_000),
             client: 0,
         });
-        Traffic::new(String::new(), calls.collect())
+        Traffic::new(String::new(), requests.collect())
     }
 
     fn at(algorithm: AlgorithmKind, secs: u64) -> (u64, u64) {
@@ -111,8 +114,8 @@ mod tests {
     }
 
     #[test]
-    fn a_fixed_window_forgets_at_its_edge_what_the_others_still_know() {
-        // 43 s into the second minute: 44 calls, and of the 60 before 17/60.
+    fn a_fixed_window_forgets_at_its_edge_and_others_do_not() {
+        // 43 s into the second minute: 44 requests, and of the 60 before 17/60.
         assert_eq!(at(AlgorithmKind::FixedWindow, 103), (60, 44));
         assert_eq!(at(AlgorithmKind::SlidingWindow, 103), (60, 44 + 17));
         assert_eq!(at(AlgorithmKind::FixedWindow, 60), (60, 1));
@@ -121,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_keeps_counts_can_be_drawn() {
+    fn only_algorithms_with_counts_can_be_drawn() {
         for one in all() {
             let policy = minute_of_100().policy(one).unwrap();
             let is_drawn = counted(&policy, &steady(), 0).is_some();

@@ -1,13 +1,12 @@
-//! The runs as one JSON object, for programs.
+//! Runs as one JSON object.
 
 use serde_json::{Map, Value, json};
 
-use crate::lab::command::{Comparison, LeftOut, Run};
+use crate::lab::comparison::{Comparison, LeftOut, Run};
 
-/// Everything that was asked, and what came out. What each field says stands in
-/// `docs/reference/commands-simulate.md`.
+/// Returns inputs and results. `docs/reference/commands-simulate.md` describes each field.
 pub(crate) fn json(comparison: &Comparison) -> String {
-    let mut fields: Map<String, Value> = comparison.asked.values().collect();
+    let mut fields: Map<String, Value> = comparison.input.values().collect();
     let runs = comparison.runs.iter().map(run).collect();
     let left_out = comparison.left_out.iter().map(left_out).collect();
     fields.extend([
@@ -31,12 +30,12 @@ fn run(run: &Run) -> Value {
     json!({
         "algorithm": run.algorithm.name(),
         "store": run.store.word(),
-        "calls": stats.calls,
+        "calls": stats.requests,
         "admitted": stats.admitted,
-        "refused": stats.refused,
+        "refused": stats.rejected,
         "undecided": stats.undecided,
         "wrongly_admitted": stats.wrongly_admitted,
-        "wrongly_refused": stats.wrongly_refused,
+        "wrongly_refused": stats.wrongly_rejected,
         "highest_in_any_window": stats.highest,
         "most_in_any_window": run.most,
         "stranded": stats.stranded,

@@ -1,64 +1,65 @@
-//! What came out of a run: each call's fate, and the figures that people compare.
+//! Results of a run: the fate of each request, and statistics to compare.
 
 use anteroom_limit::time::{DurationUs, TimestampUs};
 
-/// What became of a call.
+/// Fate of a request.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Fate {
-    /// It went on.
+    /// The limit allowed it.
     Admitted,
-    /// It was refused.
-    Refused,
-    /// Nobody could say in time, so it was refused, too.
+    /// The limit rejected it.
+    Rejected,
+    /// Rejected, because no decision came in time.
     Undecided,
 }
 
-/// One call that was decided.
+/// Decision about one request.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Decision {
-    /// When it counts: when it went on, or was refused. Where a store decides, by its clock.
+    /// Time that counts: when the request went on or was rejected. Where a store decides, by its
+    /// clock.
     pub at: TimestampUs,
-    /// Whose call.
+    /// Client of the request.
     pub client: u32,
-    /// What became of it.
+    /// Fate of the request.
     pub fate: Fate,
 }
 
-/// The figures of a run.
+/// Statistics of a run.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct Figures {
-    /// Calls that came.
-    pub calls: u64,
-    /// Of those, admitted.
+pub struct LimitStatistics {
+    /// Requests that came.
+    pub requests: u64,
+    /// Requests that were allowed.
     pub admitted: u64,
-    /// Refused, those among them that nobody could decide in time.
-    pub refused: u64,
-    /// Of the refused ones, those that nobody could decide in time.
+    /// Requests that were rejected, undecided ones included.
+    pub rejected: u64,
+    /// Rejected requests without a decision in time.
     pub undecided: u64,
-    /// Admitted although as many as the limit says had been admitted in the window before.
+    /// Requests allowed although the window before was full.
     pub wrongly_admitted: u64,
-    /// Refused although fewer had.
-    pub wrongly_refused: u64,
-    /// The most that was admitted of one client in any window.
+    /// Requests rejected although the window before was not full.
+    pub wrongly_rejected: u64,
+    /// Most allowed requests of one client in any window.
     pub highest: u64,
-    /// Calls that were lent to nodes and never used.
+    /// Requests leased to nodes and never used.
     pub stranded: u64,
     /// Messages between nodes, and between nodes and stores.
     pub messages: u64,
-    /// How late news of a call were at most, where nodes hear of calls from others; nothing where
-    /// they do not.
+    /// Longest time until nodes learn of a request, where they learn of requests at others;
+    /// otherwise 0.
     pub lag: DurationUs,
-    /// Writes that came to nothing because somebody else had written first.
+    /// Writes that failed because another writer was faster.
     pub writes_lost: u64,
-    /// Writes that were tried.
+    /// Attempted writes.
     pub writes: u64,
 }
 
-/// A run that is over.
+/// Results of a finished run.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Outcome {
-    /// The figures.
-    pub stats: Figures,
-    /// Every decision, in the order of time.
+    /// Statistics.
+    pub stats: LimitStatistics,
+    /// Decisions in the order of time.
     pub decisions: Vec<Decision>,
 }

@@ -1,20 +1,20 @@
-//! Where does a command of the simulations write what is more than a few lines?
+//! Output of long texts by the commands of the simulator.
 
+use std::io::Write;
 use std::path::Path;
 
 use crate::chart::story::Story;
-use anteroom_config::terminal::{print, tell};
 use anyhow::Context as _;
 
-/// Sees whether `folder` can be written to, before runs that may take long.
+/// Checks that `folder` can be written to, before runs that may take long.
 ///
 /// # Errors
 ///
-/// If it is there and no folder; the message names the flag that brought it.
+/// Returns an error if it exists and is not a folder; the message names the flag.
 pub fn check_folder(flag: &str, folder: &Path) -> anyhow::Result<()> {
     anyhow::ensure!(
         folder.is_dir() || !folder.exists(),
-        "{flag} {}: it is there already and is no folder",
+        "{flag} {}: it exists and is not a folder",
         folder.display()
     );
     Ok(())
@@ -24,12 +24,17 @@ pub fn check_folder(flag: &str, folder: &Path) -> anyhow::Result<()> {
 ///
 /// # Errors
 ///
-/// If nothing can be printed, or the files cannot be written there.
-pub fn write_story(folder: &Path, compute: impl FnOnce() -> Story) -> anyhow::Result<()> {
+/// Returns an error if printing or writing fails.
+pub fn write_story(
+    folder: &Path,
+    compute: impl FnOnce() -> Story,
+    out: &mut impl Write,
+    err: &mut impl Write,
+) -> anyhow::Result<()> {
     check_folder("--story", folder)?;
     let story = compute();
-    print(&story.markdown)?;
+    out.write_all(story.markdown.as_bytes())?;
     let text = story.write(folder).context("cannot write the story")?;
-    tell(&format!("\nThe story is in {}", text.display()));
+    writeln!(err, "\nThe story is in {}", text.display())?;
     Ok(())
 }

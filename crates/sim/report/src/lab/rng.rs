@@ -1,28 +1,28 @@
-//! Chance in the lab: the simulator's streams of numbers, one for each purpose, so that the same
-//! calls come whatever the network does.
+//! Random numbers of the lab: one stream of the simulator for each purpose, so that the same
+//! requests come whatever the network does.
 
 use anteroom_limit::time::DurationUs;
 use anteroom_room::split_mix::SplitMix;
 use anteroom_sim::rng::{self, Draw as _, whole};
 
-/// What a stream of numbers is for.
+/// Purpose of a stream of numbers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Purpose {
-    /// When calls come, and whose they are.
+    /// Arrival times and clients of requests.
     Traffic,
-    /// To which node each of them goes.
+    /// Node of each request.
     Routing,
-    /// How long messages travel.
+    /// Delays of messages.
     Network,
     /// Names of epochs.
     Names,
-    /// When nodes tell what they have gathered.
+    /// Times of nodes' reports.
     Rounds,
-    /// How long writers wait who came too late.
+    /// Pauses of writers that were too slow.
     Pauses,
 }
 
-/// A stream of numbers for one purpose.
+/// Stream of numbers for one purpose.
 #[derive(Clone, Debug)]
 pub(crate) struct Dice(rng::Dice);
 
@@ -43,28 +43,28 @@ impl Dice {
         self.0.word()
     }
 
-    /// Uniform in 0..`bound`; 0 if that is empty.
+    /// Returns a uniform number in 0..`bound`; 0 if that is empty.
     pub(crate) fn below(&mut self, bound: u32) -> u32 {
         self.0.below(bound)
     }
 
-    /// Between half of a length and all of it.
+    /// Returns a length between half of `most` and all of it.
     pub(crate) fn half_or_more(&mut self, most: DurationUs) -> DurationUs {
         let half = most.0 / 2;
         DurationUs(most.0 - self.whole_below(half + 1))
     }
 
-    /// Below this length; 0 if it is 0.
+    /// Returns a length below this one; 0 if it is 0.
     pub(crate) fn part_of(&mut self, length: DurationUs) -> DurationUs {
         DurationUs(self.whole_below(length.0))
     }
 
-    /// Exponential with this mean.
+    /// Returns an exponential length with this mean.
     pub(crate) fn exponential(&mut self, mean: DurationUs) -> DurationUs {
         DurationUs(self.whole_exponential(mean.0))
     }
 
-    /// Exponential with this mean, in whole numbers of whatever it is.
+    /// Returns an exponential whole number with this mean.
     pub(crate) fn whole_exponential(&mut self, mean: u64) -> u64 {
         whole(self.0.exponential(mean as f64))
     }
@@ -75,7 +75,7 @@ impl Dice {
     }
 }
 
-/// Neighbours among seeds get words that have nothing in common.
+/// Mixes a seed, so that adjacent seeds give unrelated words.
 pub(crate) fn mixed(seed: u64) -> u64 {
     SplitMix(seed).word()
 }
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn means_and_bounds_are_what_was_asked_for() {
+    fn draws_keep_the_requested_means_and_bounds() {
         let mut rng = Dice::new(7, Purpose::Network);
         let sum: u64 = (0..20_000)
             .map(|_| rng.exponential(DurationUs(5_000)).0)

@@ -1,44 +1,45 @@
-//! One algorithm, over one way of sharing counts, on one traffic: what comes out?
+//! Run of one algorithm, over one way of sharing counts, on one traffic.
 
 use anteroom_limit::algorithm::Algorithm as _;
-use anteroom_limit::lending::widened::NotLeasableError;
+use anteroom_limit::leases::widened::NotLeasableError;
 use anteroom_limit::policy::Policy;
 use anteroom_limit::time::DurationUs;
 
+use crate::lab::oracle;
 use crate::lab::outcome::Outcome;
-use crate::lab::referee;
 use crate::lab::routing::{Routing, route};
-use crate::lab::stores::desk::{self, Desk, Store};
+use crate::lab::stores::scheduler::{self, Scheduler, Store};
 use crate::lab::stores::{
-    Events, Gossip, Kafka, Leases, Local, Manner, Memcached, MemcachedCounters, OneStore,
+    Events, Gossip, Kafka, Leases, Local, Memcached, MemcachedCounters, OneStore, RetryPolicy,
 };
 use crate::lab::traffic::Traffic;
 
-/// Most nodes. More would be slow, and shows nothing else.
+/// Most nodes of a run. More would be slow, and show nothing else.
 pub const NODES_MAX: u32 = 1_000;
 
-/// For how long nodes gather news, if nobody says otherwise: as long as those of the gateway do.
+/// Default report interval of nodes, as in the gateway.
 pub const INTERVAL: DurationUs = DurationUs(100_000);
 
-/// How nodes share what they know of clients.
+/// Way in which nodes share counts.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum StoreKind {
-    /// Not at all: each counts by itself.
+    /// Each node counts its own requests.
     Local,
-    /// One place decides about every call.
+    /// One store decides about every request.
     Valkey,
-    /// Calls are lent to nodes ahead of demand.
+    /// Nodes lease requests ahead of demand.
     Leases,
-    /// One place that can add to counters, and otherwise swap what nobody has changed meanwhile.
+    /// One store that can add to counters, and otherwise swaps a value that is unchanged since it
+    /// was read.
     Memcached,
-    /// Every node tells all others what it let through.
+    /// Every node reports its allowed requests to all others.
     Gossip,
-    /// Every node tells somebody who sums up what it let through; every node hears the sums.
+    /// Every node reports its allowed requests to an aggregator, and every node reads the totals.
     Kafka,
 }
 
 impl StoreKind {
-    /// All of them; first those that promise a bound.
+    /// All kinds; first those with a bound.
     pub const ALL: [Self; 6] = [
         Self::Local,
         Self::Valkey,
@@ -48,7 +49,7 @@ impl StoreKind {
         Self::Kafka,
     ];
 
-    /// Its word.
+    /// Returns its word on the command line.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -61,15 +62,15 @@ impl StoreKind {
         }
     }
 
-    /// The one with this word.
+    /// Returns the kind with this word.
     #[must_use]
     pub fn of_word(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|one| one.word() == word)
     }
 
-    /// How many messages one after the other it takes at most until a call is decided, as far as
-    /// calls in time are concerned: none where a node knows by itself, the question to a store, and
-    /// where a client's calls are lent a first answer that is for few of them, and a second one.
+    /// Returns the largest number of messages in a row until a request in time is decided: none
+    /// where a node decides alone, and one to a store. Leases take four: the first grant may be for
+    /// few requests, and a second one follows.
     #[must_use]
     pub const fn ways(self) -> u64 {
         match self {
@@ -79,23 +80,23 @@ impl StoreKind {
         }
     }
 
-    /// How much of one client is admitted in any window at most, if its calls go to so many nodes.
+    /// Returns the most requests of one client that any window allows, if its requests reach so
+    /// many nodes.
     #[must_use]
     pub fn most_in_any_window(self, policy: &Policy, nodes: u32) -> u64 {
         let most = policy.most_in_any_window(1);
         match self {
-            // What others tell comes on top of what a node counts itself, and never lets it admit
-            // more.
+            // Reports of other nodes add to a node's own count, and never let it allow more.
             Self::Local | Self::Gossip | Self::Kafka => most.saturating_mul(u64::from(nodes)),
             Self::Valkey | Self::Leases | Self::Memcached => most,
         }
     }
 
-    /// Whether it can keep this algorithm.
+    /// Checks that it can keep this algorithm.
     ///
     /// # Errors
     ///
-    /// [`UnfitError`], with the reason.
+    /// Returns [`UnfitError`], with the reason.
     pub fn check(self, policy: &Policy) -> Result<(), UnfitError> {
         match self {
             Self::Local | Self::Valkey | Self::Memcached => Ok(()),
@@ -108,45 +109,45 @@ impl StoreKind {
     }
 }
 
-/// Why a store cannot keep an algorithm.
+/// Reason why a store cannot keep an algorithm.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum UnfitError {
-    /// Nodes tell each other counts, and that is not what the algorithm keeps.
-    #[error("it shares counts of calls, which only windows are made of")]
+    /// Nodes report counts, and the algorithm has none.
+    #[error("it shares counts of requests, and only windows have them")]
     NoCounts,
-    /// It cannot be lent.
+    /// The limit cannot be leased.
     #[error(transparent)]
     LeasedLimit(NotLeasableError),
 }
 
-/// What surrounds an algorithm.
+/// Algorithm, nodes and network of a run.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Plan {
-    /// The algorithm, with its limit.
+    /// Algorithm with its limit.
     pub policy: Policy,
-    /// How nodes share.
+    /// Way in which nodes share counts.
     pub store: StoreKind,
-    /// How many there are at most, from 1 to [`NODES_MAX`]. Those that come later know
-    /// by then what the others were told before.
+    /// Largest number of nodes, from 1 to [`NODES_MAX`]. Nodes that are added later know all
+    /// earlier reports.
     pub nodes: u32,
-    /// To which of them calls go.
+    /// Routing of requests to them.
     pub routing: Routing,
-    /// A message takes between half as long and this long.
+    /// Longest delay of a message; the shortest is half of it.
     pub delay: DurationUs,
-    /// For how long nodes gather what they tell each other. Zero: they tell each call at once.
+    /// Interval of reports. With zero, nodes report each request at once.
     pub interval: DurationUs,
-    /// So many events a second are counted, where counting is somebody's work.
+    /// Events that the aggregator counts per second.
     pub events_per_second: u32,
-    /// Another throw of the dice.
+    /// Seed of the random numbers.
     pub seed: u64,
 }
 
-/// Runs all calls and judges the decisions.
+/// Runs all requests and checks the decisions.
 ///
 /// # Errors
 ///
-/// [`UnfitError`] if the store cannot keep the algorithm.
+/// Returns [`UnfitError`] if the store cannot keep the algorithm.
 pub fn run(plan: &Plan, traffic: &Traffic) -> Result<Outcome, UnfitError> {
     plan.store.check(&plan.policy)?;
     Ok(match plan.store {
@@ -158,7 +159,7 @@ pub fn run(plan: &Plan, traffic: &Traffic) -> Result<Outcome, UnfitError> {
         }
         StoreKind::Memcached => match plan.policy.counters() {
             Some(counters) => run_on(MemcachedCounters::new(counters), plan, traffic),
-            None => run_on(Memcached::new(plan, Manner::Patient), plan, traffic),
+            None => run_on(Memcached::new(plan, RetryPolicy::Backoff), plan, traffic),
         },
         StoreKind::Gossip => {
             let counters = plan.policy.counters().ok_or(UnfitError::NoCounts)?;
@@ -171,27 +172,27 @@ pub fn run(plan: &Plan, traffic: &Traffic) -> Result<Outcome, UnfitError> {
     })
 }
 
-/// The optimistic way of `memcached` for any algorithm, also for those that could be counters.
-pub(crate) fn run_optimistic(plan: &Plan, manner: Manner, traffic: &Traffic) -> Outcome {
-    run_on(Memcached::new(plan, manner), plan, traffic)
+/// Runs the optimistic way of `memcached` for any algorithm, also for those that could be counters.
+pub(crate) fn run_optimistic(plan: &Plan, retry: RetryPolicy, traffic: &Traffic) -> Outcome {
+    run_on(Memcached::new(plan, retry), plan, traffic)
 }
 
-/// The article's queue of events, where nodes do not even count their own calls.
+/// Runs the article's queue of events, where nodes do not count even their own requests.
 ///
 /// # Errors
 ///
-/// [`UnfitError`] if the algorithm does not keep counts.
+/// Returns [`UnfitError`] if the algorithm has no counts.
 pub(crate) fn run_events(plan: &Plan, traffic: &Traffic) -> Result<Outcome, UnfitError> {
     let raised = crate::lab::algorithm::raised(&plan.policy).ok_or(UnfitError::NoCounts)?;
     Ok(run_on(Events::new(plan, raised), plan, traffic))
 }
 
 fn run_on<S: Store>(mut store: S, plan: &Plan, traffic: &Traffic) -> Outcome {
-    let nodes = route(&plan.routing, plan.nodes, plan.seed, &traffic.calls);
-    let mut desk = Desk::new(plan.seed, plan.delay);
-    desk::serve(&mut store, &mut desk, &traffic.calls, &nodes);
-    let (mut decisions, costs) = desk.close();
-    let mut stats = referee::judge(plan.policy.rate(), &mut decisions);
+    let nodes = route(&plan.routing, plan.nodes, plan.seed, &traffic.requests);
+    let mut scheduler = Scheduler::new(plan.seed, plan.delay);
+    scheduler::serve(&mut store, &mut scheduler, &traffic.requests, &nodes);
+    let (mut decisions, costs) = scheduler.close();
+    let mut stats = oracle::count_decisions(plan.policy.rate(), &mut decisions);
     stats.messages = costs.messages;
     stats.stranded = store.stranded();
     stats.lag = costs.lag;

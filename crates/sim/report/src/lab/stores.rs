@@ -1,18 +1,18 @@
-//! How do nodes share what they know? Models of it, each over the algorithms' own steps.
+//! Models of stores: ways in which nodes share counts, each over the algorithms' own steps.
 //!
-//! A model has the order of things and the delays, and nothing that breaks: no message is lost, no
-//! node fails, and all clocks are one. What it gets wrong is wrong also when all is well.
+//! A model has the order of events and the delays, and no failures: no message is lost, no node
+//! fails, and all clocks agree. Its mistakes happen even when all is well.
 
 mod counters;
-pub(crate) mod desk;
 mod events;
 mod gossip;
 mod kafka;
-mod known;
 mod leases;
 mod local;
 mod memcached;
-mod news;
+mod node_counts;
+mod outbox;
+pub(crate) mod scheduler;
 mod turns;
 mod valkey;
 
@@ -22,5 +22,5 @@ pub(crate) use gossip::Gossip;
 pub(crate) use kafka::Kafka;
 pub(crate) use leases::Leases;
 pub(crate) use local::Local;
-pub(crate) use memcached::{Manner, Memcached};
+pub(crate) use memcached::{Memcached, RetryPolicy};
 pub(crate) use valkey::OneStore;

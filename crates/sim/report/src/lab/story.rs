@@ -1,12 +1,12 @@
-//! What do limits of calls get wrong, and what does it cost to get them right? The article's
-//! argument ("Distributed Rate-Limiting Algorithms", 2022), with figures from the code that runs in
-//! the gateway and from the models beside it.
+//! Text about rate limits: their mistakes, and the cost of avoiding them. It follows the article's
+//! argument ("Distributed Rate-Limiting Algorithms", 2022), with numbers from the gateway's code
+//! and from the models beside it.
 //!
-//! The text is generated, so that it cannot say what the code does not do.
+//! The program writes the text, so that it cannot contradict the code.
 
 mod buckets;
 mod facts;
-mod opening;
+mod introduction;
 mod sharing;
 mod windows;
 
@@ -16,21 +16,21 @@ use std::fmt::Write as _;
 use crate::chart::Chart;
 use crate::chart::story::{Story, wrapped};
 
-/// What its files are called.
+/// Name of its files.
 const NAME: &str = "rate-limits";
 
-/// Stands in the text, so that a later run knows that it may overwrite it.
+/// Mark in the text by which a later run knows that it may overwrite it.
 const MARK: &str = "<!-- Written by `anteroom simulate limits --story`.";
 
-/// Computes the story. Takes seconds; gives the same bytes every time.
+/// Computes the story. It takes seconds and gives the same bytes every time.
 #[must_use]
 pub fn tell() -> Story {
     let mut page = Page::default();
-    opening::push(&mut page);
+    introduction::push(&mut page);
     windows::push(&mut page);
     buckets::push(&mut page);
     sharing::push(&mut page);
-    opening::push_choice(&mut page);
+    introduction::push_choice(&mut page);
     let file = |chart: Chart| (chart.file_name, chart.svg);
     Story {
         name: NAME,
@@ -40,7 +40,7 @@ pub fn tell() -> Story {
     }
 }
 
-/// The text as far as it is written, and the charts that it shows.
+/// Text under construction, and its charts.
 #[derive(Debug, Default)]
 struct Page {
     text: String,
@@ -54,7 +54,7 @@ impl Page {
             .expect("writing to a string cannot fail");
     }
 
-    /// Shows a chart, with its description for those who cannot see it.
+    /// Adds a chart, with its description for readers who cannot see it.
     fn show(&mut self, chart: Chart) {
         let Chart {
             title,
@@ -67,7 +67,7 @@ impl Page {
         self.charts.push(chart);
     }
 
-    /// A table: heads of its columns, of which the first is of words, then its rows.
+    /// Adds a table: the heads of its columns, of which the first has words, then its rows.
     fn table<const N: usize>(&mut self, heads: [&str; N], rows: &[[String; N]]) {
         let mut line = |cells: &[String]| {
             self.text.push_str(&format!("| {} |\n", cells.join(" | ")));

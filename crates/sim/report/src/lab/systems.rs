@@ -1,12 +1,12 @@
-//! The systems that the article weighs, each brought into the situation in which it fails: sessions
-//! that stick while nodes are added, servers that tell each other everything, a queue of events
-//! under load, and writers that swap one value.
+//! Systems that the article compares, each in its worst case. These are sticky sessions while nodes
+//! are added, servers that report everything to each other, a queue of events under load, and
+//! writers that swap one value.
 //!
-//! Each gives figures of runs and a chart of them. What is told about it stands in the story.
+//! Each module returns numbers of runs and a chart of them; the story describes them.
 
-pub(crate) mod chatty;
 pub(crate) mod contention;
 pub(crate) mod queue;
+pub(crate) mod report_to_all;
 pub(crate) mod sticky;
 
 use anteroom_limit::policy::Policy;
@@ -19,36 +19,35 @@ use crate::lab::run::{INTERVAL, Plan, StoreKind};
 use crate::lab::traffic::{Demand, Traffic, bursty};
 
 pub(crate) const MINUTE: DurationUs = DurationUs::from_secs(60);
-/// The seed of all runs of the story.
+/// Seed of all runs of the story.
 pub(crate) const SEED: u64 = 1;
-/// Nodes and stores of one data center, one way.
+/// One-way delay between nodes and stores of one data center.
 pub(crate) const NEAR: DurationUs = DurationUs(1_000);
 
-/// So many calls a minute.
-pub(crate) fn a_minute(calls: u32) -> Rate {
-    Rate::new(calls, MINUTE).expect("a minute is in range")
+/// Returns a rate of so many requests a minute.
+pub(crate) fn a_minute(requests: u32) -> Rate {
+    Rate::new(requests, MINUTE).expect("a minute is in range")
 }
 
 /// Parts of a minute.
 pub(crate) const STRICT_PARTS: u32 = 60;
 
-/// A limit that is never exceeded where one place counts: what goes over is the fault of sharing
-/// alone. Sub-windows are as fine as they can be in a minute, so that hardly anybody is held back
-/// too long.
-pub(crate) fn strict(calls: u32) -> Policy {
-    let strict = SubWindows::strict(a_minute(calls), STRICT_PARTS);
+/// Returns a limit that is never exceeded where one place counts, so that any excess is due to
+/// sharing. Sub-windows are as fine as possible, so that few requests are delayed too long.
+pub(crate) fn strict(requests: u32) -> Policy {
+    let strict = SubWindows::strict(a_minute(requests), STRICT_PARTS);
     Policy::SubWindows(strict.expect("a minute has sixty parts"))
 }
 
-/// A limit for a client that calls a lot.
+/// Limit of a client with many requests.
 pub(crate) const RUSH_LIMIT: u32 = 1_000;
-/// The nodes that it meets.
+/// Nodes that receive them.
 pub(crate) const RUSH_NODES: u32 = 6;
 
-/// For how long.
+/// Minutes of the rush.
 pub(crate) const RUSH_MINUTES: u64 = 5;
 
-/// Minutes of bursts, half as many calls again as the limit allows.
+/// Returns minutes of bursts, half as many requests again as the limit allows.
 pub(crate) fn rush() -> Traffic {
     let demand = Demand {
         rate: a_minute(RUSH_LIMIT / 2 * 3),
@@ -56,7 +55,7 @@ pub(crate) fn rush() -> Traffic {
         clients: 1,
         seed: SEED,
     };
-    bursty(&demand).expect("some thousand calls")
+    bursty(&demand).expect("some thousand requests")
 }
 
 pub(crate) fn plan(policy: Policy, store: StoreKind, nodes: u32) -> Plan {

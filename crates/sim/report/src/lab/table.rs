@@ -1,67 +1,67 @@
-//! The runs side by side, for people.
+//! Runs side by side, as a table.
 
 use std::fmt::Write as _;
 
 use crate::chart::number::grouped;
 
-use crate::lab::command::{Comparison, LeftOut, Run};
-use crate::lab::outcome::Figures;
+use crate::lab::comparison::{Comparison, LeftOut, Run};
+use crate::lab::outcome::LimitStatistics;
 
-/// A column of figures.
+/// Column of the table.
 struct Column {
     head: &'static str,
     cell: fn(&Run) -> String,
-    /// Whether a run has something to show in it; where none has, the column is left out.
-    is_needed: fn(&Figures) -> bool,
-    /// What it means, unless the head says so.
+    /// Whether a run has a value for it; a column without values is left out.
+    is_needed: fn(&LimitStatistics) -> bool,
+    /// Explanation, unless the head is enough.
     legend: &'static str,
 }
 
-const ALWAYS: fn(&Figures) -> bool = |_| true;
+const ALWAYS: fn(&LimitStatistics) -> bool = |_| true;
 
 /// All columns; the first two are words.
 const COLUMNS: [Column; 13] = [
     Column::new("algorithm", |run| run.algorithm.name().to_owned(), ""),
     Column::new("store", |run| run.store.word().to_owned(), ""),
-    Column::new("calls", |run| grouped(run.outcome.stats.calls), ""),
-    Column::new("admitted", |run| grouped(run.outcome.stats.admitted), ""),
+    Column::new("requests", |run| grouped(run.outcome.stats.requests), ""),
+    Column::new("allowed", |run| grouped(run.outcome.stats.admitted), ""),
     Column::new(
-        "wrongly admitted",
+        "wrongly allowed",
         |run| grouped(run.outcome.stats.wrongly_admitted),
-        "although as many as the limit says had been admitted in the window before",
+        "although the window before was full",
     ),
     Column::new(
-        "wrongly refused",
-        |run| grouped(run.outcome.stats.wrongly_refused),
-        "although fewer had",
+        "wrongly rejected",
+        |run| grouped(run.outcome.stats.wrongly_rejected),
+        "although the window before was not full",
     ),
     Column::new(
         "highest",
         |run| grouped(run.outcome.stats.highest),
-        "the most of one client in any window",
+        "most allowed requests of one client in any window",
     ),
     Column::new(
         "at most",
         |run| grouped(run.most),
-        "what the algorithm over this store promises",
+        "bound of the algorithm over this store",
     ),
     Column::new(
         "stranded",
         |run| grouped(run.outcome.stats.stranded),
-        "lent to nodes and never used",
+        "leased to nodes and never used",
     ),
     Column::new("messages", |run| grouped(run.outcome.stats.messages), ""),
     Column {
         head: "undecided",
         cell: |run| grouped(run.outcome.stats.undecided),
         is_needed: |stats| stats.undecided > 0,
-        legend: "refused because nobody could say in time",
+        legend: "rejected because no decision came in time",
     },
     Column {
-        head: "latest news",
+        head: "report lag",
         cell: |run| format!("{} ms", grouped(run.outcome.stats.lag.0.div_ceil(1_000))),
         is_needed: |stats| stats.lag.0 > 0,
-        legend: "how long after a call a node heard of it, at most",
+        legend: "longest time until a node learned of a request",
     },
     Column {
         head: "writes lost",
@@ -71,14 +71,14 @@ const COLUMNS: [Column; 13] = [
             format!("{lost} of {all}")
         },
         is_needed: |stats| stats.writes > 0,
-        legend: "came to nothing because somebody else had written first",
+        legend: "failed because another writer was faster",
     },
 ];
-/// Columns of words, which begin at the left.
+/// Number of columns with words, which are aligned left.
 const WORDS: usize = 2;
 
 impl Column {
-    /// One that is always shown.
+    /// Creates a column that is always shown.
     const fn new(head: &'static str, cell: fn(&Run) -> String, legend: &'static str) -> Self {
         Self {
             head,
@@ -89,7 +89,7 @@ impl Column {
     }
 }
 
-/// A row for each run, under what was asked for.
+/// Returns a row for each run, below the inputs.
 pub(crate) fn table(comparison: &Comparison) -> String {
     let Comparison { runs, traffic, .. } = comparison;
     let is_needed = |column: &&Column| {
@@ -103,8 +103,8 @@ pub(crate) fn table(comparison: &Comparison) -> String {
         let cells = columns.iter().map(|column| (column.cell)(run));
         cells.collect()
     }));
-    let asked = comparison.asked.words();
-    let mut text = format!("traffic: {}\nasked for: {asked}\n\n", traffic.about);
+    let input = comparison.input.words();
+    let mut text = format!("traffic: {}\ninputs: {input}\n\n", traffic.about);
     push_rows(&mut text, &rows);
     text.push('\n');
     for column in columns.iter().filter(|column| !column.legend.is_empty()) {
@@ -135,7 +135,7 @@ fn push_rows(text: &mut String, rows: &[Vec<String>]) {
     }
 }
 
-/// A line for each store and reason.
+/// Adds a line for each store and reason.
 fn push_left_out(text: &mut String, left_out: &[LeftOut]) {
     let is_same = |a: &LeftOut, b: &LeftOut| (a.store, &a.reason) == (b.store, &b.reason);
     for same in left_out.chunk_by(is_same) {

@@ -1,7 +1,7 @@
-//! Runs every room under every allocation, on a few threads, with a line of progress.
+//! Runs every room under every allocation, on a few threads, with a progress line.
 //!
-//! Which thread ran what has no influence on what comes out: a run is a function of its scenario,
-//! and outcomes stand in the order of the jobs.
+//! Threads do not influence the results: a run is a function of its scenario, and outcomes stand in
+//! the order of the jobs.
 
 use std::io::{self, IsTerminal as _};
 use std::num::NonZeroUsize;
@@ -17,14 +17,14 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::source::Variant;
 
-/// Most runs of one command: more is a table that nobody reads.
+/// Most runs of one command: a larger table is not readable.
 const JOBS_MAX: usize = 64;
-/// Most threads: the largest rehearsals take some gigabytes each.
+/// Most threads: the largest simulations take some gigabytes each.
 const THREADS_MAX: usize = 4;
 /// Steps of the progress line for each run.
 const STEPS: u64 = 1_000;
 
-/// One run.
+/// Run of one room.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Job {
     variant: usize,
@@ -32,9 +32,9 @@ pub(super) struct Job {
     allocation: AllocationKind,
 }
 
-/// What is to be run: every room, under every setting, under every allocation.
+/// Returns all runs: every room, under every setting, under every allocation.
 pub(super) fn jobs(variants: &[Variant]) -> anyhow::Result<Vec<Job>> {
-    // A setting changes rooms; it makes none.
+    // A setting changes rooms and cannot create one.
     let rooms = variants.first().map_or(0, |v| v.scenario.rooms.len());
     let mut jobs = Vec::new();
     for room in 0..rooms {
@@ -76,7 +76,7 @@ pub(super) fn run(variants: &[Variant], jobs: &[Job]) -> Vec<Outcome> {
     let mut outcomes: Vec<(usize, Outcome)> = thread::scope(|scope| {
         let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
         let ended = workers.into_iter().map(|worker| {
-            // A panic is a bug of ours; it is told as if it had happened here.
+            // A panic is our bug, so it continues in this thread.
             worker
                 .join()
                 .unwrap_or_else(|cause| panic::resume_unwind(cause))
@@ -103,7 +103,7 @@ fn run_one(variants: &[Variant], job: Job, bar: &ProgressBar) -> Outcome {
     outcome
 }
 
-/// A line on the terminal, if there is one.
+/// Creates a progress line, if there is a terminal.
 fn bar(jobs: usize) -> ProgressBar {
     let style = ProgressStyle::with_template("{elapsed:>4} [{bar:40}] {percent:>3} %  {msg}")
         .expect("the template is a constant, and a test reads it")
@@ -139,8 +139,8 @@ mod tests {
         let of = |count| jobs(&variants(count)).map(|jobs| jobs.len());
         assert_eq!(of(2).unwrap(), 8);
         assert_eq!(of(16).unwrap(), 64);
-        let told = of(17).unwrap_err().to_string();
-        assert!(told.starts_with("these are 68 runs"), "{told}");
+        let message = of(17).unwrap_err().to_string();
+        assert!(message.starts_with("these are 68 runs"), "{message}");
     }
 
     #[test]

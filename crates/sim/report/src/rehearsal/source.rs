@@ -1,4 +1,4 @@
-//! Which scenario, and what is changed about it?
+//! Source of the scenario, and the settings on it.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -14,23 +14,23 @@ use anyhow::Context as _;
 
 use super::SimulateOptions;
 
-/// A scenario and what `--set` changed about it.
+/// Scenario with the values of `--set`.
 pub(super) struct Variant {
     pub(super) scenario: Scenario,
-    /// Key and value, as typed.
+    /// Keys and values, as typed.
     pub(super) settings: Vec<(String, String)>,
 }
 
-/// Where a scenario comes from.
+/// Source of a scenario.
 pub(super) enum Source {
     /// Part of the program.
     Shipped(Shipped),
-    /// A file, by the path that was typed.
+    /// File with the path that was typed.
     File { path: String, text: String },
 }
 
 impl Source {
-    /// Finds a ready-made scenario, or reads a file.
+    /// Finds a shipped scenario, or reads a file.
     pub(super) fn open(wanted: &str) -> anyhow::Result<Self> {
         if let Some(shipped) = Shipped::find(wanted) {
             return Ok(Self::Shipped(shipped));
@@ -50,7 +50,7 @@ impl Source {
         })
     }
 
-    /// What the scenario says.
+    /// Returns the text of the scenario.
     pub(super) fn text(&self) -> &str {
         match self {
             Self::Shipped(shipped) => shipped.text,
@@ -74,7 +74,7 @@ impl Source {
         }
     }
 
-    /// One scenario for each combination of what was set; at least one.
+    /// Returns one scenario for each combination of settings; at least one.
     pub(super) fn variants(&self, options: &SimulateOptions) -> Result<Vec<Variant>, Vec<String>> {
         let combinations = settings::combinations(&options.set)
             .map_err(|error| vec![format!("--set: {error}")])?;
@@ -88,7 +88,7 @@ impl Source {
                     scenario,
                     settings: combination.into_iter().map(|s| (s.key, s.value)).collect(),
                 }),
-                // What is wrong with the file is wrong in every combination.
+                // A mistake of the file is in every combination.
                 Err(Problems(more)) => {
                     for problem in more {
                         if !problems.contains(&problem) {
@@ -106,7 +106,7 @@ impl Source {
     }
 }
 
-/// The flags that stand for keys of the file.
+/// Returns the flags that stand for keys of the file.
 fn flags(options: &SimulateOptions) -> Vec<Setting> {
     let setting = |source, key: &str, value: &str| Setting {
         source,
@@ -115,7 +115,7 @@ fn flags(options: &SimulateOptions) -> Vec<Setting> {
     };
     let mut all = Vec::new();
     if !options.allocation.is_empty() {
-        // Words without quotes in them: the command line took no others.
+        // The words have no quotes, because the command line accepts no others.
         let list = format!("{:?}", options.allocation);
         all.push(setting("--allocation", "compare", &list));
     }
@@ -130,7 +130,7 @@ fn flags(options: &SimulateOptions) -> Vec<Setting> {
 
 fn read(path: &Path) -> anyhow::Result<String> {
     let mut text = String::new();
-    // One byte more than is allowed, so that the reader sees that it is too long.
+    // One byte more than is allowed, so that the reader sees that the file is too long.
     let most = u64::try_from(FILE_BYTES_MAX).unwrap_or(u64::MAX);
     File::open(path)?
         .take(most.saturating_add(1))
@@ -138,7 +138,7 @@ fn read(path: &Path) -> anyhow::Result<String> {
     Ok(text)
 }
 
-/// The ready-made scenarios and what each shows.
+/// Returns the shipped scenarios with their descriptions.
 pub(super) fn list() -> String {
     let mut text = String::new();
     for shipped in SHIPPED {

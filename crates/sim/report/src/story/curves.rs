@@ -1,4 +1,4 @@
-//! The charts of the article's argument: the curve, what it gives, and when queueing begins.
+//! Charts of the article's argument: the curve, its slots, and the start of queueing.
 
 use crate::chart::axis::Axis;
 use crate::chart::line::{Line, LineChart};
@@ -9,19 +9,19 @@ use anteroom_room::allocation::{curve, even};
 use anteroom_room::rules::{AllocationKind, Rules};
 use anteroom_room::statistics::Utilization;
 
-use super::article::{exponent_millionths, rules};
-use super::crowd::admitted_before_the_first_waits;
+use super::arrivals::admitted_before_the_first_waits;
+use super::room::{exponent_millionths, rules};
 use crate::look::look;
 
 const ONE: u32 = 1_000_000;
 const TWO: u32 = 2_000_000;
 
-/// The charts, in the order of the text.
+/// Returns the charts, in the order of the text.
 pub(super) fn charts() -> Vec<Chart> {
     vec![powers(), slots_per_node(), when_queueing_begins()]
 }
 
-/// `y = x` and `y = x^2`: by what the number of nodes is multiplied.
+/// Draws `y = x` and `y = x^2`: the multiplier of the number of nodes.
 fn powers() -> Chart {
     let line = |name: &str, exponent: f64, look: Look| Line {
         name: name.to_owned(),
@@ -31,10 +31,10 @@ fn powers() -> Chart {
     LineChart {
         caption: caption(
             "powers",
-            "What nodes are multiplied by, against utilization",
+            "Multiplier of the nodes, against utilization",
             "Both lines start at 0 and end at 1. Between the ends the square lies below the \
-             straight \
-             line: the higher the exponent, the longer nodes keep more than their equal part.",
+             straight line. The higher the exponent, the longer nodes keep more than their equal \
+             part.",
         ),
         across: Axis::share(),
         across_is: "utilization".to_owned(),
@@ -45,7 +45,7 @@ fn powers() -> Chart {
     .draw()
 }
 
-/// Ten slots and two nodes, as the article draws it.
+/// Draws ten slots and two nodes, as in the article.
 fn slots_per_node() -> Chart {
     let line = |name: String, look: Look, part: &dyn Fn(Utilization) -> u32| Line {
         name,
@@ -70,9 +70,8 @@ fn slots_per_node() -> Chart {
         caption: caption(
             "slots-per-node",
             "Slots for each of two nodes, of ten",
-            "With even it is always 5. With curve each node may hand out up to all 10 while \
-             little is \
-             used, and ends at 5 when everything is.",
+            "With even it is always 5. With curve each node may give out up to all 10 while \
+             utilization is low, and 5 at full utilization.",
         ),
         across: Axis::share(),
         across_is: "utilization".to_owned(),
@@ -92,7 +91,7 @@ fn slots_per_node() -> Chart {
     .draw()
 }
 
-/// How many of 100 slots were used when the first visitor had to wait, by how uneven traffic is.
+/// Draws how many of 100 slots were used when the first visitor waited, by how uneven traffic is.
 fn when_queueing_begins() -> Chart {
     let line = |kind: AllocationKind| Line {
         name: words::allocation(kind).to_owned(),
@@ -122,13 +121,12 @@ fn when_queueing_begins() -> Chart {
     LineChart {
         caption: caption(
             "when-queueing-begins",
-            "Admitted before the first visitor has to wait",
-            "There are 100 slots, so 100 is right. Below it somebody waits although a slot is \
-             free; \
-             above it more are let in than there is room for.",
+            "Admissions before the first visitor waits",
+            "There are 100 slots, so 100 is right. Below it a visitor waits although a slot is \
+             free. Above it more visitors are admitted than there is room for.",
         ),
         across: Axis::between(50, 100, 10, " %"),
-        across_is: "part of the visitors who come to the busier of two nodes".to_owned(),
+        across_is: "share of visitors who come to the busier of two nodes".to_owned(),
         up: Axis::count(highest),
         up_is: "visitors admitted".to_owned(),
         lines,
@@ -152,7 +150,7 @@ const fn bent() -> Look {
     }
 }
 
-/// A caption under a name that no chart of a report has.
+/// Creates a caption with a file name that no chart of a report has.
 pub(super) fn caption(slug: &str, title: &str, description: &str) -> Caption {
     Caption {
         file_name: format!("{slug}.svg"),

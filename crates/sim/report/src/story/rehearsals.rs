@@ -1,4 +1,4 @@
-//! The same argument with a crowd: three rehearsals, each under all four allocations.
+//! Simulations of the argument: three scenarios, each under all four allocations.
 
 use crate::chart::Chart;
 use crate::chart::number::{duration, grouped, percent};
@@ -11,7 +11,7 @@ use anteroom_sim::scenario::model::{
     Arrivals, Behaviour, DataCenterPlan, Delay, RatePoint, RoomPlan, Scenario,
 };
 
-use super::tell::{push, push_chart};
+use super::markdown::{push, push_chart};
 use crate::charts::charts;
 use crate::variant::Variant;
 
@@ -21,7 +21,8 @@ const KINDS: [AllocationKind; 4] = [
     AllocationKind::Counters,
     AllocationKind::Leases,
 ];
-/// Small enough to be run with every test, large enough that no node sees a tenth of the crowd.
+/// Number of data centers: small enough for every test run, large enough that no node sees a tenth
+/// of the visitors.
 const DATA_CENTERS: u32 = 10;
 const NODES: u32 = 3;
 const LIMITS: Limits = Limits {
@@ -30,38 +31,38 @@ const LIMITS: Limits = Limits {
 };
 const SESSION: DurationMs = DurationMs::from_secs(60);
 const LENGTH: DurationMs = DurationMs::from_secs(420);
-/// Nobody comes before: a gateway is not installed while people stand at the door.
+/// Time before which no visitor comes: gateways start before a sale.
 const OPENS_AT: DurationMs = DurationMs::from_secs(20);
-/// In the middle of a minute, when everybody believes the room to be empty.
+/// Time of the spike, in the middle of a minute, when nodes still believe that the room is empty.
 const SPIKE_AT: DurationMs = DurationMs::from_secs(200);
-/// Visitors a second: 60 % of the admissions.
+/// Visitors per second: 60 % of the admissions.
 const CALM: f64 = 10.0;
-/// A little more than a tenth of them.
+/// Visitors per second: slightly more than a tenth of the admissions.
 const QUIET: f64 = 2.0;
-/// More than three times as many as may come in.
+/// Visitors per second: more than three times the admissions.
 const RUSH: f64 = 60.0;
 /// 2023-09-11T11:45:00Z.
 const START: Timestamp = Timestamp(1_694_432_700_000);
 
-/// What was run, and what came of it.
+/// Runs and their charts.
 pub(super) struct Rehearsals {
     steady: Vec<Outcome>,
     spike: Vec<Outcome>,
     uniform: Vec<Outcome>,
-    /// The charts of the text.
+    /// Charts of the text.
     pub(super) charts: Vec<Chart>,
 }
 
-/// How the crowd is spread over data centers.
+/// Distribution of visitors over data centers.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Spread {
     /// The second one has half of the first one's visitors, the third one a third, and so on.
     Uneven,
-    /// All alike.
+    /// All the same.
     Uniform,
 }
 
-/// Runs all of it.
+/// Runs all scenarios.
 pub(super) fn rehearse() -> Rehearsals {
     let at = |at: DurationMs, per_second: f64| RatePoint { at, per_second };
     let steady = vec![at(OPENS_AT, CALM), at(LENGTH, CALM)];
@@ -129,7 +130,7 @@ fn scenario(name: &str, spread: Spread, points: Vec<RatePoint>) -> Scenario {
             rules: Rules {
                 limits: LIMITS,
                 session_duration: SESSION,
-                // Spreading admissions over the minute is another subject.
+                // Pacing spreads admissions over the minute, which is another subject.
                 pacing: false,
                 ..Rules::default()
             },
@@ -144,7 +145,7 @@ fn scenario(name: &str, spread: Spread, points: Vec<RatePoint>) -> Scenario {
     }
 }
 
-/// Visitors without whims: what is to be seen is the allocation.
+/// Returns simple visitors, so that only the allocation matters.
 fn behaviour() -> Behaviour {
     Behaviour {
         pages: 4.0,
@@ -162,7 +163,7 @@ fn behaviour() -> Behaviour {
 }
 
 impl Rehearsals {
-    /// Tells what was run and what came of it.
+    /// Describes the runs and their results.
     pub(super) fn push(&self, text: &mut String) {
         push_frame(text);
         push(
@@ -170,16 +171,16 @@ impl Rehearsals {
             format_args!(
                 "### An ordinary day\n\
                  \n\
-                 {CALM} visitors a second: 60 % of the admissions, and somewhat more of the \
-                 seats. Nobody should have to wait. The busiest data center has a\n\
-                 third of all visitors, the next one half as many, and so on.\n\
+                 {CALM} visitors a second are 60 % of the admissions, and somewhat more of the \
+                 seats. No visitor should have to wait. The busiest data center has a third of all \
+                 visitors, the next one half as many, and so on.\n\
                  \n"
             ),
         );
         push_table(text, &self.steady);
         push_chart(text, &self.charts, "steady-waiting");
         text.push_str(
-            "`even` makes people wait all the time although there is room: busy nodes use up \
+            "`even` makes visitors wait all the time although there is room. Busy nodes use up \
              their part within a minute, while others keep theirs.\n\
              \n",
         );
@@ -188,10 +189,10 @@ impl Rehearsals {
             format_args!(
                 "### A spike from a quiet moment\n\
                  \n\
-                 {QUIET} visitors a second, and then, from one moment to the next and in the \
-                 middle of a minute, {RUSH}. People have to wait now. The questions are\n\
-                 whether the limits hold, and whether the room is well filled meanwhile: an empty \
-                 seat is a visitor who waits for nothing.\n\
+                 {QUIET} visitors a second come, and then, suddenly and in the middle of a minute, \
+                 {RUSH}. Now visitors have to wait. The questions are whether the limits hold, and \
+                 whether the room is well filled meanwhile. An empty seat is a visitor who waits \
+                 although there is room.\n\
                  \n"
             ),
         );
@@ -199,17 +200,16 @@ impl Rehearsals {
         push_chart(text, &self.charts, "spike-inside");
         push_chart(text, &self.charts, "spike-admissions");
         text.push_str(
-            "`curve` lets too many in within the minute of the spike, as the example above \
-             promised. `even` and `counters` leave seats empty: `even` at nodes\n\
-             to which fewer people come, `counters` because a seat that becomes free has to wait \
-             for the next minute. `leases` uses them. That `counters` can be above a limit too\n\
-             is the price of old news: the slots of a minute are counted from statistics that do \
-             not yet know the last admissions.\n\
+            "`curve` admits too many within the minute of the spike, as in the example above. \
+             `even` and `counters` leave seats empty. With `even` these are at nodes with fewer \
+             visitors. With `counters` a seat that becomes free has to wait for the next minute. \
+             `leases` uses both. `counters` can also exceed a limit, because its statistics are \
+             old. They lack the last admissions when the slots of a minute are counted.\n\
              \n\
              ### The same spike, from everywhere at once\n\
              \n\
-             All data centers get the same number of visitors: the kindest case for `even`, and \
-             the worst one for who hands out more than there is.\n\
+             All data centers get the same number of visitors. This is the best case for `even`, \
+             and the worst one for an allocation that gives out more than there is.\n\
              \n",
         );
         push_table(text, &self.uniform);
@@ -223,24 +223,25 @@ fn push_frame(text: &mut String) {
     push(
         text,
         format_args!(
-            "## With a crowd\n\
+            "## With simulated visitors\n\
              \n\
-             Worked examples are one thing. Here is the same with visitors: {data_centers} data \
-             centers with {nodes} nodes each, at most {seats} visitors inside and {rate}\n\
-             admissions a minute. A visitor looks at {pages} pages on average, one every {think} \
-             s, and is inside for {session} s after the last one. A message takes 1 to 3 ms\n\
-             to the store of the data center, and 20 to 90 ms more to the global store. The \
-             nodes run the gateway's code. Visitors, clocks and network\n\
-             are simulated. Each table compares the same visitors under the four allocations.\n\
+             Here is the same with simulated visitors, in {data_centers} data centers with {nodes} \
+             nodes each. The limits are {seats} active visitors and {rate} admissions a minute. A \
+             visitor looks at {pages} pages on average, one every {think} s, and is active for \
+             {session} s after the last one. A message takes 1 to 3 ms to the store of the data \
+             center, and 20 to 90 ms more to the global store. The nodes run the gateway's code. \
+             Visitors, clocks and network are simulated. Each table compares the same visitors \
+             under the four allocations.\n\
              \n\
-             How to read the tables: *above* is by how much a limit was exceeded at most. *Waited \
-             although a slot was free* is the part of all newcomers who\n\
-             waited while a seat and an admission were free at some node or store. Some of them \
-             are unavoidable. When a new minute begins,\n\
-             its slots are free until the waiting visitors have polled again. A newcomer within \
-             these seconds waits behind them. *Filled* is how much of the\n\
-             limit that binds was used while people waited. *Added latency* is what a newcomer \
-             waits for the decision itself.\n\
+             How to read the tables:\n\
+             \n\
+             - *Above* is the largest excess over a limit.\n\
+             - *Waited although a slot was free* is the share of new visitors who waited while a \
+             seat and an admission were free at some node or store. Some of them are unavoidable. \
+             When a new minute begins, its slots are free until the waiting visitors have polled \
+             again. A new visitor within these seconds waits behind them.\n\
+             - *Filled* is how much of the limit that binds was used while visitors waited.\n\
+             - *Added latency* is the time that a new visitor waits for the decision itself.\n\
              \n",
             data_centers = DATA_CENTERS,
             nodes = NODES,
@@ -255,16 +256,15 @@ fn push_frame(text: &mut String) {
 
 fn push_cost(text: &mut String) {
     text.push_str(
-        "What does `leases` cost? A newcomer pays nothing where its node holds a slot, a round \
-         trip to the data center where it does not, and one to the\n\
-         world when the data center has none either. On a calm day idle slots go back, so that a \
-         node rarely holds one when somebody comes: the short trip is\n\
-         the rule. Nobody waits longer than 250 ms for a decision. And when all stores fail, \
-         admissions stop as soon as the leases end, while those inside\n\
-         stay.\n\
+        "What does `leases` cost? A new visitor waits for nothing where its node has a slot. Where \
+         it has none, the visitor waits for a round trip to the data center. If the data center \
+         has none either, it waits for one to the root. On a calm day nodes return idle slots, so \
+         that a node rarely has one when a visitor comes, and the short trip is usual. No visitor \
+         waits longer than 250 ms for a decision. When all stores fail, admissions stop as soon as \
+         the leases expire, and active visitors stay.\n\
          \n\
-         These are small rehearsals, made to fit into a test. One crowd, one seed: look at the \
-         size of a difference, not at its last digit.\n\
+         These are small simulations, made to fit into a test, with one set of visitors and one \
+         seed. Look at the size of a difference, not at its last digit.\n\
          \n",
     );
 }
@@ -298,7 +298,7 @@ fn push_table(text: &mut String, outcomes: &[Outcome]) {
     text.push('\n');
 }
 
-/// `never`, or `**14 (7.0 %)**`.
+/// Formats an excess: `never`, or `**14 (7.0 %)**`.
 fn above(by: u32, limit: u32) -> String {
     if by == 0 {
         return "never".to_owned();

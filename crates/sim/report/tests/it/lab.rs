@@ -1,5 +1,5 @@
-//! Is the lab right: the article's numbers, each algorithm's bound, each way of sharing, and the
-//! same figures for the same seed?
+//! Tests of the lab: the article's numbers, each algorithm's bound, each way of sharing, and equal
+//! numbers for equal seeds.
 
 mod bounds;
 mod common;

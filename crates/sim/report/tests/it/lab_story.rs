@@ -1,4 +1,4 @@
-//! Does docs/rate-limits.md say what the code does, and does the code do what its sentences say?
+//! docs/rate-limits.md matches the code, and its sentences match its tables.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ fn docs() -> PathBuf {
 }
 
 #[test]
-fn the_page_about_counting_calls_matches_the_code() {
+fn the_page_about_counting_requests_matches_the_code() {
     let story = tell();
     if std::env::var_os("ANTEROOM_UPDATE").is_some() {
         story.write(&docs()).expect("the docs can be written");
@@ -54,7 +54,7 @@ fn check_files(story: &Story) {
     );
 }
 
-/// What the text says in words about its tables.
+/// Checks what the text claims about its tables.
 fn check_sentences(markdown: &str) {
     let tables = tables(markdown);
     let [windows, finer, bucket, nodes, load, writers, shared] = &tables[..] else {
@@ -124,19 +124,19 @@ fn check_sentences(markdown: &str) {
     assert!(leases[0] < valkey[0] && leases[3] > 0 && leases[4] < valkey[4]);
 }
 
-/// Which of the finer guesses buy something, and what none buys.
+/// Checks which of the finer guesses reduce mistakes, and what none improves.
 fn check_returns(finer: &[Vec<u64>]) {
     let [one, two, four, fifteen, sixty] = [0, 1, 2, 3, 4].map(|row| finer[row][2]);
-    assert!(two > one, "two parts let more through than one");
+    assert!(two > one, "two parts allow more than one");
     assert!(
         one > four && four > fifteen && fifteen > sixty,
-        "all finer ones let less through: {finer:#?}"
+        "all finer ones allow less: {finer:#?}"
     );
     let off = finer.iter().map(|row| row[1]).collect::<Vec<_>>();
     let steps: Vec<u64> = off.windows(2).map(|pair| pair[0] - pair[1]).collect();
     assert!(
         steps.is_sorted_by(|step, next| step > next),
-        "each step buys less: {steps:?}"
+        "each step gains less: {steps:?}"
     );
     for row in finer {
         assert_eq!((row[4], row[6]), (199, 100), "{finer:#?}");
@@ -144,17 +144,18 @@ fn check_returns(finer: &[Vec<u64>]) {
     assert!(finer.is_sorted_by(|one, next| one[1] >= next[1] && one[5] >= next[5]));
 }
 
-/// Twice the nodes with twice the calls are nearly four times the messages, once there are many.
+/// Checks that twice the nodes with twice the requests are nearly four times the messages, once
+/// there are many.
 fn check_nodes(nodes: &[Vec<u64>]) {
-    let told = |row: usize| nodes[row][1];
-    let [eight, sixteen, thirty_two] = [3, 4, 6].map(told);
+    let messages = |row: usize| nodes[row][1];
+    let [eight, sixteen, thirty_two] = [3, 4, 6].map(messages);
     for (some, twice) in [(eight, sixteen), (sixteen, thirty_two)] {
         let times = twice * 10 / some;
         assert!((39..45).contains(&times), "{times} tenths: {nodes:#?}");
     }
 }
 
-/// What was measured stands on both pages.
+/// Both pages have the measured numbers.
 fn check_measured(markdown: &str) {
     let measured = "2.4 to 6.6 %";
     let benchmarks =
@@ -166,8 +167,8 @@ fn check_measured(markdown: &str) {
     assert!(markdown.contains(measured));
 }
 
-/// The numbers in the tables, without the first column; fractions as so many hundredths or tenths,
-/// units left out.
+/// Returns the numbers of the tables without the first column, in hundredths or tenths where a cell
+/// has fractions, and without units.
 fn tables(markdown: &str) -> Vec<Vec<Vec<u64>>> {
     let mut tables: Vec<Vec<Vec<u64>>> = Vec::new();
     let mut is_inside = false;

@@ -1,4 +1,4 @@
-//! All tests from outside in one program: linking one for each file takes longer.
+//! Integration tests in one binary, because linking one for each file takes longer.
 
 mod lab;
 mod lab_story;

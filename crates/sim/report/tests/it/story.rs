@@ -1,4 +1,4 @@
-//! Does docs/allocations.md say what the code does, and does the code do what its sentences say?
+//! docs/allocations.md matches the code, and its sentences match its tables.
 
 use std::fs;
 use std::path::Path;
@@ -44,7 +44,7 @@ fn check_files(story: &Story) {
     );
 }
 
-/// What the text says in words about the three tables of rehearsals.
+/// Checks what the text claims about its three tables of simulations.
 fn check_sentences(markdown: &str) {
     let [calm, spike, uniform] = tables(markdown)
         .try_into()
@@ -68,7 +68,8 @@ fn check_sentences(markdown: &str) {
     }
 }
 
-/// Cells of the tables with a row for each allocation and seven columns, without the names.
+/// Returns the cells of the tables with a row for each allocation and seven columns, without the
+/// names.
 fn tables(markdown: &str) -> Vec<Vec<Vec<String>>> {
     let cells = |line: &str| -> Vec<String> {
         let cells = line.trim_matches('|').split('|').skip(1);

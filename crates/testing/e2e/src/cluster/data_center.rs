@@ -1,4 +1,4 @@
-//! How is a data center put together? Its store, the links, and what each node is told of them.
+//! Data center: its store, the links, and the configuration of each node.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -6,28 +6,28 @@ use std::path::Path;
 use anteroom_testkit::relay::{Delays, Relay};
 
 use super::Setup;
-use crate::judge::{CheckingOrigin, ROOM};
 use crate::node::Node;
+use crate::origin::{CheckingOrigin, ROOM};
 use crate::stepped::Shim;
 use crate::stores::{Store, StoreKind};
 use crate::switch::Switch;
 
-/// Names a shorter lease of the global ledger, in seconds; `anteroom-node` reads it.
+/// Environment variable with a shorter lease of the root, in seconds; `anteroom-node` reads it.
 const GLOBAL_LEASE: &str = "ANTEROOM_DEBUG_GLOBAL_LEASE_SECS";
 
-/// A data center.
+/// Data center.
 #[derive(Debug)]
 pub(super) struct DataCenter {
     pub(super) nodes: Vec<Node>,
     pub(super) local: Store,
-    /// None in front of a store that tells addresses itself.
+    /// Link to the local store; none in front of a store that announces addresses itself.
     pub(super) local_link: Option<Relay>,
     pub(super) global_link: Option<Relay>,
-    /// Between each node and the link to the world, if the setup says so.
+    /// Taps between each node and the link to the global store, if the setup has them.
     pub(super) taps: Vec<Switch>,
 }
 
-/// What all data centers have in common.
+/// Parts that all data centers share.
 pub(super) struct Surroundings<'a> {
     pub(super) binary: &'a Path,
     pub(super) folder: &'a Path,
@@ -59,7 +59,7 @@ impl DataCenter {
         data_center
     }
 
-    /// A node, with everything in front of it.
+    /// Creates a node, with everything in front of it.
     async fn node(
         &mut self,
         setup: &Setup,
@@ -91,7 +91,7 @@ impl DataCenter {
     }
 }
 
-/// A link to a store, unless it tells addresses itself.
+/// Creates a link to a store, unless the store announces addresses itself.
 async fn link(store: &Store, delays: Delays) -> Option<Relay> {
     match store.address() {
         Some(address) => Some(Relay::start(address, delays).await),
@@ -141,7 +141,7 @@ fn config(
 }
 
 impl Setup {
-    /// The same with one store for all nodes and nothing above it.
+    /// Changes the setup to one store for all nodes and nothing above it.
     #[must_use]
     pub fn on_one_store(mut self, kind: StoreKind) -> Self {
         self.data_centers.truncate(1);

@@ -1,8 +1,9 @@
-//! What can something be done to? The stores, the links, and what is overheard on them.
+//! Parts of a cluster that tests act on: the stores, the links, and their taps.
 
 use std::str::FromStr;
 use std::time::Duration;
 
+use anteroom_testkit::load::NodeAt;
 use anteroom_testkit::redis_server::RedisServer;
 use anteroom_testkit::relay::Relay;
 use anteroom_testkit::{PATIENCE, eventually, eventually_within};
@@ -10,15 +11,15 @@ use serde_json::Value;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-use super::{Cluster, NodeAt, SILENCE_MAX};
+use super::{Cluster, SILENCE_MAX};
 use crate::recorder;
 use crate::stores::Store;
 
-/// What a run of a store that is one server asks for.
+/// Panic message of a run that needs a single server.
 const NOT_SINGLE: &str = "this store is more than one server";
 
 impl Cluster {
-    /// The store of a data center, to do something to it.
+    /// Returns the store of a data center, to act on it.
     ///
     /// # Panics
     ///
@@ -27,16 +28,16 @@ impl Cluster {
         &mut self.data_centers[data_center].local
     }
 
-    /// The store of the world, to do something to it.
+    /// Returns the global store, to act on it.
     ///
     /// # Panics
     ///
     /// If the setup has none.
     pub fn global_store_mut(&mut self) -> &mut Store {
-        self.global.as_mut().expect("the setup has a world")
+        self.global.as_mut().expect("the setup has a global store")
     }
 
-    /// The store of a data center, where it is one server, to do something to it.
+    /// Returns the store of a data center as a single server, to act on it.
     ///
     /// # Panics
     ///
@@ -45,7 +46,7 @@ impl Cluster {
         single(self.local_store_mut(data_center))
     }
 
-    /// The store of the world, where it is one server, to do something to it.
+    /// Returns the global store as a single server, to act on it.
     ///
     /// # Panics
     ///
@@ -54,11 +55,11 @@ impl Cluster {
         single(self.global_store_mut())
     }
 
-    /// Empties the store of the world, where it is one server; its process goes on.
+    /// Empties the global store, if it is a single server; its process goes on.
     ///
     /// # Panics
     ///
-    /// If the setup has none, it is more than one server, or does not answer.
+    /// If the setup has none, it is more than one server, or does not reply.
     pub async fn forget_global(&self) {
         let Some(Store::Single(server)) = &self.global else {
             panic!("{NOT_SINGLE}")
@@ -66,7 +67,7 @@ impl Cluster {
         let _ = server.tell(&["FLUSHALL"]).await;
     }
 
-    /// The link of a data center's nodes to its own store.
+    /// Returns the link of a data center's nodes to their own store.
     ///
     /// # Panics
     ///
@@ -77,7 +78,7 @@ impl Cluster {
         link.as_ref().expect("a link to this kind of store")
     }
 
-    /// The link of a data center's nodes to the global store.
+    /// Returns the link of a data center's nodes to the global store.
     ///
     /// # Panics
     ///
@@ -88,48 +89,46 @@ impl Cluster {
         link.as_ref().expect("a link to this kind of store")
     }
 
-    /// Waits until a node of this data center says something to the world, and tells so long after
-    /// it which one it was.
+    /// Waits until a node of this data center sends the global store data, and returns that node
+    /// after this delay.
     ///
     /// # Panics
     ///
-    /// If the setup has no taps, or nobody speaks for a minute.
+    /// If the setup has no taps, or no node sends anything for a minute.
     pub async fn who_spoke_to_global(&self, data_center: usize, ago: Duration) -> NodeAt {
         let taps = &self.data_centers[data_center].taps;
         assert!(!taps.is_empty(), "the setup has taps");
         let mut listening = JoinSet::new();
         for (number, tap) in taps.iter().enumerate() {
-            let hears = tap.hears();
+            let next_data = tap.next_data();
             listening.spawn(async move {
-                hears.await;
+                next_data.await;
                 number
             });
         }
         let first = timeout(SILENCE_MAX, listening.join_next()).await;
-        let first = first.expect("somebody speaks to the world within a minute");
-        let number = first
-            .expect("there are nodes")
-            .expect("listening ends well");
+        let first = first.expect("a node syncs with the global store within a minute");
+        let number = first.expect("there are nodes").expect("the tap stays open");
         sleep(ago).await;
         NodeAt(data_center, number)
     }
 
-    /// What a node says of the room; `None` if it does not answer.
+    /// Returns the state of the room at a node; `None` without a response.
     pub async fn state(&self, at: NodeAt) -> Option<Value> {
         recorder::state(self.node(at).admin()).await
     }
 
-    /// A metric of the room at a node; whole numbers for what is counted.
+    /// Returns a metric of the room at a node.
     ///
     /// # Panics
     ///
-    /// If the node does not answer, or has no such metric.
+    /// If the node does not respond, or has no such metric.
     pub async fn metric<T: FromStr>(&self, at: NodeAt, name: &str) -> T {
         let value = recorder::metric(self.node(at).admin(), name).await;
         value.unwrap_or_else(|| panic!("no {name} at {}", self.node(at).name()))
     }
 
-    /// The epoch that a node knows of; `None` if it does not answer.
+    /// Returns the epoch that a node knows; `None` without a response.
     pub async fn epoch(&self, at: NodeAt) -> Option<u64> {
         self.state(at).await?.get("epoch")?.as_u64()
     }
@@ -149,15 +148,15 @@ impl Cluster {
         }
     }
 
-    /// Waits until all nodes say that their ledger lends. Where an epoch begins within four seconds
-    /// of a minute's end, admissions of the next one may be lent: that takes 65 seconds.
+    /// Waits until the ledgers of all nodes grant leases. An epoch that begins within four seconds
+    /// of a minute's end may reserve the next minute's admissions: that takes 65 seconds.
     ///
     /// # Panics
     ///
     /// If that does not happen within two minutes.
     pub async fn lends_again(&self) {
         for at in self.all() {
-            let what = format!("the ledger of {} lends", self.node(at).name());
+            let what = format!("the ledger of {} grants leases", self.node(at).name());
             eventually_within(PATIENCE * 2, &what, async || {
                 let state = self.state(at).await;
                 state.is_some_and(|state| state.get("reopensAt").is_some_and(Value::is_null))

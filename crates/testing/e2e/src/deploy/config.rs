@@ -1,25 +1,25 @@
-//! What does a config file of a deployment say, and does `anteroom check` like it?
+//! Config file of a deployment, as `anteroom check` reads it.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// The part of a config file that other files must agree with.
+/// Part of a config file that other files must agree with.
 #[derive(Debug)]
 pub struct Deployed {
-    /// Where visitors connect.
+    /// Address for visitors.
     pub listen: SocketAddr,
-    /// Where operators connect.
+    /// Address for operators.
     pub admin: SocketAddr,
-    /// The data folder, as it is written down.
+    /// Data folder as written.
     pub data_dir: PathBuf,
-    /// For how long requests may end after SIGTERM.
+    /// Time in which requests may end after SIGTERM.
     pub drain: Duration,
     /// Connections at once.
     pub connections: u64,
-    /// The file with the operators' tokens.
+    /// File with the operators' tokens.
     pub admin_token_file: Option<String>,
-    /// The file with the store's password.
+    /// File with the store's password.
     pub password_file: Option<String>,
     /// Host and port of the store, if nodes share one.
     pub store: Option<(String, u16)>,
@@ -28,18 +28,18 @@ pub struct Deployed {
 }
 
 impl Deployed {
-    /// Reads a config file as `anteroom check` does. Warnings are mistakes here: what is handed out
-    /// as an example has none.
+    /// Reads a config file as `anteroom check` does. Warnings are errors here, because examples
+    /// must have none.
     ///
     /// # Errors
     ///
-    /// Every mistake, one a line.
+    /// Returns every mistake, one per line.
     pub fn parse(text: &str) -> Result<Self, String> {
         let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
         let file = folder.path().join("anteroom.toml");
         let raw: toml::Value = toml::from_str(text).map_err(|error| error.to_string())?;
         let text_of = |table: &str, key: &str| Some(raw.get(table)?.get(key)?.as_str()?.to_owned());
-        // The secrets are where it is deployed; here are others.
+        // The deployed secrets are elsewhere, so use these.
         let mut here = text.to_owned();
         for (table, key) in [("server", "admin_token_file"), ("store", "password_file")] {
             if let Some(path) = text_of(table, key) {
@@ -59,7 +59,7 @@ impl Deployed {
         }
         let server = parsed.config.server;
         let room = raw["room"].get(0).ok_or("there is no room")?;
-        let origin = room["origin"].as_str().ok_or("the origin is no text")?;
+        let origin = room["origin"].as_str().ok_or("the origin is not a text")?;
         Ok(Self {
             listen: server.listen,
             admin: server.admin,
@@ -73,13 +73,13 @@ impl Deployed {
         })
     }
 
-    /// How long a process may take to end: what it was lent goes back first, then requests end.
+    /// Returns the longest time until a process ends: it returns its leases, then requests end.
     #[must_use]
     pub fn end_time(&self) -> Duration {
         self.drain + Duration::from_secs(10)
     }
 
-    /// File descriptors for one connection to each side, and a thousand for the rest.
+    /// Returns the file descriptors for one connection to each side, and a thousand for the rest.
     #[must_use]
     pub fn files(&self) -> u64 {
         2 * self.connections + 1_000

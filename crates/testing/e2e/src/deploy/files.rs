@@ -1,8 +1,8 @@
-//! Where are the files, and what do they say?
+//! Files of this repository.
 
 use std::path::{Path, PathBuf};
 
-/// A file or folder of this repository.
+/// Returns the path of a file or folder of this repository.
 #[must_use]
 pub fn path_of(relative: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -10,11 +10,11 @@ pub fn path_of(relative: &str) -> PathBuf {
         .join(relative)
 }
 
-/// The text of a file of this repository.
+/// Returns the text of a file of this repository.
 ///
 /// # Panics
 ///
-/// If there is none; a test that looks for it has failed.
+/// If there is none, which fails the test.
 #[must_use]
 pub fn read(relative: &str) -> String {
     let path = path_of(relative);
@@ -24,7 +24,7 @@ pub fn read(relative: &str) -> String {
     }
 }
 
-/// What a page shows to paste: its indented block that begins with this line, without the indent.
+/// Returns the indented block of a page that begins with this line, without the indent.
 ///
 /// # Panics
 ///
@@ -43,7 +43,7 @@ pub fn block(page: &str, first: &str) -> String {
     block
 }
 
-/// The files below a folder of this repository, as paths from its top, sorted.
+/// Returns the files below a folder of this repository, as sorted paths from its top.
 ///
 /// # Panics
 ///

@@ -1,20 +1,19 @@
-//! Which metrics are there, and which does a text speak of?
+//! Metrics of the program, and metrics that a text names.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::deploy::files;
 
-/// The golden list of all families, kept by the test of what a scrape brings.
+/// Golden list of all families; the test of a scrape keeps it.
 const GOLDEN: &str = "crates/admin/testdata/metrics.txt";
 
-/// Families without a sample in the state that the golden list shows, and the labels that theirs
-/// have.
-const SILENT: &[(&str, &[&str])] = &[
+/// Families without a sample in the state of the golden list, and their labels.
+const WITHOUT_SAMPLE: &[(&str, &[&str])] = &[
     ("anteroom_reopens_timestamp_seconds", &["room"]),
     ("anteroom_override_active", &["room", "key"]),
 ];
 
-/// Names of series as they are scraped, each with the labels that it has.
+/// Returns the names of series as scraped, each with its labels.
 #[must_use]
 pub fn series() -> BTreeMap<String, BTreeSet<String>> {
     let mut series = BTreeMap::new();
@@ -24,9 +23,9 @@ pub fn series() -> BTreeMap<String, BTreeSet<String>> {
             continue;
         };
         let mut labels: BTreeSet<String> = words.map(str::to_owned).collect();
-        let silent = SILENT.iter().find(|(name, _)| *name == family);
+        let without_sample = WITHOUT_SAMPLE.iter().find(|(name, _)| *name == family);
         labels.extend(
-            silent
+            without_sample
                 .iter()
                 .flat_map(|(_, labels)| labels.iter().map(|&it| it.to_owned())),
         );
@@ -46,8 +45,7 @@ fn suffixes(kind: &str) -> &'static [&'static str] {
     }
 }
 
-/// The series of ours that an expression of Prometheus names, each with the labels that it selects
-/// by.
+/// Returns our series that a Prometheus expression names, each with the labels that it selects by.
 #[must_use]
 pub fn selected(expression: &str) -> Vec<(String, Vec<String>)> {
     let is_of_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
@@ -74,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_and_labels_are_found_wherever_they_stand() {
+    fn names_and_labels_are_found_anywhere_in_an_expression() {
         let found = selected(
             "rate(anteroom_a_total{class!=\"x\", room=\"y\"}[2m]) / anteroom_b > on (room) \
              (anteroom_c{})",
@@ -89,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn series_are_called_as_they_are_scraped() {
+    fn series_have_their_scraped_names() {
         let series = series();
         let labels = |name: &str| series[name].iter().map(String::as_str).collect::<Vec<_>>();
         assert_eq!(labels("anteroom_origin_outcomes_total"), ["class", "room"]);

@@ -1,17 +1,17 @@
-//! What does a systemd unit say? Sections, and keys that may stand several times.
+//! Systemd unit: sections, and keys that may be repeated.
 
-/// A unit, or a drop-in for one.
+/// Unit, or a drop-in for one.
 #[derive(Debug)]
 pub struct Unit {
     lines: Vec<(String, String, String)>,
 }
 
 impl Unit {
-    /// Reads a unit that has no continued lines.
+    /// Reads a unit without continued lines.
     ///
     /// # Errors
     ///
-    /// Names the first line that is none of a unit's.
+    /// Names the first line that is not a line of a unit.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut section = String::new();
         let mut lines = Vec::new();
@@ -29,13 +29,13 @@ impl Unit {
                     let line = (section.clone(), key.to_owned(), value.to_owned());
                     lines.push(line);
                 }
-                _ => return Err(format!("no line of a unit: {line}")),
+                _ => return Err(format!("not a line of a unit: {line}")),
             }
         }
         Ok(Self { lines })
     }
 
-    /// All values of a key, in their order.
+    /// Returns all values of a key, in their order.
     #[must_use]
     pub fn all(&self, section: &str, key: &str) -> Vec<&str> {
         let lines = self.lines.iter();
@@ -43,7 +43,7 @@ impl Unit {
         found.map(|line| line.2.as_str()).collect()
     }
 
-    /// The value of a key that stands once.
+    /// Returns the value of a key that occurs once.
     ///
     /// # Panics
     ///
@@ -52,7 +52,7 @@ impl Unit {
     pub fn one(&self, section: &str, key: &str) -> &str {
         let found = self.all(section, key);
         let [value] = found[..] else {
-            panic!("[{section}] {key}= stands once, and not as {found:?}");
+            panic!("[{section}] {key}= must occur once; found {found:?}");
         };
         value
     }
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_unit_is_an_error() {
+    fn a_text_that_is_not_a_unit_is_an_error() {
         for text in ["A=1", "[Unit]\nA", "[Unit]\nA=1 \\\n"] {
             assert!(Unit::parse(text).is_err(), "{text}");
         }

@@ -1,13 +1,14 @@
-//! What does a YAML file say? As JSON, which is what all readers of these files make of them.
+//! YAML files as JSON, which is the form that their readers use.
 
 use saphyr::{LoadableYamlNode as _, ScalarOwned, YamlOwned};
 use serde_json::{Map, Value};
 
-/// All documents of a file.
+/// Returns all documents of a file.
 ///
 /// # Errors
 ///
-/// What is wrong with it, and where; also a key that stands twice, and what JSON has no word for.
+/// Returns the first mistake with its position; also for a repeated key, and for a value that JSON
+/// lacks.
 pub fn parse(text: &str) -> Result<Vec<Value>, String> {
     let documents = YamlOwned::load_from_str(text).map_err(|error| error.to_string())?;
     documents.into_iter().map(value_of).collect()
@@ -31,13 +32,13 @@ fn value_of(yaml: YamlOwned) -> Result<Value, String> {
             }
             map.into()
         }
-        other => return Err(format!("nothing that JSON knows: {other:?}")),
+        other => return Err(format!("not a value of JSON: {other:?}")),
     })
 }
 
 fn insert(map: &mut Map<String, Value>, key: Value, value: Value) -> Result<(), String> {
     match (key, value) {
-        // What is merged gives way to what stands there, before or after it.
+        // A merged key gives way to a written one, before or after it.
         (Value::String(key), Value::Object(merged)) if key == "<<" => {
             for (key, value) in merged {
                 map.entry(key).or_insert(value);
@@ -46,7 +47,7 @@ fn insert(map: &mut Map<String, Value>, key: Value, value: Value) -> Result<(), 
         (Value::String(key), value) => {
             map.insert(key, value);
         }
-        (key, _) => return Err(format!("a key that is no text: {key}")),
+        (key, _) => return Err(format!("a key that is not a text: {key}")),
     }
     Ok(())
 }
@@ -76,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_there_wins_over_what_is_merged() {
+    fn a_written_key_wins_over_a_merged_one() {
         let text = "x: &x {a: 1, b: 1}\ny:\n  a: 2\n  <<: *x\n";
         let values = parse(text).unwrap();
         assert_eq!(values[0]["y"], json!({"a": 2, "b": 1}));
@@ -85,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_file_and_a_key_that_stands_twice_are_errors() {
+    fn a_broken_file_and_a_repeated_key_are_errors() {
         for text in ["a: [1", "a: 1\n b: 2", "a: 1\na: 2", "1: a"] {
             assert!(parse(text).is_err(), "{text}");
         }

@@ -1,4 +1,4 @@
-//! Plays what was recorded of one ledger on a store, and compares.
+//! Replays the recording of one ledger on a store, and compares.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -14,56 +14,56 @@ use parking_lot::Mutex;
 
 use crate::replay::stage::Stage;
 
-/// How many lines of a difference are shown; the first ones say what is wrong.
+/// Lines of a difference that are shown; the first ones show the cause.
 const LINES_SHOWN: usize = 20;
 
-/// A real store, and what can be done to it.
+/// Real store, and the faults that a test can cause.
 pub trait Rig: Send {
-    /// The store as it is now.
+    /// Returns the store in its present state.
     fn store(&self) -> Arc<dyn Store>;
 
-    /// Empties it: nothing that was written is there any more.
+    /// Empties the store.
     fn wipe(&mut self) -> BoxFuture<'_, ()>;
 }
 
-/// Why a recording did not come out as it was recorded.
+/// Difference between a recording and its replay.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlayError {
-    /// The store answered otherwise, or its record is another one.
+    /// The store gave another reply, or its record is another one.
     #[error("operation {index} at {at}: the {what} differs\n{lines}")]
     Difference {
-        /// Which operation of the recording.
+        /// Index of the operation in the recording.
         index: usize,
-        /// When it was, in milliseconds.
+        /// Time of the operation, in milliseconds.
         at: u64,
-        /// What differs: answer, ledger.
+        /// Part that differs: reply, ledger.
         what: &'static str,
-        /// The first lines that differ: `-` as the simulator saw it, `+` as the store has it.
+        /// First lines that differ: `-` in the simulator, `+` in the store.
         lines: String,
     },
     /// The store failed.
     #[error("operation {index} failed")]
     Store {
-        /// Which operation of the recording.
+        /// Index of the operation in the recording.
         index: usize,
-        /// Why.
+        /// Underlying error.
         source: SyncError,
     },
-    /// The store failed at the very start.
+    /// The store failed at the start.
     #[error("cannot begin")]
     Begin(#[from] JoinError),
 }
 
-/// Plays `recording` on the store of `rig`, which is emptied before.
+/// Replays `recording` on the store of `rig`, which is emptied before.
 ///
 /// # Errors
 ///
-/// [`PlayError`] at the first operation that does not come out as it was recorded.
+/// Returns [`PlayError`] at the first operation with another result.
 ///
 /// # Panics
 ///
-/// If the store's clock runs backwards, or it becomes another one by itself.
+/// If the store's clock runs backwards, or its identity changes.
 pub async fn play(recording: &Recording, rig: &mut dyn Rig) -> Result<(), PlayError> {
     rig.wipe().await;
     let mut player = Player::new(recording, rig.store());
@@ -74,11 +74,14 @@ pub async fn play(recording: &Recording, rig: &mut dyn Rig) -> Result<(), PlayEr
     for (index, operation) in recording.operations.iter().enumerate() {
         let failed = |source| PlayError::Store { index, source };
         player.stage.set_now(operation.at);
-        player.damage(&operation.found, rig).await.map_err(failed)?;
-        if matches!(operation.found, Found::Nothing { is_first: true, .. }) {
+        player
+            .apply_fault(&operation.found, rig)
+            .await
+            .map_err(failed)?;
+        if matches!(operation.found, Found::Empty { is_first: true, .. }) {
             player.begin_deployment().await?;
         }
-        let played = player.perform(&operation.deed).await;
+        let played = player.perform(&operation.operation).await;
         let (exchange, ledger) = played.map_err(failed)?;
         let at = operation.at.0;
         let differs = |what, lines| PlayError::Difference {
@@ -89,7 +92,7 @@ pub async fn play(recording: &Recording, rig: &mut dyn Rig) -> Result<(), PlayEr
         };
         if exchange != operation.exchange {
             let lines = lines_that_differ(&operation.exchange, &exchange);
-            return Err(differs("answer", lines));
+            return Err(differs("reply", lines));
         }
         if ledger != operation.ledger {
             let lines = lines_that_differ(&operation.ledger.to_parts(), &ledger.to_parts());
@@ -102,7 +105,7 @@ pub async fn play(recording: &Recording, rig: &mut dyn Rig) -> Result<(), PlayEr
 struct Player {
     stage: Arc<Stage>,
     place: LedgerPlace,
-    /// The life that begins when the record must begin anew.
+    /// Incarnation for the case that the record must begin again.
     incarnation: Arc<Mutex<Option<Incarnation>>>,
 }
 
@@ -119,7 +122,7 @@ impl Player {
         };
         let seen = Arc::clone(&stage) as Arc<dyn Store>;
         let place = LedgerPlace::new(seen, RecordKey(key.to_owned()), "room", role);
-        // A life that nobody recorded shows in the record.
+        // A wrong incarnation would show in the record.
         let place = place.with_lives(move || drawn.lock().take().unwrap_or(Incarnation::ALONE));
         Self {
             stage,
@@ -128,27 +131,27 @@ impl Player {
         }
     }
 
-    /// Writes down that the deployment begins here: without that nobody knows that a ledger which
-    /// is not there was never lost.
+    /// Records that the deployment begins here. Otherwise no node could tell a new ledger from a
+    /// lost one.
     async fn begin_deployment(&self) -> Result<(), JoinError> {
         join(&*self.stage, &nodes(), true).await?;
         Ok(())
     }
 
-    /// Returns what came of it, and the ledger that the store then has.
+    /// Returns the result of the operation, and the ledger of the store after it.
     async fn perform(
         &mut self,
-        deed: &LedgerOperation,
+        operation: &LedgerOperation,
     ) -> Result<(Option<Exchange>, Ledger), SyncError> {
-        let exchange = self.place.perform(deed).await?;
+        let exchange = self.place.perform(operation).await?;
         let (ledger, _) = self.place.read().await?;
         Ok((exchange, ledger))
     }
 
-    /// Does to the store what was done to the simulated one since the last operation.
-    async fn damage(&mut self, found: &Found, rig: &mut dyn Rig) -> Result<(), SyncError> {
+    /// Applies the fault that the simulated store had since the last operation.
+    async fn apply_fault(&mut self, found: &Found, rig: &mut dyn Rig) -> Result<(), SyncError> {
         match found {
-            Found::WhatWasLeft => {}
+            Found::Unchanged => {}
             Found::Older {
                 record,
                 incarnation,
@@ -158,7 +161,7 @@ impl Player {
                 self.stage.become_another();
                 *self.incarnation.lock() = Some(*incarnation);
             }
-            Found::Nothing { incarnation, .. } => {
+            Found::Empty { incarnation, .. } => {
                 rig.wipe().await;
                 self.stage.replace(rig.store());
                 *self.incarnation.lock() = Some(*incarnation);
@@ -168,7 +171,7 @@ impl Player {
     }
 }
 
-/// The nodes that begin the deployment: without them nobody knows that a start is the first.
+/// Returns the nodes that begin the deployment, so that the first start counts as first.
 fn nodes() -> Membership {
     Membership {
         deployment: Deployment {
@@ -183,9 +186,9 @@ fn lines_that_differ<T: Debug>(recorded: &T, played: &T) -> String {
     let (recorded, played) = (format!("{recorded:#?}"), format!("{played:#?}"));
     let pairs = recorded.lines().zip(played.lines()).enumerate();
     let differing = pairs.filter(|(_, (recorded, played))| recorded != played);
-    let told = differing.map(|(line, (recorded, played))| {
+    let text = differing.map(|(line, (recorded, played))| {
         let line = line + 1;
         format!("{line}: - {recorded}\n{line}: + {played}\n")
     });
-    told.take(LINES_SHOWN).collect()
+    text.take(LINES_SHOWN).collect()
 }

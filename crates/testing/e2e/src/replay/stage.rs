@@ -1,8 +1,8 @@
-//! A real store that tells the time and the name of one that was simulated.
+//! Real store with the clock and the identity of a simulated one.
 //!
-//! A real store's clock cannot be set and its identity not be chosen, but what a ledger says
-//! depends on both. Records, versions and refusals are the real store's. Of its own clock only that
-//! it never runs backwards is checked, of its own identity that it stays.
+//! A real store's clock and identity cannot be set, but a ledger depends on both. Records, versions
+//! and rejections are the real store's. Of its own clock the stage checks only that it never runs
+//! backwards, and of its identity that it stays.
 
 use std::sync::Arc;
 
@@ -12,16 +12,16 @@ use anteroom_store::{
 };
 use parking_lot::Mutex;
 
-/// The store as the ledger sees it.
+/// Store as the ledger sees it.
 pub(crate) struct Stage(Mutex<Setting>);
 
 struct Setting {
     store: Arc<dyn Store>,
     now: Timestamp,
-    /// What its identity differs by from the real one's.
+    /// Difference of its identity from the real one's.
     mask: u64,
-    /// What the real one said last of its time and of itself.
-    seen: Option<(Timestamp, Identity)>,
+    /// Last time and identity of the real store.
+    real_state: Option<(Timestamp, Identity)>,
 }
 
 impl Stage {
@@ -30,44 +30,44 @@ impl Stage {
             store,
             now: Timestamp::ZERO,
             mask: 0,
-            seen: None,
+            real_state: None,
         }))
     }
 
-    /// From now on it is so late.
+    /// Sets its clock.
     pub(crate) fn set_now(&self, now: Timestamp) {
         self.0.lock().now = now;
     }
 
-    /// From now on it is another server, with what it has.
+    /// Makes it another server with the same data.
     pub(crate) fn become_another(&self) {
         self.0.lock().mask += 1;
     }
 
-    /// From now on it is another server, in which this is.
+    /// Makes it another server with the data of `store`.
     pub(crate) fn replace(&self, store: Arc<dyn Store>) {
         let mut setting = self.0.lock();
         setting.store = store;
         setting.mask += 1;
-        setting.seen = None;
+        setting.real_state = None;
     }
 
     fn store(&self) -> Arc<dyn Store> {
         Arc::clone(&self.0.lock().store)
     }
 
-    /// Turns what the real store says into what is seen.
+    /// Translates the real store's load.
     ///
     /// # Panics
     ///
-    /// If the real store's clock runs backwards or it has become another one: this is a test.
-    fn shown(&self, loaded: Loaded) -> Loaded {
+    /// If the real store's clock runs backwards or its identity changes.
+    fn to_simulated(&self, loaded: Loaded) -> Loaded {
         let mut setting = self.0.lock();
-        if let Some((now, identity)) = setting.seen {
+        if let Some((now, identity)) = setting.real_state {
             assert!(loaded.now >= now, "its clock fell from {now:?}: {loaded:?}");
             assert_eq!(loaded.identity, identity, "it has become another one");
         }
-        setting.seen = Some((loaded.now, loaded.identity));
+        setting.real_state = Some((loaded.now, loaded.identity));
         Loaded {
             now: setting.now,
             identity: Identity(loaded.identity.0 ^ setting.mask),
@@ -75,8 +75,8 @@ impl Stage {
         }
     }
 
-    /// What the real store must find.
-    fn meant(&self, expected: Expected) -> Expected {
+    /// Translates the version and identity that the real store must have.
+    fn to_real(&self, expected: Expected) -> Expected {
         Expected {
             identity: Identity(expected.identity.0 ^ self.0.lock().mask),
             ..expected
@@ -87,7 +87,7 @@ impl Stage {
 impl Store for Stage {
     fn load<'a>(&'a self, key: &'a RecordKey) -> BoxFuture<'a, Result<Loaded, StoreError>> {
         let store = self.store();
-        Box::pin(async move { Ok(self.shown(store.load(key).await?)) })
+        Box::pin(async move { Ok(self.to_simulated(store.load(key).await?)) })
     }
 
     fn compare_and_swap<'a>(
@@ -97,11 +97,11 @@ impl Store for Stage {
         value: Vec<u8>,
     ) -> BoxFuture<'a, Result<Swap, StoreError>> {
         let store = self.store();
-        let expected = self.meant(expected);
+        let expected = self.to_real(expected);
         Box::pin(async move {
             let swap = store.compare_and_swap(key, expected, value).await?;
             Ok(match swap {
-                Swap::Conflict(loaded) => Swap::Conflict(self.shown(loaded)),
+                Swap::Conflict(loaded) => Swap::Conflict(self.to_simulated(loaded)),
                 swap => swap,
             })
         })

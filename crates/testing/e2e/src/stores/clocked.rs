@@ -1,4 +1,4 @@
-//! A redis-server whose wall clock can be stepped while it runs.
+//! redis-server whose wall clock can be stepped while it runs.
 
 use std::net::TcpListener;
 use std::process::Stdio;
@@ -9,13 +9,14 @@ use tempfile::TempDir;
 use tokio::process::{Child, Command};
 
 use super::at;
-use crate::clock::now;
 use crate::stepped::{Shim, SteppedClock};
+use anteroom_testkit::clock::now;
 
-/// How exactly a step must be seen: far less than any step, far more than an answer takes.
+/// Largest difference at which a step counts as seen: far less than any step, far more than the
+/// delay of a reply.
 const SEEN_WITHIN_MS: u64 = 500;
 
-/// A server with a clock of its own; ends when dropped.
+/// Server with its own clock; ends when dropped.
 #[derive(Debug)]
 pub struct ClockedServer {
     port: u16,
@@ -27,8 +28,8 @@ pub struct ClockedServer {
 impl ClockedServer {
     pub(super) async fn start(shim: &Shim) -> Self {
         let folder = tempfile::tempdir().expect("a folder for a redis-server");
-        // The port is free until somebody else takes it within the next moments; then the server
-        // does not answer, and the run says so.
+        // Another process may take the free port within the next moments. Then the server does not
+        // reply, and the run fails with a message.
         let port = TcpListener::bind(at(0)).and_then(|listener| listener.local_addr());
         let port = port.expect("this machine has a free port").port();
         let clock = shim.clock(&format!("server-{port}"), 0);
@@ -48,20 +49,19 @@ impl ClockedServer {
             _process: process,
             _folder: folder,
         };
-        eventually(
-            "a redis-server with a clock of its own answers",
-            async || server.ahead_ms().await.is_some(),
-        )
+        eventually("a redis-server with its own clock replies", async || {
+            server.ahead_ms().await.is_some()
+        })
         .await;
         server
     }
 
-    /// Its port, at 127.0.0.1.
+    /// Returns its port, at 127.0.0.1.
     pub(super) const fn port(&self) -> u16 {
         self.port
     }
 
-    /// Steps its clock to so many milliseconds ahead of the machine's; returns when the server sees
+    /// Steps its clock to so many milliseconds ahead of the machine's; returns when the server uses
     /// it.
     ///
     /// # Panics
@@ -79,7 +79,7 @@ impl ClockedServer {
         .await;
     }
 
-    /// How far its clock is ahead of the machine's; `None` if it does not answer.
+    /// Returns how far its clock is ahead of the machine's; `None` without a reply.
     async fn ahead_ms(&self) -> Option<i64> {
         let Ok(Reply::Array(time)) = ask(self.port, &[&["TIME"]]).await else {
             return None;

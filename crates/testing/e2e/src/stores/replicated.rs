@@ -1,4 +1,4 @@
-//! A master whose replica takes its place, perhaps without its newest writes.
+//! Master whose replica takes over, perhaps without the newest writes.
 
 use std::net::SocketAddr;
 
@@ -9,12 +9,12 @@ use anteroom_testkit::relay::{Delays, Relay};
 use super::{SENDS_AT_ONCE, at};
 use crate::switch::Switch;
 
-/// A master and its replica, behind one address.
+/// Master and replica, behind one address.
 #[derive(Debug)]
 pub struct Replicated {
     master: RedisServer,
     replica: RedisServer,
-    /// Between the two.
+    /// Link between the two.
     replication: Relay,
     switch: Switch,
 }
@@ -43,47 +43,47 @@ impl Replicated {
         self.switch.address()
     }
 
-    /// From now on the replica hears of nothing that is written.
+    /// Cuts the replication: the replica gets no more writes.
     pub fn cut_replication(&self) {
         self.replication.cut();
     }
 
-    /// Bytes of writes that the master has and the replica has not.
+    /// Returns the bytes of writes that the replica lacks.
     ///
     /// # Panics
     ///
-    /// If one of them does not answer.
+    /// If one of them does not reply.
     pub async fn lag_bytes(&self) -> u64 {
-        let master = figure(&self.master, "replication", "master_repl_offset").await;
-        let replica = figure(&self.replica, "replication", "slave_repl_offset").await;
+        let master = info_number(&self.master, "replication", "master_repl_offset").await;
+        let replica = info_number(&self.replica, "replication", "slave_repl_offset").await;
         master.saturating_sub(replica)
     }
 
-    /// The master dies; the replica takes its place, and the address means it.
+    /// Kills the master; the replica takes over, also at the address.
     ///
     /// # Panics
     ///
-    /// If the replica refuses.
+    /// If the replica returns an error.
     pub async fn fail_over(&mut self) {
         self.master.kill();
         self.replica.tell(&["REPLICAOF", "NO", "ONE"]).await;
         self.switch.leads_to(at(self.replica.port()));
     }
 
-    /// How many scripts the replica has run itself. Nodes write with scripts and only to a master,
-    /// so this says whether they have found it.
+    /// Returns how many scripts the replica has run itself. Nodes write with scripts and only to a
+    /// master, so it shows whether they have found it.
     ///
     /// # Panics
     ///
-    /// If it does not answer.
+    /// If it does not reply.
     pub async fn scripts_run_by_replica(&self) -> u64 {
-        figure(&self.replica, "commandstats", "cmdstat_evalsha:calls").await
+        info_number(&self.replica, "commandstats", "cmdstat_evalsha:calls").await
     }
 }
 
-/// A number out of what a server says of itself; 0 if it does not say it. `name` is followed there
-/// by `:` or `=`, the number by the end of the line or a comma.
-async fn figure(server: &RedisServer, section: &str, name: &str) -> u64 {
+/// Returns a number of a server's `INFO`; 0 if it is missing. After `name` comes `:` or `=`, and
+/// the number ends at the end of the line or a comma.
+async fn info_number(server: &RedisServer, section: &str, name: &str) -> u64 {
     let info = server.info(section).await;
     let value = info.lines().find_map(|line| {
         let rest = line.strip_prefix(name)?.strip_prefix([':', '='])?;
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_replica_that_was_cut_off_takes_over_without_the_newest_writes() {
+    async fn a_replica_after_a_cut_takes_over_without_the_newest_writes() {
         let mut pair = Replicated::start().await;
         let port = pair.address().port();
         let wrote = ask(port, &[&["SET", "early", "1"]]).await;

@@ -1,14 +1,14 @@
-//! A master that a sentinel watches, with a replica to take its place.
+//! Master that a sentinel watches, with a replica to take over.
 
 use anteroom_testkit::eventually;
 use anteroom_testkit::redis_server::{RedisSentinel, RedisServer};
 
 use super::{SENDS_AT_ONCE, at};
 
-/// What the sentinel calls the store.
+/// Name of the store at the sentinel.
 const SERVICE: &str = "anteroom";
 
-/// A master, its replica, and a sentinel that needs nobody's agreement.
+/// Master, replica, and a sentinel with a quorum of one.
 #[derive(Debug)]
 pub struct Watched {
     master: RedisServer,
@@ -20,7 +20,8 @@ impl Watched {
     pub(super) async fn start() -> Self {
         let master = RedisServer::start_with(SENDS_AT_ONCE).await;
         let replica = RedisServer::start_replica_of(&master).await;
-        // A sentinel asks the master for its replicas at once, and then only every ten seconds.
+        // A sentinel requests the replicas from the master at once, and then only every ten
+        // seconds.
         let sentinel = RedisSentinel::start(SERVICE, &master).await;
         eventually("the sentinel knows the replica", async || {
             sentinel.replicas().await == 1
@@ -37,17 +38,17 @@ impl Watched {
         format!("redis+sentinel://{}/{SERVICE}", at(self.sentinel.port()))
     }
 
-    /// The master dies; returns when the sentinel names the replica.
+    /// Kills the master; returns when the sentinel names the replica.
     ///
-    /// A sentinel that stood still for two seconds, as on a busy machine, does nothing for half a
-    /// minute ("tilt"), and afterwards takes the replica for one that has been cut off for too
-    /// long. So the master does not die before the sentinel is well.
+    /// A sentinel that paused for two seconds, as on a busy machine, does nothing for half a minute
+    /// ("tilt"). Afterwards it takes the replica for one that was cut off for too long. So the
+    /// master is not killed before the sentinel is ready.
     ///
     /// # Panics
     ///
     /// If that does not happen within a minute.
     pub async fn fail_over(&mut self) {
-        eventually("the sentinel is well", async || {
+        eventually("the sentinel is ready", async || {
             let info = self.sentinel.ask(&["INFO", "sentinel"]).await;
             info.text().contains("sentinel_tilt:0")
         })

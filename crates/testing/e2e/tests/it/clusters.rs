@@ -1,18 +1,18 @@
-//! Do the limits hold while everything goes wrong that can? Two data centers with three nodes each,
-//! as processes of the real program, on real stores; judged at the origin and by the visitors.
+//! Limits hold under all faults. Two data centers with three nodes each run as processes of the
+//! real program, on real stores; the origin and the visitors check them.
 //!
-//! In each run: never more inside than `total_active_users`, never more admissions in a minute than
-//! `new_users_per_minute`, nobody passes whose seat has ended, and nobody with a valid ticket is
-//! queued. A few visitors come before all others and keep coming: they stay inside, whatever
-//! happens. How full the room is, and how quickly, is printed and not judged: it depends on the
-//! machine.
+//! Each run checks four rules. Active visitors never exceed `total_active_users`, and admissions of
+//! a minute never exceed `new_users_per_minute`. No visitor passes after the end of its seat, and
+//! no visitor with a valid ticket is queued. A few visitors come first and keep coming: they stay
+//! active, whatever happens. Runs print how full the room is, and how quickly, and do not check it:
+//! it depends on the machine.
 
+mod active_visitors;
 mod allocations;
 mod changes;
-mod crowds;
 #[cfg(debug_assertions)]
 mod cut_off;
-mod insiders;
+mod loads;
 mod logouts;
 mod nodes;
 mod stores;
@@ -20,25 +20,25 @@ mod visitors;
 
 use std::time::Duration;
 
-use anteroom_e2e::cluster::{Cluster, NodeAt, Setup};
-use anteroom_e2e::crowd::{Crowd, Habits, Tally};
+use anteroom_e2e::cluster::{Cluster, Setup};
 use anteroom_e2e::eventually;
 use anteroom_room::rules::Limits;
+use anteroom_testkit::load::{Habits, NodeAt, VisitorCounts, VisitorLoad};
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::sleep;
 
-/// So many runs beside each other share the processors of one machine, where all tests are one
-/// process (`cargo test`). nextest has a process for each test, and its configuration limits those.
+/// Most runs at the same time, where all tests are one process (`cargo test`). nextest has a
+/// process for each test, and its configuration limits those.
 pub(crate) static TURNS: Semaphore = Semaphore::const_new(4);
 
-/// The nodes of the first data center.
+/// Nodes of the first data center.
 const FIRST: [NodeAt; 3] = [NodeAt(0, 0), NodeAt(0, 1), NodeAt(0, 2)];
-/// How many come first and stay.
+/// Visitors who come first and stay.
 const STAYERS: u32 = 12;
-/// How many come after them, and come again.
+/// Visitors who come after them, and return.
 const CROWD: u32 = 200;
 
-/// A cluster whose turn it is.
+/// Cluster whose turn it is.
 struct Run {
     cluster: Cluster,
     _turn: SemaphorePermit<'static>,
@@ -46,39 +46,39 @@ struct Run {
 
 impl Run {
     async fn start(setup: Setup) -> Self {
-        let turn = TURNS.acquire().await.expect("nobody closes it");
+        let turn = TURNS.acquire().await.expect("the semaphore stays open");
         Self {
             cluster: Cluster::start(setup).await,
             _turn: turn,
         }
     }
 
-    /// Forty seats, more admissions than they need, sessions of 12 s.
+    /// Starts a cluster with forty seats, more admissions than they need, and sessions of 12 s.
     async fn small() -> Self {
         Self::start(limits(40, 600, 12)).await
     }
 
-    /// Sends those who stay, waits until they are inside, sends all others, and waits until the
-    /// room is full.
+    /// Sends the staying visitors, waits until they are active, sends all others, and waits until
+    /// the room is full.
     async fn load(&self, habits: &Habits, seed: u64) -> Load {
         let stay = Habits {
             pages: u32::MAX..=u32::MAX,
             ..habits.clone()
         };
-        let doors = self.cluster.doors();
-        let stayers = Crowd::at_once(&doors, STAYERS, &stay, seed);
+        let routes = self.cluster.routes();
+        let stayers = VisitorLoad::at_once(&routes, STAYERS, &stay, seed);
         self.cluster.has_inside(STAYERS).await;
-        let crowd = Crowd::at_once(&doors, CROWD, habits, seed + 1);
-        is_told_full(&crowd).await;
+        let load = VisitorLoad::at_once(&routes, CROWD, habits, seed + 1);
+        room_is_full(&load).await;
         Load {
             stayers,
-            others: vec![crowd],
+            others: vec![load],
         }
     }
 
-    /// Sends all home and judges: the limits, and those who stayed.
-    async fn judge(&self, load: Load) -> Tally {
-        let (stayers, counters) = self.judge_limits(load).await;
+    /// Stops all visitors and checks the limits and the staying visitors.
+    async fn check(&self, load: Load) -> VisitorCounts {
+        let (stayers, counters) = self.check_limits(load).await;
         let entered = u64::from(STAYERS);
         assert_eq!(
             (stayers.entered, stayers.ran_out),
@@ -88,36 +88,36 @@ impl Run {
         counters
     }
 
-    /// The same where those who stay had to change their data center while the room was full: they
-    /// may have found no seat there. Returns what they met, and what all met.
-    async fn judge_limits(&self, load: Load) -> (Tally, Tally) {
-        let (stayers, counters) = Self::go_home(load).await;
+    /// Checks only the limits, where staying visitors had to change their data center while the
+    /// room was full: it may have had no seat for them. Returns their counts, and those of all.
+    async fn check_limits(&self, load: Load) -> (VisitorCounts, VisitorCounts) {
+        let (stayers, counters) = Self::stop(load).await;
         self.cluster.assert_kept(&counters);
         (stayers, counters)
     }
 
-    /// The same where an allocation had its way that promises no limit.
-    async fn judge_visitors(&self, load: Load) -> (Tally, Tally) {
-        let (stayers, counters) = Self::go_home(load).await;
+    /// Checks only the visitors, where an allocation promises no limit.
+    async fn check_visitors(&self, load: Load) -> (VisitorCounts, VisitorCounts) {
+        let (stayers, counters) = Self::stop(load).await;
         self.cluster.assert_nobody_thrown_out(&counters);
         (stayers, counters)
     }
 
-    async fn go_home(load: Load) -> (Tally, Tally) {
-        let stayers = load.stayers.go_home().await;
-        eprintln!("those who stay: {stayers}");
+    async fn stop(load: Load) -> (VisitorCounts, VisitorCounts) {
+        let stayers = load.stayers.stop().await;
+        eprintln!("staying visitors: {stayers}");
         let mut counters = stayers.clone();
-        for crowd in load.others {
-            counters = counters.and(crowd.go_home().await);
+        for load in load.others {
+            counters = counters.and(load.stop().await);
         }
         (stayers, counters)
     }
 }
 
-/// Who is on the way to a cluster.
+/// Visitors of a cluster.
 struct Load {
-    stayers: Crowd,
-    others: Vec<Crowd>,
+    stayers: VisitorLoad,
+    others: Vec<VisitorLoad>,
 }
 
 fn limits(total_active_users: u32, new_users_per_minute: u32, session_secs: u64) -> Setup {
@@ -128,14 +128,14 @@ fn limits(total_active_users: u32, new_users_per_minute: u32, session_secs: u64)
     Setup::new(limits, session_secs)
 }
 
-/// Waits until somebody is told that the room is full. Not until all seats are taken: of sessions
-/// that are as short as here one seat in eight is on its way from one node to another.
-async fn is_told_full(crowd: &Crowd) {
-    let is_full = async || crowd.counters().queued.contains_key("full");
-    eventually("somebody is told that the room is full", is_full).await;
+/// Waits until a visitor is queued because the room is full. Not all seats may be taken then: with
+/// sessions this short, one seat in eight is on its way between nodes.
+async fn room_is_full(load: &VisitorLoad) {
+    let is_full = async || load.counters().queued.contains_key("full");
+    eventually("a visitor is queued because the room is full", is_full).await;
 }
 
-/// Lets the crowd do what it does.
+/// Lets the visitors continue.
 async fn meanwhile(secs: u64) {
     sleep(Duration::from_secs(secs)).await; // tidy: time passes
 }

@@ -1,5 +1,4 @@
-//! The files in `deploy/` and the docs about them: parsed, and held against each other and the
-//! program.
+//! Files in `deploy/` and the docs about them, checked against each other and the program.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod compose;

@@ -1,13 +1,13 @@
-//! Does a real HAProxy do what `docs/how-to/haproxy-limits.md` says of the files that it gives to
-//! paste?
+//! Real HAProxy with the files of `docs/how-to/haproxy-limits.md`, and what that page says about
+//! them.
 //!
-//! Each test takes its file from that page. Where HAProxies are eventually right, a test says how
-//! far off they may be until then.
+//! Each test takes its file from that page. Where several HAProxies agree only after a while, a
+//! test states the largest error until then.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod alone;
 mod beside;
-mod calls;
+mod clients;
 mod pair;
 mod process;
 mod recipe;

@@ -1,10 +1,10 @@
-//! All tests from outside in one program: linking one for each file takes longer.
+//! Integration tests in one binary, because linking one for each file takes longer.
 
-mod calls;
 mod clusters;
 mod deploy;
-mod doorway;
 mod haproxy;
+mod limit_clusters;
 mod processes;
 mod proxy;
+mod raw_http;
 mod replay;

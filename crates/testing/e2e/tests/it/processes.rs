@@ -1,5 +1,4 @@
-//! What becomes of visitors when a process is replaced, and of its certificate and its origins when
-//! those are.
+//! Visitors while a process is replaced, or its certificate and origins change.
 #![expect(
     clippy::unwrap_used,
     reason = "helpers of tests fail the test, like the tests themselves"
@@ -9,11 +8,11 @@ mod activation;
 mod gossip;
 mod http2;
 mod leaving;
-mod lent;
 mod origins;
 mod overrides;
 mod rate_limits;
-mod store_away;
+mod request_leases;
+mod store_unavailable;
 mod successor;
 mod tls;
 
@@ -23,7 +22,7 @@ use anteroom_e2e::binary;
 use anteroom_e2e::node::Node;
 use tempfile::TempDir;
 
-/// A config of one room on ports that the system chooses, with more lines of `[server]`.
+/// Returns a config of one room on ports that the system chooses, with more lines of `[server]`.
 fn config(origin: SocketAddr, total: u32, server: &str) -> String {
     format!(
         "[server]\nlisten = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:0\"\ndata_dir = \"data\"\n\
@@ -34,7 +33,7 @@ fn config(origin: SocketAddr, total: u32, server: &str) -> String {
     )
 }
 
-/// A node with this config that serves.
+/// Starts a node with this config and waits until it serves.
 async fn node(temp: &TempDir, config: &str) -> Node {
     let mut node = Node::new("only", &binary::path(), temp.path().join("node"), config);
     node.spawn();

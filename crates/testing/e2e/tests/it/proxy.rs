@@ -1,4 +1,4 @@
-//! The proxy, on real sockets: a client written by hand, the gateway, and an origin.
+//! Proxy on real sockets: a raw client, the gateway, and an origin.
 #![expect(
     clippy::unwrap_used,
     reason = "helpers of tests fail the test, like the tests themselves"
@@ -19,4 +19,4 @@ mod retries;
 mod streaming;
 mod support;
 mod upgrades;
-mod whole;
+mod whole_gateway;

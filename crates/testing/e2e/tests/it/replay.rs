@@ -1,8 +1,7 @@
-//! The simulator's schedules on real stores: every answer and every record is what the simulator
-//! saw.
+//! Simulated schedules on real stores: every reply and every record is equal.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-mod met;
+mod coverage;
 mod rigs;
 
 use std::sync::{Arc, Mutex};
@@ -15,19 +14,19 @@ use anteroom_sim::recording::{Found, Recording};
 use anteroom_sim::scenario::model::{FaultKind, Scenario};
 use anteroom_sim::seeds;
 use anteroom_store::chain;
-use met::Met;
+use coverage::Coverage;
 use rigs::{Forgetful, InMemory, OnDisk, OnServer};
 use tokio::task::JoinSet;
 
-/// The first seeds there are, and those in which nodes say goodbye.
-fn first_ones() -> Vec<u64> {
+/// Returns the first seeds, and those in which nodes drain.
+fn first_seeds() -> Vec<u64> {
     let restarts = |fault: &FaultKind| matches!(fault, FaultKind::Restart { .. });
     let restarting = next(10, move |one| one.faults.iter().any(|f| restarts(&f.kind)));
     (0..10).chain(restarting).collect()
 }
 
-/// Those in which a store loses something, and those that have one node with its journal.
-fn special_ones() -> Vec<u64> {
+/// Returns seeds in which a store loses something, and those with one node and its journal.
+fn special_seeds() -> Vec<u64> {
     let loses = |fault: &FaultKind| {
         matches!(
             fault,
@@ -43,7 +42,7 @@ fn next(count: usize, is: impl Fn(&Scenario) -> bool) -> impl Iterator<Item = u6
     seeds.take(count)
 }
 
-/// Plays all that happens in `seeds`, on as many stores at a time as there are.
+/// Replays all of `seeds`, on all stores at the same time.
 async fn check<R: Rig + 'static>(seeds: Vec<u64>, rigs: Vec<R>) {
     let left = Arc::new(Mutex::new(seeds.into_iter()));
     let mut plays = JoinSet::new();
@@ -70,62 +69,62 @@ async fn check_seed(seed: u64, rig: &mut dyn Rig) {
 }
 
 #[tokio::test]
-async fn a_store_in_memory_answers_as_the_simulator_saw() {
-    check(first_ones(), vec![InMemory::new()]).await;
+async fn a_store_in_memory_replies_as_simulated() {
+    check(first_seeds(), vec![InMemory::new()]).await;
 }
 
 #[tokio::test]
-async fn a_memory_store_with_losses_answers_as_simulated() {
-    check(special_ones(), vec![InMemory::new()]).await;
+async fn a_memory_store_with_losses_replies_as_simulated() {
+    check(special_seeds(), vec![InMemory::new()]).await;
 }
 
-/// Half as many are enough where each operation waits for the disk.
+/// Returns half of the seeds, for stores where each operation waits for the disk.
 fn every_other(seeds: Vec<u64>) -> Vec<u64> {
     seeds.into_iter().step_by(2).collect()
 }
 
-/// Most of the time goes to waiting for the disk.
+/// Returns several stores, because most of the time they wait for the disk.
 fn disks() -> Vec<OnDisk> {
     (0..4).map(|_| OnDisk::new()).collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_embedded_store_answers_as_the_simulator_saw() {
-    check(every_other(first_ones()), disks()).await;
+async fn the_embedded_store_replies_as_simulated() {
+    check(every_other(first_seeds()), disks()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_embedded_store_answers_as_the_simulator_saw_when_something_is_lost() {
-    check(every_other(special_ones()), disks()).await;
+async fn the_embedded_store_with_losses_replies_as_simulated() {
+    check(every_other(special_seeds()), disks()).await;
 }
 
 #[tokio::test]
-async fn a_server_answers_as_the_simulator_saw() {
-    check(first_ones(), vec![OnServer::start().await]).await;
+async fn a_server_replies_as_simulated() {
+    check(first_seeds(), vec![OnServer::start().await]).await;
 }
 
 #[tokio::test]
-async fn a_server_answers_as_the_simulator_saw_when_something_is_lost() {
-    check(special_ones(), vec![OnServer::start().await]).await;
+async fn a_server_with_losses_replies_as_simulated() {
+    check(special_seeds(), vec![OnServer::start().await]).await;
 }
 
 #[test]
-fn the_seeds_meet_all_that_a_store_can_get_wrong() {
-    let mut met = Met::default();
-    for seed in first_ones().into_iter().chain(special_ones()) {
-        met.look_at(&seeds::record(seed));
+fn the_seeds_meet_every_fault_of_a_store() {
+    let mut coverage = Coverage::default();
+    for seed in first_seeds().into_iter().chain(special_seeds()) {
+        coverage.count_all(&seeds::record(seed));
     }
-    eprintln!("{met:#?}");
-    met.check();
+    eprintln!("{coverage:#?}");
+    coverage.check();
 }
 
-/// A recording of a store that has been through something, changed by `change`, must not come out.
+/// Checks that a recording with a `change` does not replay.
 async fn check_noticed(what: &str, change: impl FnOnce(&mut Recording)) {
     let is_damaged = |recording: &Recording| {
         let operations = &mut recording.operations.iter();
         operations.any(|operation| matches!(operation.found, Found::Older { .. }))
     };
-    let mut recorded = special_ones().into_iter().flat_map(seeds::record);
+    let mut recorded = special_seeds().into_iter().flat_map(seeds::record);
     let mut recording = recorded.find(is_damaged).unwrap();
     play(&recording, &mut InMemory::new()).await.unwrap();
     change(&mut recording);
@@ -136,8 +135,8 @@ async fn check_noticed(what: &str, change: impl FnOnce(&mut Recording)) {
 }
 
 #[tokio::test]
-async fn an_answer_that_was_another_one_is_noticed() {
-    check_noticed("answer", |recording| {
+async fn a_changed_reply_is_noticed() {
+    check_noticed("reply", |recording| {
         let operations = recording.operations.iter_mut();
         let answers = operations.filter_map(|operation| operation.exchange.as_mut());
         let lent = answers.filter_map(|exchange| match &mut exchange.reply {
@@ -150,7 +149,7 @@ async fn an_answer_that_was_another_one_is_noticed() {
 }
 
 #[tokio::test]
-async fn a_record_that_was_another_one_is_noticed() {
+async fn a_changed_record_is_noticed() {
     check_noticed("ledger", |recording| {
         let operation = recording.operations.last_mut().unwrap();
         let mut parts = operation.ledger.to_parts();
@@ -161,8 +160,8 @@ async fn a_record_that_was_another_one_is_noticed() {
 }
 
 #[tokio::test]
-async fn a_incarnation_that_nobody_began_is_noticed() {
-    check_noticed("answer", |recording| {
+async fn a_changed_incarnation_is_noticed() {
+    check_noticed("reply", |recording| {
         for operation in &mut recording.operations {
             if let Found::Older { incarnation, .. } = &mut operation.found {
                 *incarnation = Incarnation(incarnation.0 ^ 1);

@@ -1,19 +1,19 @@
-//! A cluster of three masters.
+//! Redis cluster of three masters.
 
 use super::{RedisServer, Reply};
 use crate::waiting::eventually;
 
-/// How many slots every cluster has.
+/// Number of slots of every cluster.
 const SLOTS: u16 = 16_384;
 
-/// A cluster of three masters without replicas.
+/// Cluster of three masters without replicas.
 #[derive(Debug)]
 pub struct RedisCluster {
     servers: Vec<RedisServer>,
 }
 
 impl RedisCluster {
-    /// Starts three servers, shares the slots among them, and waits until all of them agree.
+    /// Starts three servers, distributes the slots, and waits until all servers agree.
     ///
     /// # Panics
     ///
@@ -24,7 +24,7 @@ impl RedisCluster {
             let arguments = [
                 "--cluster-enabled yes",
                 "--cluster-node-timeout 2000",
-                // Those that live serve their slots when others are gone.
+                // Running servers serve their slots while others are down.
                 "--cluster-require-full-coverage no",
             ];
             let arguments: Vec<&str> = arguments.iter().flat_map(|line| line.split(' ')).collect();
@@ -47,41 +47,41 @@ impl RedisCluster {
         cluster
     }
 
-    /// The servers; each has a third of the slots.
+    /// Returns the servers; each has a third of the slots.
     #[must_use]
     pub fn servers(&self) -> &[RedisServer] {
         &self.servers
     }
 
-    /// The servers, to kill and restart.
+    /// Returns the servers, to kill and restart them.
     #[must_use]
     pub fn servers_mut(&mut self) -> &mut [RedisServer] {
         &mut self.servers
     }
 
-    /// The server that has the slot of `key`, and the slot.
+    /// Returns the server that has the slot of `key`, and the slot.
     ///
     /// # Panics
     ///
-    /// If a server does not answer.
+    /// If a server does not reply.
     pub async fn owner_of(&self, key: &str) -> (usize, u16) {
         let slot = self.servers[0].tell(&["CLUSTER", "KEYSLOT", key]).await;
         let slot = slot.text().parse().expect("a slot is a number");
         for (index, server) in self.servers.iter().enumerate() {
-            // A server answers for its own slots; for others it sends the caller elsewhere.
+            // A server replies for its own slots and redirects for others.
             if !matches!(server.ask(&["EXISTS", key]).await, Reply::Error(_)) {
                 return (index, slot);
             }
         }
-        panic!("nobody has slot {slot}");
+        panic!("no server has slot {slot}");
     }
 
-    /// Begins to give a slot away: whoever has it answers for the keys that it still has, and sends
-    /// calls for others to the new one.
+    /// Begins to move a slot. The old owner serves the keys that it still has, and redirects for
+    /// others.
     ///
     /// # Panics
     ///
-    /// If a server refuses.
+    /// If a server returns an error.
     pub async fn begin_to_move(&self, slot: u16, from: usize, to: usize) {
         let number = slot.to_string();
         let (old, new) = (self.id_of(from).await, self.id_of(to).await);
@@ -95,7 +95,7 @@ impl RedisCluster {
     ///
     /// # Panics
     ///
-    /// If a server refuses.
+    /// If a server returns an error.
     pub async fn move_keys(&self, slot: u16, from: usize, to: usize) {
         let number = slot.to_string();
         let port = self.servers[to].port().to_string();
@@ -115,15 +115,15 @@ impl RedisCluster {
         }
     }
 
-    /// Ends the move: tells all servers who has the slot now.
+    /// Ends the move: announces the new owner to all servers.
     ///
     /// # Panics
     ///
-    /// If a server refuses.
+    /// If a server returns an error.
     pub async fn end_move(&self, slot: u16, to: usize) {
         let number = slot.to_string();
         let id = self.id_of(to).await;
-        // The new owner first, so that the slot is never nobody's.
+        // The new owner first, so that the slot always has an owner.
         let others = (0..self.servers.len()).filter(|index| *index != to);
         for index in std::iter::once(to).chain(others) {
             let node = ["CLUSTER", "SETSLOT", &number, "NODE", &id];

@@ -1,4 +1,4 @@
-//! Listeners that are no redis-server.
+//! Listeners that are not redis-servers.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -8,20 +8,20 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
-/// How it behaves.
+/// Behaviour of the listener.
 #[derive(Clone, Debug)]
 pub enum Manner {
-    /// Answers whatever comes like an HTTP server that understood nothing.
+    /// Responds to everything like an HTTP server with a bad request.
     AnswersHttp,
     /// Closes every connection at once.
     HangsUp,
-    /// Takes every connection and whatever comes, and says nothing.
+    /// Accepts connections and data, and sends nothing.
     SaysNothing,
-    /// Answers every command with these bytes, whatever it is.
+    /// Replies to every command with these bytes.
     Answers(&'static str),
 }
 
-/// A listener that is no redis-server, and counts who comes.
+/// Listener that is not a redis-server, and counts connections.
 #[derive(Debug)]
 pub struct Impostor {
     port: u16,
@@ -36,7 +36,7 @@ impl Drop for Impostor {
 }
 
 impl Impostor {
-    /// Starts one at a free port of 127.0.0.1.
+    /// Starts a listener at a free port of 127.0.0.1.
     ///
     /// # Panics
     ///
@@ -60,20 +60,20 @@ impl Impostor {
         }
     }
 
-    /// Its port, at 127.0.0.1.
+    /// Returns its port, at 127.0.0.1.
     #[must_use]
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// How many connections came so far.
+    /// Returns the number of connections until now.
     #[must_use]
     pub fn connections(&self) -> u32 {
         self.connections.load(Ordering::SeqCst)
     }
 }
 
-/// Until whoever came goes.
+/// Serves a connection until the client closes it.
 async fn behave(mut stream: TcpStream, manner: Manner) {
     let answer = match manner {
         Manner::HangsUp => return,
@@ -83,8 +83,8 @@ async fn behave(mut stream: TcpStream, manner: Manner) {
         Manner::SaysNothing => "",
         Manner::Answers(answer) => answer,
     };
-    let mut heard = [0; 4_096];
-    while let Ok(1..) = stream.read(&mut heard).await {
+    let mut received = [0; 4_096];
+    while let Ok(1..) = stream.read(&mut received).await {
         if stream.write_all(answer.as_bytes()).await.is_err() {
             return;
         }

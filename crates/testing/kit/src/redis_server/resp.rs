@@ -1,4 +1,4 @@
-//! The protocol of Redis, as far as tests need it: a few commands, one answer.
+//! Protocol of Redis as far as tests need it: a few commands, one reply.
 
 use std::io;
 use std::net::Ipv4Addr;
@@ -11,27 +11,27 @@ use tokio::time::timeout;
 /// Longer than any command of a test takes.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// An answer.
+/// Reply of a server.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Reply {
-    /// `+OK`
+    /// Status, as in `+OK`.
     Simple(String),
-    /// `-ERR unknown command`
+    /// Error, as in `-ERR unknown command`.
     Error(String),
-    /// `:7`
+    /// Integer, as in `:7`.
     Int(i64),
-    /// Bytes, or nothing.
+    /// Bytes, or nil.
     Bulk(Option<Vec<u8>>),
-    /// Several, or nothing.
+    /// Several replies.
     Array(Vec<Self>),
 }
 
 impl Reply {
-    /// The answer as text.
+    /// Returns the reply as text.
     ///
     /// # Panics
     ///
-    /// If it is none.
+    /// If it is not text.
     #[must_use]
     pub fn text(&self) -> String {
         match self {
@@ -43,11 +43,11 @@ impl Reply {
     }
 }
 
-/// Sends commands over one connection to 127.0.0.1 and returns the answer to the last one.
+/// Sends commands over one connection to 127.0.0.1 and returns the reply to the last one.
 ///
 /// # Errors
 ///
-/// If there is no connection, or no answer within ten seconds.
+/// Returns an error without a connection, or without a reply within ten seconds.
 pub async fn ask(port: u16, commands: &[&[&str]]) -> io::Result<Reply> {
     let asking = async {
         let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await?;
@@ -98,6 +98,6 @@ async fn read(stream: &mut BufReader<TcpStream>) -> io::Result<Reply> {
             }
             Ok(Reply::Array(parts))
         }
-        _ => Err(io::Error::other(format!("no answer of Redis: {line:?}"))),
+        _ => Err(io::Error::other(format!("not a reply of Redis: {line:?}"))),
     }
 }

@@ -1,4 +1,4 @@
-//! A sentinel that watches one master.
+//! Sentinel that watches one master.
 
 use std::fs;
 use std::process::Command;
@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use super::{Process, RedisServer, Reply, TRIES, as_config, ask, free_port, start};
 
-/// A sentinel. It needs nobody's agreement to replace a master, and half a second to notice.
+/// Sentinel with a quorum of one, which needs half a second to notice a failure.
 #[derive(Debug)]
 pub struct RedisSentinel {
     service: String,
@@ -51,23 +51,23 @@ impl RedisSentinel {
         panic!("no sentinel starts");
     }
 
-    /// Port of this sentinel, at 127.0.0.1.
+    /// Returns the port of this sentinel, at 127.0.0.1.
     #[must_use]
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// What the sentinel has logged: why it replaced a master, or why not.
+    /// Returns the log of the sentinel: why it replaced a master, or why not.
     #[must_use]
     pub fn log(&self) -> String {
         fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
     }
 
-    /// Port of the master at present.
+    /// Returns the port of the master at present.
     ///
     /// # Panics
     ///
-    /// If the sentinel does not answer.
+    /// If the sentinel does not reply.
     pub async fn master(&self) -> Option<u16> {
         let question = ["SENTINEL", "get-master-addr-by-name", &self.service];
         match self.ask(&question).await {
@@ -76,11 +76,11 @@ impl RedisSentinel {
         }
     }
 
-    /// How many replicas are known that could take over.
+    /// Returns the number of known replicas that could take over.
     ///
     /// # Panics
     ///
-    /// If the sentinel does not answer.
+    /// If the sentinel does not reply.
     pub async fn replicas(&self) -> usize {
         match self.ask(&["SENTINEL", "REPLICAS", &self.service]).await {
             Reply::Array(replicas) => replicas.len(),
@@ -88,11 +88,11 @@ impl RedisSentinel {
         }
     }
 
-    /// Sends a command and returns the answer.
+    /// Sends a command and returns its reply.
     ///
     /// # Panics
     ///
-    /// If the sentinel does not answer.
+    /// If the sentinel does not reply.
     pub async fn ask(&self, command: &[&str]) -> Reply {
         let asked = ask(self.port, &[command]).await;
         asked.unwrap_or_else(|error| panic!("{command:?}: {error}"))

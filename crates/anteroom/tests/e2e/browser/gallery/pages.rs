@@ -1,13 +1,13 @@
-//! Pages to look at, of visitors that do not exist.
+//! Pages of visitors that do not exist, for the gallery.
 //!
-//! The pages and the answers to their questions are made by the gateway's own code: no fault has to
-//! be brought about to see its page.
+//! The gateway's own code makes the pages and the responses to polls, so no fault has to be caused
+//! to see its page.
 
 use std::io;
 use std::net::SocketAddr;
 
 use anteroom_config::language::Language;
-use anteroom_room::decision::{QueuePosition, QueueReason, WaitRange};
+use anteroom_room::queue_position::{QueuePosition, QueueReason, WaitRange};
 use anteroom_room::rules::{QueueingMethod, Rules};
 use anteroom_room::time::{DurationMs, Timestamp};
 use anteroom_room_http::waiting::{
@@ -24,10 +24,10 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-/// Saturday, 1 August 2026, 09:41:48 UTC, in a line of 1,204.
+/// Saturday, 1 August 2026, 09:41:48 UTC, in a queue of 1,204.
 const NOW: Timestamp = Timestamp(1_785_578_400_000 - 1_092_000);
 
-/// Every state by its name, which is the room's name too.
+/// Names of all states, which are names of rooms too.
 pub(super) const STATES: [&str; 16] = [
     "full",
     "your-turn-soon",
@@ -68,7 +68,7 @@ fn view(state: &'static str, language: Language) -> WaitingView<'static> {
         _ => QueueReason::Full,
     };
     let is_known = state != "unknown";
-    let place = QueuePosition {
+    let position = QueuePosition {
         reason,
         people_ahead: is_known.then_some(412),
         people_waiting: 1_204,
@@ -95,12 +95,12 @@ fn view(state: &'static str, language: Language) -> WaitingView<'static> {
         admitted_last_minute: is_known.then_some(38),
         is_paused: state == "paused",
         message: matches!(state, "message" | "queue-all" | "paused").then_some(message),
-        ..WaitingView::new(state, &rules, place, NOW)
+        ..WaitingView::new(state, &rules, position, NOW)
     }
 }
 
-/// Serves all states: `/STATE/TAG`. Those called `turn` and `cut` look like `full`, and then the
-/// question is answered with a turn once there are turns, or not at all.
+/// Server of all states: `/STATE/TAG`. The states `turn` and `cut` look like `full`; then a poll
+/// gets a turn once there are turns, or no response.
 pub(super) struct Gallery {
     address: SocketAddr,
     pub(super) are_there_turns: watch::Sender<bool>,
@@ -115,9 +115,9 @@ impl Gallery {
         let serving = tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 let turns = turns.clone();
-                let answer = service_fn(move |request| answer(request, turns.clone()));
+                let service = service_fn(move |request| serve_state(request, turns.clone()));
                 let connection = http1::Builder::new();
-                tokio::spawn(connection.serve_connection(TokioIo::new(stream), answer));
+                tokio::spawn(connection.serve_connection(TokioIo::new(stream), service));
             }
         });
         Self {
@@ -138,13 +138,13 @@ impl Drop for Gallery {
     }
 }
 
-async fn answer(
+async fn serve_state(
     request: Request<Incoming>,
     mut turns: watch::Receiver<bool>,
 ) -> io::Result<Response<Full<Bytes>>> {
     let query = request.uri().query().unwrap_or_default();
-    let is_question = request.uri().path() == position_endpoint::PATH;
-    let (name, language) = if is_question {
+    let is_poll = request.uri().path() == position_endpoint::PATH;
+    let (name, language) = if is_poll {
         let room = position_endpoint::room_of(query).unwrap();
         (room, position_endpoint::language_of(query).unwrap())
     } else {
@@ -161,7 +161,7 @@ async fn answer(
         return Err(io::Error::other("no such state"));
     };
     let view = view(state, language);
-    if is_question {
+    if is_poll {
         return match state {
             "turn" => {
                 let is_there = turns.wait_for(|are_there| *are_there).await;

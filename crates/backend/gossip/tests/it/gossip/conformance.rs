@@ -1,4 +1,4 @@
-//! What every store of counts must do, a node alone does.
+//! Conformance of a single node to the rules of all count stores.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 
 use crate::gossip::support::secret;
 
-/// One node, to which all calls come. Several promise less: see [`crate::gossip::overshoot`].
+/// One node that gets all requests. Several guarantee less: see [`crate::gossip::overshoot`].
 struct Alone {
     counts: Arc<GossipCounts>,
     time: TestTime,
@@ -23,8 +23,8 @@ struct Alone {
 impl Alone {
     fn new() -> Self {
         let time = TestTime::default();
-        let board = CounterTable::new(WriterId(1), &secret(), 10_000);
-        let counts = GossipCounts::on(Arc::new(Mutex::new(board)), time.clone());
+        let table = CounterTable::new(WriterId(1), &secret(), 10_000);
+        let counts = GossipCounts::on(Arc::new(Mutex::new(table)), time.clone());
         let counts = Arc::new(counts);
         Self { counts, time }
     }
@@ -45,7 +45,7 @@ impl Stage for Alone {
         key: CallKey,
     ) -> BoxFuture<'_, Option<DurationUs>> {
         let kept = self.counts.forgets_after(limit, key);
-        assert!(kept.is_some(), "it is not kept at all");
+        assert!(kept.is_some(), "the client has no counter");
         Box::pin(std::future::ready(kept))
     }
 }
@@ -56,13 +56,13 @@ async fn a_node_alone_keeps_counts() {
 }
 
 #[tokio::test]
-async fn a_limit_that_needs_a_transaction_is_refused_with_both_named() {
+async fn a_limit_that_needs_a_transaction_is_rejected_with_both_named() {
     let stage = Alone::new();
     let rate = Rate::new(10, DurationUs::from_secs(60)).unwrap();
     let log = Policy::SlidingLog(SlidingLog::new(rate).unwrap());
-    let refused = stage.node().check("api", &log).unwrap_err().to_string();
+    let rejection = stage.node().check("api", &log).unwrap_err().to_string();
     assert_eq!(
-        refused,
+        rejection,
         "the limit \"api\" by sliding-log needs transactions; gossip offers atomic adds only"
     );
 }

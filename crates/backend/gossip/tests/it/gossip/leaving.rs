@@ -1,30 +1,30 @@
-//! What becomes of calls that a node counts after it has left? It still serves what is open then.
+//! Requests that a node counts after it has left, while it still serves open ones.
 
 use std::time::Duration;
 
 use anteroom_limit::cost::Cost;
 
-use crate::gossip::network::{CALM, INTERVAL, Network, Weather, an_hour, left, take};
+use crate::gossip::network::{Conditions, INTERVAL, Network, RELIABLE, an_hour, left, take};
 use crate::gossip::support::call_of;
 
 #[test]
-fn what_is_counted_after_leaving_reaches_the_others_and_the_successor() {
+fn counts_after_leaving_reach_the_peers_and_the_successor() {
     for lost_of_1000 in [0, 100] {
         let policy = an_hour(100);
-        let weather = Weather {
+        let conditions = Conditions {
             lost_of_1000,
-            ..CALM
+            ..RELIABLE
         };
-        let mut network = Network::of(3, weather);
+        let mut network = Network::of(3, conditions);
         network.leave(3);
-        take(network.counts_behind(), &policy, 10);
+        take(network.counts_of_departed(), &policy, 10);
         network.run(Duration::from_secs(2));
         assert_eq!(left(network.counts(1), &policy), 90);
         network.start(3, 13);
-        take(network.counts_behind(), &policy, 5);
+        take(network.counts_of_departed(), &policy, 5);
         network.run(Duration::from_secs(5));
-        // The last of it, which no interval comes to tell.
-        take(network.counts_behind(), &policy, 7);
+        // The last counts, after which no interval follows.
+        take(network.counts_of_departed(), &policy, 7);
         network.finish();
         network.run(5 * INTERVAL);
         for at in 1..=3 {
@@ -36,15 +36,15 @@ fn what_is_counted_after_leaving_reaches_the_others_and_the_successor() {
 }
 
 #[test]
-fn a_successor_whom_nobody_else_could_tell_hears_all_of_its_predecessor() {
+fn a_successor_without_peers_receives_all_counts_of_its_predecessor() {
     const CLIENTS: u128 = 3_000;
     let policy = an_hour(100);
-    let mut network = Network::of(1, CALM);
-    let call = |network: &Network, client| {
+    let mut network = Network::of(1, RELIABLE);
+    let request = |network: &Network, client| {
         let verdict = call_of(network.counts(1), client, &policy, Cost::ONE);
         assert!(verdict.is_admitted());
     };
-    (0..CLIENTS).for_each(|client| call(&network, client));
+    (0..CLIENTS).for_each(|client| request(&network, client));
     network.run(Duration::from_secs(20));
     network.leave(1);
     network.run(Duration::from_secs(1));

@@ -1,5 +1,4 @@
-//! A network of nodes in a time of its own: every datagram takes its time or is lost, as a seed
-//! says.
+//! Simulated network: a seed decides the delay and loss of each datagram.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -17,64 +16,64 @@ use parking_lot::Mutex;
 
 use crate::gossip::support::{START, a_minute, call, call_of, event, secret};
 
-/// The time goes on by so much at once.
+/// Step of simulated time.
 pub(crate) const STEP: Duration = Duration::from_millis(10);
 pub(crate) const INTERVAL: Duration = Duration::from_millis(100);
 
-/// What the network does to datagrams.
+/// Conditions of the network.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Weather {
+pub(crate) struct Conditions {
     pub(crate) delay: Duration,
-    /// So many of a thousand are lost.
+    /// Datagrams lost of a thousand.
     pub(crate) lost_of_1000: u64,
     pub(crate) seed: u64,
 }
 
 pub(crate) struct Network {
-    weather: Weather,
+    conditions: Conditions,
     now: Duration,
     time: TestTime,
     nodes: BTreeMap<SocketAddr, Member>,
-    /// Who has left, and still counts.
+    /// Nodes that have left and still count.
     behind: Vec<(SocketAddr, Member)>,
     under_way: BTreeMap<(Duration, u64), (SocketAddr, Vec<u8>)>,
     sent: u64,
     random: u64,
-    /// Nobody of one side reaches anybody of the other.
-    parted: Option<SocketAddr>,
+    /// Node that is cut off from all others.
+    isolated: Option<SocketAddr>,
 }
 
 pub(crate) struct Member {
     node: Node,
     pub(crate) counts: GossipCounts,
-    board: Arc<Mutex<CounterTable>>,
+    table: Arc<Mutex<CounterTable>>,
 }
 
-/// The address of a node.
+/// Returns the address of a node.
 pub(crate) fn address(at: u8) -> SocketAddr {
     SocketAddr::from(([10, 0, 0, at], 7_946))
 }
 
 impl Network {
-    pub(crate) fn new(weather: Weather) -> Self {
+    pub(crate) fn new(conditions: Conditions) -> Self {
         let time = TestTime::default();
         time.set(START);
         Self {
-            weather,
+            conditions,
             now: Duration::ZERO,
             time,
             nodes: BTreeMap::new(),
             behind: Vec::new(),
             under_way: BTreeMap::new(),
             sent: 0,
-            random: weather.seed,
-            parted: None,
+            random: conditions.seed,
+            isolated: None,
         }
     }
 
-    /// So many nodes that know each other.
-    pub(crate) fn of(count: u8, weather: Weather) -> Self {
-        let mut network = Self::new(weather);
+    /// Creates a network of `count` nodes that know each other.
+    pub(crate) fn of(count: u8, conditions: Conditions) -> Self {
+        let mut network = Self::new(conditions);
         for at in 1..=count {
             network.start(at, u64::from(at));
         }
@@ -85,25 +84,25 @@ impl Network {
         network
     }
 
-    /// Starts a node that is told of the first one.
+    /// Starts a node whose configured peer is the first one.
     pub(crate) fn start(&mut self, at: u8, writer: u64) {
-        let board = CounterTable::new(WriterId(writer), &secret(), 10_000);
-        let board = Arc::new(Mutex::new(board));
+        let table = CounterTable::new(WriterId(writer), &secret(), 10_000);
+        let table = Arc::new(Mutex::new(table));
         let settings = NodeSettings {
             address: address(at),
             generation: self.time.now().0 / 1_000,
             interval: INTERVAL,
-            seed: self.weather.seed + writer,
+            seed: self.conditions.seed + writer,
         };
         let member = Member {
-            node: Node::new(settings, secret(), Arc::clone(&board)),
-            counts: GossipCounts::on(Arc::clone(&board), self.time.clone()),
-            board,
+            node: Node::new(settings, secret(), Arc::clone(&table)),
+            counts: GossipCounts::on(Arc::clone(&table), self.time.clone()),
+            table,
         };
         self.nodes.insert(address(at), member);
     }
 
-    /// As if it had been killed.
+    /// Removes a node as if it had been killed.
     pub(crate) fn kill(&mut self, at: u8) {
         self.nodes.remove(&address(at));
     }
@@ -117,22 +116,22 @@ impl Network {
         self.behind.push((address(at), member));
     }
 
-    /// Of whoever left last.
-    pub(crate) fn counts_behind(&self) -> &GossipCounts {
+    /// Returns the counts of the node that left last.
+    pub(crate) fn counts_of_departed(&self) -> &GossipCounts {
         let last = self.behind.last();
-        &last.expect("somebody has left").1.counts
+        &last.expect("a node has left").1.counts
     }
 
-    /// Whoever left last counts nothing more.
+    /// Ends the node that left last.
     pub(crate) fn finish(&mut self) {
-        let (at, mut member) = self.behind.pop().expect("somebody has left");
-        member.node.tell_last(self.time.now());
+        let (at, mut member) = self.behind.pop().expect("a node has left");
+        member.node.report_last(self.time.now());
         self.send(at, member.node.take_outbox());
     }
 
-    /// From now on this node reaches nobody.
-    pub(crate) fn part(&mut self, at: Option<u8>) {
-        self.parted = at.map(address);
+    /// Cuts this node off from all others, or reconnects it.
+    pub(crate) fn isolate(&mut self, at: Option<u8>) {
+        self.isolated = at.map(address);
     }
 
     pub(crate) fn counts(&self, at: u8) -> &GossipCounts {
@@ -150,7 +149,7 @@ impl Network {
         }
     }
 
-    /// One step of time.
+    /// Advances the time by one step.
     pub(crate) fn step(&mut self) {
         self.now += STEP;
         let step = DurationUs(u64::try_from(STEP.as_micros()).expect("a step is short"));
@@ -168,16 +167,16 @@ impl Network {
             let out = member.node.take_outbox();
             self.send(to, out);
         }
-        self.step_behind();
+        self.step_departed();
         let addresses: Vec<SocketAddr> = self.nodes.keys().copied().collect();
-        // As the real one does: who is not there is spoken to again and again.
-        let speaks = self.now.as_millis().is_multiple_of(2_000);
+        // As in production, missing peers get announcements again and again.
+        let announces = self.now.as_millis().is_multiple_of(2_000);
         for at in addresses {
             let (now, by_clock) = (self.now, self.time.now());
             let Some(member) = self.nodes.get_mut(&at) else {
                 continue;
             };
-            if speaks {
+            if announces {
                 member.node.announce(now, address(1));
             }
             member.node.poll(now, by_clock);
@@ -186,16 +185,16 @@ impl Network {
         }
     }
 
-    fn step_behind(&mut self) {
+    fn step_departed(&mut self) {
         if !self.now.as_millis().is_multiple_of(INTERVAL.as_millis()) {
             return;
         }
         let by_clock = self.time.now();
-        let told = self.behind.iter_mut().map(|(at, member)| {
-            member.node.tell_behind(by_clock);
+        let sent = self.behind.iter_mut().map(|(at, member)| {
+            member.node.report_departed(by_clock);
             (*at, member.node.take_outbox())
         });
-        for (at, out) in told.collect::<Vec<_>>() {
+        for (at, out) in sent.collect::<Vec<_>>() {
             self.send(at, out);
         }
     }
@@ -203,13 +202,13 @@ impl Network {
     fn send(&mut self, from: SocketAddr, out: Vec<(SocketAddr, Vec<u8>)>) {
         for (to, datagram) in out {
             assert!(datagram.len() <= anteroom_gossip::DATAGRAM_LARGEST);
-            let is_parted = self.parted.is_some_and(|one| from == one || to == one);
-            if is_parted || self.draw() % 1_000 < self.weather.lost_of_1000 {
+            let is_parted = self.isolated.is_some_and(|one| from == one || to == one);
+            if is_parted || self.draw() % 1_000 < self.conditions.lost_of_1000 {
                 continue;
             }
             self.sent += 1;
-            // Between half the delay and all of it, so that they overtake each other.
-            let step = u64::try_from(self.weather.delay.as_millis()).expect("a way is short");
+            // Between half the delay and all of it, so that datagrams overtake each other.
+            let step = u64::try_from(self.conditions.delay.as_millis()).expect("a delay is short");
             let delay = Duration::from_millis(step / 2 + self.draw() % (step / 2 + 1));
             self.under_way
                 .insert((self.now + delay, self.sent), (to, datagram));
@@ -225,9 +224,9 @@ impl Network {
         self.random >> 33
     }
 
-    /// All say the same of everything.
+    /// Asserts that all nodes have the same sums.
     pub(crate) fn assert_agreement(&self) {
-        let mut sums = self.nodes.values().map(|member| member.board.lock().sums());
+        let mut sums = self.nodes.values().map(|member| member.table.lock().sums());
         let first = sums.next();
         for other in sums {
             assert_eq!(Some(other), first);
@@ -235,7 +234,7 @@ impl Network {
     }
 }
 
-pub(crate) const CALM: Weather = Weather {
+pub(crate) const RELIABLE: Conditions = Conditions {
     delay: Duration::from_millis(20),
     lost_of_1000: 0,
     seed: 1,
@@ -249,16 +248,16 @@ pub(crate) fn take(counts: &GossipCounts, policy: &Policy, calls: u32) {
     assert!(call(counts, policy, Cost::take(calls)).is_admitted());
 }
 
-/// An hour, so that a test is over before it.
+/// Returns a limit per hour, which outlasts a test.
 pub(crate) fn an_hour(calls: u32) -> Policy {
     let rate = Rate::new(calls, DurationUs::from_secs(3_600)).expect("it is in range");
     Policy::FixedWindow(FixedWindow::new(rate))
 }
 
 #[test]
-fn a_joiner_hears_all_counts_including_those_of_departed_nodes() {
+fn a_joiner_receives_all_counts_including_those_of_departed_nodes() {
     let policy = an_hour(100);
-    let mut network = Network::of(3, CALM);
+    let mut network = Network::of(3, RELIABLE);
     take(network.counts(1), &policy, 10);
     take(network.counts(2), &policy, 20);
     take(network.counts(3), &policy, 30);
@@ -266,14 +265,14 @@ fn a_joiner_hears_all_counts_including_those_of_departed_nodes() {
     for counts in network.all() {
         assert_eq!(left(counts, &policy), 40);
     }
-    // One says goodbye right after a call, and one is killed an interval after its last.
+    // One node leaves right after a request, and one is killed an interval after its last.
     take(network.counts(3), &policy, 5);
     network.leave(3);
     network.kill(2);
     network.run(Duration::from_secs(15));
     assert_eq!(left(network.counts(1), &policy), 35);
     assert_eq!(event(network.counts(1), "peer_left"), 2);
-    // The second one is started again, and another one comes.
+    // The second node starts again, and another one joins.
     network.start(2, 12);
     network.start(4, 14);
     network.run(Duration::from_secs(5));
@@ -286,13 +285,13 @@ fn a_joiner_hears_all_counts_including_those_of_departed_nodes() {
     assert_eq!(left(network.counts(4), &policy), 34);
 }
 
-/// The others see it go and come at once: it is told fast all the same, and not by the slow
+/// The peers see it leave and join at once. It still gets the fast report, not only the slow
 /// repetition.
 #[test]
-fn a_node_restarted_in_place_is_told_all_at_once() {
+fn a_node_restarted_in_place_receives_all_counts_at_once() {
     const CLIENTS: u128 = 5_000;
     let policy = an_hour(100);
-    let mut network = Network::of(2, CALM);
+    let mut network = Network::of(2, RELIABLE);
     for client in 0..CLIENTS {
         let verdict = call_of(network.counts(1), client, &policy, Cost::ONE);
         assert!(verdict.is_admitted());
@@ -307,12 +306,12 @@ fn a_node_restarted_in_place_is_told_all_at_once() {
 }
 
 #[test]
-fn a_node_counts_alone_while_nobody_is_there_and_all_agree_afterwards() {
+fn an_isolated_node_counts_alone_and_all_nodes_converge_afterwards() {
     let policy = an_hour(100);
-    let mut network = Network::of(3, CALM);
-    network.part(Some(3));
+    let mut network = Network::of(3, RELIABLE);
+    network.isolate(Some(3));
     network.run(Duration::from_secs(15));
-    // Each side goes up to the whole limit.
+    // Each side admits the whole limit.
     take(network.counts(1), &policy, 100);
     take(network.counts(3), &policy, 100);
     network.run(Duration::from_secs(5));
@@ -320,7 +319,7 @@ fn a_node_counts_alone_while_nobody_is_there_and_all_agree_afterwards() {
     let there = |counts: &GossipCounts| event(counts, "peer_joined") - event(counts, "peer_left");
     assert_eq!(there(network.counts(3)), 0);
     assert_eq!(there(network.counts(1)), 1);
-    network.part(None);
+    network.isolate(None);
     network.run(Duration::from_secs(60));
     assert_eq!(there(network.counts(3)), 2);
     network.assert_agreement();
@@ -328,12 +327,12 @@ fn a_node_counts_alone_while_nobody_is_there_and_all_agree_afterwards() {
 }
 
 #[test]
-fn a_node_whose_clock_was_set_back_is_heard_again() {
+fn a_node_whose_clock_was_set_back_can_join_again() {
     let policy = an_hour(100);
-    let mut network = Network::of(2, CALM);
+    let mut network = Network::of(2, RELIABLE);
     network.kill(2);
     network.run(Duration::from_secs(1));
-    // The others know one at this address that began later.
+    // The peers know a node at this address that started later.
     let now = network.time.now();
     network.time.set(TimestampUs(now.0 - 3 * 3_600_000_000));
     network.start(2, 12);
@@ -345,15 +344,15 @@ fn a_node_whose_clock_was_set_back_is_heard_again() {
 }
 
 #[test]
-fn one_in_ten_that_is_lost_delays_and_changes_nothing() {
+fn lost_datagrams_delay_convergence_and_change_nothing_else() {
     for seed in 1..=10 {
         let policy = a_minute(1_000_000);
-        let weather = Weather {
+        let conditions = Conditions {
             lost_of_1000: 100,
             seed,
-            ..CALM
+            ..RELIABLE
         };
-        let mut network = Network::of(4, weather);
+        let mut network = Network::of(4, conditions);
         for at in 0..200_u32 {
             let node = u8::try_from(at % 4).unwrap() + 1;
             take(network.counts(node), &policy, at + 1);
@@ -365,18 +364,18 @@ fn one_in_ten_that_is_lost_delays_and_changes_nothing() {
     }
 }
 
-/// The library may take somebody for gone whose answers were lost; then both sides must find each
-/// other again, though neither of the two has anybody else to hear it from.
+/// The library may declare a node down whose responses were lost. Then both sides must find each
+/// other again, though neither has another peer.
 #[test]
-fn who_was_taken_for_gone_is_found_again() {
+fn a_node_declared_down_by_mistake_is_found_again() {
     let mut flaps = 0;
     for seed in 1..=6 {
-        let weather = Weather {
+        let conditions = Conditions {
             lost_of_1000: 100,
             seed,
-            ..CALM
+            ..RELIABLE
         };
-        let mut network = Network::of(2, weather);
+        let mut network = Network::of(2, conditions);
         let mut alone = Duration::ZERO;
         for _ in 0..20_000 {
             network.step();
@@ -397,6 +396,6 @@ fn who_was_taken_for_gone_is_found_again() {
     }
     assert!(
         flaps > 0,
-        "nobody was ever taken for gone: this tests nothing"
+        "no node was ever declared down: this tests nothing"
     );
 }

@@ -9,7 +9,7 @@ use anteroom_config::HostPort;
 use anteroom_gossip::{GossipCounts, GossipSettings, OpenError, Secret};
 use anteroom_limit::cost::Cost;
 use anteroom_limit::policy::Policy;
-use anteroom_limit_store::conformance::apart::{self, Apart};
+use anteroom_limit_store::conformance::distributed::{self, Apart};
 use anteroom_limit_store::shared::{BoxFuture, SharedCounts};
 use tokio::net::UdpSocket;
 use tokio::task::yield_now;
@@ -18,7 +18,7 @@ use tokio::time::{interval, timeout};
 use crate::gossip::support::{START, a_minute, call, event, secret};
 
 const LONG: Duration = Duration::from_secs(60);
-/// How often it is looked whether something has come about.
+/// Period of the checks of a condition.
 const LOOK: Duration = Duration::from_millis(5);
 
 async fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
@@ -29,20 +29,20 @@ async fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
         }
     };
     if timeout(LONG, wait).await.is_err() {
-        panic!("{what} does not come about");
+        panic!("{what} did not happen in time");
     }
 }
 
 async fn within<T>(what: &str, doing: impl Future<Output = T>) -> T {
     let done = timeout(LONG, doing).await;
-    done.unwrap_or_else(|_| panic!("{what} does not end"))
+    done.unwrap_or_else(|_| panic!("{what} did not end in time"))
 }
 
 fn local(port: u16) -> SocketAddr {
     SocketAddr::from((Ipv4Addr::LOCALHOST, port))
 }
 
-/// A node that is told of these, and whose clock stands still.
+/// Opens a node with these peers, whose clock stands still.
 fn open(
     listen: SocketAddr,
     peers: &[SocketAddr],
@@ -61,7 +61,7 @@ fn open(
     GossipCounts::open(&settings, secret, Arc::new(|| START))
 }
 
-/// So many nodes that know each other; all are told of the first alone.
+/// Opens `count` nodes that know each other; the configured peer of all is the first one.
 async fn nodes(count: usize) -> Vec<Arc<GossipCounts>> {
     let mut nodes: Vec<Arc<GossipCounts>> = Vec::new();
     for _ in 0..count {
@@ -79,7 +79,7 @@ async fn nodes(count: usize) -> Vec<Arc<GossipCounts>> {
     nodes
 }
 
-/// Nodes that tell each other over sockets.
+/// Nodes that exchange reports over sockets.
 struct Nodes(Vec<Arc<GossipCounts>>);
 
 impl Apart for Nodes {
@@ -99,8 +99,8 @@ impl Apart for Nodes {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn three_nodes_are_exact_once_all_know_and_overshoot_by_two_limits() {
-    let far_off = apart::check(&Nodes(nodes(3).await)).await;
-    println!("{far_off:?}");
+    let overshoot = distributed::check(&Nodes(nodes(3).await)).await;
+    println!("{overshoot:?}");
 }
 
 fn there(node: &GossipCounts) -> u64 {
@@ -112,32 +112,35 @@ fn left(node: &GossipCounts, policy: &Policy) -> u32 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nodes_count_together_and_what_one_counted_that_left_stays_counted() {
+async fn nodes_count_together_and_keep_the_counts_of_a_departed_node() {
     let nodes = nodes(3).await;
     let policy = a_minute(100);
     for (node, calls) in nodes.iter().zip([10, 20, 30]) {
         assert!(call(node, &policy, Cost::take(calls)).is_admitted());
     }
     for node in &nodes {
-        eventually("hearing of all", || left(node, &policy) == 40).await;
+        eventually("receiving all counts", || left(node, &policy) == 40).await;
     }
     assert!(call(&nodes[2], &policy, Cost::take(4)).is_admitted());
     nodes[2].close().await;
     for node in &nodes[..2] {
-        eventually("hearing the last word", || left(node, &policy) == 36).await;
-        eventually("noticing it", || there(node) == 1).await;
+        eventually("receiving the last counts", || left(node, &policy) == 36).await;
+        eventually("noticing the departure", || there(node) == 1).await;
     }
-    // It counts still; its address is free, and who comes there hears of all.
+    // It still counts. Its address is free, and a new node there receives all counts.
     assert!(call(&nodes[2], &policy, Cost::ONE).is_admitted());
     let (address, first) = (nodes[2].address().unwrap(), nodes[0].address().unwrap());
     let again = open(address, &[first], &secret()).unwrap();
     for node in [&*nodes[0], &*nodes[1], &again] {
-        eventually("hearing of the call behind", || left(node, &policy) == 35).await;
+        eventually("receiving a count of the departed node", || {
+            left(node, &policy) == 35
+        })
+        .await;
     }
     assert!(call(&nodes[2], &policy, Cost::ONE).is_admitted());
     within("finishing", nodes[2].finish(true)).await;
     for node in [&*nodes[0], &*nodes[1], &again] {
-        eventually("hearing of the last call", || left(node, &policy) == 34).await;
+        eventually("receiving the last request", || left(node, &policy) == 34).await;
     }
     for node in nodes.iter().map(AsRef::as_ref).chain([&again]) {
         within("leaving", node.close()).await;
@@ -145,7 +148,7 @@ async fn nodes_count_together_and_what_one_counted_that_left_stays_counted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_does_not_know_the_secret_is_not_heard() {
+async fn a_node_without_the_secret_is_ignored() {
     let node = open(local(0), &[], &secret()).unwrap();
     let address = node.address().unwrap();
     let other = Secret::new(b"another secret than theirs").unwrap();
@@ -156,16 +159,16 @@ async fn who_does_not_know_the_secret_is_not_heard() {
     for length in [0, 1, 33, 34, 1_200, 9_000] {
         socket.send_to(&vec![1; length], address).await.unwrap();
     }
-    eventually("refusing all", || event(&node, "datagram_rejected") >= 7).await;
+    eventually("rejecting all", || event(&node, "datagram_rejected") >= 7).await;
     assert_eq!((there(&node), there(&stranger)), (0, 0));
     assert_eq!(left(&node, &policy), 100);
-    // In this order: the stranger goes on sending.
-    let refused = event(&node, "datagram_rejected");
-    assert!(event(&node, "datagram_received") >= refused);
+    // Read in this order: the other node continues to send.
+    let rejected = event(&node, "datagram_rejected");
+    assert!(event(&node, "datagram_received") >= rejected);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_successor_counts_alone_until_its_predecessor_lets_go_of_the_address() {
+async fn a_successor_counts_alone_until_its_predecessor_frees_the_address() {
     let nodes = nodes(2).await;
     let policy = a_minute(100);
     let (first, second) = (nodes[0].address().unwrap(), nodes[1].address().unwrap());
@@ -175,17 +178,16 @@ async fn a_successor_counts_alone_until_its_predecessor_lets_go_of_the_address()
     assert_eq!(left(&successor, &policy), 80);
     within("leaving", nodes[1].close()).await;
     for node in [&nodes[0], &successor] {
-        eventually("hearing of both", || left(node, &policy) == 70).await;
+        eventually("receiving both counts", || left(node, &policy) == 70).await;
     }
-    // Nobody waits for an address for ever who is told to stop.
+    // A node that waits for an address can still be stopped.
     let third = open(first, &[second], &secret()).unwrap();
     within("stopping", third.close()).await;
 }
 
-/// Nobody else is there who could tell it, and it listens only a while after its predecessor has
-/// gone.
+/// The successor has no other peer, and listens only a while after its predecessor has ended.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_lone_node_tells_its_successor_all_as_soon_as_it_listens() {
+async fn a_lone_node_reports_all_counts_to_its_successor_once_it_listens() {
     let policy = a_minute(100);
     let node = open(local(0), &[], &secret()).unwrap();
     let address = node.address().unwrap();
@@ -194,35 +196,35 @@ async fn a_lone_node_tells_its_successor_all_as_soon_as_it_listens() {
     assert!(call(&node, &policy, Cost::take(5)).is_admitted());
     let finishing = async { within("finishing", node.finish(true)).await };
     let following = async {
-        // What is told before finds nobody.
-        eventually("telling", || event(&node, "datagram_sent") > 0).await;
+        // Earlier reports find no listener.
+        eventually("reporting", || event(&node, "datagram_sent") > 0).await;
         let successor = open(address, &[], &secret()).unwrap();
-        eventually("hearing of all", || left(&successor, &policy) == 85).await;
+        eventually("receiving all counts", || left(&successor, &policy) == 85).await;
     };
     tokio::join!(finishing, following);
 }
 
 #[tokio::test]
-async fn an_address_of_another_machine_is_told_at_the_start() {
-    // Nobody has it: it is for documents.
+async fn an_address_of_another_machine_is_an_error_at_the_start() {
+    // An address reserved for documentation.
     let foreign = SocketAddr::from(([203, 0, 113, 7], 7_946));
     let error = open(foreign, &[], &secret()).unwrap_err();
-    let text = "cannot listen at 203.0.113.7:7946 for what other nodes tell";
+    let text = "cannot listen at 203.0.113.7:7946 for gossip of other nodes";
     assert_eq!(error.to_string(), text);
 }
 
-/// How far off a limit is at ten times the demand, on a real network: told, and not judged but for
-/// what holds however slow a machine is.
+/// Prints the overshoot at ten times the limit on a real network; asserts only what holds on any
+/// machine.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_limit_on_loopback_is_exceeded_by_so_much() {
+async fn a_limit_on_loopback_is_exceeded_by_a_bounded_amount() {
     const LIMIT: u32 = 2_000;
     for count in [2_u32, 3, 6] {
         let nodes = nodes(count as usize).await;
         let policy = a_minute(LIMIT);
-        // Twice the limit in a second, ten times in five: 40 calls in each step of 10 ms on all
+        // Twice the limit in a second, ten times in five: 40 requests in each step of 10 ms on all
         // nodes together.
         let each_step = 40 / count;
-        let callers = nodes.iter().map(|node| {
+        let clients = nodes.iter().map(|node| {
             let node = Arc::clone(node);
             tokio::spawn(async move {
                 let (mut steps, mut admitted) = (interval(Duration::from_millis(10)), 0);
@@ -237,13 +239,13 @@ async fn a_limit_on_loopback_is_exceeded_by_so_much() {
             })
         });
         let mut admitted = 0;
-        for caller in callers.collect::<Vec<_>>() {
-            admitted += caller.await.unwrap();
+        for client in clients.collect::<Vec<_>>() {
+            admitted += client.await.unwrap();
         }
         let over = f64::from(admitted) / f64::from(LIMIT);
         println!("{count} nodes: {admitted} of {LIMIT} admitted, {over:.3} times the limit");
         assert!((LIMIT..=count * LIMIT).contains(&admitted), "{admitted}");
-        // In the end all know all.
+        // In the end all nodes agree.
         let more = a_minute(LIMIT * count + 1);
         let all_left = LIMIT * count + 1 - admitted;
         for node in &nodes {

@@ -1,4 +1,4 @@
-//! What the tests have in common.
+//! Helpers that the tests share.
 
 use anteroom_gossip::{GossipCounts, Secret};
 use anteroom_limit::cost::Cost;
@@ -10,25 +10,25 @@ use anteroom_limit::verdict::Verdict;
 use anteroom_limit_store::CallKey;
 use anteroom_limit_store::shared::{SharedAcquire, SharedCounts as _};
 
-/// A minute's beginning, and a day's.
+/// Start of a minute and of a day.
 pub(crate) const START: TimestampUs = TimestampUs(1_767_225_600_000_000);
 
 pub(crate) fn secret() -> Secret {
     Secret::new(b"a secret that nodes share").expect("it is long enough")
 }
 
-/// So many calls in each minute.
+/// Returns a limit of requests per minute.
 pub(crate) fn a_minute(calls: u32) -> Policy {
     let rate = Rate::new(calls, DurationUs::from_secs(60)).expect("it is in range");
     Policy::FixedWindow(FixedWindow::new(rate))
 }
 
-/// Charges the client that most tests use.
+/// Acquires for the client that most tests use.
 pub(crate) fn call(counts: &GossipCounts, policy: &Policy, cost: Cost) -> Verdict {
     call_of(counts, 1, policy, cost)
 }
 
-/// Charges a client.
+/// Acquires for a client.
 pub(crate) fn call_of(counts: &GossipCounts, client: u128, policy: &Policy, cost: Cost) -> Verdict {
     let charge = SharedAcquire {
         limit: "api",
@@ -44,7 +44,7 @@ pub(crate) fn call_of(counts: &GossipCounts, client: u128, policy: &Policy, cost
     verdicts[0]
 }
 
-/// What an event was counted.
+/// Returns the count of an event.
 pub(crate) fn event(counts: &GossipCounts, word: &str) -> u64 {
     let events = counts.events();
     let found = events.iter().find(|(event, _)| *event == word);

@@ -1,6 +1,6 @@
-//! What every store of counts must do, as far as this one promises it: alone, and for algorithms
-//! that count in stretches of time; and what nodes must do that hear of each other later. How far
-//! off they are is stated in `demand`.
+//! Conformance to the rules of all count stores, as far as this one supports them: one node, and
+//! algorithms that count in windows. Several nodes that learn of each other late are covered, too;
+//! `demand` tests their overshoot.
 
 use std::sync::Arc;
 
@@ -10,14 +10,14 @@ use anteroom_limit::policy::Policy;
 use anteroom_limit::rate::Rate;
 use anteroom_limit::time::DurationUs;
 use anteroom_limit_store::CallKey;
-use anteroom_limit_store::conformance::apart::{self, Apart};
+use anteroom_limit_store::conformance::distributed::{self, Apart};
 use anteroom_limit_store::conformance::{self, Stage};
 use anteroom_limit_store::shared::{BoxFuture, CountsError, SharedAcquire, SharedCounts, TestTime};
 use anteroom_testkit::eventually;
 
 use crate::kafka::support::{Cluster, a_minute};
 
-/// One node, whoever asks.
+/// One node for all requests.
 struct Alone {
     node: Arc<dyn SharedCounts>,
     time: TestTime,
@@ -38,7 +38,7 @@ impl Stage for Alone {
 }
 
 #[tokio::test]
-async fn one_node_keeps_counts_exactly_while_it_hears_itself() {
+async fn one_node_keeps_counts_exactly() {
     let cluster = Cluster::start();
     let [node] = cluster.nodes().await;
     let stage = Alone {
@@ -70,12 +70,12 @@ async fn three_nodes_are_exact_once_all_know_and_overshoot_by_two_limits() {
     let cluster = Cluster::start();
     let nodes = cluster.nodes::<3>().await;
     let nodes = nodes.into_iter().map(|node| Arc::new(node) as Arc<_>);
-    let far_off = apart::check(&Nodes(nodes.collect())).await;
-    println!("{far_off:?}");
+    let overshoot = distributed::check(&Nodes(nodes.collect())).await;
+    println!("{overshoot:?}");
 }
 
 #[tokio::test]
-async fn what_cannot_be_summed_up_is_refused() {
+async fn a_limit_that_needs_more_than_sums_is_rejected() {
     let cluster = Cluster::start();
     let node = cluster.node();
     let rate = Rate::new(5, DurationUs::from_secs(60)).unwrap();
@@ -83,15 +83,15 @@ async fn what_cannot_be_summed_up_is_refused() {
     let text = node.check("api", &gcra).unwrap_err().to_string();
     assert!(text.ends_with("kafka offers atomic adds only"), "{text}");
     let window = a_minute(5);
-    let charge = |policy| SharedAcquire {
+    let acquire = |policy| SharedAcquire {
         limit: "api",
         policy,
         key: CallKey(1),
         cost: Cost::ONE,
     };
-    let charges = [charge(&window), charge(&gcra)];
-    let error = node.charge(&charges).await.unwrap_err();
+    let acquires = [acquire(&window), acquire(&gcra)];
+    let error = node.charge(&acquires).await.unwrap_err();
     assert!(matches!(error, CountsError::Refused { .. }), "{error:?}");
-    let verdicts = node.charge(&charges[..1]).await.unwrap();
-    assert_eq!(verdicts[0].remaining, 4, "none of it was charged");
+    let verdicts = node.charge(&acquires[..1]).await.unwrap();
+    assert_eq!(verdicts[0].remaining, 4, "nothing was acquired");
 }

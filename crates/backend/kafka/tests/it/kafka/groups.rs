@@ -1,4 +1,4 @@
-//! Nodes that come and go: somebody always sums up, and nothing is lost.
+//! Nodes that join and leave: there is always an aggregator, and nothing is lost.
 
 use std::time::Duration;
 
@@ -9,35 +9,35 @@ use anteroom_testkit::eventually;
 use crate::kafka::support::{Cluster, a_minute, call, event, left, policy};
 
 const HOUR: Duration = Duration::from_secs(3_600);
-/// As many as touch all partitions.
+/// Enough clients to touch all partitions.
 const CLIENTS: std::ops::Range<u128> = 0..24;
 
 #[tokio::test]
-async fn a_node_that_starts_later_hears_what_was_counted_before() {
+async fn a_node_that_starts_later_reads_earlier_counts() {
     let cluster = Cluster::start();
     let [first, second] = cluster.nodes().await;
     let policy = a_minute(10);
     for client in CLIENTS {
         call(&first, &policy, client, Cost::take(4)).unwrap();
     }
-    eventually("it was published", async || {
+    eventually("the counts are published", async || {
         CLIENTS
             .clone()
             .all(|client| left(&second, &policy, client) == Some(6))
     })
     .await;
     let later = cluster.node();
-    eventually("the later one knows", async || {
+    eventually("the later node knows", async || {
         CLIENTS
             .clone()
             .all(|client| left(&later, &policy, client) == Some(6))
     })
     .await;
-    // And the first one hears of it, whoever sums up now.
+    // The first node learns of it with any aggregator.
     for client in CLIENTS {
         call(&later, &policy, client, Cost::take(5)).unwrap();
     }
-    eventually("the first one knows", async || {
+    eventually("the first node knows", async || {
         CLIENTS
             .clone()
             .all(|client| left(&first, &policy, client) == Some(1))
@@ -46,7 +46,7 @@ async fn a_node_that_starts_later_hears_what_was_counted_before() {
 }
 
 #[tokio::test]
-async fn when_nodes_leave_others_sum_up_and_nothing_is_lost() {
+async fn when_nodes_leave_others_aggregate_and_nothing_is_lost() {
     let cluster = Cluster::start();
     let [first, second, third] = cluster.nodes().await;
     let policy = a_minute(100);
@@ -68,7 +68,7 @@ async fn when_nodes_leave_others_sum_up_and_nothing_is_lost() {
             .await;
         }
     }
-    // One says what it had not told yet and leaves, the next one just goes.
+    // One node sends its pending reports and leaves, the next one just ends.
     second.close();
     eventually("the others know the second round", async || {
         let mut known = CLIENTS.map(|client| left(&first, &policy, client));
@@ -76,13 +76,13 @@ async fn when_nodes_leave_others_sum_up_and_nothing_is_lost() {
     })
     .await;
     drop(third);
-    let heard = event(&first, "message_read");
+    let received = event(&first, "message_read");
     for client in CLIENTS {
         call(&first, &policy, client, Cost::take(3)).unwrap();
     }
-    // One change of the group after the other: each takes seconds, in which nobody sums up.
-    eventually("the first one sums up what it tells", async || {
-        event(&first, "message_read") >= heard + CLIENTS.count() as u64
+    // One change of the group at a time: each takes seconds without an aggregator.
+    eventually("the first node aggregates its own reports", async || {
+        event(&first, "message_read") >= received + CLIENTS.count() as u64
     })
     .await;
     let newcomer = cluster.node();
@@ -95,53 +95,53 @@ async fn when_nodes_leave_others_sum_up_and_nothing_is_lost() {
 }
 
 #[tokio::test]
-async fn what_is_given_back_is_free_for_all() {
+async fn a_refund_is_available_at_all_nodes() {
     let cluster = Cluster::start();
     let [first, second] = cluster.nodes().await;
     let policy = a_minute(10);
     call(&first, &policy, 1, Cost::take(7)).unwrap();
-    eventually("the other knows", async || {
+    eventually("the other node knows", async || {
         left(&second, &policy, 1) == Some(3)
     })
     .await;
     call(&second, &policy, 1, Cost::refund(4)).unwrap();
-    eventually("the first knows", async || {
+    eventually("the first node knows", async || {
         left(&first, &policy, 1) == Some(7)
     })
     .await;
     call(&first, &policy, 1, Cost::refund(100)).unwrap();
-    eventually("all is free", async || {
+    eventually("all is refunded", async || {
         left(&second, &policy, 1) == Some(10)
     })
     .await;
 }
 
-/// The mock answers whoever asks it by time that nothing is so new: what came before is left out
-/// then, as it should be if it is too old, and what comes later is heard.
+/// The mock finds nothing by time. So older totals are skipped, as they should be if they are too
+/// old, and later ones are read.
 #[tokio::test]
-async fn who_looks_back_by_time_hears_what_is_new() {
+async fn a_node_that_looks_back_by_time_reads_new_totals() {
     let cluster = Cluster::start();
     let [first] = cluster.nodes().await;
     let mut settings = cluster.settings();
     settings.look_back = LookBack::For(HOUR);
     let later = cluster.node_with(settings);
     let policy = a_minute(100_000);
-    // Which partitions it has begun to read it does not say, so the first one tells more until it
-    // is heard.
-    eventually("it hears what is new", async || {
+    // The test cannot see which partitions are read yet, so the first node sends more until one
+    // arrives.
+    eventually("the later node reads new totals", async || {
         call(&first, &policy, 1, Cost::ONE).is_ok()
             && left(&later, &policy, 1).is_some_and(|left| left < 100_000)
     })
     .await;
-    eventually("it knows all of it", async || {
+    eventually("the later node knows the whole count", async || {
         let known = [&first, &later].map(|node| left(node, &policy, 1));
         known[0].is_some() && known[0] == known[1]
     })
     .await;
 }
 
-/// An operator gives a client a longer window than any limit has: what it did before a node started
-/// counts there, too.
+/// An operator gives a client a longer window than any limit has: earlier requests must count at a
+/// new node, too.
 #[tokio::test]
 async fn a_long_window_is_read_from_the_beginning_of_the_topic() {
     let cluster = Cluster::start();
@@ -152,21 +152,21 @@ async fn a_long_window_is_read_from_the_beginning_of_the_topic() {
     }
     let published = || event(&first, "total_read");
     let before = published();
-    eventually("it was published", async || {
+    eventually("the counts are published", async || {
         published() >= before + CLIENTS.count() as u64
     })
     .await;
     let mut settings = cluster.settings();
     settings.look_back = LookBack::For(2 * HOUR);
-    // By time the mock finds nothing.
+    // The mock finds nothing by time.
     let later = cluster.node_with(settings);
-    eventually("it reads what is new, and counts", async || {
+    eventually("the later node reads new totals and counts", async || {
         event(&later, "total_read") > 0 && left(&later, &an_hour, 1).is_some()
     })
     .await;
     assert_eq!(event(&later, "backlog_found"), 0);
-    // Some of it may be heard otherwise, if it becomes this node's to sum up.
-    eventually("it knows what was before, and has read it", async || {
+    // The node may also receive some of it as the aggregator of a partition.
+    eventually("the later node has read the backlog", async || {
         let mut known = CLIENTS.map(|client| left(&later, &a_day, client));
         let past = ["backlog_found", "backlog_read"].map(|word| event(&later, word));
         known.all(|left| left == Some(6)) && past[0] >= CLIENTS.count() as u64 && past[0] == past[1]

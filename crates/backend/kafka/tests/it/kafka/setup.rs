@@ -1,4 +1,4 @@
-//! Settings that cannot be right.
+//! Invalid settings.
 
 use std::error::Error as _;
 use std::sync::Arc;
@@ -7,8 +7,8 @@ use anteroom_kafka::{KafkaCounts, KafkaSettings, KafkaSetupError};
 
 use crate::kafka::support::{Cluster, START};
 
-/// All that is said of it, to people and to those who look closely.
-fn refusal(name: &str, value: &str) -> String {
+/// Returns the error as text, with its debug output and its sources.
+fn error_text(name: &str, value: &str) -> String {
     let settings = Cluster::start().settings();
     let property = (name.to_owned(), value.to_owned());
     let settings = KafkaSettings {
@@ -32,16 +32,20 @@ async fn wrong_properties_and_missing_features_are_rejected() {
         ("session.timeout.ms", "soon", "session.timeout.ms"),
         ("security.protocol", "ssl", "security.protocol"),
         ("ssl.ca.location", "ca.pem", "ssl.ca.location"),
-        ("group.id", "mine", "\"group.id\" cannot be chosen"),
+        (
+            "group.id",
+            "mine",
+            "\"group.id\" is set by Anteroom and cannot be changed",
+        ),
     ] {
-        let text = refusal(name, value);
+        let text = error_text(name, value);
         assert!(text.contains(expected), "{name}: {text}");
     }
 }
 
-/// Whoever misspells the name of a secret finds that name in the log, not the secret.
+/// A misspelled name of a secret appears in the log, its value does not.
 #[tokio::test]
-async fn no_value_of_a_property_is_told() {
+async fn no_value_of_a_property_is_shown() {
     for name in [
         "sasl.passwrod",
         "session.timeout.ms",
@@ -50,16 +54,16 @@ async fn no_value_of_a_property_is_told() {
         "debug",
     ] {
         for value in ["swordfish", "sword\0fish"] {
-            let text = refusal(name, value);
+            let text = error_text(name, value);
             assert!(text.contains(name) && !text.contains("fish"), "{text}");
-            // As bytes, too.
+            // Nor as bytes.
             assert!(!text.contains("102, 105, 115, 104"), "{text}");
         }
     }
 }
 
 #[test]
-fn somebody_must_be_named() {
+fn at_least_one_broker_is_required() {
     let settings = KafkaSettings {
         brokers: Vec::new(),
         ..Cluster::start().settings()

@@ -1,4 +1,4 @@
-//! What the tests have in common.
+//! Helpers that the tests share.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,11 +17,11 @@ use anteroom_testkit::eventually;
 use rdkafka::mocking::{MockCluster, MockCoordinator};
 use rdkafka::producer::DefaultProducerContext;
 
-/// A minute's beginning, and a day's.
+/// Start of a minute and of a day.
 pub(crate) const START: TimestampUs = TimestampUs(1_767_225_600_000_000);
 pub(crate) const PARTITIONS: i32 = 4;
 
-/// Brokers of a test, and the time by the nodes' clocks.
+/// Brokers of a test, and the clock of the nodes.
 pub(crate) struct Cluster {
     pub(crate) brokers: MockCluster<'static, DefaultProducerContext>,
     pub(crate) time: TestTime,
@@ -38,9 +38,9 @@ impl Cluster {
         Self { brokers, time }
     }
 
-    /// Brokers of which the second leads these partitions of topics and the first all else, the
-    /// group too.
-    pub(crate) fn led_by_second(partitions: &[(&str, i32)]) -> Self {
+    /// Starts brokers of which the second leads these partitions of topics and the first all others
+    /// and the group.
+    pub(crate) fn with_second_leading(partitions: &[(&str, i32)]) -> Self {
         let cluster = Self::start();
         for topic in ["test-calls", "test-totals"] {
             for partition in 0..PARTITIONS {
@@ -76,12 +76,12 @@ impl Cluster {
         KafkaCounts::open(settings, Arc::new(move || time.now())).unwrap()
     }
 
-    /// Nodes that hear each other.
+    /// Starts nodes and waits until they receive each other's reports.
     pub(crate) async fn nodes<const N: usize>(&self) -> [KafkaCounts; N] {
         let nodes = [(); N].map(|()| self.node());
         let policy = a_minute(1_000);
-        // Each partition comes and goes by itself: so many clients of each node that they touch all
-        // of them.
+        // Each partition becomes available on its own, so use enough clients of each node to touch
+        // all.
         let of = |at: u128| (0..24).map(move |client| 1_000 + 24 * at + client);
         let all = || (0..).take(N).flat_map(of);
         for (at, node) in (0..).zip(&nodes) {
@@ -89,47 +89,46 @@ impl Cluster {
                 call(node, &policy, client, Cost::ONE).unwrap();
             }
         }
-        eventually("all hear all", async || {
-            let hears_all = |node| all().all(|client| left(node, &policy, client) == Some(999));
-            nodes.iter().all(hears_all)
+        eventually("all nodes know all counts", async || {
+            let knows_all = |node| all().all(|client| left(node, &policy, client) == Some(999));
+            nodes.iter().all(knows_all)
         })
         .await;
         nodes
     }
 }
 
-pub(crate) fn a_minute(calls: u32) -> Policy {
-    policy(calls, Duration::from_secs(60))
+pub(crate) fn a_minute(requests: u32) -> Policy {
+    policy(requests, Duration::from_secs(60))
 }
 
-pub(crate) fn policy(calls: u32, window: Duration) -> Policy {
+pub(crate) fn policy(requests: u32, window: Duration) -> Policy {
     let window = DurationUs::from_secs(window.as_secs());
-    let rate = Rate::new(calls, window).expect("it is in range");
+    let rate = Rate::new(requests, window).expect("it is in range");
     Policy::FixedWindow(FixedWindow::new(rate))
 }
 
-/// Charges a client.
+/// Acquires for a client.
 pub(crate) fn call(
     counts: &KafkaCounts,
     policy: &Policy,
     client: u128,
     cost: Cost,
 ) -> Result<Verdict, CountsError> {
-    let charge = SharedAcquire {
+    let acquire = SharedAcquire {
         limit: "api",
         policy,
         key: CallKey(client),
         cost,
     };
     let mut verdicts = Vec::new();
-    let charged = counts.charge_now(&[charge], &mut verdicts);
-    charged.expect("it decides by itself")?;
+    let decided = counts.charge_now(&[acquire], &mut verdicts);
+    decided.expect("kafka decides at once")?;
     Ok(verdicts[0])
 }
 
-/// What a client has left, as far as a node knows. `None` while the node finds itself away: on a
-/// machine that is busy with other things it may be for a moment, and who waits for something waits
-/// on.
+/// Returns what a client has left, as far as a node knows. `None` while the node is cut off, which
+/// may happen for a moment on a busy machine; callers keep waiting then.
 pub(crate) fn left(counts: &KafkaCounts, policy: &Policy, client: u128) -> Option<u32> {
     let verdict = call(counts, policy, client, Cost::Peek);
     verdict.ok().map(|verdict| verdict.remaining)
@@ -138,5 +137,5 @@ pub(crate) fn left(counts: &KafkaCounts, policy: &Policy, client: u128) -> Optio
 pub(crate) fn event(counts: &KafkaCounts, word: &str) -> u64 {
     let mut events = counts.events().into_iter();
     let found = events.find(|(found, _)| *found == word);
-    found.expect("it counts that").1
+    found.expect("the event is counted").1
 }

@@ -1,4 +1,4 @@
-//! Nodes whose clocks are apart.
+//! Nodes whose clocks differ.
 
 use anteroom_limit::cost::Cost;
 use anteroom_limit::policy::Policy;
@@ -14,7 +14,7 @@ use crate::memcached::support::{START, call, counts_ahead, gcra, rate};
 
 const WINDOW: DurationUs = DurationUs::from_secs(10);
 
-/// The largest number of calls in any window of so long, by a clock on the wall.
+/// Returns the largest number of requests in any window of this length, by a wall clock.
 fn most(admitted: &[TimestampUs], window: DurationUs) -> usize {
     let within = |from: &TimestampUs| {
         let is_in = |at: &&TimestampUs| **at >= *from && at.since(*from) < window;
@@ -23,19 +23,21 @@ fn most(admitted: &[TimestampUs], window: DurationUs) -> usize {
     admitted.iter().map(within).max().unwrap_or(0)
 }
 
-/// Two nodes, of which one is ahead by so much, call again and again for one client; when calls
-/// were admitted.
+/// Sends requests of one client from two nodes, one of which is ahead by `ahead`, and returns the
+/// times of admitted ones.
 async fn admitted(policy: &Policy, ahead: DurationUs) -> Vec<TimestampUs> {
     let server = MemcachedServer::start().await;
     let time = TestTime::default();
     let nodes = [DurationUs::ZERO, ahead].map(|by| counts_ahead(server.port(), &time, by));
     let mut admitted = Vec::new();
     for step in 0..250_u64 {
-        // Late in a window first, where edges are crossed by one before the other.
+        // Begin late in a window, where one node crosses the edge before the other.
         let now = START + DurationUs(8_500_000 + step * 100_000);
         time.set(now);
         for node in &nodes {
-            let verdict = call(node, policy, Cost::ONE).await.expect("it counts");
+            let verdict = call(node, policy, Cost::ONE)
+                .await
+                .expect("the request is counted");
             if verdict.is_admitted() {
                 admitted.push(now);
             }
@@ -56,7 +58,7 @@ async fn strict_limits_hold_in_windows_shortened_by_the_clocks_difference() {
             let shorter = DurationUs(WINDOW.0 - ahead.0);
             let most = most(&admitted, shorter);
             assert!(most <= 20, "{policy:?} {ahead}: {most}");
-            // It is no limit that admits nobody.
+            // The limit must still admit requests.
             assert!(
                 admitted.len() >= 40,
                 "{policy:?} {ahead}: {}",
@@ -66,10 +68,9 @@ async fn strict_limits_hold_in_windows_shortened_by_the_clocks_difference() {
     }
 }
 
-/// The node that is behind sees what the other one has added to a stretch that has not begun for
-/// it.
+/// The node behind sees what the other one has added to a sub-window that has not begun for it.
 #[tokio::test]
-async fn a_node_that_is_behind_sees_calls_of_one_that_is_ahead() {
+async fn a_node_behind_counts_requests_of_a_node_ahead() {
     let rate = rate(10, 60);
     for policy in [
         Policy::SubWindows(SubWindows::strict(rate, 4).unwrap()),
@@ -88,7 +89,7 @@ async fn a_node_that_is_behind_sees_calls_of_one_that_is_ahead() {
         }
         let verdict = call(&behind, &policy, Cost::ONE).await.unwrap();
         assert!(!verdict.is_admitted(), "{policy:?}");
-        // What it may not take is not left behind.
+        // The rejected request leaves no count.
         let left = call(&ahead, &policy, Cost::refund(1)).await.unwrap();
         assert_eq!(left.remaining, 1, "{policy:?}");
     }

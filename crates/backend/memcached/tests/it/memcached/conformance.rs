@@ -1,4 +1,4 @@
-//! What every store of counts must do.
+//! Conformance to the rules of all count stores.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use anteroom_testkit::memcached_server::MemcachedServer;
 
 use crate::memcached::support::{START, a_minute, call, counts, gcra, server};
 
-/// Servers under test, and the time by the nodes' clocks.
+/// Servers under test, and the clock of the nodes.
 struct Servers<'s> {
     servers: &'s [MemcachedServer],
     time: TestTime,
@@ -60,7 +60,7 @@ impl Stage for Servers<'_> {
                     }
                 }
             }
-            let secs = last.unwrap_or_else(|| panic!("{name} is not kept at all"));
+            let secs = last.unwrap_or_else(|| panic!("{name} has no value"));
             Some(DurationUs::from_secs(secs))
         })
     }
@@ -83,27 +83,31 @@ async fn several_servers_keep_counts() {
 }
 
 #[tokio::test]
-async fn clients_are_spread_over_servers_whatever_the_order_of_these() {
+async fn clients_are_spread_over_servers_in_any_order_of_servers() {
     let servers = [
         MemcachedServer::start().await,
         MemcachedServer::start().await,
     ];
     let stage = Servers::new(&servers);
-    let mut turned = stage.addresses();
-    turned.reverse();
+    let mut reversed = stage.addresses();
+    reversed.reverse();
     stage.set_time(START);
-    let turned = MemcachedCounts::with_time(&turned, "anteroom", stage.time.clone());
+    let reversed = MemcachedCounts::with_time(&reversed, "anteroom", stage.time.clone());
     let policy = a_minute(2);
     for client in 0..40 {
-        let charge = [SharedAcquire {
+        let acquire = [SharedAcquire {
             limit: "api",
             policy: &policy,
             key: CallKey(client),
             cost: Cost::ONE,
         }];
         for left in [1, 0] {
-            let counts = if left == 1 { &stage.counts() } else { &turned };
-            let verdict = counts.charge(&charge).await.unwrap()[0];
+            let counts = if left == 1 {
+                &stage.counts()
+            } else {
+                &reversed
+            };
+            let verdict = counts.charge(&acquire).await.unwrap()[0];
             assert_eq!(verdict.remaining, left, "{client}");
         }
     }
@@ -114,20 +118,20 @@ async fn clients_are_spread_over_servers_whatever_the_order_of_these() {
 }
 
 #[tokio::test]
-async fn calls_cost_what_is_said_of_them() {
+async fn requests_cost_the_documented_commands() {
     let server = MemcachedServer::start().await;
     let counts = counts(server.port());
     for _ in 0..8 {
         call(&counts, &a_minute(5), Cost::ONE).await.unwrap();
     }
-    // Each call adds; three did not fit and were taken back.
+    // Each request adds; three did not fit and were undone.
     let added = server.stat("incr_hits").await;
     assert_eq!((added, server.stat("decr_hits").await), (7, 3));
     assert_eq!(server.stat("cmd_set").await, 0);
     for _ in 0..8 {
         call(&counts, &gcra(5), Cost::ONE).await.unwrap();
     }
-    // Five were written; what is rejected is not.
+    // Five were written; rejected requests write nothing.
     let swapped = server.stat("cmd_set").await;
     assert_eq!((swapped, server.stat("cas_hits").await), (5, 4));
     assert_eq!(server.stat("cas_badval").await, 0);

@@ -1,7 +1,7 @@
-//! Many nodes that call for one client: counters do not mind, states collapse, and neither admits
-//! too many.
+//! Many nodes with requests of one client: counters scale, states do not, and neither exceeds the
+//! limit.
 //!
-//! What is counted here stands in `docs/explanation/benchmarks-limits.md`; `--nocapture` prints it.
+//! `docs/explanation/benchmarks-limits.md` has the results; `--nocapture` prints them.
 
 use std::sync::Arc;
 
@@ -16,11 +16,11 @@ use tokio::sync::Barrier;
 use crate::memcached::support::{a_minute, call, counts, gcra};
 
 const WRITERS: u32 = 16;
-const CALLS: u32 = 100;
+const REQUESTS: u32 = 100;
 
-/// What became of the calls of all nodes.
+/// Outcomes of the requests of all nodes.
 #[derive(Debug, Default)]
-struct Tally {
+struct Outcomes {
     admitted: u32,
     rejected: u32,
     busy: u32,
@@ -32,32 +32,34 @@ struct Tally {
 fn event(node: &MemcachedCounts, word: &str) -> u64 {
     let events = node.events();
     let found = events.iter().find(|(name, _)| *name == word);
-    found.expect("it counts that").1
+    found.expect("the event is counted").1
 }
 
-/// All nodes call at once, one call after the other each.
-async fn storm(port: u16, writers: u32, policy: &Policy) -> Tally {
+/// Sends requests from all nodes at once, one after the other at each.
+async fn storm(port: u16, writers: u32, policy: &Policy) -> Outcomes {
     let all_are_connected = Arc::new(Barrier::new(writers as usize));
     let nodes = (0..writers).map(|_| async {
         let node = counts(port);
-        call(&node, policy, Cost::Peek).await.expect("it connects");
+        call(&node, policy, Cost::Peek)
+            .await
+            .expect("the node connects");
         all_are_connected.wait().await;
-        let mut event_counts = Tally::default();
-        for _ in 0..CALLS {
+        let mut outcomes = Outcomes::default();
+        for _ in 0..REQUESTS {
             match call(&node, policy, Cost::ONE).await {
-                Ok(verdict) if verdict.is_admitted() => event_counts.admitted += 1,
-                Ok(_) => event_counts.rejected += 1,
-                Err(CountsError::Busy { .. }) => event_counts.busy += 1,
-                // Nobody knows then whether it was charged.
-                Err(CountsError::Late { .. }) => event_counts.late += 1,
+                Ok(verdict) if verdict.is_admitted() => outcomes.admitted += 1,
+                Ok(_) => outcomes.rejected += 1,
+                Err(CountsError::Busy { .. }) => outcomes.busy += 1,
+                // The request may or may not have been counted.
+                Err(CountsError::Late { .. }) => outcomes.late += 1,
                 Err(error) => panic!("{error:?}"),
             }
         }
-        event_counts.lost = event(&node, "cas_lost");
-        event_counts.gave_up = event(&node, "cas_gave_up");
-        event_counts
+        outcomes.lost = event(&node, "cas_lost");
+        outcomes.gave_up = event(&node, "cas_gave_up");
+        outcomes
     });
-    let sum = |mut sum: Tally, one: Tally| {
+    let sum = |mut sum: Outcomes, one: Outcomes| {
         sum.admitted += one.admitted;
         sum.rejected += one.rejected;
         sum.busy += one.busy;
@@ -67,42 +69,35 @@ async fn storm(port: u16, writers: u32, policy: &Policy) -> Tally {
         sum
     };
     let all = join_all(nodes).await;
-    all.into_iter().fold(Tally::default(), sum)
+    all.into_iter().fold(Outcomes::default(), sum)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn sixteen_nodes_that_swap_one_state_admit_none_too_many() {
+async fn sixteen_nodes_that_swap_one_state_never_exceed_the_limit() {
     for writers in [1, 2, 4, 8, WRITERS] {
         let server = MemcachedServer::start().await;
         let limit = 1_000_000;
-        let event_counts = storm(server.port(), writers, &gcra(limit)).await;
-        println!("gcra, {writers} writers: {event_counts:?}");
-        // All that were not given up were admitted, and just those are charged.
-        assert_eq!(event_counts.rejected, 0);
-        let told = event_counts.admitted + event_counts.busy + event_counts.late;
-        assert_eq!(told, writers * CALLS, "{event_counts:?}");
-        assert_eq!(
-            u64::from(event_counts.busy),
-            event_counts.gave_up,
-            "{event_counts:?}"
-        );
+        let outcomes = storm(server.port(), writers, &gcra(limit)).await;
+        println!("gcra, {writers} writers: {outcomes:?}");
+        // All requests that did not give up were admitted, and only those are counted.
+        assert_eq!(outcomes.rejected, 0);
+        let sum = outcomes.admitted + outcomes.busy + outcomes.late;
+        assert_eq!(sum, writers * REQUESTS, "{outcomes:?}");
+        assert_eq!(u64::from(outcomes.busy), outcomes.gave_up, "{outcomes:?}");
         let left = call(&counts(server.port()), &gcra(limit), Cost::Peek).await;
-        let charged = limit - left.unwrap().remaining;
-        let most = event_counts.admitted + event_counts.late;
+        let acquired = limit - left.unwrap().remaining;
+        let most = outcomes.admitted + outcomes.late;
         assert!(
-            (event_counts.admitted..=most).contains(&charged),
-            "{charged} {event_counts:?}"
+            (outcomes.admitted..=most).contains(&acquired),
+            "{acquired} {outcomes:?}"
         );
-        // The server counts the same attempts as we do.
+        // The server and the nodes count the same attempts.
         let conflicts = server.stat("cas_badval").await;
-        assert!(
-            conflicts <= event_counts.lost,
-            "{conflicts} {event_counts:?}"
-        );
-        // Few nodes may by chance never meet.
+        assert!(conflicts <= outcomes.lost, "{conflicts} {outcomes:?}");
+        // A few nodes may never collide by chance.
         match writers {
-            1 => assert_eq!(event_counts.lost, 0),
-            WRITERS => assert!(event_counts.lost > 0, "{event_counts:?}"),
+            1 => assert_eq!(outcomes.lost, 0),
+            WRITERS => assert!(outcomes.lost > 0, "{outcomes:?}"),
             _ => {}
         }
     }
@@ -111,30 +106,30 @@ async fn sixteen_nodes_that_swap_one_state_admit_none_too_many() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sixteen_nodes_that_add_to_one_counter_lose_nothing() {
     let server = MemcachedServer::start().await;
-    let half = WRITERS * CALLS / 2;
-    let event_counts = storm(server.port(), WRITERS, &a_minute(half)).await;
-    println!("fixed window, {WRITERS} writers: {event_counts:?}");
+    let half = WRITERS * REQUESTS / 2;
+    let outcomes = storm(server.port(), WRITERS, &a_minute(half)).await;
+    println!("fixed window, {WRITERS} writers: {outcomes:?}");
     assert_eq!(
-        (event_counts.lost, event_counts.busy, event_counts.late),
+        (outcomes.lost, outcomes.busy, outcomes.late),
         (0, 0, 0),
-        "{event_counts:?}"
+        "{outcomes:?}"
     );
     assert_eq!(
-        (event_counts.admitted, event_counts.rejected),
+        (outcomes.admitted, outcomes.rejected),
         (half, half),
-        "{event_counts:?}"
+        "{outcomes:?}"
     );
     let left = call(&counts(server.port()), &a_minute(half), Cost::Peek).await;
     assert_eq!(left.unwrap().remaining, 0);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_node_does_not_lose_against_itself() {
+async fn a_node_does_not_compete_with_itself() {
     let server = MemcachedServer::start().await;
     let node = counts(server.port());
     let policy = gcra(1_000);
-    let calls = (0..64).map(|_| call(&node, &policy, Cost::ONE));
-    for verdict in join_all(calls).await {
+    let requests = (0..64).map(|_| call(&node, &policy, Cost::ONE));
+    for verdict in join_all(requests).await {
         assert!(verdict.unwrap().is_admitted());
     }
     assert_eq!(event(&node, "cas_lost"), 0);

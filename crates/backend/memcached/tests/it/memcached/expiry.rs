@@ -1,4 +1,4 @@
-//! How long a server keeps what still counts.
+//! Expiry of values that still count.
 
 use anteroom_limit::cost::Cost;
 use anteroom_limit::fixed_window::FixedWindow;
@@ -11,7 +11,7 @@ use anteroom_testkit::memcached_server::MemcachedServer;
 
 use crate::memcached::support::{START, call, counts, counts_at, gcra, rate};
 
-/// More than thirty days are a time since 1970 to a server, and one that is over is forgotten at
+/// A server takes an expiry of more than thirty days as a Unix time, and expires a past one at
 /// once.
 #[tokio::test]
 async fn a_window_of_more_than_thirty_days_is_kept_to_its_end() {
@@ -29,7 +29,7 @@ async fn a_window_of_more_than_thirty_days_is_kept_to_its_end() {
     let [(_, exp)] = values.as_slice() else {
         panic!("{values:?}");
     };
-    // This stretch of a year and the next one; a day for wrong clocks, and a thousandth for slow
+    // This window of a year and the next one; a day for wrong clocks, and a thousandth for slow
     // ones.
     let matters_to = (now / window + 2) * window;
     let least = matters_to + 86_400;
@@ -39,9 +39,9 @@ async fn a_window_of_more_than_thirty_days_is_kept_to_its_end() {
     );
 }
 
-/// Servers keep times in 31 bits, and forget at once what is beyond them.
+/// Servers keep times in 31 bits, and expire later ones at once.
 #[tokio::test]
-async fn what_counts_beyond_2038_is_kept() {
+async fn values_that_count_beyond_2038_are_kept() {
     let server = MemcachedServer::start().await;
     let time = TestTime::default();
     time.set(TimestampUs(server.stat("time").await * 1_000_000));
@@ -59,7 +59,7 @@ async fn what_counts_beyond_2038_is_kept() {
 }
 
 #[tokio::test]
-async fn what_changes_nothing_leaves_nothing_behind() {
+async fn requests_without_effect_leave_no_value() {
     let server = MemcachedServer::start().await;
     let counts = counts(server.port());
     for policy in [gcra(5), Policy::FixedWindow(FixedWindow::new(rate(5, 60)))] {
@@ -75,7 +75,7 @@ async fn what_changes_nothing_leaves_nothing_behind() {
     let rejected = call(&counts, &gcra(5), Cost::take(6)).await.unwrap();
     assert!(!rejected.is_admitted());
     assert_eq!(server.values().await, []);
-    // In a counter it leaves a zero behind, for it was added before it was judged.
+    // A counter keeps a zero, as the request was added before the decision.
     let window = Policy::FixedWindow(FixedWindow::new(rate(5, 60)));
     let rejected = call(&counts, &window, Cost::take(6)).await.unwrap();
     assert!(!rejected.is_admitted());
@@ -85,7 +85,7 @@ async fn what_changes_nothing_leaves_nothing_behind() {
 }
 
 #[tokio::test]
-async fn each_stretch_has_a_counter_of_its_own() {
+async fn each_sub_window_has_its_own_counter() {
     let server = MemcachedServer::start().await;
     let time = TestTime::default();
     let counts = counts_at(server.port(), &time);
@@ -93,18 +93,18 @@ async fn each_stretch_has_a_counter_of_its_own() {
     for part in 0..6 {
         time.set(START + DurationUs::from_secs(15 * part));
         let verdict = call(&counts, &policy, Cost::ONE).await.unwrap();
-        // Five parts count, of which the oldest is leaving the window.
+        // Five sub-windows count, the oldest of which is leaving the window.
         let counted = u32::try_from(part + 1).unwrap().min(5);
         assert_eq!(verdict.remaining, 10 - counted, "{part}");
     }
     assert_eq!(server.stat("curr_items").await, 6);
-    // A refund takes from the newest on.
+    // A refund starts at the newest one.
     let verdict = call(&counts, &policy, Cost::refund(3)).await.unwrap();
     assert_eq!(verdict.remaining, 8);
     time.set(START + DurationUs::from_secs(15 * 6));
     let verdict = call(&counts, &policy, Cost::Peek).await.unwrap();
     assert_eq!(
         verdict.remaining, 9,
-        "the part that has left was not refunded"
+        "the sub-window that has left was not refunded"
     );
 }

@@ -1,4 +1,4 @@
-//! What is said when it does not work, and what is left then.
+//! Errors of failed requests, and the counts after them.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use anteroom_testkit::eventually;
 use anteroom_testkit::memcached_server::MemcachedServer;
 use anteroom_testkit::redis_server::{Impostor, Manner};
 
-use crate::memcached::support::{a_minute, call, counts, gcra, patient_for, rate};
+use crate::memcached::support::{a_minute, call, counts, counts_with_timeout, gcra, rate};
 
 #[tokio::test]
 async fn a_server_that_was_restarted_has_forgotten_all_and_is_used_again() {
@@ -41,9 +41,9 @@ async fn a_server_that_was_restarted_has_forgotten_all_and_is_used_again() {
 #[tokio::test]
 async fn silence_is_late_and_a_missing_server_is_unavailable() {
     let server = MemcachedServer::start().await;
-    // Not as long as a connection is kept that says nothing.
-    let late = patient_for(&[server.port()], Duration::from_millis(300));
-    eventually("it is connected", async || {
+    // Shorter than the time after which a connection without replies is closed.
+    let late = counts_with_timeout(&[server.port()], Duration::from_millis(300));
+    eventually("the node is connected", async || {
         call(&late, &a_minute(5), Cost::Peek).await.is_ok()
     })
     .await;
@@ -52,12 +52,12 @@ async fn silence_is_late_and_a_missing_server_is_unavailable() {
     assert!(matches!(error, CountsError::Late { .. }), "{error:?}");
     assert!(error.is_transient());
     server.resume();
-    // What was late was charged when the server went on, and taken back.
-    eventually("it was taken back", async || {
+    // The late request was counted when the server resumed, and undone.
+    eventually("the request was undone", async || {
         server.stat("decr_hits").await == 1
     })
     .await;
-    eventually("nothing is charged", async || {
+    eventually("nothing is counted", async || {
         let verdict = call(&late, &a_minute(5), Cost::Peek).await;
         verdict.is_ok_and(|verdict| verdict.remaining == 5)
     })
@@ -68,9 +68,11 @@ async fn silence_is_late_and_a_missing_server_is_unavailable() {
         matches!(error, CountsError::Unreachable { .. }),
         "{error:?}"
     );
-    let away = counts(1);
+    let unavailable = counts(1);
     for _ in 0..3 {
-        let error = call(&away, &a_minute(5), Cost::ONE).await.unwrap_err();
+        let error = call(&unavailable, &a_minute(5), Cost::ONE)
+            .await
+            .unwrap_err();
         assert!(
             matches!(error, CountsError::Unreachable { .. }),
             "{error:?}"
@@ -80,7 +82,7 @@ async fn silence_is_late_and_a_missing_server_is_unavailable() {
 }
 
 #[tokio::test]
-async fn what_is_no_memcached_is_refused_and_asked_once_in_a_while() {
+async fn another_protocol_than_memcached_is_rejected() {
     for (manner, expected) in [
         (Manner::AnswersHttp, "check host and port"),
         (Manner::Answers("ERROR\r\n"), "meta commands"),
@@ -88,14 +90,14 @@ async fn what_is_no_memcached_is_refused_and_asked_once_in_a_while() {
         (Manner::Answers("HD\r\n"), "check host and port"),
         (Manner::Answers("VA 99999999999\r\n"), "check host and port"),
     ] {
-        let strange = Impostor::start(manner.clone()).await;
-        let counts = counts(strange.port());
+        let impostor = Impostor::start(manner.clone()).await;
+        let counts = counts(impostor.port());
         let error = call(&counts, &a_minute(5), Cost::ONE).await.unwrap_err();
         assert!(matches!(error, CountsError::Refused { .. }), "{error:?}");
         assert!(error.to_string().contains(expected), "{manner:?}: {error}");
     }
-    let rude = Impostor::start(Manner::HangsUp).await;
-    let error = call(&counts(rude.port()), &a_minute(5), Cost::ONE).await;
+    let silent = Impostor::start(Manner::HangsUp).await;
+    let error = call(&counts(silent.port()), &a_minute(5), Cost::ONE).await;
     let error = error.unwrap_err();
     assert!(
         matches!(error, CountsError::Unreachable { .. }),
@@ -103,9 +105,9 @@ async fn what_is_no_memcached_is_refused_and_asked_once_in_a_while() {
     );
 }
 
-/// None of it is taken for a new client, and none of it is overwritten.
+/// Such a value neither counts as a new client nor is overwritten.
 #[tokio::test]
-async fn what_somebody_else_wrote_under_our_names_is_refused() {
+async fn values_of_another_program_under_our_keys_are_rejected() {
     for (policy, value) in [(a_minute(5), "none"), (gcra(5), "17")] {
         let server = MemcachedServer::start().await;
         let counts = counts(server.port());
@@ -127,7 +129,7 @@ async fn what_somebody_else_wrote_under_our_names_is_refused() {
 async fn a_server_without_compare_and_swap_keeps_only_sums() {
     let server = MemcachedServer::start_with(&["-C"]).await;
     let counts = counts(server.port());
-    // Where nothing is there it can write; only what is there it cannot tell apart.
+    // A missing value can be written; an existing one has no unique number.
     call(&counts, &gcra(5), Cost::ONE).await.unwrap();
     for cost in [Cost::ONE, Cost::Peek] {
         let error = call(&counts, &gcra(5), cost).await.unwrap_err();
@@ -140,13 +142,13 @@ async fn a_server_without_compare_and_swap_keeps_only_sums() {
     }
 }
 
-/// A client of several limits, of which the last cannot be charged.
+/// The last of several limits of a client fails.
 #[tokio::test]
-async fn what_was_charged_before_one_failed_is_taken_back() {
+async fn acquires_before_a_failed_one_are_undone() {
     let server = MemcachedServer::start().await;
     let counts = counts(server.port());
     let (window, state) = (a_minute(5), gcra(5));
-    let charge = |limit, policy| SharedAcquire {
+    let acquire = |limit, policy| SharedAcquire {
         limit,
         policy,
         key: CallKey(1),
@@ -154,17 +156,17 @@ async fn what_was_charged_before_one_failed_is_taken_back() {
     };
     let name = counts.name_of("foreign", CallKey(1));
     server.ask(&format!("ms {name} 2 T60\r\nno")).await;
-    let charges = [
-        charge("window", &window),
-        charge("state", &state),
-        charge("foreign", &state),
+    let acquires = [
+        acquire("window", &window),
+        acquire("state", &state),
+        acquire("foreign", &state),
     ];
-    let error = counts.charge(&charges).await.unwrap_err();
+    let error = counts.charge(&acquires).await.unwrap_err();
     assert!(matches!(error, CountsError::Refused { .. }), "{error:?}");
     for (limit, policy) in [("window", &window), ("state", &state)] {
         let peek = SharedAcquire {
             cost: Cost::Peek,
-            ..charge(limit, policy)
+            ..acquire(limit, policy)
         };
         let left = counts.charge(&[peek]).await.unwrap()[0].remaining;
         assert_eq!(left, 5, "{limit}");

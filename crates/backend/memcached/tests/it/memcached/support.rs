@@ -1,4 +1,4 @@
-//! What the tests have in common.
+//! Helpers that the tests share.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use anteroom_limit_store::CallKey;
 use anteroom_limit_store::shared::{CountsError, SharedAcquire, SharedCounts as _, TestTime};
 use anteroom_memcached::MemcachedCounts;
 
-/// A minute's beginning, and a day's.
+/// Start of a minute and of a day.
 pub(crate) const START: TimestampUs = TimestampUs(1_767_225_600_000_000);
 
 pub(crate) fn server(port: u16) -> HostPort {
@@ -23,7 +23,7 @@ pub(crate) fn server(port: u16) -> HostPort {
     HostPort { host, port }
 }
 
-/// Counts at one server, by a clock that stands still.
+/// Returns counts at one server, with a clock that stands still.
 pub(crate) fn counts(port: u16) -> MemcachedCounts {
     let time = TestTime::default();
     time.set(START);
@@ -34,44 +34,44 @@ pub(crate) fn counts_at(port: u16, time: &TestTime) -> MemcachedCounts {
     MemcachedCounts::with_time(&[server(port)], "anteroom", time.clone())
 }
 
-/// Counts at these servers, by a clock that stands still, where each call waits for so long.
-pub(crate) fn patient_for(ports: &[u16], timeout: Duration) -> MemcachedCounts {
+/// Returns counts at these servers, with a clock that stands still and this timeout.
+pub(crate) fn counts_with_timeout(ports: &[u16], timeout: Duration) -> MemcachedCounts {
     let time = TestTime::default();
     time.set(START);
     let servers: Vec<HostPort> = ports.iter().copied().map(server).collect();
     MemcachedCounts::with_time(&servers, "anteroom", time).with_timeout(timeout)
 }
 
-/// Counts at one server, by a clock that is so far from another one.
+/// Returns counts at one server, with a clock that is ahead of `time`.
 pub(crate) fn counts_ahead(port: u16, time: &TestTime, ahead: DurationUs) -> MemcachedCounts {
     let time = time.clone();
     let now = Arc::new(move || time.now() + ahead);
     MemcachedCounts::new(&[server(port)], "anteroom", now)
 }
 
-pub(crate) fn rate(calls: u32, secs: u64) -> Rate {
-    Rate::new(calls, DurationUs::from_secs(secs)).expect("it is in range")
+pub(crate) fn rate(requests: u32, secs: u64) -> Rate {
+    Rate::new(requests, DurationUs::from_secs(secs)).expect("it is in range")
 }
 
-pub(crate) fn a_minute(calls: u32) -> Policy {
-    Policy::FixedWindow(FixedWindow::new(rate(calls, 60)))
+pub(crate) fn a_minute(requests: u32) -> Policy {
+    Policy::FixedWindow(FixedWindow::new(rate(requests, 60)))
 }
 
-pub(crate) fn gcra(calls: u32) -> Policy {
-    Policy::Gcra(Gcra::new(rate(calls, 60), calls).expect("it is in range"))
+pub(crate) fn gcra(requests: u32) -> Policy {
+    Policy::Gcra(Gcra::new(rate(requests, 60), requests).expect("it is in range"))
 }
 
-/// Charges the client that most tests use.
+/// Acquires for the client that most tests use.
 pub(crate) async fn call(
     counts: &MemcachedCounts,
     policy: &Policy,
     cost: Cost,
 ) -> Result<Verdict, CountsError> {
-    let charge = SharedAcquire {
+    let acquire = SharedAcquire {
         limit: "api",
         policy,
         key: CallKey(1),
         cost,
     };
-    Ok(counts.charge(&[charge]).await?[0])
+    Ok(counts.charge(&[acquire]).await?[0])
 }

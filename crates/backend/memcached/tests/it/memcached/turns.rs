@@ -1,4 +1,4 @@
-//! Calls of one node that wait for each other, and those that need not.
+//! Requests of one node that wait for each other, and those that do not.
 
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -13,21 +13,21 @@ use anteroom_testkit::relay::{Delays, Relay};
 use futures_util::FutureExt as _;
 use futures_util::future::join_all;
 
-use crate::memcached::support::{call, gcra, patient_for};
+use crate::memcached::support::{call, counts_with_timeout, gcra};
 
-/// A flood at one client is no failure of the store, for which calls may be let through uncounted.
+/// A flood at one client is no failure of the store, so requests must not be admitted uncounted.
 #[tokio::test]
-async fn calls_that_wait_in_vain_for_their_clients_turn_are_busy() {
+async fn requests_that_get_no_turn_in_time_are_busy() {
     let server = MemcachedServer::start().await;
     let delays = Delays::each_way(Duration::from_millis(50));
     let relay = Relay::start((Ipv4Addr::LOCALHOST, server.port()).into(), delays).await;
-    let counts = patient_for(&[relay.address().port()], Duration::from_secs(6));
+    let counts = counts_with_timeout(&[relay.address().port()], Duration::from_secs(6));
     let policy = gcra(1_000);
     call(&counts, &policy, Cost::Peek).await.unwrap();
-    let calls = (0..200).map(|_| call(&counts, &policy, Cost::ONE));
+    let requests = (0..200).map(|_| call(&counts, &policy, Cost::ONE));
     let mut admitted = 0;
-    for told in join_all(calls).await {
-        match told {
+    for result in join_all(requests).await {
+        match result {
             Ok(verdict) => admitted += u32::from(verdict.is_admitted()),
             Err(CountsError::Busy { .. }) => {}
             Err(error) => panic!("{error:?}"),
@@ -38,13 +38,13 @@ async fn calls_that_wait_in_vain_for_their_clients_turn_are_busy() {
     assert_eq!(left.remaining, 1_000 - admitted);
 }
 
-/// Where the server says nothing, that is what those are told who wait for one that waits for it.
+/// Requests that wait for another request learn that the server is unavailable.
 #[tokio::test]
-async fn a_call_waiting_behind_a_silent_one_learns_of_the_outage() {
+async fn a_waiting_request_learns_that_the_server_is_unavailable() {
     let server = MemcachedServer::start().await;
-    let counts = patient_for(&[server.port()], Duration::from_millis(300));
+    let counts = counts_with_timeout(&[server.port()], Duration::from_millis(300));
     let policy = gcra(5);
-    eventually("it is connected", async || {
+    eventually("the node is connected", async || {
         call(&counts, &policy, Cost::Peek).await.is_ok()
     })
     .await;
@@ -60,18 +60,18 @@ async fn a_call_waiting_behind_a_silent_one_learns_of_the_outage() {
 
 async fn one(counts: &MemcachedCounts, key: CallKey) -> Result<u32, CountsError> {
     let policy = gcra(5);
-    let charge = SharedAcquire {
+    let acquire = SharedAcquire {
         limit: "api",
         policy: &policy,
         key,
         cost: Cost::ONE,
     };
-    Ok(counts.charge(&[charge]).await?[0].remaining)
+    Ok(counts.charge(&[acquire]).await?[0].remaining)
 }
 
-/// Whatever a digest has in common with another one's: they wait for other servers.
+/// This holds even for clients with similar digests.
 #[tokio::test]
-async fn clients_of_a_server_that_hangs_keep_none_of_another_one_waiting() {
+async fn clients_of_a_hanging_server_do_not_delay_those_of_another() {
     let mut servers = [
         MemcachedServer::start().await,
         MemcachedServer::start().await,
@@ -79,7 +79,7 @@ async fn clients_of_a_server_that_hangs_keep_none_of_another_one_waiting() {
     ];
     servers.sort_by_key(MemcachedServer::port);
     let ports = servers.each_ref().map(MemcachedServer::port);
-    let counts = &patient_for(&ports, Duration::from_secs(20));
+    let counts = &counts_with_timeout(&ports, Duration::from_secs(20));
     let last_bits = |key| {
         let name = counts.name_of("api", key);
         let (_, digits) = name.split_once(':').expect("a prefix and a digest");
@@ -100,10 +100,10 @@ async fn clients_of_a_server_that_hangs_keep_none_of_another_one_waiting() {
     servers[0].pause();
     let hanging = of_server(0).take(200);
     let mut hanging: Vec<_> = hanging.map(|key| Box::pin(one(counts, key))).collect();
-    for call in &mut hanging {
-        assert!(call.as_mut().now_or_never().is_none());
+    for request in &mut hanging {
+        assert!(request.as_mut().now_or_never().is_none());
     }
-    // None of those goes on before all of these have been answered.
+    // None of the hanging requests ends before these have replies.
     for key in others {
         assert!(one(counts, key).await.is_ok());
     }

@@ -1,4 +1,4 @@
-//! What was charged and does not go through is taken back, whoever has left.
+//! Acquires of requests that are not admitted are undone, even if callers have left.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -18,12 +18,12 @@ use anteroom_testkit::relay::{Delays, Relay};
 use futures_util::FutureExt as _;
 
 use crate::memcached::support::{
-    START, a_minute, call, counts, counts_at, gcra, patient_for, rate,
+    START, a_minute, call, counts, counts_at, counts_with_timeout, gcra, rate,
 };
 
-/// A client that resets its calls is not shut out for longer than by its calls.
+/// A client that aborts requests must not be rejected because of them.
 #[tokio::test]
-async fn a_call_whose_caller_left_before_its_answer_is_taken_back_once() {
+async fn a_request_whose_caller_left_before_the_reply_is_undone_once() {
     let server = MemcachedServer::start().await;
     let counts = counts(server.port());
     let policy = Policy::SlidingWindow(SlidingWindow::new(rate(5, 60)));
@@ -40,10 +40,10 @@ async fn a_call_whose_caller_left_before_its_answer_is_taken_back_once() {
         assert!(leaving.as_mut().now_or_never().is_none());
     }
     server.resume();
-    // Behind those on their connection, so they have been added.
+    // This peek follows the requests on their connection, so they have been added.
     call(&counts, &policy, Cost::Peek).await.unwrap();
     let get = format!("mg {name} v");
-    eventually("all are taken back", async || {
+    eventually("all are undone", async || {
         let stats = (
             server.stat("incr_hits").await,
             server.stat("decr_hits").await,
@@ -56,47 +56,46 @@ async fn a_call_whose_caller_left_before_its_answer_is_taken_back_once() {
     assert_eq!(server.stat("decr_hits").await, 3);
 }
 
-/// The server has written the state, and its answer is on its way.
+/// The server has written the state, and its reply is in flight.
 #[tokio::test]
-async fn a_call_abandoned_during_a_swap_is_taken_back_once() {
+async fn a_request_abandoned_during_a_swap_is_undone_once() {
     let server = MemcachedServer::start().await;
     let delays = Delays {
         there: Duration::ZERO,
         back: Duration::from_millis(400),
     };
     let relay = Relay::start((Ipv4Addr::LOCALHOST, server.port()).into(), delays).await;
-    let counts = Arc::new(patient_for(
+    let counts = Arc::new(counts_with_timeout(
         &[relay.address().port()],
         Duration::from_secs(20),
     ));
     let policy = gcra(5);
     call(&counts, &policy, Cost::ONE).await.unwrap();
     let mut kept = 1;
-    // On a machine that stood still meanwhile a call may have had its answer before it is given up;
-    // it counts then.
+    // On a stalled machine a request may get its reply before it is abandoned; it counts then.
     let written = loop {
-        assert!(kept < 5, "no call is ever given up in time");
+        assert!(kept < 5, "no request is ever abandoned in time");
         let written = server.stat("cmd_set").await;
-        let calling = Arc::clone(&counts);
+        let shared = Arc::clone(&counts);
         let leaving = tokio::spawn(async move {
-            let told = call(&calling, &gcra(5), Cost::ONE).await;
-            told.map(|verdict| verdict.is_admitted())
+            let result = call(&shared, &gcra(5), Cost::ONE).await;
+            result.map(|verdict| verdict.is_admitted())
         });
-        eventually("it is written", async || {
+        eventually("the state is written", async || {
             server.stat("cmd_set").await > written
         })
         .await;
         leaving.abort();
         match leaving.await {
-            // The call's own.
+            // The write of the abandoned request.
             Err(_) => break written + 1,
-            Ok(told) => assert!(told.unwrap()),
+            Ok(result) => assert!(result.unwrap()),
         }
         kept += 1;
     };
-    // By its own wish and not by what comes free meanwhile: one a twelfth of a minute, and the
-    // clock of these stands still.
-    eventually("it is taken back", async || {
+    // The undo frees it, not the refill: that is one per twelfth of a minute, and the clock stands
+    // still.
+    eventually("the request is undone", async || {
         server.stat("cmd_set").await > written
     })
     .await;
@@ -105,8 +104,8 @@ async fn a_call_abandoned_during_a_swap_is_taken_back_once() {
     assert_eq!(server.stat("cmd_set").await, written + 1);
 }
 
-/// Limits of one client, of which the last lies at another server than the first two.
-struct Apart {
+/// Limits of one client, the last of which is at another server than the first two.
+struct TwoServers {
     servers: [MemcachedServer; 2],
     counts: Arc<MemcachedCounts>,
     key: CallKey,
@@ -114,7 +113,7 @@ struct Apart {
     state: Policy,
 }
 
-impl Apart {
+impl TwoServers {
     async fn start(timeout: Duration) -> Self {
         let mut servers = [
             MemcachedServer::start().await,
@@ -122,10 +121,10 @@ impl Apart {
         ];
         servers.sort_by_key(MemcachedServer::port);
         let ports = servers.each_ref().map(MemcachedServer::port);
-        let counts = patient_for(&ports, timeout);
-        let lies = |limit, key| counts.server_of(limit, key);
+        let counts = counts_with_timeout(&ports, timeout);
+        let server_of = |limit, key| counts.server_of(limit, key);
         let is_fit = |key: &CallKey| {
-            let at = ["window", "state", "last"].map(|limit| lies(limit, *key));
+            let at = ["window", "state", "last"].map(|limit| server_of(limit, *key));
             at == [0, 0, 1]
         };
         let key = (0..).map(CallKey).find(is_fit).expect("one in eight");
@@ -138,41 +137,41 @@ impl Apart {
         }
     }
 
-    fn charges(&self, cost: Cost) -> [SharedAcquire<'_>; 3] {
-        let charge = |limit, policy| SharedAcquire {
+    fn acquires(&self, cost: Cost) -> [SharedAcquire<'_>; 3] {
+        let acquire = |limit, policy| SharedAcquire {
             limit,
             policy,
             key: self.key,
             cost,
         };
         [
-            charge("window", &self.window),
-            charge("state", &self.state),
-            charge("last", &self.state),
+            acquire("window", &self.window),
+            acquire("state", &self.state),
+            acquire("last", &self.state),
         ]
     }
 
-    /// What is left of the first two.
+    /// Returns the rest of the first two limits.
     async fn left(&self) -> Option<[u32; 2]> {
-        let charges = self.charges(Cost::Peek);
-        let verdicts = self.counts.charge(&charges[..2]).await.ok()?;
+        let acquires = self.acquires(Cost::Peek);
+        let verdicts = self.counts.charge(&acquires[..2]).await.ok()?;
         Some([verdicts[0].remaining, verdicts[1].remaining])
     }
 
-    async fn is_connected(&self) {
+    async fn wait_until_connected(&self) {
         eventually("both servers are used", async || {
-            self.counts.charge(&self.charges(Cost::Peek)).await.is_ok()
+            self.counts.charge(&self.acquires(Cost::Peek)).await.is_ok()
         })
         .await;
     }
 }
 
 #[tokio::test]
-async fn a_server_that_hangs_leaves_nothing_charged_at_another_and_is_named() {
-    let stage = Apart::start(Duration::from_millis(300)).await;
-    stage.is_connected().await;
+async fn a_hanging_server_leaves_no_count_at_another_and_is_named() {
+    let stage = TwoServers::start(Duration::from_millis(300)).await;
+    stage.wait_until_connected().await;
     stage.servers[1].pause();
-    let error = stage.counts.charge(&stage.charges(Cost::ONE)).await;
+    let error = stage.counts.charge(&stage.acquires(Cost::ONE)).await;
     let error = error.unwrap_err();
     let CountsError::Late { place, .. } = &error else {
         panic!("{error:?}");
@@ -182,38 +181,38 @@ async fn a_server_that_hangs_leaves_nothing_charged_at_another_and_is_named() {
         place.contains(&second) && !place.contains(&first),
         "{place}"
     );
-    eventually("both are taken back", async || {
+    eventually("both are undone", async || {
         stage.left().await == Some([5, 5])
     })
     .await;
 }
 
 #[tokio::test]
-async fn what_was_charged_before_a_caller_left_is_taken_back() {
-    let stage = Arc::new(Apart::start(Duration::from_secs(20)).await);
-    stage.is_connected().await;
+async fn acquires_before_a_caller_left_are_undone() {
+    let stage = Arc::new(TwoServers::start(Duration::from_secs(20)).await);
+    stage.wait_until_connected().await;
     stage.servers[1].pause();
-    let calling = Arc::clone(&stage);
+    let shared = Arc::clone(&stage);
     let leaving = tokio::spawn(async move {
-        let charges = calling.charges(Cost::ONE);
-        calling.counts.charge(&charges).await.is_ok()
+        let acquires = shared.acquires(Cost::ONE);
+        shared.counts.charge(&acquires).await.is_ok()
     });
-    // On a machine that stood still for seconds the call has failed by then, and is to be taken
-    // back as well.
-    eventually("the first two are charged", async || {
+    // On a machine that stalled for seconds the request has failed by then, and is to be undone as
+    // well.
+    eventually("the first two are acquired", async || {
         stage.left().await == Some([4, 4]) || leaving.is_finished()
     })
     .await;
     leaving.abort();
-    eventually("both are taken back", async || {
+    eventually("both are undone", async || {
         stage.left().await == Some([5, 5])
     })
     .await;
 }
 
-/// With its age a refund leaves calls alone that came later.
+/// A refund with the age of its request keeps later requests.
 #[tokio::test]
-async fn a_refund_with_its_age_undoes_no_later_call() {
+async fn a_refund_with_an_age_undoes_no_later_request() {
     let server = MemcachedServer::start().await;
     let time = TestTime::default();
     let counts = counts_at(server.port(), &time);
@@ -230,11 +229,11 @@ async fn a_refund_with_its_age_undoes_no_later_call() {
     };
     let left = counts.refund(&[refund], DurationUs::from_secs(5)).await;
     assert_eq!(left.unwrap()[0].remaining, 8);
-    // When the first stretch is over nothing comes free: both that came in the second still count.
+    // The end of the first sub-window frees nothing: both requests of the second still count.
     time.set(START + DurationUs::from_secs(76));
     let left = call(&counts, &policy, Cost::Peek).await.unwrap();
     assert_eq!(left.remaining, 8);
-    // What is older than it says is none of its own.
+    // Nothing is left that is as new as the refunded request.
     let left = counts.refund(&[refund], DurationUs::from_secs(5)).await;
     assert_eq!(left.unwrap()[0].remaining, 8);
 }

@@ -1,7 +1,7 @@
-//! Do the scripts and the algorithms agree, on every verdict and on what is left?
+//! Comparison of the scripts and the algorithms: every verdict and every remaining state.
 //!
-//! Small limits, and moments close to the edges at which algorithms change their mind; a clock that
-//! goes back; settings that change, to other algorithms too.
+//! The sequences have small limits, times close to the edges of decisions, a clock that is set
+//! back, and settings that change, even to other algorithms.
 
 use anteroom_limit::algorithm::Algorithm as _;
 use anteroom_limit::cost::Cost;
@@ -20,7 +20,7 @@ use proptest::test_runner::{Config, TestRunner};
 
 use super::drive::{Arena, Client};
 
-/// Windows, each with numbers of parts that divide it. One is no multiple of anything.
+/// Windows, each with divisors. One has few divisors.
 const WINDOWS: [(u64, [u32; 4]); 4] = [
     (1_000_000, [1, 2, 5, 100]),
     (1_000_001, [1, 101, 1, 101]),
@@ -28,40 +28,40 @@ const WINDOWS: [(u64, [u32; 4]); 4] = [
     (366 * 86_400_000_000, [1, 3, 4, 120]),
 ];
 const START: u64 = 1_767_225_600_000_000;
-/// Sequences for each algorithm. Each is some hundreds of round trips.
+/// Sequences for each algorithm, each with some hundreds of round trips.
 const CASES: u32 = 96;
 
 #[derive(Clone, Copy, Debug)]
 enum Move {
-    /// So many thousandths of a window.
+    /// Advances by thousandths of a window.
     Later(u64),
-    /// A few microseconds.
+    /// Advances by a few microseconds.
     Little(u64),
-    /// To the next edge of a counter, this many microseconds past the one before it.
+    /// Advances to just around the next edge of a counter.
     Edge(u64),
-    /// A window, this many microseconds past the one before it.
+    /// Advances by just around a window.
     Window(u64),
-    /// As long as one call takes.
+    /// Advances by the interval of one request.
     Pace,
-    /// As long as the last call that was rejected was told.
+    /// Advances by the last `retry_after`.
     Retry,
-    /// Until nothing of it counts any more.
+    /// Advances until nothing counts any more.
     Rest,
-    /// A clock that is set back, by so many thousandths of a window.
+    /// Sets the clock back by thousandths of a window.
     Back(u64),
     Step(Cost),
-    /// Calls that count one until one is rejected.
+    /// Sends requests of cost one until one is rejected.
     Flood,
     Change(Policy),
 }
 
-/// Settings of the algorithm of this number.
+/// Generates settings of the algorithm of this number.
 fn policies(kind: usize) -> impl Strategy<Value = Policy> {
-    let calls = prop_oneof![1 => Just(0u32), 20 => 1u32..12];
+    let requests = prop_oneof![1 => Just(0u32), 20 => 1u32..12];
     let extra = (0usize..4, 0u32..12, 0u32..8, 0usize..4);
-    (calls, extra).prop_map(move |(calls, (window, burst, initial, parts))| {
+    (requests, extra).prop_map(move |(requests, (window, burst, initial, parts))| {
         let (window, divisors) = WINDOWS[window];
-        let rate = Rate::new(calls, DurationUs(window)).unwrap();
+        let rate = Rate::new(requests, DurationUs(window)).unwrap();
         let capacity = burst.max(1);
         let initial = capacity + initial.saturating_sub(4);
         match kind {
@@ -95,25 +95,25 @@ fn moves(kind: usize) -> impl Strategy<Value = Move> {
         8 => takes.prop_map(|taken| Move::Step(Cost::take(taken))),
         2 => Just(Move::Flood),
         1 => Just(Move::Step(Cost::Peek)),
-        3 => (1u32..8).prop_map(|back| Move::Step(Cost::refund(back))),
+        3 => (1u32..8).prop_map(|amount| Move::Step(Cost::refund(amount))),
         2 => policies(kind).prop_map(Move::Change),
         1 => (0usize..8).prop_flat_map(policies).prop_map(Move::Change),
     ]
 }
 
 impl Client<'_> {
-    async fn make(&mut self, made: Move) {
+    async fn apply(&mut self, applied: Move) {
         let window = self.policy.rate().window();
         let counters = self.policy.counters();
         let width = counters.map_or(window, |counters| counters.width());
         let part = |part: u64| DurationUs(window.0 / 1_000 * part);
-        let calls = u64::from(self.policy.rate().calls());
-        self.now = match made {
+        let requests = u64::from(self.policy.rate().calls());
+        self.now = match applied {
             Move::Later(parts) => self.now + part(parts),
             Move::Little(micros) => self.now + DurationUs(micros),
             Move::Edge(past) => TimestampUs((self.now.0 / width.0 + 1) * width.0 + past - 1),
             Move::Window(past) => (self.now + window + DurationUs(past)) - DurationUs(1),
-            Move::Pace => self.now + DurationUs(window.0 / calls.max(1)),
+            Move::Pace => self.now + DurationUs(window.0 / requests.max(1)),
             Move::Retry => self.now + self.retry_after,
             Move::Rest => {
                 let peek = self.step(Cost::Peek).await;
@@ -122,7 +122,7 @@ impl Client<'_> {
             Move::Back(parts) => self.now - part(parts),
             Move::Step(_) | Move::Flood | Move::Change(_) => self.now,
         };
-        match made {
+        match applied {
             Move::Step(cost) => {
                 self.step(cost).await;
             }
@@ -140,7 +140,7 @@ impl Client<'_> {
     }
 }
 
-/// Lets the script and the algorithm do the same, many times over.
+/// Compares the script and the algorithm over many random sequences.
 fn compare(kind: usize) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -157,8 +157,8 @@ fn compare(kind: usize) {
     let compared = TestRunner::new(config).run(&sequences, |(policy, moves)| {
         runtime.block_on(async {
             let mut client = arena.client(policy, TimestampUs(START));
-            for made in moves {
-                client.make(made).await;
+            for applied in moves {
+                client.apply(applied).await;
             }
         });
         Ok(())
@@ -208,9 +208,9 @@ fn leaky_bucket() {
     compare(7);
 }
 
-/// Whatever it is, the client is one who never called, and the next charge replaces it.
+/// The client counts as new, and the next acquire replaces the value.
 #[tokio::test]
-async fn a_value_that_cannot_be_read_is_a_client_who_never_called() {
+async fn an_invalid_value_counts_as_a_new_client() {
     let arena = Arena::start().await;
     let rate = Rate::new(10, DurationUs::from_secs(60)).unwrap();
     let policies = [
@@ -223,7 +223,7 @@ async fn a_value_that_cannot_be_read_is_a_client_who_never_called() {
         Policy::LeakyBucket(LeakyBucket::new(rate, 9)),
         Policy::SlidingLog(SlidingLog::new(rate).unwrap()),
     ];
-    let strange: [&[&str]; 16] = [
+    let invalid: [&[&str]; 16] = [
         &["SET", ""],
         &["SET", "hello"],
         &["SET", "17"],
@@ -242,7 +242,7 @@ async fn a_value_that_cannot_be_read_is_a_client_who_never_called() {
         &["SADD", "member"],
     ];
     for policy in policies {
-        for command in strange {
+        for command in invalid {
             let mut client = arena.client(policy, TimestampUs(START));
             let name = client.name();
             let mut command = command.to_vec();
@@ -251,7 +251,7 @@ async fn a_value_that_cannot_be_read_is_a_client_who_never_called() {
             for cost in [Cost::Peek, Cost::take(11), Cost::refund(3)] {
                 let expected = policy.step(&mut State::default(), client.now, cost);
                 assert_eq!(
-                    client.charge(cost).await,
+                    client.acquire(cost).await,
                     expected,
                     "{policy:?} {command:?}"
                 );
@@ -263,7 +263,7 @@ async fn a_value_that_cannot_be_read_is_a_client_who_never_called() {
 }
 
 #[tokio::test]
-async fn a_refund_leaves_nothing_of_a_log_that_is_over() {
+async fn a_refund_deletes_an_expired_log() {
     let arena = Arena::start().await;
     let rate = Rate::new(10, DurationUs::from_secs(60)).unwrap();
     let log = Policy::SlidingLog(SlidingLog::new(rate).unwrap());
@@ -281,12 +281,12 @@ async fn a_refund_leaves_nothing_of_a_log_that_is_over() {
     }
 }
 
-/// Nothing refills, so whoever is forgotten too early would be given what it has spent.
+/// A limit of zero does not refill, so a client that expires too early would get its tokens again.
 #[tokio::test]
-async fn a_bucket_of_a_closed_limit_is_kept_for_a_window() {
+async fn a_bucket_of_a_limit_of_zero_is_kept_for_a_window() {
     let arena = Arena::start().await;
-    let bucket = |calls| {
-        let rate = Rate::new(calls, DurationUs::from_secs(3_600)).unwrap();
+    let bucket = |requests| {
+        let rate = Rate::new(requests, DurationUs::from_secs(3_600)).unwrap();
         Policy::TokenBucket(TokenBucket::new(rate, 10, 10).unwrap())
     };
     let mut client = arena.client(bucket(10), TimestampUs(START));

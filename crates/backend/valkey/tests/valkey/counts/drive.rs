@@ -1,4 +1,4 @@
-//! One client at a server and the same one by the algorithms alone, step by step.
+//! Drives one client at a server and by the algorithms alone, and compares step by step.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -19,18 +19,18 @@ use redis::aio::MultiplexedConnection;
 use super::key_of;
 use crate::support::single;
 
-/// Tells all that stands under a key, whatever it is.
+/// Script that returns the value of a key of any type.
 const DUMP: &str = "local kind = redis.call('TYPE', KEYS[1]).ok
     if kind == 'string' then return {redis.call('GET', KEYS[1])} end
     if kind == 'list' then return redis.call('LRANGE', KEYS[1], 0, -1) end
     return {}";
 
-/// For how many microseconds more values are kept where a test brings the time along.
-const KEPT_IN_TESTS: u64 = 3_600_000_000;
-/// How long it may take until a test looks.
-const KEPT_ABOUT: u64 = 5_000_000;
+/// Extra time in microseconds for which values are kept with the clock of a test.
+const TEST_SLACK_US: u64 = 3_600_000_000;
+/// Longest time in microseconds until a test checks a value.
+const CHECK_DELAY_US: u64 = 5_000_000;
 
-/// A server for many clients, one after the other.
+/// Server for many clients, one after the other.
 pub(super) struct Arena {
     server: RedisServer,
     counts: ValkeyCounts,
@@ -39,7 +39,7 @@ pub(super) struct Arena {
     clients: AtomicU64,
 }
 
-/// One client.
+/// Client under test.
 pub(super) struct Client<'a> {
     arena: &'a Arena,
     key: CallKey,
@@ -87,19 +87,19 @@ impl Client<'_> {
         key_of("api", self.key)
     }
 
-    /// What the algorithm says, after it was compared with what the server does.
+    /// Steps the algorithm and the server, compares both, and returns the verdict.
     pub(super) async fn step(&mut self, cost: Cost) -> Verdict {
         let before = self.state.clone();
         let expected = self.policy.step(&mut self.state, self.now, cost);
-        let verdict = self.charge(cost).await;
+        let verdict = self.acquire(cost).await;
         let lines = self.dump().await;
         let left = read(&lines);
         let Self { policy, now, .. } = self;
-        let told = format!("{cost:?} at {now:?} by {policy:?} from {before:?}");
-        assert_eq!(verdict, expected, "{told}");
-        assert_eq!(left, normal(&self.state), "left by {told}");
+        let context = format!("{cost:?} at {now:?} by {policy:?} from {before:?}");
+        assert_eq!(verdict, expected, "{context}");
+        assert_eq!(left, normal(&self.state), "left by {context}");
         if before != self.state && !lines.is_empty() {
-            self.check_kept(&told).await;
+            self.check_expiry(&context).await;
         }
         if let Outcome::Reject { retry_after } = verdict.outcome {
             self.retry_after = retry_after.unwrap_or_default();
@@ -107,8 +107,8 @@ impl Client<'_> {
         verdict
     }
 
-    /// Whether what was just written is kept until it says nothing any more, and hardly longer.
-    async fn check_kept(&self, told: &str) {
+    /// Checks that the new value is kept until it has no effect any more, and hardly longer.
+    async fn check_expiry(&self, context: &str) {
         let mut command = redis::cmd("PTTL");
         command.arg(self.name());
         let mut connection = self.arena.connection.clone();
@@ -119,38 +119,37 @@ impl Client<'_> {
         };
         match u64::try_from(ms) {
             Ok(ms) => {
-                let after = (ms * 1_000 + KEPT_ABOUT).checked_sub(KEPT_IN_TESTS);
-                let after = after.unwrap_or_else(|| panic!("{ms} ms, {told}"));
-                assert!(is_idle(after), "{ms} ms, {told}");
-                // Where the width has changed, the newest counter ends up to a width before it
-                // would.
+                let after = (ms * 1_000 + CHECK_DELAY_US).checked_sub(TEST_SLACK_US);
+                let after = after.unwrap_or_else(|| panic!("{ms} ms, {context}"));
+                assert!(is_idle(after), "{ms} ms, {context}");
+                // With a changed width, the newest counter may end up to a width earlier.
                 let width = self
                     .policy
                     .counters()
                     .map_or(0, |counters| counters.width().0);
-                let earlier = after.checked_sub(3 * KEPT_ABOUT + width);
-                assert!(!earlier.is_some_and(is_idle), "{ms} ms, {told}");
+                let earlier = after.checked_sub(3 * CHECK_DELAY_US + width);
+                assert!(!earlier.is_some_and(is_idle), "{ms} ms, {context}");
             }
             Err(_) => {
-                assert_eq!(ms, -1, "{told}");
-                assert!(!is_idle(1 << 51), "{told}");
+                assert_eq!(ms, -1, "{context}");
+                assert!(!is_idle(1 << 51), "{context}");
             }
         }
     }
 
-    /// What the server alone says.
-    pub(super) async fn charge(&self, cost: Cost) -> Verdict {
+    /// Acquires at the server only.
+    pub(super) async fn acquire(&self, cost: Cost) -> Verdict {
         self.arena.time.set(self.now);
-        let charge = SharedAcquire {
+        let acquire = SharedAcquire {
             limit: "api",
             policy: &self.policy,
             key: self.key,
             cost,
         };
-        self.arena.counts.charge(&[charge]).await.unwrap()[0]
+        self.arena.counts.charge(&[acquire]).await.unwrap()[0]
     }
 
-    /// What stands at the server.
+    /// Returns the value at the server.
     pub(super) async fn dump(&self) -> Vec<String> {
         let mut command = redis::cmd("EVAL");
         command.arg(DUMP).arg(1).arg(self.name());
@@ -159,7 +158,7 @@ impl Client<'_> {
     }
 }
 
-/// States that say the same are one.
+/// Normalizes equivalent states.
 fn normal(state: &State) -> State {
     match state {
         State::SlidingLog(log) if log.entries().len() == 0 => State::New,
@@ -168,7 +167,7 @@ fn normal(state: &State) -> State {
     }
 }
 
-/// What stands at the server, as it is meant; by other code than that which is tested.
+/// Decodes the value at the server, by other code than that under test.
 fn read(lines: &[String]) -> State {
     let Some(first) = lines.first() else {
         return State::New;
@@ -213,7 +212,7 @@ fn read(lines: &[String]) -> State {
     }
 }
 
-/// A log, whose sums must be those of its entries.
+/// Decodes a log and checks its sums.
 fn read_log(lines: &[String]) -> State {
     let mut last_total = None;
     let mut entries = Vec::new();
@@ -222,13 +221,13 @@ fn read_log(lines: &[String]) -> State {
             .split(' ')
             .map(|number| number.parse().unwrap())
             .collect();
-        let [at, calls, total] = numbers.try_into().unwrap();
-        let sum = last_total.map_or(total, |last: u64| last + calls);
+        let [at, requests, total] = numbers.try_into().unwrap();
+        let sum = last_total.map_or(total, |last: u64| last + requests);
         assert_eq!(total, sum, "{lines:?}");
         last_total = Some(total);
         entries.push(Entry {
             at: TimestampUs(at),
-            calls: u32::try_from(calls).unwrap(),
+            calls: u32::try_from(requests).unwrap(),
         });
     }
     State::SlidingLog(Box::new(sliding_log::State::from_entries(entries)))

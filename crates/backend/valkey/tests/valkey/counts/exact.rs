@@ -1,8 +1,8 @@
-//! One part in 2^76 over the limit, or short of a token: a double does not see it, the scripts
-//! must.
+//! One part in 2^76 over the limit, or short of a token: a double cannot represent it, but the
+//! scripts must decide correctly.
 //!
-//! Chance does not find such numbers. They are made: for numbers without a common divisor there is
-//! a multiple of the one that is just beside a multiple of the other.
+//! Random tests do not find such numbers, so they are constructed: for coprime numbers there is a
+//! multiple of one that is next to a multiple of the other.
 
 use anteroom_limit::cost::Cost;
 use anteroom_limit::gcra::Gcra;
@@ -15,11 +15,11 @@ use anteroom_limit::verdict::{Outcome, Verdict};
 
 use super::drive::Arena;
 
-/// No multiple of anything that a window is.
+/// Prime that is coprime to all windows.
 const PRIME: u32 = 2_147_483_647;
 const WINDOW: u64 = WINDOW_LONGEST.0;
 
-/// The least number that makes one more than a multiple of `modulus` of `number`.
+/// Returns the modular inverse of `number`.
 fn inverse(number: u64, modulus: u64) -> u64 {
     let (mut rest, mut next_rest) = (i128::from(modulus), i128::from(number));
     let (mut found, mut next) = (0_i128, 1_i128);
@@ -32,39 +32,39 @@ fn inverse(number: u64, modulus: u64) -> u64 {
     u64::try_from(found.rem_euclid(i128::from(modulus))).unwrap()
 }
 
-fn rate(calls: u32) -> Rate {
-    Rate::new(calls, DurationUs(WINDOW)).unwrap()
+fn rate(requests: u32) -> Rate {
+    Rate::new(requests, DurationUs(WINDOW)).unwrap()
 }
 
 fn small(number: u64) -> u32 {
     u32::try_from(number).unwrap()
 }
 
-fn check_rejected_until_a_moment_later(verdict: Verdict) {
+fn check_rejected_for_a_microsecond(verdict: Verdict) {
     let retry_after = Some(DurationUs(1));
     assert_eq!(verdict.outcome, Outcome::Reject { retry_after });
 }
 
 #[tokio::test]
-async fn a_sliding_window_that_holds_a_part_too_much_is_full() {
+async fn a_sliding_window_with_one_part_too_many_is_full() {
     let arena = Arena::start().await;
-    // `left` calls would fit but for one part of a window of parts.
+    // `left` requests would fit but for one part.
     let still = inverse(u64::from(PRIME), WINDOW);
     let left = (u128::from(PRIME) * u128::from(still) - 1) / u128::from(WINDOW);
     let left = u32::try_from(left).unwrap();
-    let policy = |calls| Policy::SlidingWindow(SlidingWindow::new(rate(calls)));
+    let policy = |requests| Policy::SlidingWindow(SlidingWindow::new(rate(requests)));
     let begins = WINDOW * 56;
     let mut client = arena.client(policy(PRIME), TimestampUs(begins));
     client.step(Cost::take(PRIME)).await;
     client.now = TimestampUs(begins + 2 * WINDOW - still);
     client.policy = policy(left + 1);
-    check_rejected_until_a_moment_later(client.step(Cost::ONE).await);
+    check_rejected_for_a_microsecond(client.step(Cost::ONE).await);
     client.now = client.now + DurationUs(1);
     assert!(client.step(Cost::ONE).await.is_admitted());
 }
 
 #[tokio::test]
-async fn a_burst_that_is_a_part_too_far_ahead_waits() {
+async fn a_burst_one_part_too_far_ahead_is_rejected() {
     let arena = Arena::start().await;
     let ahead = inverse(WINDOW % u64::from(PRIME), u64::from(PRIME));
     let elapsed = (u128::from(ahead) * u128::from(WINDOW) - 1) / u128::from(PRIME);
@@ -77,13 +77,13 @@ async fn a_burst_that_is_a_part_too_far_ahead_waits() {
     assert!(client.step(Cost::take(taken)).await.is_admitted());
     client.now = begins + DurationUs(elapsed);
     client.policy = gcra(burst + 1);
-    check_rejected_until_a_moment_later(client.step(Cost::ONE).await);
+    check_rejected_for_a_microsecond(client.step(Cost::ONE).await);
     client.now = client.now + DurationUs(1);
     assert!(client.step(Cost::ONE).await.is_admitted());
 }
 
 #[tokio::test]
-async fn a_token_that_lacks_a_part_is_none() {
+async fn a_token_that_lacks_one_part_is_not_usable() {
     let arena = Arena::start().await;
     let elapsed = WINDOW - inverse(u64::from(PRIME), WINDOW);
     let tokens = (u128::from(elapsed) * u128::from(PRIME)).div_ceil(u128::from(WINDOW));
@@ -93,7 +93,7 @@ async fn a_token_that_lacks_a_part_is_none() {
     let mut client = arena.client(Policy::TokenBucket(bucket), begins);
     assert!(client.step(Cost::take(PRIME)).await.is_admitted());
     client.now = begins + DurationUs(elapsed);
-    check_rejected_until_a_moment_later(client.step(Cost::take(tokens)).await);
+    check_rejected_for_a_microsecond(client.step(Cost::take(tokens)).await);
     client.step(Cost::take(tokens - 1)).await;
     client.now = client.now + DurationUs(1);
     assert!(client.step(Cost::ONE).await.is_admitted());

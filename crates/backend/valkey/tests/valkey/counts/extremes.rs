@@ -1,4 +1,4 @@
-//! The largest numbers that settings, costs and times can be: do the scripts still count exactly?
+//! Exactness of the scripts for the largest settings, costs and times.
 
 use anteroom_limit::cost::Cost;
 use anteroom_limit::fixed_window::FixedWindow;
@@ -18,11 +18,11 @@ use proptest::test_runner::{Config, TestRunner};
 use super::drive::Arena;
 use super::{counts, single};
 
-/// The end of the time for which the scripts count exactly: the year 2112.
+/// Last time for which the scripts count exactly: the year 2112.
 const LAST: u64 = 1 << 52;
 const CASES: u32 = 160;
 
-/// Numbers close to where things overflow, and all others, up to `most`.
+/// Generates numbers close to overflows, and all others, up to `most`.
 fn wild(most: u64) -> impl Strategy<Value = u64> {
     prop_oneof![
         Just(0),
@@ -48,7 +48,7 @@ fn costs() -> impl Strategy<Value = Cost> {
     ]
 }
 
-/// Any algorithm with these settings, as far as they can be had.
+/// Generates any algorithm with valid extreme settings.
 fn policies() -> impl Strategy<Value = Policy> {
     let window = prop_oneof![
         Just(1_000_000u64),
@@ -60,11 +60,11 @@ fn policies() -> impl Strategy<Value = Policy> {
     let parts = prop_oneof![Just(1u32), 1u32..121];
     let settings = (wild_u32(), window, wild_u32(), wild_u32(), parts, 0..8);
     settings.prop_filter_map("no such limit", |settings| {
-        let (calls, window, burst, initial, parts, kind) = settings;
-        let rate = Rate::new(calls, DurationUs(window)).unwrap();
-        let log = Rate::new(calls.min(LOG_LONGEST), DurationUs(window)).unwrap();
+        let (requests, window, burst, initial, parts, kind) = settings;
+        let rate = Rate::new(requests, DurationUs(window)).unwrap();
+        let log = Rate::new(requests.min(LOG_LONGEST), DurationUs(window)).unwrap();
         let whole = Rate::new(
-            calls,
+            requests,
             DurationUs(window / u64::from(parts) * u64::from(parts)),
         );
         let policy = match kind {
@@ -117,7 +117,7 @@ fn the_largest_numbers_are_counted_exactly() {
                     (client.now + span).min(TimestampUs(LAST))
                 };
                 client.step(cost).await;
-                // And as near as can be to where it changes its mind.
+                // As close as possible to the edge of the decision.
                 client.now = (client.now + client.retry_after).min(TimestampUs(LAST));
                 client.step(cost).await;
             }

@@ -1,4 +1,4 @@
-//! The longest log: what does a call cost that meets 100,000 entries?
+//! Cost of requests on the longest log, of 100,000 entries.
 
 use anteroom_limit::algorithm::Algorithm as _;
 use anteroom_limit::cost::Cost;
@@ -11,7 +11,7 @@ use super::rate;
 
 const START: TimestampUs = TimestampUs(1_767_225_600_000_000);
 
-/// Commands at the server so far, those in scripts among them.
+/// Returns the number of commands at the server, including those in scripts.
 async fn commands(arena: &Arena) -> u64 {
     let stats = arena.server().info("commandstats").await;
     let calls = stats.lines().filter_map(|line| {
@@ -24,11 +24,11 @@ async fn commands(arena: &Arena) -> u64 {
 }
 
 #[tokio::test]
-async fn no_call_reads_a_long_log() {
+async fn no_request_reads_a_whole_log() {
     let arena = Arena::start().await;
     let policy = Policy::SlidingLog(SlidingLog::new(rate(LOG_LONGEST, 3_600)).unwrap());
     let mut client = arena.client(policy, START);
-    // Written as calls would, one each millisecond.
+    // Fill the log as one request per millisecond would.
     let fill = "for n = 1, 100000 do
         local at = string.format('%.0f', tonumber(ARGV[1]) + n * 1000)
         redis.call('RPUSH', KEYS[1], at .. ' 1 ' .. n)
@@ -47,36 +47,35 @@ async fn no_call_reads_a_long_log() {
     let hour = DurationUs::from_secs(3_600);
     let (half, end) = (DurationUs(50_000_500), DurationUs(100_001_000));
     for (at, cost, most) in [
-        // Full: the oldest one must be over first, or the one in the middle.
+        // Full: the oldest entry must expire first, or the one in the middle.
         (START + end, Cost::ONE, 10),
         (START + end, Cost::take(50_000), 50),
         (START + end, Cost::Peek, 10),
         (START + end, Cost::take(LOG_LONGEST + 1), 10),
-        // Half of it is over, and still there after having been looked at.
+        // Half of it has expired and is still there after a peek.
         (START + hour + half, Cost::Peek, 50),
         (START + hour + half, Cost::take(50_001), 90),
         (START + hour + half, Cost::refund(20_000), 90),
         (START + hour + half, Cost::take(3), 10),
-        // The usual call: one is over, one comes.
+        // The usual case: one entry has expired, and one is added.
         (START + hour + half + DurationUs(1_000), Cost::ONE, 15),
     ] {
         client.now = at;
         let before = commands(&arena).await;
-        client.charge(cost).await;
+        client.acquire(cost).await;
         let took = commands(&arena).await - before;
         assert!(took <= most, "{cost:?}: {took}");
-        // And rightly, though that reads all of it.
+        // Check the result, too, which reads the whole log.
         policy.step(&mut client.state, at, cost);
         let expected = policy.step(&mut client.state.clone(), at, Cost::Peek);
-        assert_eq!(client.charge(Cost::Peek).await, expected, "{cost:?}");
+        assert_eq!(client.acquire(Cost::Peek).await, expected, "{cost:?}");
     }
     client.step(Cost::ONE).await;
 }
 
-/// What was to be kept for a moment when it was written is kept for as long as the clock that went
-/// back needs.
+/// After the clock was set back, a value with a short expiry is kept for longer.
 #[tokio::test]
-async fn a_log_far_ahead_of_a_clock_is_not_forgotten_early() {
+async fn a_log_far_ahead_of_a_clock_does_not_expire_early() {
     let arena = Arena::start().await;
     let policy = Policy::SlidingLog(SlidingLog::new(rate(10, 1)).unwrap());
     let mut client = arena.client(policy, TimestampUs(1 << 52));

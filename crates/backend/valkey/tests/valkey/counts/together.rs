@@ -1,5 +1,4 @@
-//! Nodes that charge one client at once, by the server's own time: never more than the algorithm
-//! allows.
+//! Nodes that acquire for one client at once, by the server's clock, never exceed the limit.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -23,12 +22,12 @@ use super::{counts, rate};
 use crate::support::{cluster, single};
 
 const TASKS: u32 = 8;
-const CALLS_EACH: u32 = 30;
-const CALLS: u32 = 100;
+const REQUESTS_EACH: u32 = 30;
+const REQUESTS: u32 = 100;
 
-/// A hundred calls a day, of which a hundred may come at once: while a test runs none comes free.
+/// Returns limits of a hundred requests a day and as a burst: none is freed during a test.
 fn policies() -> [(&'static str, Policy); 8] {
-    let rate = rate(CALLS, 86_400);
+    let rate = rate(REQUESTS, 86_400);
     [
         ("log", Policy::SlidingLog(SlidingLog::new(rate).unwrap())),
         ("fixed", Policy::FixedWindow(FixedWindow::new(rate))),
@@ -43,18 +42,18 @@ fn policies() -> [(&'static str, Policy); 8] {
         ),
         (
             "bucket",
-            Policy::TokenBucket(TokenBucket::new(rate, CALLS, CALLS).unwrap()),
+            Policy::TokenBucket(TokenBucket::new(rate, REQUESTS, REQUESTS).unwrap()),
         ),
-        ("gcra", Policy::Gcra(Gcra::new(rate, CALLS).unwrap())),
+        ("gcra", Policy::Gcra(Gcra::new(rate, REQUESTS).unwrap())),
         (
             "leaky",
-            Policy::LeakyBucket(LeakyBucket::new(rate, CALLS - 1)),
+            Policy::LeakyBucket(LeakyBucket::new(rate, REQUESTS - 1)),
         ),
     ]
 }
 
-/// Lets many tasks of two nodes charge these limits together. Returns how many calls were admitted.
-async fn charge_at_once(
+/// Acquires from these limits in many tasks of two nodes; returns the number of admitted requests.
+async fn acquire_at_once(
     nodes: &[Arc<ValkeyCounts>; 2],
     limits: &'static [&'static str],
     policies: &[Policy],
@@ -66,7 +65,7 @@ async fn charge_at_once(
             let (admitted, policies) = (Arc::clone(&admitted), policies.to_vec());
             tokio::spawn(async move {
                 let both = limits.iter().zip(&policies);
-                let mut charges: Vec<_> = both
+                let mut acquires: Vec<_> = both
                     .map(|(limit, policy)| SharedAcquire {
                         limit,
                         policy,
@@ -74,10 +73,10 @@ async fn charge_at_once(
                         cost: Cost::ONE,
                     })
                     .collect();
-                // Some in another order than others.
-                charges.rotate_left(task as usize % limits.len());
-                for _ in 0..CALLS_EACH {
-                    let verdicts = node.charge(&charges).await.unwrap();
+                // Vary the order of the limits.
+                acquires.rotate_left(task as usize % limits.len());
+                for _ in 0..REQUESTS_EACH {
+                    let verdicts = node.charge(&acquires).await.unwrap();
                     let is_admitted = verdicts.iter().all(|verdict| verdict.is_admitted());
                     admitted.fetch_add(u32::from(is_admitted), Ordering::SeqCst);
                 }
@@ -92,52 +91,53 @@ async fn charge_at_once(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn two_nodes_and_many_tasks_admit_for_one_client_what_one_would() {
+async fn two_nodes_with_many_tasks_never_exceed_the_limit_of_a_client() {
     let server = RedisServer::start().await;
     let address = single(server.port());
     let nodes = [(); 2].map(|()| Arc::new(counts(&address)));
     for (name, policy) in policies() {
         let limits: &'static [&'static str] = Box::leak(Box::new([name]));
-        let admitted = charge_at_once(&nodes, limits, &[policy]).await;
+        let admitted = acquire_at_once(&nodes, limits, &[policy]).await;
         let most = policy.most_in_any_window(1);
         assert!(u64::from(admitted) <= most, "{name}: {admitted} of {most}");
-        // Unless midnight falls into the test, in which two days' calls may pass.
-        assert!(admitted >= CALLS, "{name}: {admitted}");
+        // At midnight the requests of two days may be admitted.
+        assert!(admitted >= REQUESTS, "{name}: {admitted}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn limits_that_are_charged_together_hold_each() {
+async fn limits_that_are_acquired_together_all_hold() {
     let server = RedisServer::start().await;
     let address = single(server.port());
     let nodes = [(); 2].map(|()| Arc::new(counts(&address)));
     let [(_, log), _, _, _, (_, strict), (_, bucket), ..] = policies();
-    let admitted = charge_at_once(&nodes, &["a", "b", "c"], &[strict, log, bucket]).await;
-    assert_eq!(admitted, CALLS);
+    let admitted = acquire_at_once(&nodes, &["a", "b", "c"], &[strict, log, bucket]).await;
+    assert_eq!(admitted, REQUESTS);
 }
 
-/// There they are charged one after the other, and some are rejected for others that are refunded.
+/// Limits at several servers are acquired one after the other, and some requests are rejected
+/// because of others that are refunded later.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn limits_at_several_servers_hold_each() {
+async fn limits_at_several_servers_all_hold() {
     let servers = RedisCluster::start().await;
     let address = cluster(servers.servers()[0].port());
     let nodes = [(); 2].map(|()| Arc::new(counts(&address)));
     let [(_, log), _, _, _, (_, strict), (_, bucket), ..] = policies();
-    let admitted = charge_at_once(&nodes, &["a", "b", "c"], &[strict, log, bucket]).await;
-    assert!(admitted <= CALLS, "{admitted}");
-    // What was refunded is there for the next ones.
-    let left = charge_at_once(&nodes, &["a", "b", "c"], &[strict, log, bucket]).await;
-    assert!(admitted + left <= CALLS, "{admitted} {left}");
-    let mut charges = ["a", "b", "c"].map(|limit| SharedAcquire {
+    let admitted = acquire_at_once(&nodes, &["a", "b", "c"], &[strict, log, bucket]).await;
+    assert!(admitted <= REQUESTS, "{admitted}");
+    // Refunds are available to later requests.
+    let left = acquire_at_once(&nodes, &["a", "b", "c"], &[strict, log, bucket]).await;
+    assert!(admitted + left <= REQUESTS, "{admitted} {left}");
+    let mut acquires = ["a", "b", "c"].map(|limit| SharedAcquire {
         limit,
         policy: &strict,
         key: CallKey(1),
         cost: Cost::Peek,
     });
-    charges[1].policy = &log;
-    charges[2].policy = &bucket;
-    let verdicts = nodes[0].charge(&charges).await.unwrap();
+    acquires[1].policy = &log;
+    acquires[2].policy = &bucket;
+    let verdicts = nodes[0].charge(&acquires).await.unwrap();
     for verdict in verdicts {
-        assert_eq!(verdict.remaining, CALLS - admitted - left);
+        assert_eq!(verdict.remaining, REQUESTS - admitted - left);
     }
 }

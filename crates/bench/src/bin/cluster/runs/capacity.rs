@@ -1,10 +1,10 @@
-//! What does one Redis carry? Rooms under load, times nodes, at which the redis-server of a data
-//! center uses half a core.
+//! Capacity of one Redis server: rooms under load times nodes at which the local store uses half a
+//! core.
 //!
-//! Measured with nodes at two sizes, and drawn out in a straight line. Nodes take many times the
-//! CPU time of the server, so one machine has no room for both at that size; it is tried with calls
-//! alone: as many, for records as long, with nobody who decides. The ledger of a room has a line
-//! for each node, so what a call costs depends on how many nodes there are.
+//! Two sizes are measured with nodes and extrapolated linearly. Nodes take many times the CPU time
+//! of the server, so one machine cannot run both at the extrapolated size. That size is checked
+//! with requests alone: as many, for records of the same length, without decisions. The ledger of a
+//! room has an entry per node, so the cost of a request depends on the number of nodes.
 
 mod echo;
 
@@ -15,36 +15,36 @@ use serde::Serialize;
 use tokio::runtime::Handle;
 
 use super::Effort;
-use crate::crowd::{Sheet, send};
+use crate::arrivals::{Sheet, send};
 use crate::deployment::{Deployment, RoomPlan, Size};
 
-/// New visitors a second and room and node: enough that the room is never at rest.
+/// New visitors per second, room and node: enough that the room is never idle.
 const PER_ROOM_AND_NODE: u32 = 8;
-/// Of a core, what a server is meant to use at most.
+/// Target of the CPU use of a server, in cores.
 const HALF_A_CORE: f64 = 0.5;
-/// Calls with many rooms over calls with few: below it the machine did not keep up.
+/// Least ratio of requests with many rooms to those with few; below it the machine did not keep up.
 const KEPT_UP_MIN: f64 = 0.9;
-/// More than any machine here would bear, if two runs point nowhere.
+/// Upper bound, in case the extrapolation is meaningless.
 const ROOMS_MAX: f64 = 2_000.0;
 
-/// What was measured with so many nodes.
+/// Results with this number of nodes.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Capacity {
     pub(crate) nodes: usize,
-    /// Two sizes.
+    /// Results of the two sizes.
     pub(crate) runs: [Run; 2],
-    /// `None` if this machine could not keep up with the larger size: its figures point nowhere.
+    /// Extrapolation; `None` if this machine could not keep up with the larger size.
     pub(crate) beyond: Option<Beyond>,
 }
 
-/// What two runs point to.
+/// Extrapolation of two runs.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Beyond {
-    /// Rooms times nodes at half a core, by a straight line.
+    /// Rooms times nodes at half a core, by linear extrapolation.
     pub(crate) room_nodes: f64,
-    /// Calls alone, at the larger of the two sizes: how like they are.
+    /// Requests alone, at the larger size: shows how similar they are.
     pub(crate) echo_of_large: Run,
-    /// Calls alone, at the size to which the runs point.
+    /// Requests alone, at the extrapolated size.
     pub(crate) echo: Run,
 }
 
@@ -52,15 +52,15 @@ pub(crate) struct Beyond {
 pub(crate) struct Run {
     pub(crate) nodes: usize,
     pub(crate) rooms: usize,
-    /// CPU seconds a second of the data center's server.
+    /// CPU seconds per second of the local store.
     pub(crate) local_cores: f64,
-    /// CPU seconds a second of the world's server, for this one data center.
+    /// CPU seconds per second of the global store, for this data center only.
     pub(crate) world_cores: f64,
-    /// Calls to the data center's store a second and room and node: less than with few rooms means
-    /// that this machine could not keep up.
+    /// Requests to the local store per second, room and node. Fewer than with few rooms means that
+    /// this machine could not keep up.
     pub(crate) calls: f64,
     pub(crate) queued: u64,
-    /// Of the first room's record, at the end.
+    /// Bytes of the first room's record, at the end.
     pub(crate) record_bytes: usize,
 }
 
@@ -69,13 +69,13 @@ impl Run {
         (self.rooms * self.nodes) as f64
     }
 
-    /// CPU time of the data center's server in a second for one room at one node, in microseconds.
+    /// Returns the CPU time of the local store per second, room and node, in microseconds.
     pub(crate) fn micros_per_room_node(&self) -> f64 {
         self.local_cores * 1e6 / self.room_nodes()
     }
 }
 
-/// Measures.
+/// Measures the capacity.
 pub(crate) async fn run(effort: &Effort, links: &Handle) -> anyhow::Result<Vec<Capacity>> {
     let mut found = Vec::new();
     for &(nodes, [small, large]) in &effort.capacity {
@@ -85,7 +85,7 @@ pub(crate) async fn run(effort: &Effort, links: &Handle) -> anyhow::Result<Vec<C
         ];
         let has_kept_up = runs[1].calls >= KEPT_UP_MIN * runs[0].calls;
         let beyond = if has_kept_up {
-            Some(look_beyond(effort, &runs).await?)
+            Some(extrapolate(effort, &runs).await?)
         } else {
             None
         };
@@ -98,7 +98,7 @@ pub(crate) async fn run(effort: &Effort, links: &Handle) -> anyhow::Result<Vec<C
     Ok(found)
 }
 
-async fn look_beyond(effort: &Effort, [small, large]: &[Run; 2]) -> anyhow::Result<Beyond> {
+async fn extrapolate(effort: &Effort, [small, large]: &[Run; 2]) -> anyhow::Result<Beyond> {
     let room_nodes = room_nodes_at(HALF_A_CORE, small, large);
     #[expect(
         clippy::cast_possible_truncation,
@@ -114,7 +114,7 @@ async fn look_beyond(effort: &Effort, [small, large]: &[Run; 2]) -> anyhow::Resu
     })
 }
 
-/// Where the line through two runs reaches `cores`.
+/// Returns the size at which the linear extrapolation of two runs reaches `cores`.
 fn room_nodes_at(cores: f64, small: &Run, large: &Run) -> f64 {
     let slope = (large.local_cores - small.local_cores) / (large.room_nodes() - small.room_nodes());
     large.room_nodes() + (cores - large.local_cores) / slope
@@ -133,20 +133,20 @@ async fn measure(
     };
     let names = (0..rooms).map(|room| RoomPlan::endless(&format!("room-{room}"), "leases"));
     let deployment = Deployment::start(size, &names.collect::<Vec<_>>(), links).await?;
-    let doors = deployment.all_rooms();
-    let per_second = PER_ROOM_AND_NODE * u32::try_from(doors.len())?;
+    let rooms_of_nodes = deployment.all_rooms();
+    let per_second = PER_ROOM_AND_NODE * u32::try_from(rooms_of_nodes.len())?;
     let sheet = Arc::new(Mutex::new(Sheet::default()));
-    // What begins costs more; it is not asked for here.
+    // The start costs more and is excluded here.
     let warm = Effort::plan(per_second, effort.capacity_block / 2, 1);
-    send(&doors, warm, &sheet).await?;
+    send(&rooms_of_nodes, warm, &sheet).await?;
     let queued_before = sheet.lock().steady.queued;
-    let (cpu, calls) = (deployment.cpu().await?, deployment.calls());
+    let (cpu, requests) = (deployment.cpu().await?, deployment.requests());
     let plan = Effort::plan(per_second, effort.capacity_block, 2);
     let began = tokio::time::Instant::now();
-    send(&doors, plan, &sheet).await?;
+    send(&rooms_of_nodes, plan, &sheet).await?;
     let seconds = began.elapsed().as_secs_f64();
     let used = deployment.cpu().await?.since(cpu);
-    let called = deployment.calls().local - calls.local;
+    let sent = deployment.requests().local - requests.local;
     let record_bytes = deployment.record_bytes("room-0").await;
     deployment.stop().await;
     let queued = sheet.lock().steady.queued - queued_before;
@@ -154,8 +154,8 @@ async fn measure(
         nodes,
         rooms,
         local_cores: used.local_s / seconds,
-        world_cores: used.world_s / seconds,
-        calls: called as f64 / seconds / doors.len() as f64,
+        world_cores: used.global_s / seconds,
+        calls: sent as f64 / seconds / rooms_of_nodes.len() as f64,
         queued,
         record_bytes,
     })
@@ -166,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn two_runs_point_to_where_half_a_core_is_used() {
+    fn two_runs_are_extrapolated_to_half_a_core() {
         let run = |rooms, local_cores| Run {
             nodes: 2,
             rooms,
@@ -176,7 +176,7 @@ mod tests {
             queued: 0,
             record_bytes: 1_000,
         };
-        // 0.02 of a core for itself, 0.001 for each room at each node.
+        // 0.02 of a core for the server itself, 0.001 for each room at each node.
         let found = room_nodes_at(0.5, &run(10, 0.04), &run(40, 0.1));
         assert!((found - 480.0).abs() < 1e-6, "{found}");
         let micros = run(40, 0.1).micros_per_room_node();

@@ -1,7 +1,7 @@
-//! What do new visitors cost the stores, in CPU time of redis-server?
+//! CPU time of the stores for new visitors.
 //!
-//! Each allocation has servers of its own, so that what one costs while it rests is not charged to
-//! the other; they take turns.
+//! Each allocation has its own servers, so that the idle cost of one is not counted for the other;
+//! they take turns.
 
 use std::sync::Arc;
 
@@ -10,20 +10,20 @@ use serde::Serialize;
 use tokio::runtime::Handle;
 
 use super::Effort;
-use crate::crowd::{Sheet, send};
+use crate::arrivals::{Sheet, send};
 use crate::deployment::{Deployment, RoomPlan, ServersCpu, Size};
 
-/// Turns of each.
+/// Turns of each allocation.
 const ROUNDS: u32 = 2;
 
-/// What was measured.
+/// Results of the measurement.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Cpu {
     pub(crate) nodes: usize,
     pub(crate) per_node: u32,
     pub(crate) counters: Cost,
     pub(crate) leases: Cost,
-    /// CPU seconds of all three servers in a second in which nobody comes.
+    /// CPU seconds of all three servers per idle second.
     pub(crate) idle_s_per_s: f64,
 }
 
@@ -32,26 +32,26 @@ pub(crate) struct Cost {
     pub(crate) visitors: u64,
     pub(crate) queued: u64,
     pub(crate) seconds: f64,
-    /// CPU seconds of both data centers' servers.
+    /// CPU seconds of both local stores.
     pub(crate) local_s: f64,
-    /// CPU seconds of the world's.
+    /// CPU seconds of the global store.
     pub(crate) world_s: f64,
 }
 
 impl Cost {
-    /// CPU seconds of all servers per million new visitors.
+    /// Returns the CPU seconds of all servers per million new visitors.
     pub(crate) fn per_million(&self) -> f64 {
         (self.local_s + self.world_s) * 1e6 / self.visitors.max(1) as f64
     }
 }
 
 impl Cpu {
-    /// Leases over counters: all that the servers use.
+    /// Returns the ratio of leases to counters, including idle cost.
     pub(crate) fn ratio(&self) -> f64 {
         self.leases.per_million() / self.counters.per_million()
     }
 
-    /// The same without what servers use when nobody comes.
+    /// Returns the ratio of leases to counters, without idle cost.
     pub(crate) fn ratio_without_idle(&self) -> f64 {
         let net = |cost: &Cost| {
             let all = cost.local_s + cost.world_s - self.idle_s_per_s * cost.seconds;
@@ -61,7 +61,7 @@ impl Cpu {
     }
 }
 
-/// Measures.
+/// Measures the CPU time.
 pub(crate) async fn run(effort: &Effort, links: &Handle) -> anyhow::Result<Cpu> {
     let size = Size {
         data_centers: 2,
@@ -114,7 +114,7 @@ impl Cost {
         self.queued += sheet.steady.queued;
         self.seconds += seconds;
         self.local_s += used.local_s;
-        self.world_s += used.world_s;
+        self.world_s += used.global_s;
     }
 }
 

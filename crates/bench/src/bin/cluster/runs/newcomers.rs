@@ -1,7 +1,7 @@
-//! How much later is a new visitor served, because somebody has to count?
+//! Added latency of new visitors by the allocation.
 //!
-//! Allocations take turns on the same nodes and servers, and meet the same visitors: the same
-//! moments, the same doors. Each block begins after a pause, with a lead-in that is told apart.
+//! Allocations take turns on the same nodes and servers, with the same visitors at the same times
+//! and nodes. Each block begins after a pause, with a lead-in that is reported separately.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,36 +15,36 @@ use tokio::runtime::Handle;
 use tokio::time::Instant;
 
 use super::{Effort, until_left_of_minute};
-use crate::crowd::{Met, Plan, Sheet, send};
+use crate::arrivals::{Outcomes, Plan, Sheet, send};
 use crate::deployment::{Deployment, NO_LIMIT, RoomPlan, Size};
 use crate::latency::{Durations, Quantiles};
 
-/// The link is tried this often.
+/// Period of the measurements of the link.
 const PROBE_PERIOD: Duration = Duration::from_millis(10);
-/// On either side of the end of a minute, and at how many visitors a second.
+/// Time on either side of the end of a minute.
 const AROUND_MINUTE: Duration = Duration::from_secs(2);
 const AROUND_MINUTE_PER_SECOND: u32 = 1_000;
 
-/// What was measured.
+/// Results of the measurement.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Newcomers {
-    /// A number from a counter of the data center's store: nothing else to do, and meanwhile.
+    /// Latency of a counter of the local store, when idle.
     pub(crate) local_idle: Quantiles,
     pub(crate) local_meanwhile: Quantiles,
     pub(crate) rows: Vec<Row>,
 }
 
-/// When a row was measured.
+/// Situation of a row.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Moment {
-    /// Far below every limit, after the lead-in.
+    /// Traffic is far below every limit, after the lead-in.
     Steady,
-    /// The lead-in: nobody came before.
+    /// Traffic begins: the lead-in.
     Begins,
-    /// Around the end of a minute, when admissions lent for it end.
+    /// A minute ends, and with it the admissions leased for it.
     MinuteEnds,
-    /// The room is full, seats become free all the time, more come than that.
+    /// The room is full: seats become free all the time, and more visitors come than that.
     AtLimit,
 }
 
@@ -59,21 +59,21 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    fn of(moment: Moment, allocation: &'static str, per_second: u32, met: &Met) -> Self {
+    fn of(moment: Moment, allocation: &'static str, per_second: u32, outcomes: &Outcomes) -> Self {
         Self {
             moment,
             allocation,
             per_second,
-            took: met.took.quantiles(),
-            admitted: met.admitted,
-            queued: met.queued,
+            took: outcomes.took.quantiles(),
+            admitted: outcomes.admitted,
+            queued: outcomes.queued,
         }
     }
 }
 
 const ALLOCATIONS: [&str; 2] = ["counters", "leases"];
 
-/// Measures.
+/// Measures the added latency.
 pub(crate) async fn run(effort: &Effort, links: &Handle) -> anyhow::Result<Newcomers> {
     let full = |name: &str, allocation| RoomPlan {
         seats: effort.near_seats,
@@ -94,11 +94,11 @@ pub(crate) async fn run(effort: &Effort, links: &Handle) -> anyhow::Result<Newco
     };
     let deployment = Deployment::start(size, &rooms, links).await?;
     let mut idle = Durations::default();
-    // One after the other without a pause would be faster: nobody falls asleep.
+    // Without a pause it would be faster, as no thread would go to sleep.
     let mut ticks = tokio::time::interval(PROBE_PERIOD);
     for _ in 0..effort.link_tries {
         ticks.tick().await;
-        idle.record(try_link(&*deployment.probes[0]).await?);
+        idle.record(measure_link(&*deployment.probes[0]).await?);
     }
     let block_s = effort.block.as_secs_f64() * f64::from(effort.rounds) * 1.2;
     let visitors: f64 = effort.rates.iter().map(|&rate| f64::from(rate)).sum();
@@ -133,7 +133,7 @@ pub(crate) async fn run(effort: &Effort, links: &Handle) -> anyhow::Result<Newco
 async fn minute_ends(effort: &Effort, deployment: &Deployment) -> anyhow::Result<Row> {
     let mut around = AROUND_MINUTE;
     if effort.has_history {
-        // What begins is another row.
+        // The start of traffic is another row.
         until_left_of_minute(around + effort.lead_in).await;
     } else {
         around = effort.block;
@@ -155,7 +155,7 @@ async fn minute_ends(effort: &Effort, deployment: &Deployment) -> anyhow::Result
     ))
 }
 
-/// All rates, with each allocation in turn, again and again.
+/// Measures all rates with each allocation in turn, in each round.
 async fn in_turn(effort: &Effort, deployment: &Deployment) -> anyhow::Result<Vec<Row>> {
     let cells = ALLOCATIONS.iter().flat_map(|&allocation| {
         let rates = effort.rates.iter();
@@ -182,11 +182,11 @@ async fn in_turn(effort: &Effort, deployment: &Deployment) -> anyhow::Result<Vec
     let rows_at = |moment: Moment| {
         cells.iter().map(move |((allocation, per_second), sheet)| {
             let sheet = sheet.lock();
-            let met = match moment {
+            let outcomes = match moment {
                 Moment::Begins => &sheet.early,
                 _ => &sheet.steady,
             };
-            Row::of(moment, allocation, *per_second, met)
+            Row::of(moment, allocation, *per_second, outcomes)
         })
     };
     Ok(rows_at(Moment::Steady)
@@ -194,7 +194,7 @@ async fn in_turn(effort: &Effort, deployment: &Deployment) -> anyhow::Result<Vec
         .collect())
 }
 
-/// Both full rooms at the same time: neither may empty while the other one is measured.
+/// Measures both full rooms at the same time: neither may empty while the other one is measured.
 async fn at_limit(effort: &Effort, deployment: &Deployment) -> anyhow::Result<Vec<Row>> {
     let plan = Plan {
         per_second: effort.near_per_second,
@@ -220,14 +220,14 @@ async fn probe(store: Arc<dyn Store>, took: Arc<Mutex<Durations>>) {
     let mut ticks = tokio::time::interval(PROBE_PERIOD);
     loop {
         ticks.tick().await;
-        if let Ok(once) = try_link(&*store).await {
+        if let Ok(once) = measure_link(&*store).await {
             took.lock().record(once);
         }
     }
 }
 
-/// What a visitor of `counters` waits for.
-async fn try_link(store: &dyn Store) -> anyhow::Result<Duration> {
+/// Measures the store request that a visitor of `counters` waits for.
+async fn measure_link(store: &dyn Store) -> anyhow::Result<Duration> {
     let name = CounterName {
         room: "probe".to_owned(),
         key: CounterKey {

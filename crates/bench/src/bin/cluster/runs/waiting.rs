@@ -1,6 +1,6 @@
-//! What do very many cost who wait at one node: memory, and how often do they ask as they are told?
+//! Cost of very many waiting visitors at one node: memory, and their poll requests.
 //!
-//! In process and on the embedded store: what HTTP costs is measured elsewhere.
+//! This runs in process and on the embedded store; the cost of HTTP is measured separately.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -18,27 +18,28 @@ use anyhow::Context as _;
 use serde::Serialize;
 use tokio::time::{Instant, sleep, sleep_until};
 
-/// Nobody goes in while it is measured.
+/// Room that admits no visitors during the measurement.
 const ROOM: &str = "[[room]]\nname = \"sale\"\norigin = \"http://127.0.0.1:9\"\nbypass = []\n\
      total_active_users = 10\nnew_users_per_minute = 100\nsession_duration = \"1h\"\n";
-/// Longest ticket of one who waits: there is place for it before the memory is measured.
+/// Longest ticket of a waiting visitor; its memory is reserved before the measurement.
 const TICKET_BYTES_MAX: usize = 256;
 const MIB: u64 = 1 << 20;
 
-/// How they come, and how long they are watched.
+/// Plan of the arrivals and of the measurement.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
     pub(crate) count: u32,
-    /// They come one after the other within this time,
+    /// Time within which they arrive, one after the other.
     pub(crate) come: Duration,
-    /// settle down,
+    /// Time until the poll interval is steady.
     pub(crate) settle: Duration,
-    /// and are counted.
+    /// Time of the measurement.
     pub(crate) watch: Duration,
 }
 
 impl Plan {
-    /// So many in half a minute; and watched when everybody has asked with all others in view.
+    /// Creates a plan of `count` arrivals within half a minute. The measurement starts once all
+    /// visitors have polled after the last arrival.
     pub(crate) const fn of(count: u32) -> Self {
         Self {
             count,
@@ -49,78 +50,78 @@ impl Plan {
     }
 }
 
-/// What they cost.
+/// Cost of waiting visitors.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Waiting {
     pub(crate) came: u32,
-    /// How many the node says are waiting, when all have settled down.
+    /// Waiting visitors that the node counts, once it is steady.
     pub(crate) said_waiting: u32,
-    /// Memory of the process, with nobody and with everybody; what this program keeps of each
-    /// visitor is in both.
+    /// Memory of the process without visitors. What this program keeps per visitor is included here
+    /// and in `bytes`.
     pub(crate) idle_bytes: u64,
     pub(crate) bytes: u64,
-    /// Questions a second, while they were counted.
+    /// Poll requests per second, during the measurement.
     pub(crate) asked_per_s: f64,
-    /// The most questions in any second since the first came, newcomers included.
+    /// Most requests in any second since the first arrival, including arrivals.
     pub(crate) most_per_s: u32,
 }
 
-/// Everybody who waits, and when they ask next.
-struct Line {
+/// Waiting visitors and the times of their next polls.
+struct Visitors {
     tickets: Vec<([u8; TICKET_BYTES_MAX], usize)>,
     next: BinaryHeap<Reverse<(Instant, u32)>>,
     began: Instant,
-    /// Questions in each second.
-    asked: Vec<u32>,
+    /// Requests in each second.
+    requests: Vec<u32>,
 }
 
-impl Line {
-    fn with_place_for(count: u32) -> Self {
-        let places = count as usize;
+impl Visitors {
+    fn with_capacity(count: u32) -> Self {
+        let capacity = count as usize;
         let began = Instant::now();
-        let mut line = Self {
-            // Written, so that it is in memory before that is measured.
-            tickets: vec![([1; TICKET_BYTES_MAX], 0); places],
+        let mut visitors = Self {
+            // Written, so that it is resident before the measurement.
+            tickets: vec![([1; TICKET_BYTES_MAX], 0); capacity],
             next: (0..count)
                 .map(|visitor| Reverse((began, visitor)))
                 .collect(),
             began,
-            asked: Vec::with_capacity(1_024),
+            requests: Vec::with_capacity(1_024),
         };
-        line.next.clear();
-        line
+        visitors.next.clear();
+        visitors
     }
 
-    /// One asks, or comes for the first time.
-    async fn ask(&mut self, room: &RoomHandle, visitor: u32) -> anyhow::Result<()> {
+    /// Sends a poll of a visitor, or its first request.
+    async fn send(&mut self, room: &RoomHandle, visitor: u32) -> anyhow::Result<()> {
         let now = Instant::now();
         let second = usize::try_from((now - self.began).as_secs())?;
-        if self.asked.len() <= second {
-            self.asked.resize(second + 1, 0);
+        if self.requests.len() <= second {
+            self.requests.resize(second + 1, 0);
         }
-        self.asked[second] += 1;
+        self.requests[second] += 1;
         let (bytes, length) = &mut self.tickets[visitor as usize];
         let ticket = std::str::from_utf8(&bytes[..*length])?;
         let tickets: &[&str] = if *length == 0 { &[] } else { &[ticket] };
-        // Whoever goes in is one of a few: the line does not move.
-        if let Outcome::Queue { ticket, place } = room.decide(arrival(tickets)).await {
+        // Few visitors are admitted: the queue does not move.
+        if let Outcome::Queue { ticket, position } = room.decide(arrival(tickets)).await {
             if let Some(ticket) = ticket {
-                let place = bytes.get_mut(..ticket.len());
-                place
-                    .context("a ticket is longer than was thought")?
+                let target = bytes.get_mut(..ticket.len());
+                target
+                    .context("a ticket is longer than expected")?
                     .copy_from_slice(ticket.as_bytes());
                 *length = ticket.len();
             }
-            let after = place
+            let after = position
                 .ask_after
-                .context("whoever waits is told when to ask")?;
+                .context("a waiting visitor gets a poll interval")?;
             let at = now + Duration::from_millis(after.0);
             self.next.push(Reverse((at, visitor)));
         }
         Ok(())
     }
 
-    /// Everybody asks when it is time, until `end`.
+    /// Sends all polls that are due until `end`.
     async fn until(&mut self, end: Instant, room: &RoomHandle) -> anyhow::Result<()> {
         while let Some(&Reverse((at, visitor))) = self.next.peek() {
             if at > end {
@@ -130,14 +131,14 @@ impl Line {
                 sleep_until(at).await;
             }
             self.next.pop();
-            self.ask(room, visitor).await?;
+            self.send(room, visitor).await?;
         }
         sleep_until(end).await;
         Ok(())
     }
 }
 
-/// Has so many come to one room and wait as they are told.
+/// Sends visitors to one room and lets them poll as instructed.
 pub(crate) async fn run(plan: Plan) -> anyhow::Result<Waiting> {
     let folder = tempfile::tempdir()?;
     let node = start(&folder)?;
@@ -145,36 +146,39 @@ pub(crate) async fn run(plan: Plan) -> anyhow::Result<Waiting> {
     while !matches!(room.decide(arrival(&[])).await, Outcome::Pass(_)) {
         sleep(Duration::from_millis(10)).await;
     }
-    let mut line = Line::with_place_for(plan.count);
+    let mut visitors = Visitors::with_capacity(plan.count);
     let idle_bytes = resident_bytes()?;
     for visitor in 0..plan.count {
-        let comes_at = line.began
+        let arrives_at = visitors.began
             + plan
                 .come
                 .mul_f64(f64::from(visitor) / f64::from(plan.count));
-        line.until(comes_at, &room).await?;
-        line.ask(&room, visitor).await?;
-        // The node has rounds of its own to make.
+        visitors.until(arrives_at, &room).await?;
+        visitors.send(&room, visitor).await?;
+        // The node has periodic work of its own.
         tokio::task::consume_budget().await;
     }
-    line.until(line.began + plan.come + plan.settle, &room)
+    visitors
+        .until(visitors.began + plan.come + plan.settle, &room)
         .await?;
-    let asked = |line: &Line| {
-        line.asked
+    let requests_total = |visitors: &Visitors| {
+        visitors
+            .requests
             .iter()
             .map(|count| f64::from(*count))
             .sum::<f64>()
     };
-    let before = asked(&line);
-    line.until(line.began + plan.come + plan.settle + plan.watch, &room)
+    let before = requests_total(&visitors);
+    visitors
+        .until(visitors.began + plan.come + plan.settle + plan.watch, &room)
         .await?;
     let waiting = Waiting {
         came: plan.count,
         said_waiting: room.stats().people_waiting,
         idle_bytes,
         bytes: resident_bytes()?,
-        asked_per_s: (asked(&line) - before) / plan.watch.as_secs_f64(),
-        most_per_s: line.asked.iter().copied().max().unwrap_or_default(),
+        asked_per_s: (requests_total(&visitors) - before) / plan.watch.as_secs_f64(),
+        most_per_s: visitors.requests.iter().copied().max().unwrap_or_default(),
     };
     eprintln!(
         "{:.1} MiB above idle",
@@ -212,12 +216,12 @@ const fn arrival<'a>(tickets: &'a [&'a str]) -> Arrival<'a> {
     }
 }
 
-/// What of this process is in memory.
+/// Returns the resident memory of this process.
 fn resident_bytes() -> anyhow::Result<u64> {
     let status = fs::read_to_string("/proc/self/status").context("reading /proc/self/status")?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
     let kib = line.and_then(|line| line.split_ascii_whitespace().next()?.parse::<u64>().ok());
-    Ok(1_024 * kib.context("/proc/self/status does not say VmRSS")?)
+    Ok(1_024 * kib.context("/proc/self/status has no VmRSS")?)
 }
 
 #[cfg(test)]
@@ -225,7 +229,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn those_who_wait_are_counted_and_ask_as_they_are_told() {
+    async fn waiting_visitors_are_counted_and_poll_as_instructed() {
         let second = Duration::from_secs(1);
         let waiting = run(Plan {
             count: 300,
@@ -235,7 +239,7 @@ mod tests {
         });
         let waiting = waiting.await.unwrap();
         assert!((200..=300).contains(&waiting.said_waiting), "{waiting:?}");
-        // Once in two to eight seconds each.
+        // Each polls once in two to eight seconds.
         assert!((30.0..=200.0).contains(&waiting.asked_per_s), "{waiting:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! A browser on one connection: asks, and reads an answer to its end.
+//! Browser on one connection: sends a request and reads the whole response.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -10,12 +10,12 @@ use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::ServerName;
 
-/// Who waits longer for an answer counts as not answered.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// Nothing that is asked for here is longer.
-const ANSWER_BYTES_MAX: usize = 1 << 20;
+/// Timeout of a response.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(5);
+/// Longest response.
+const RESPONSE_BYTES_MAX: usize = 1 << 20;
 
-/// How the gateway is spoken to.
+/// Scheme of a connection to the gateway.
 pub(super) enum Scheme {
     Http,
     Https(TlsConnector),
@@ -35,7 +35,7 @@ pub(super) async fn connect(
 ) -> Result<TcpStream, std::io::Error> {
     let socket = TcpSocket::new_v4()?;
     if let Some(from) = from {
-        // A thousand addresses have ports enough; each is taken when it is connected.
+        // A thousand addresses have enough ports; each is assigned on connect.
         socket.bind((from, 0).into())?;
     }
     socket.connect(to).await
@@ -47,34 +47,37 @@ impl Browser {
         to: SocketAddr,
         scheme: &Scheme,
     ) -> anyhow::Result<Self> {
-        let stream = timeout(PATIENCE, connect(from, to)).await??;
+        let stream = timeout(RESPONSE_TIMEOUT, connect(from, to)).await??;
         let wire: Box<dyn Wire> = match scheme {
             Scheme::Http => Box::new(stream),
             Scheme::Https(connector) => {
                 let name = ServerName::try_from("a").context("a name")?;
-                Box::new(timeout(PATIENCE, connector.connect(name, stream)).await??)
+                Box::new(timeout(RESPONSE_TIMEOUT, connector.connect(name, stream)).await??)
             }
         };
         Ok(Self { wire })
     }
 
-    /// Asks for a page; the whole answer.
-    pub(super) async fn ask(&mut self, path: &str, headers: &str) -> anyhow::Result<String> {
+    /// Requests a page and returns the whole response.
+    pub(super) async fn get(&mut self, path: &str, headers: &str) -> anyhow::Result<String> {
         let request = format!(
             "GET {path} HTTP/1.1\r\nhost: a\r\naccept: text/html\r\nsec-fetch-mode: navigate\r\n\
              {headers}\r\n"
         );
-        timeout(PATIENCE, self.exchange(request.as_bytes())).await?
+        timeout(RESPONSE_TIMEOUT, self.exchange(request.as_bytes())).await?
     }
 
     async fn exchange(&mut self, request: &[u8]) -> anyhow::Result<String> {
         self.wire.write_all(request).await?;
-        let mut heard = Vec::new();
+        let mut received = Vec::new();
         loop {
-            ensure!(heard.len() < ANSWER_BYTES_MAX, "it does not end");
-            let count = self.wire.read_buf(&mut heard).await?;
-            let text = String::from_utf8_lossy(&heard);
-            if is_whole(&text) {
+            ensure!(
+                received.len() < RESPONSE_BYTES_MAX,
+                "the response is too long"
+            );
+            let count = self.wire.read_buf(&mut received).await?;
+            let text = String::from_utf8_lossy(&received);
+            if is_complete(&text) {
                 return Ok(text.into_owned());
             }
             ensure!(count > 0, "the connection ended early");
@@ -82,7 +85,7 @@ impl Browser {
     }
 }
 
-/// Asks once on a connection of its own.
+/// Requests a page on a new connection.
 pub(super) async fn open_page(
     from: Option<Ipv4Addr>,
     to: SocketAddr,
@@ -90,11 +93,11 @@ pub(super) async fn open_page(
     headers: &str,
 ) -> anyhow::Result<String> {
     let mut browser = Browser::connect(from, to, &Scheme::Http).await?;
-    browser.ask(path, headers).await
+    browser.get(path, headers).await
 }
 
-/// Whether all of an answer with a length has come.
-fn is_whole(text: &str) -> bool {
+/// Returns whether a response with a length is complete.
+fn is_complete(text: &str) -> bool {
     let Some((head, body)) = text.split_once("\r\n\r\n") else {
         return false;
     };
@@ -109,11 +112,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_is_whole_with_its_last_byte() {
+    fn a_response_is_complete_with_its_last_byte() {
         let head = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n";
-        assert!(is_whole(&format!("{head}hi")));
+        assert!(is_complete(&format!("{head}hi")));
         for part in ["HTTP/1.1 200 OK\r\n", head, &format!("{head}h")] {
-            assert!(!is_whole(part), "{part}");
+            assert!(!is_complete(part), "{part}");
         }
     }
 }

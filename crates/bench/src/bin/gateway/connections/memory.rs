@@ -1,4 +1,4 @@
-//! What does a connection cost in memory that is open and idle?
+//! Memory of an idle connection.
 
 use std::fs;
 use std::net::Ipv4Addr;
@@ -14,23 +14,23 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 use super::Gateway;
 use super::client::{Browser, Scheme};
 
-/// Each address has fewer than it may have.
+/// Connections per address, below the limit.
 const PER_ADDRESS: usize = 500;
 
-/// Opens so many connections, asks once on each, and prints what the gateway grew by.
+/// Opens connections, sends one request on each, and prints the growth of the gateway.
 pub(super) async fn run(anteroom: &Path, count: usize) -> anyhow::Result<()> {
     println!(
-        "Memory of an idle connection that has asked once, of {count}\n\n\
+        "Memory of an idle connection after one request, of {count}\n\n\
          | | bytes each |\n| --- | ---: |"
     );
-    for name in ["in the clear", "by TLS"] {
+    for name in ["plain HTTP", "TLS"] {
         let folder = tempfile::tempdir()?;
         let (server, scheme) = match name {
-            "by TLS" => certificate(folder.path())?,
+            "TLS" => certificate(folder.path())?,
             _ => (String::new(), Scheme::Http),
         };
         let gateway = Gateway::start(anteroom, folder.path(), &server).await?;
-        // What the first request costs is no cost of the others.
+        // Exclude the cost of the first requests.
         open(&gateway, &scheme, 50).await?;
         let before = gateway.process.resident_bytes()?;
         let open = open(&gateway, &scheme, count).await?;
@@ -47,13 +47,14 @@ async fn open(gateway: &Gateway, scheme: &Scheme, count: usize) -> anyhow::Resul
         let host = u8::try_from(1 + number / PER_ADDRESS).context("too many")?;
         let from = Ipv4Addr::new(127, 3, 0, host);
         let mut browser = Browser::connect(Some(from), gateway.address, scheme).await?;
-        browser.ask("/own", "").await?;
+        browser.get("/own", "").await?;
         browsers.push(browser);
     }
     Ok(browsers)
 }
 
-/// A certificate in this folder: what the gateway's config says, and a client that trusts it.
+/// Creates a certificate in this folder; returns the gateway's settings and a client that trusts
+/// it.
 fn certificate(folder: &Path) -> anyhow::Result<(String, Scheme)> {
     let CertifiedKey { cert, signing_key } = generate_simple_self_signed(["a".to_owned()])?;
     let key = folder.join("key.pem");

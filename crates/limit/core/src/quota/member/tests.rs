@@ -1,4 +1,4 @@
-//! What one of those wants and may spend, report by report.
+//! Demand and assignments of one member, report by report.
 
 use alloc::vec::Vec;
 
@@ -17,30 +17,30 @@ fn after(reports: &[(u64, u64, u64)]) -> Member {
 }
 
 #[test]
-fn demand_raises_the_wish_and_silence_leaves_a_little() {
+fn demand_raises_what_a_member_wants_and_idle_ones_keep_little() {
     let minute = |calls| Rate::new(calls, DurationUs::from_secs(60)).unwrap();
     let twenty = DurationUs::from_secs(20);
     let wants = |reports: &[_]| after(reports).wants(twenty, minute(1_000), 2);
     // A third of a sixteenth for two.
     assert_eq!(wants(&[(0, 1, 0)]), 10);
-    // Ten a second for twenty seconds, and a quarter.
+    // Ten a second for twenty seconds, and a quarter more.
     assert_eq!(wants(&[(0, 1, 0), (1_000, 4, 5)]), 250);
     assert_eq!(wants(&[(0, 1, 0), (1_000, 900, 0)]), 1_000);
-    // Slowly down.
+    // The pace falls slowly.
     assert_eq!(wants(&[(0, 0, 0), (1_000, 40, 0), (2_000, 0, 0)]), 500);
     assert_eq!(Member::new(at(0)).wants(DurationUs(9), minute(1), 500), 1);
 }
 
 #[test]
-fn two_reports_at_once_are_one() {
+fn two_reports_at_once_are_merged() {
     let member = after(&[(0, 1, 0), (1, 3, 0), (1_000, 6, 0)]);
     assert_eq!(member.pace, 10_000);
 }
 
 #[test]
-fn who_may_run_out_before_it_reports_again_is_short() {
+fn a_member_that_may_run_out_before_its_next_report_is_short() {
     let mut member = after(&[(0, 0, 0), (1_000, 0, 10)]);
-    assert!(member.is_short(at(1_000)), "it holds nothing");
+    assert!(member.is_short(at(1_000)), "no assignment");
     member.handle_assigned(25, at(1_000), at(9_000));
     assert!(!member.is_short(at(1_000)));
     member.handle_report(10, 0, at(2_000));
@@ -49,16 +49,19 @@ fn who_may_run_out_before_it_reports_again_is_short() {
     assert!(member.is_short(at(3_000)), "5 left, 10 a second");
     member.handle_assigned(5, at(3_800), at(9_000));
     member.handle_report(1, 9, at(4_000));
-    assert!(!member.is_short(at(4_000)), "that was before");
+    assert!(
+        !member.is_short(at(4_000)),
+        "the report describes the time before"
+    );
     assert!(!member.is_short(at(8_999)));
-    assert!(member.is_short(at(9_000)), "it is over");
+    assert!(member.is_short(at(9_000)), "the assignment has ended");
     member.handle_assigned(5, at(9_000), at(19_000));
     member.handle_report(5, 0, at(9_001));
-    assert!(member.is_short(at(9_001)), "it is spent");
+    assert!(member.is_short(at(9_001)), "the assignment is spent");
 }
 
 #[test]
-fn what_nobody_charged_is_told() {
+fn requests_beyond_the_assignment_are_returned() {
     let mut member = Member::new(at(0));
     assert_eq!(member.handle_report(3, 1, at(0)), 3);
     member.handle_assigned(10, at(0), at(5_000));
@@ -71,16 +74,16 @@ fn what_nobody_charged_is_told() {
 }
 
 #[test]
-fn what_was_not_spent_is_over_soon_after_its_window() {
+fn unspent_requests_expire_soon_after_their_window() {
     let mut member = Member::new(at(0));
     member.handle_assigned(100, at(0), at(59_000));
     assert_eq!(member.handle_report(10, 0, at(5_000)), 0);
-    // A report may come late, and not any later.
+    // A report may be this late, and no later.
     let late = 59_000 + 10_000;
     let report = |ms| member.clone().handle_report(90, 0, at(ms));
     assert_eq!(report(late - 1), 0);
     assert_eq!(report(late), 90);
-    // Nor does what was left of many windows add up.
+    // Unspent requests of many windows do not add up.
     for minute in 1..50 {
         let (begins, ends) = (minute * 60_000, minute * 60_000 + 59_000);
         member.handle_assigned(100, at(begins), at(ends));
@@ -92,7 +95,7 @@ fn what_was_not_spent_is_over_soon_after_its_window() {
 }
 
 #[test]
-fn what_was_replaced_is_over_soon_after_that() {
+fn a_replaced_assignment_expires_soon_after() {
     let mut member = Member::new(at(0));
     member.handle_assigned(100, at(0), at(600_000));
     member.handle_assigned(0, at(20_000), at(80_000));
@@ -113,7 +116,8 @@ impl Draw {
     }
 }
 
-/// All that a member was ever assigned: calls that were not reported, and until when they may be.
+/// Naive model: all assignments of a member, as unreported requests and the time until which they
+/// may be reported.
 #[derive(Default)]
 struct Naive(Vec<(u64, u64)>);
 
@@ -127,22 +131,22 @@ impl Naive {
 
     fn report(&mut self, mut allowed: u64, ms: u64) -> u64 {
         for (calls, until) in &mut self.0 {
-            let paid = if ms < *until { allowed.min(*calls) } else { 0 };
-            *calls -= paid;
-            allowed -= paid;
+            let assigned = if ms < *until { allowed.min(*calls) } else { 0 };
+            *calls -= assigned;
+            allowed -= assigned;
         }
         allowed
     }
 
-    /// How many may still be reported.
+    /// Returns how many assignments may still be reported.
     fn live(&self, ms: u64) -> usize {
         self.0.iter().filter(|(_, until)| ms < *until).count()
     }
 }
 
 #[test]
-fn over_any_sequence_what_nobody_charged_is_told() {
-    let (mut hidden, mut told) = (0, 0);
+fn any_sequence_returns_no_less_than_the_naive_model() {
+    let (mut hidden, mut returned) = (0, 0);
     for seed in 0..2_000 {
         let mut draw = Draw(seed);
         let (mut member, mut naive) = (Member::new(at(0)), Naive::default());
@@ -157,32 +161,35 @@ fn over_any_sequence_what_nobody_charged_is_told() {
                 is_exact &= naive.live(ms) <= SPARES;
             } else {
                 let allowed = draw.below(40);
-                let (unpaid, expected) = (
+                let (unassigned, expected) = (
                     member.handle_report(allowed, 0, at(ms)),
                     naive.report(allowed, ms),
                 );
                 assert!(
-                    unpaid >= expected,
-                    "seed {seed} at {ms}: {unpaid} {expected}"
+                    unassigned >= expected,
+                    "seed {seed} at {ms}: {unassigned} {expected}"
                 );
                 assert!(
-                    unpaid == expected || !is_exact,
-                    "seed {seed} at {ms}: {unpaid} {expected}"
+                    unassigned == expected || !is_exact,
+                    "seed {seed} at {ms}: {unassigned} {expected}"
                 );
-                hidden += allowed - unpaid;
-                told += unpaid;
+                hidden += allowed - unassigned;
+                returned += unassigned;
             }
         }
     }
-    assert!(hidden > 100_000 && told > 100_000, "{hidden} {told}");
+    assert!(
+        hidden > 100_000 && returned > 100_000,
+        "{hidden} {returned}"
+    );
 }
 
 #[test]
-fn who_spends_what_it_has_and_reports_every_five_seconds_owes_nothing() {
+fn a_member_that_keeps_to_its_assignments_has_none_unassigned() {
     for seed in 0..2_000 {
         let mut draw = Draw(seed);
         let mut member = Member::new(at(0));
-        // What it may spend and until when, and what it did not report yet.
+        // What the member may spend, until when, and what it did not report yet.
         let (mut holds, mut until, mut unreported) = (0, 0, 0);
         for ms in (0..300_000).step_by(500) {
             if ms < until {
@@ -197,7 +204,7 @@ fn who_spends_what_it_has_and_reports_every_five_seconds_owes_nothing() {
                     "seed {seed} at {ms}"
                 );
                 unreported = 0;
-                // As a book does: after reports, and when its time is over.
+                // Like a ledger: after reports, and when the assignment ends.
                 if ms >= until || draw.below(3) == 0 {
                     (holds, until) = (draw.below(100), ms + 1_000 + draw.below(59) * 1_000);
                     let calls = u32::try_from(holds).unwrap();

@@ -1,4 +1,4 @@
-//! No window has more than its bound: an adversary that knows where edges are, against the model.
+//! Adversary that knows the edges, against the naive model: no window exceeds its bound.
 
 use anteroom_limit::algorithm::Algorithm;
 use anteroom_limit::cost::Cost;
@@ -8,36 +8,40 @@ use anteroom_limit::verdict::{Outcome, Verdict};
 use proptest::prelude::*;
 
 use crate::limits::model::Model;
-use crate::limits::moves::{Move, Place, moves, moves_on_a_bad_clock, policies};
+use crate::limits::moves::{Client, Move, moves, moves_on_a_bad_clock, policies};
 
-/// A place, the model beside it, and the latest moment of a call that was admitted.
+/// Client, its naive model, and the latest time of an allowed request.
 struct Attack {
-    place: Place,
+    client: Client,
     model: Model,
     cost_max: u32,
     latest: TimestampUs,
 }
 
 impl Attack {
-    fn new(place: Place) -> Self {
+    fn new(client: Client) -> Self {
         Self {
             latest: TimestampUs(0),
-            place,
+            client,
             model: Model::default(),
             cost_max: 1,
         }
     }
 
-    fn perform(&mut self, todo: Move) -> Result<(), String> {
-        match todo {
-            Move::Jump(jump) => self.place.jump(jump),
+    fn perform(&mut self, next: Move) -> Result<(), String> {
+        match next {
+            Move::Jump(jump) => self.client.jump(jump),
             Move::Step(cost) => {
                 self.step(cost)?;
             }
             Move::Flood => while self.step(Cost::ONE)?.is_admitted() {},
             Move::Forget => {
-                if self.place.policy.is_idle(&self.place.state, self.place.now) {
-                    self.place.state = State::default();
+                if self
+                    .client
+                    .policy
+                    .is_idle(&self.client.state, self.client.now)
+                {
+                    self.client.state = State::default();
                 }
             }
         }
@@ -45,11 +49,11 @@ impl Attack {
     }
 
     fn step(&mut self, cost: Cost) -> Result<Verdict, String> {
-        let verdict = self.place.step(cost);
+        let verdict = self.client.step(cost);
         match (cost, verdict.outcome) {
             (Cost::Take(taken), Outcome::Admit { delay }) => {
                 // A clock that goes back counts as one that stands still.
-                self.latest = self.latest.max(self.place.now + delay);
+                self.latest = self.latest.max(self.client.now + delay);
                 self.model.admit(self.latest, taken.get());
                 self.cost_max = self.cost_max.max(taken.get());
                 self.check()?;
@@ -65,7 +69,7 @@ impl Attack {
     }
 
     fn check(&self) -> Result<(), String> {
-        let policy = &self.place.policy;
+        let policy = &self.client.policy;
         let inside = self
             .model
             .in_window_until(self.latest, policy.rate().window());
@@ -74,7 +78,7 @@ impl Attack {
             return Ok(());
         }
         Err(format!(
-            "{inside} in a window, not {most}: {:?}",
+            "{inside} in a window, limit {most}: {:?}",
             self.model
         ))
     }
@@ -84,25 +88,25 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 3_000, ..ProptestConfig::default() })]
 
     #[test]
-    fn no_window_has_more_than_its_bound(
+    fn no_window_exceeds_its_bound(
         policy in policies(),
         starts_at in prop_oneof![Just(0u64), 0u64..200_000_000, Just(1_700_000_000_000_000)],
-        todo in prop::collection::vec(moves(), 1..60),
+        next in prop::collection::vec(moves(), 1..60),
     ) {
-        let mut attack = Attack::new(Place::new(policy, starts_at));
-        for todo in todo {
-            attack.perform(todo).map_err(TestCaseError::fail)?;
+        let mut attack = Attack::new(Client::new(policy, starts_at));
+        for next in next {
+            attack.perform(next).map_err(TestCaseError::fail)?;
         }
     }
 
     #[test]
-    fn no_window_has_more_when_the_clock_goes_back(
+    fn no_window_exceeds_its_bound_when_the_clock_goes_back(
         policy in policies(),
-        todo in prop::collection::vec(moves_on_a_bad_clock(), 1..60),
+        next in prop::collection::vec(moves_on_a_bad_clock(), 1..60),
     ) {
-        let mut attack = Attack::new(Place::new(policy, 1_700_000_000_000_000));
-        for todo in todo {
-            attack.perform(todo).map_err(TestCaseError::fail)?;
+        let mut attack = Attack::new(Client::new(policy, 1_700_000_000_000_000));
+        for next in next {
+            attack.perform(next).map_err(TestCaseError::fail)?;
         }
     }
 }

@@ -1,4 +1,4 @@
-//! How wrong is the guess about the oldest part? By no more than what is in it.
+//! The estimate of the oldest part is wrong by no more than the requests in it.
 
 use anteroom_limit::algorithm::Algorithm;
 use anteroom_limit::cost::Cost;
@@ -12,10 +12,10 @@ use proptest::prelude::*;
 use crate::limits::model::Model;
 
 const MINUTE: DurationUs = DurationUs::from_secs(60);
-/// High enough that nothing is rejected and all that counts can be seen in what remains.
+/// High enough that nothing is rejected and the remaining requests show every count.
 const LIMIT: u32 = 100_000;
 
-/// A policy, and how many microseconds each of its counters is for.
+/// Generates a policy and the width of its counters in microseconds.
 fn policies() -> impl Strategy<Value = (Policy, u64)> {
     let rate = Rate::new(LIMIT, MINUTE).expect("the window is in range");
     prop_oneof![Just(0u32), Just(1), Just(2), Just(4), Just(15), Just(60)].prop_map(move |parts| {
@@ -27,7 +27,7 @@ fn policies() -> impl Strategy<Value = (Policy, u64)> {
     })
 }
 
-/// What was admitted from `from` on for `width`.
+/// Returns what was allowed from `from` on for `width`.
 fn in_part(model: &Model, from: TimestampUs, width: u64) -> i128 {
     let is_inside = |at: TimestampUs| at >= from && at.since(from).0 < width;
     let inside = model.admitted.iter().filter(|(at, _)| is_inside(*at));
@@ -38,7 +38,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 500, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_guess_is_off_by_no_more_than_the_oldest_part_holds(
+    fn the_estimate_errs_by_at_most_the_oldest_part(
         (policy, width) in policies(),
         steps in prop::collection::vec((0u64..12_000_000, 1u32..30), 1..60),
     ) {
@@ -48,17 +48,17 @@ proptest! {
             now = now + DurationUs(later);
             let remaining = policy.step(&mut state, now, Cost::take(cost)).remaining;
             model.admit(now, cost);
-            let told = i128::from(LIMIT - remaining);
+            let estimate = i128::from(LIMIT - remaining);
             let truth = i128::from(model.in_window_until(now, MINUTE));
             let elapsed = now.0 % width;
             let oldest = in_part(&model, TimestampUs(now.0 - elapsed) - MINUTE, width);
             let (elapsed, width) = (i128::from(elapsed), i128::from(width));
-            // In parts of a call, of which one has as many as a counter has microseconds. What is
-            // told is rounded up.
-            let off = (told - truth) * width;
-            prop_assert!(off >= -elapsed * oldest, "{} is too low for {}", told, truth);
+            // In parts of a request, of which one has as many as a counter has microseconds. The
+            // estimate is rounded up.
+            let off = (estimate - truth) * width;
+            prop_assert!(off >= -elapsed * oldest, "{} is too low for {}", estimate, truth);
             let most = (width - elapsed) * oldest + width;
-            prop_assert!(off < most, "{} is too high for {}", told, truth);
+            prop_assert!(off < most, "{} is too high for {}", estimate, truth);
         }
     }
 }

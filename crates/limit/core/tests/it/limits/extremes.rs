@@ -1,5 +1,5 @@
-//! Whatever the settings, the state, the time and the cost are: no overflow and no panic. States
-//! come from stores, and stores from anywhere.
+//! Extreme settings, states, times and costs: nothing overflows or panics. States come from stores
+//! and are not trusted.
 
 use anteroom_limit::algorithm::Algorithm;
 use anteroom_limit::cost::Cost;
@@ -17,7 +17,7 @@ use anteroom_limit::time::{DurationUs, TimestampUs};
 use anteroom_limit::token_bucket::{self, TokenBucket};
 use proptest::prelude::*;
 
-/// Numbers close to where things overflow, and all others.
+/// Generates numbers close to overflows, and any others.
 fn wild() -> impl Strategy<Value = u64> {
     prop_oneof![
         Just(0),
@@ -41,7 +41,7 @@ fn wild_costs() -> impl Strategy<Value = Cost> {
     ]
 }
 
-/// All algorithms, with these settings as far as they can be had.
+/// Generates all algorithms that accept these settings.
 fn policies() -> impl Strategy<Value = Vec<Policy>> {
     let window = prop_oneof![
         Just(1_000_000u64),
@@ -135,22 +135,25 @@ proptest! {
     }
 
     #[test]
-    fn counters_from_anywhere_are_judged(
+    fn any_counters_get_a_verdict(
         policies in policies(),
         times in (wild(), wild()),
         cost in wild_costs(),
         counts in prop::collection::vec(wild_u32(), 0..250),
     ) {
-        let call = AddThenRead { added_at: TimestampUs(times.0), read_at: TimestampUs(times.1) };
+        let add_then_read = AddThenRead {
+            added_at: TimestampUs(times.0),
+            read_at: TimestampUs(times.1),
+        };
         for counters in policies.iter().filter_map(Policy::counters) {
-            let read = counters.to_read(call).len();
+            let read = counters.to_read(add_then_read).len();
             prop_assert!(read <= 2 * counters.count());
-            let _ = counters.judge(call, cost, &counts);
+            let _ = counters.judge(add_then_read, cost, &counts);
         }
     }
 
     #[test]
-    fn a_calling_client_goes_on_where_it_was_when_settings_change(
+    fn settings_may_change_at_any_step(
         settings in prop::collection::vec(policies(), 1..6),
         starts_at in wild(),
         steps in prop::collection::vec((0u64..200_000_000, wild_costs()), 6),

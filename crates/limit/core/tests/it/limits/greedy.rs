@@ -1,8 +1,7 @@
-//! The bounds are met: the greediest client there is, under 100 calls a minute, and random bursts.
+//! The bounds are tight: the greediest client under 100 requests a minute, and random bursts.
 //!
-//! The figures for a greedy client agree with those of Muscat's algorithms ("Distributed
-//! Rate-Limiting Algorithms", 2022) as worked out by hand; how far random bursts go depends on what
-//! is drawn.
+//! The numbers for a greedy client agree with Muscat's algorithms ("Distributed Rate-Limiting
+//! Algorithms", 2022) as worked out by hand. The numbers for random bursts depend on the seeds.
 
 use anteroom_limit::algorithm::Algorithm;
 use anteroom_limit::cost::Cost;
@@ -28,25 +27,23 @@ fn rate() -> Rate {
 }
 
 fn sub_windows(parts: u32) -> Policy {
-    Policy::SubWindows(SubWindows::new(rate(), parts).expect("the settings fit"))
+    Policy::SubWindows(SubWindows::new(rate(), parts).expect("in range"))
 }
 
 fn strict(parts: u32) -> Policy {
-    Policy::SubWindows(SubWindows::strict(rate(), parts).expect("the settings fit"))
+    Policy::SubWindows(SubWindows::strict(rate(), parts).expect("in range"))
 }
 
 fn token_bucket(capacity: u32, initial_burst: u32) -> Policy {
-    Policy::TokenBucket(
-        TokenBucket::new(rate(), capacity, initial_burst).expect("the settings fit"),
-    )
+    Policy::TokenBucket(TokenBucket::new(rate(), capacity, initial_burst).expect("in range"))
 }
 
 fn gcra(burst: u32) -> Policy {
-    Policy::Gcra(Gcra::new(rate(), burst).expect("the settings fit"))
+    Policy::Gcra(Gcra::new(rate(), burst).expect("in range"))
 }
 
-/// As many calls as pass in the last millisecond of a window, then one try each millisecond for two
-/// windows. Returns the most that went on in any window.
+/// Sends as many requests as are allowed in the last millisecond of a window, then one each
+/// millisecond for two windows. Returns the largest cost that any window allowed.
 fn greedy(policy: Policy) -> u64 {
     let mut state = State::default();
     let mut model = Model::default();
@@ -67,10 +64,10 @@ fn greedy(policy: Policy) -> u64 {
 }
 
 #[test]
-fn a_greedy_client_gets_what_the_bound_says_and_no_more() {
+fn a_greedy_client_reaches_the_bound_and_no_more() {
     for (policy, most) in [
         (
-            Policy::SlidingLog(SlidingLog::new(rate()).expect("the settings fit")),
+            Policy::SlidingLog(SlidingLog::new(rate()).expect("in range")),
             100,
         ),
         (Policy::FixedWindow(FixedWindow::new(rate())), 200),
@@ -97,7 +94,7 @@ fn a_greedy_client_gets_what_the_bound_says_and_no_more() {
 }
 
 #[test]
-fn a_large_call_behind_small_ones_meets_the_leaky_buckets_bound() {
+fn a_costly_request_after_cheap_ones_reaches_the_leaky_buckets_bound() {
     let policy = Policy::LeakyBucket(LeakyBucket::new(rate(), 200));
     let (mut state, mut model) = (State::default(), Model::default());
     let costs = [1; 99].into_iter().chain([40]);
@@ -114,7 +111,7 @@ fn a_large_call_behind_small_ones_meets_the_leaky_buckets_bound() {
     assert_eq!(policy.most_in_any_window(40), 139);
 }
 
-/// Marsaglia's xorshift: bursts that are the same in every run.
+/// Marsaglia's xorshift, equal in every run.
 struct Draw(u64);
 
 impl Draw {
@@ -126,7 +123,7 @@ impl Draw {
     }
 }
 
-/// Ten minutes of bursts of up to 60 calls, up to 20 seconds apart.
+/// Sends bursts of up to 60 requests, up to 20 seconds apart, for ten minutes.
 fn bursts(policy: Policy, seed: u64) -> u64 {
     let mut draw = Draw(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
     let (mut state, mut model) = (State::default(), Model::default());

@@ -1,5 +1,5 @@
-//! Counters in a store that can only add: several nodes add, read when they come to it, and take
-//! back what they rejected. No window has more than its bound.
+//! Counters in a store that can only add: several nodes add, read late, and subtract what they
+//! rejected. No window exceeds its bound.
 
 use std::collections::BTreeMap;
 
@@ -12,9 +12,9 @@ use anteroom_limit::verdict::Verdict;
 use proptest::prelude::*;
 
 use crate::limits::model::Model;
-use crate::limits::moves::{Jump, Move, Place, moves, policies};
+use crate::limits::moves::{Client, Jump, Move, moves, policies};
 
-/// All that the store can do.
+/// Store with the operations that the counters need.
 #[derive(Default)]
 struct Store {
     counters: BTreeMap<CounterIndex, u32>,
@@ -30,17 +30,17 @@ impl Store {
         *counter = counter.saturating_sub(cost);
     }
 
-    fn read(&self, counters: &Counters, call: AddThenRead) -> Vec<u32> {
+    fn read(&self, counters: &Counters, times: AddThenRead) -> Vec<u32> {
         let count = |index| self.counters.get(&index).copied().unwrap_or(0);
-        counters.to_read(call).map(count).collect()
+        counters.to_read(times).map(count).collect()
     }
 }
 
-/// How far a node has come with a call.
+/// Progress of a node with a request.
 #[derive(Clone, Copy, Debug)]
 enum Stage {
     Idle,
-    /// It looked at the clock.
+    /// Clock read, nothing added yet.
     Dated(TimestampUs, u32),
     Added(TimestampUs, u32),
     Rejected(TimestampUs, u32),
@@ -48,16 +48,16 @@ enum Stage {
 
 const NODES: usize = 3;
 
-struct World {
+struct Simulation {
     counters: Counters,
     store: Store,
     nodes: [Stage; NODES],
     model: Model,
 }
 
-impl World {
-    /// The next thing that a node does.
-    fn go_on(&mut self, node: usize, now: TimestampUs, cost: u32) {
+impl Simulation {
+    /// Runs the next step of a node.
+    fn advance(&mut self, node: usize, now: TimestampUs, cost: u32) {
         self.nodes[node] = match self.nodes[node] {
             Stage::Idle => Stage::Dated(now, cost),
             Stage::Dated(at, cost) => {
@@ -65,12 +65,12 @@ impl World {
                 Stage::Added(at, cost)
             }
             Stage::Added(at, cost) => {
-                let call = AddThenRead {
+                let times = AddThenRead {
                     added_at: at,
                     read_at: now,
                 };
-                let read = self.store.read(&self.counters, call);
-                let verdict = self.counters.judge(call, Cost::take(cost), &read);
+                let read = self.store.read(&self.counters, times);
+                let verdict = self.counters.judge(times, Cost::take(cost), &read);
                 if verdict.is_admitted() {
                     self.model.admit(at, cost);
                     Stage::Idle
@@ -93,7 +93,7 @@ enum Turn {
 }
 
 fn turns() -> impl Strategy<Value = Turn> {
-    let jumps = moves().prop_map(|todo| match todo {
+    let jumps = moves().prop_map(|next| match next {
         Move::Jump(jump) => Turn::TimePasses(jump),
         _ => Turn::TimePasses(Jump::Stay),
     });
@@ -103,12 +103,17 @@ fn turns() -> impl Strategy<Value = Turn> {
 
 fn counted() -> impl Strategy<Value = (Policy, Counters)> {
     let counters = |policy: Policy| policy.counters().map(|counters| (policy, counters));
-    policies().prop_filter_map("counters are enough for it", counters)
+    policies().prop_filter_map("counters suffice", counters)
 }
 
-/// Adds, reads and judges at once, and takes back what is rejected.
-fn call_at_once(store: &mut Store, counters: &Counters, now: TimestampUs, cost: Cost) -> Verdict {
-    let call = AddThenRead {
+/// Adds, reads and decides at once, and subtracts what is rejected.
+fn request_at_once(
+    store: &mut Store,
+    counters: &Counters,
+    now: TimestampUs,
+    cost: Cost,
+) -> Verdict {
+    let times = AddThenRead {
         added_at: now,
         read_at: now,
     };
@@ -116,7 +121,7 @@ fn call_at_once(store: &mut Store, counters: &Counters, now: TimestampUs, cost: 
     if let Cost::Take(taken) = cost {
         store.add(index, taken.get());
     }
-    let verdict = counters.judge(call, cost, &store.read(counters, call));
+    let verdict = counters.judge(times, cost, &store.read(counters, times));
     if let Cost::Take(taken) = cost
         && !verdict.is_admitted()
     {
@@ -129,12 +134,12 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 2_000, ..ProptestConfig::default() })]
 
     #[test]
-    fn no_window_has_more_however_late_nodes_read(
+    fn no_window_exceeds_its_bound_however_late_nodes_read(
         (policy, counters) in counted(),
         turns in prop::collection::vec(turns(), 1..120),
     ) {
-        let mut place = Place::new(policy, 1_700_000_000_000_000);
-        let mut world = World {
+        let mut client = Client::new(policy, 1_700_000_000_000_000);
+        let mut simulation = Simulation {
             counters,
             store: Store::default(),
             nodes: [Stage::Idle; NODES],
@@ -142,42 +147,43 @@ proptest! {
         };
         for turn in turns {
             match turn {
-                Turn::TimePasses(jump) => place.jump(jump),
-                Turn::Node(node, cost) => world.go_on(node, place.now, cost),
+                Turn::TimePasses(jump) => client.jump(jump),
+                Turn::Node(node, cost) => simulation.advance(node, client.now, cost),
             }
         }
-        let fullest = world.model.fullest(policy.rate().window());
+        let fullest = simulation.model.fullest(policy.rate().window());
         let most = policy.most_in_any_window(12);
-        prop_assert!(fullest <= most, "{} in a window, not {}: {:?}", fullest, most, world.model);
+        let model = &simulation.model;
+        prop_assert!(fullest <= most, "{} in a window, limit {}: {:?}", fullest, most, model);
     }
 
     #[test]
-    fn counters_in_a_store_say_the_same_as_those_of_one_node(
+    fn counters_in_a_store_decide_like_those_of_one_node(
         (policy, counters) in counted(),
-        todo in prop::collection::vec(moves(), 1..60),
+        next in prop::collection::vec(moves(), 1..60),
     ) {
-        let mut place = Place::new(policy, 1_700_000_000_000_000);
+        let mut client = Client::new(policy, 1_700_000_000_000_000);
         let mut store = Store::default();
-        for todo in todo {
-            match todo {
+        for next in next {
+            match next {
                 Move::Step(Cost::Refund(_)) | Move::Flood | Move::Forget => {}
-                Move::Jump(jump) => place.jump(jump),
+                Move::Jump(jump) => client.jump(jump),
                 Move::Step(cost) => {
-                    let told = call_at_once(&mut store, &counters, place.now, cost);
-                    prop_assert_eq!(place.step(cost), told);
+                    let verdict = request_at_once(&mut store, &counters, client.now, cost);
+                    prop_assert_eq!(client.step(cost), verdict);
                 }
             }
         }
     }
 
     #[test]
-    fn a_counter_that_matters_no_more_is_never_read(
+    fn an_expired_counter_is_never_read(
         (_, counters) in counted(),
         now in 0u64..1 << 60,
     ) {
         let now = TimestampUs(now);
-        let call = AddThenRead { added_at: now, read_at: now };
-        let read: Vec<_> = counters.to_read(call).collect();
+        let times = AddThenRead { added_at: now, read_at: now };
+        let read: Vec<_> = counters.to_read(times).collect();
         prop_assert_eq!(read[0], counters.index_at(now));
         for index in read {
             let starts_at = TimestampUs(index.0 * counters.width().0);

@@ -1,10 +1,10 @@
-//! The naive model: every call that was admitted, and when it went on.
+//! Naive model: every allowed request, and the time at which it went on.
 
 use anteroom_limit::time::{DurationUs, TimestampUs};
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Model {
-    /// When, and how much it counted; in the order in which they were admitted.
+    /// Time and cost of each request, in the order in which they were allowed.
     pub(crate) admitted: Vec<(TimestampUs, u32)>,
 }
 
@@ -13,7 +13,7 @@ impl Model {
         self.admitted.push((at, cost));
     }
 
-    /// Undoes the newest.
+    /// Undoes the newest requests.
     pub(crate) fn refund(&mut self, back: u32) {
         let mut left = back;
         for (_, cost) in self.admitted.iter_mut().rev() {
@@ -24,14 +24,14 @@ impl Model {
         self.admitted.retain(|(_, cost)| *cost > 0);
     }
 
-    /// What was admitted in the window whose last instant is `last`.
+    /// Returns the cost allowed in the window whose last instant is `last`.
     pub(crate) fn in_window_until(&self, last: TimestampUs, window: DurationUs) -> u64 {
         let is_inside = |at: TimestampUs| at <= last && last.since(at) < window;
         let inside = self.admitted.iter().filter(|(at, _)| is_inside(*at));
         inside.map(|(_, cost)| u64::from(*cost)).sum()
     }
 
-    /// The most that was admitted in any window. The fullest ends with a call.
+    /// Returns the largest cost allowed in any window. The fullest window ends with a request.
     pub(crate) fn fullest(&self, window: DurationUs) -> u64 {
         let ends = self.admitted.iter().map(|(at, _)| *at);
         ends.map(|at| self.in_window_until(at, window))

@@ -1,5 +1,5 @@
-//! Which limits are tried, and what is done to them: small limits, and moments close to the edges
-//! at which algorithms change their mind.
+//! Inputs of the property tests: small limits, and times close to the edges at which verdicts
+//! change.
 
 use anteroom_limit::algorithm::Algorithm;
 use anteroom_limit::cost::Cost;
@@ -16,7 +16,8 @@ use anteroom_limit::token_bucket::TokenBucket;
 use anteroom_limit::verdict::{Outcome, Verdict};
 use proptest::prelude::*;
 
-/// Windows, each with numbers of parts that divide it. One is no multiple of anything.
+/// Windows, each with numbers of parts that divide it. One of them has no common factor with any
+/// other.
 const WINDOWS: [(u64, [u32; 4]); 4] = [
     (1_000_000, [1, 2, 5, 100]),
     (1_000_001, [1, 101, 1, 101]),
@@ -34,37 +35,35 @@ pub(crate) fn policies() -> impl Strategy<Value = Policy> {
         let capacity = burst.max(1);
         let initial = capacity + initial.saturating_sub(4);
         match kind {
-            0 => Policy::SlidingLog(SlidingLog::new(rate).expect("the settings fit")),
+            0 => Policy::SlidingLog(SlidingLog::new(rate).expect("in range")),
             1 => Policy::FixedWindow(FixedWindow::new(rate)),
             2 => Policy::SlidingWindow(SlidingWindow::new(rate)),
-            3 => Policy::SubWindows(SubWindows::new(rate, parts).expect("the settings fit")),
-            4 => Policy::SubWindows(SubWindows::strict(rate, parts).expect("the settings fit")),
-            5 => Policy::TokenBucket(
-                TokenBucket::new(rate, capacity, initial).expect("the settings fit"),
-            ),
-            6 => Policy::Gcra(Gcra::new(rate, capacity).expect("the settings fit")),
+            3 => Policy::SubWindows(SubWindows::new(rate, parts).expect("in range")),
+            4 => Policy::SubWindows(SubWindows::strict(rate, parts).expect("in range")),
+            5 => Policy::TokenBucket(TokenBucket::new(rate, capacity, initial).expect("in range")),
+            6 => Policy::Gcra(Gcra::new(rate, capacity).expect("in range")),
             _ => Policy::LeakyBucket(LeakyBucket::new(rate, burst)),
         }
     })
 }
 
-/// Moments close to edges.
+/// Step of the clock, often close to an edge.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Jump {
     Stay,
     /// A few microseconds.
     Little(u64),
-    /// So many thousandths of a window.
+    /// Thousandths of a window.
     Part(u64),
-    /// To the next edge of a counter, this many microseconds past the one before it.
+    /// Next edge of a counter, this many microseconds past the instant before it.
     Edge(u64),
-    /// A window, this many microseconds past the one before it.
+    /// A window, this many microseconds past the instant before it.
     Window(u64),
-    /// As long as one call takes.
+    /// Time that one request takes.
     Pace,
-    /// As long as the last call that was rejected was told.
+    /// Retry time of the last rejected request.
     Retry,
-    /// A clock that is set back, by so many thousandths of a window.
+    /// Backwards, by thousandths of a window.
     Back(u64),
 }
 
@@ -72,7 +71,7 @@ pub(crate) enum Jump {
 pub(crate) enum Move {
     Jump(Jump),
     Step(Cost),
-    /// Calls that count one until one is rejected.
+    /// Requests of cost one until one is rejected.
     Flood,
     /// Forgets the state if it is idle.
     Forget,
@@ -95,7 +94,7 @@ fn takes() -> impl Strategy<Value = Cost> {
     prop_oneof![6 => Just(1u32), 3 => 2u32..5, 1 => 5u32..16].prop_map(Cost::take)
 }
 
-/// Whatever can happen while the clock goes on.
+/// Generates any step on a clock that does not go back.
 pub(crate) fn moves() -> impl Strategy<Value = Move> {
     prop_oneof![
         8 => jumps().prop_map(Move::Jump),
@@ -107,7 +106,7 @@ pub(crate) fn moves() -> impl Strategy<Value = Move> {
     ]
 }
 
-/// Calls, while the clock also goes back.
+/// Generates requests, while the clock also goes back.
 pub(crate) fn moves_on_a_bad_clock() -> impl Strategy<Value = Move> {
     prop_oneof![
         8 => jumps().prop_map(Move::Jump),
@@ -117,16 +116,16 @@ pub(crate) fn moves_on_a_bad_clock() -> impl Strategy<Value = Move> {
     ]
 }
 
-/// A limit, a client, and what time it is.
+/// Client under one limit, with the current time.
 #[derive(Clone, Debug)]
-pub(crate) struct Place {
+pub(crate) struct Client {
     pub(crate) policy: Policy,
     pub(crate) state: State,
     pub(crate) now: TimestampUs,
     retry_after: DurationUs,
 }
 
-impl Place {
+impl Client {
     pub(crate) fn new(policy: Policy, now: u64) -> Self {
         Self {
             policy,
@@ -144,7 +143,7 @@ impl Place {
         verdict
     }
 
-    /// What a call would be told, and nothing comes of it.
+    /// Returns the verdict that a request would get, without applying it.
     pub(crate) fn would(&self, now: TimestampUs, cost: Cost) -> Verdict {
         self.policy.step(&mut self.state.clone(), now, cost)
     }

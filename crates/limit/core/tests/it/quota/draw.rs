@@ -1,6 +1,6 @@
-//! Chance that a seed repeats.
+//! Random numbers, equal in every run of a seed.
 
-/// Draws numbers (SplitMix64).
+/// Random generator (SplitMix64).
 #[derive(Clone, Debug)]
 pub(crate) struct Draw(pub(crate) u64);
 
@@ -13,12 +13,12 @@ impl Draw {
         mixed ^ (mixed >> 31)
     }
 
-    /// From 0 to below `end`.
+    /// Draws a number from 0 to below `end`.
     pub(crate) fn below(&mut self, end: u64) -> u64 {
         self.next() % end
     }
 
-    /// Once in so many times.
+    /// Returns `true` once in `times` draws on average.
     pub(crate) fn is_one_in(&mut self, times: u64) -> bool {
         self.below(times) == 0
     }

@@ -1,4 +1,4 @@
-//! One Envoy: what it does with assignments, and when it reports. All times are milliseconds.
+//! One Envoy: its spending of assignments and its reports. All times are in milliseconds.
 
 use std::collections::VecDeque;
 
@@ -6,33 +6,33 @@ use anteroom_limit::quota::book::MemberId;
 
 use crate::quota::draw::Draw;
 
-/// How it spends what it has.
+/// Spending behavior.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Style {
-    /// All at once, and asks for a thousand times as much.
+    /// Spends everything at once, with a thousandfold demand.
     Early,
-    /// All in the last moment in which it may.
+    /// Spends everything in the last possible moment.
     Late,
-    /// So many calls a second, evenly.
+    /// Requests a second, evenly.
     Steady(u64),
 }
 
-/// What it was told.
+/// Assignment on its way to an Envoy.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Told {
+pub(crate) struct Delivery {
     pub(crate) arrives_at: u64,
     pub(crate) calls: u64,
     pub(crate) lasts: u64,
 }
 
-/// An Envoy.
+/// Simulated Envoy.
 #[derive(Debug)]
 pub(crate) struct Envoy {
     pub(crate) member: MemberId,
     pub(crate) style: Style,
     pub(crate) reports_every: u64,
-    pub(crate) on_the_way: VecDeque<Told>,
-    /// Calls that it may still let through, and until when.
+    pub(crate) on_the_way: VecDeque<Delivery>,
+    /// Requests that it may still allow, and the time until which it may.
     holds: Option<(u64, u64)>,
     allowed: u64,
     denied: u64,
@@ -53,26 +53,29 @@ impl Envoy {
         }
     }
 
-    /// What is told now arrives after what was told before.
-    pub(crate) fn tell(&mut self, told: Told) {
+    /// Queues an assignment. It arrives after the earlier ones.
+    pub(crate) fn deliver(&mut self, delivery: Delivery) {
         let last = self.on_the_way.back().map_or(0, |last| last.arrives_at);
-        let arrives_at = told.arrives_at.max(last);
-        self.on_the_way.push_back(Told { arrives_at, ..told });
+        let arrives_at = delivery.arrives_at.max(last);
+        self.on_the_way.push_back(Delivery {
+            arrives_at,
+            ..delivery
+        });
     }
 
-    /// A step of `ms`: how many calls it lets through.
+    /// Runs a step of `ms` and returns how many requests it allows.
     pub(crate) fn step(&mut self, now: u64, ms: u64) -> u64 {
         let mut spent = 0;
         while self
             .on_the_way
             .front()
-            .is_some_and(|told| told.arrives_at <= now)
+            .is_some_and(|delivery| delivery.arrives_at <= now)
         {
-            let told = self.on_the_way.pop_front().unwrap();
+            let delivery = self.on_the_way.pop_front().unwrap();
             if matches!(self.style, Style::Late) {
                 spent += self.spend_all(now);
             }
-            self.holds = Some((told.calls, now + told.lasts));
+            self.holds = Some((delivery.calls, now + delivery.lasts));
         }
         match self.style {
             Style::Early => {
@@ -111,17 +114,17 @@ impl Envoy {
         holds.map(|(calls, _)| *calls -= 1).is_some()
     }
 
-    /// What it let through and what it refused, if it is time to say so.
+    /// Returns the requests that it allowed and denied, if a report is due.
     pub(crate) fn report(&mut self, now: u64) -> Option<(u64, u64)> {
         let is_time = now.is_multiple_of(self.reports_every);
-        let told = (
+        let counts = (
             std::mem::take(&mut self.allowed),
             std::mem::take(&mut self.denied),
         );
         if is_time {
-            return Some(told);
+            return Some(counts);
         }
-        (self.allowed, self.denied) = told;
+        (self.allowed, self.denied) = counts;
         None
     }
 }

@@ -1,22 +1,22 @@
-//! What the limit allows is used, and shared by those who want it.
+//! The limit is used fully, and shared by the members with demand.
 
 use crate::quota::envoy::Style;
-use crate::quota::world::{STEP, WINDOW, World};
+use crate::quota::simulation::{STEP, Simulation, WINDOW};
 
-/// What each Envoy let through in the whole windows of a run, after the first of them.
+/// Returns what each Envoy allowed in each whole window of a run, after the first of them.
 fn run(seed: u64, limit: u32, styles: &[Style]) -> Vec<Vec<u64>> {
-    let mut world = World::new(seed, limit, (20, 5));
+    let mut simulation = Simulation::new(seed, limit, (20, 5));
     for style in styles {
-        world.join(*style);
+        simulation.join(*style);
     }
     for _ in 0..(6 * WINDOW / STEP) {
-        world.step();
+        simulation.step();
     }
-    let whole: Vec<u64> = world.windows.keys().copied().collect();
+    let whole: Vec<u64> = simulation.windows.keys().copied().collect();
     let whole = &whole[2..whole.len() - 1];
     let of = |which: usize| whole.iter().map(move |window| (which, *window));
     let envoys = (0..styles.len()).map(|which| {
-        let spent = of(which).map(|at| world.spent.get(&at).copied().unwrap_or(0));
+        let spent = of(which).map(|at| simulation.spent.get(&at).copied().unwrap_or(0));
         spent.collect()
     });
     envoys.collect()
@@ -36,52 +36,52 @@ fn check(limit: u32, styles: &[Style], holds: impl Fn(&[u64]) -> bool) {
 }
 
 #[test]
-fn one_that_asks_for_more_than_there_is_gets_all_of_it() {
+fn one_member_with_excess_demand_gets_the_whole_limit() {
     check(600, &[Style::Steady(50)], |each| {
         (590..=600).contains(&each[0])
     });
 }
 
 #[test]
-fn two_that_want_more_than_there_is_get_half_each() {
+fn two_members_with_excess_demand_get_half_each() {
     check(600, &[Style::Steady(50), Style::Steady(50)], |each| {
         each.iter().all(|calls| (280..=320).contains(calls))
     });
 }
 
 #[test]
-fn who_asks_little_gets_it_and_the_other_gets_the_rest() {
+fn a_small_demand_is_met_and_the_other_gets_the_rest() {
     check(600, &[Style::Steady(2), Style::Steady(50)], |each| {
         each[0] >= 110 && each[1] >= 430
     });
 }
 
 #[test]
-fn who_asks_for_half_of_the_limit_is_hardly_refused() {
-    // 300 in a window; refused is who comes in its last seconds.
+fn a_demand_of_half_the_limit_is_rarely_rejected() {
+    // 300 in a window; some in its last seconds are rejected.
     check(600, &[Style::Steady(5)], |each| each[0] >= 285);
 }
 
 #[test]
-fn who_asks_for_just_below_the_limit_gets_most_of_it() {
+fn a_demand_just_below_the_limit_is_mostly_met() {
     check(600, &[Style::Steady(9)], |each| each[0] >= 500);
 }
 
 #[test]
-fn a_prepaying_client_gets_some_beside_those_who_call_singly() {
+fn a_member_gets_its_share_beside_single_requests() {
     for seed in 0..20 {
-        let mut world = World::new(seed, 600, (20, 5));
-        world.others_one_in = Some(1);
-        world.join(Style::Steady(50));
+        let mut simulation = Simulation::new(seed, 600, (20, 5));
+        simulation.others_one_in = Some(1);
+        simulation.join(Style::Steady(50));
         for _ in 0..(6 * WINDOW / STEP) {
-            world.step();
-            // Others ask for ten times the limit.
-            world.call();
+            simulation.step();
+            // Other clients send ten times the limit.
+            simulation.request();
         }
-        let whole: Vec<u64> = world.windows.keys().copied().collect();
+        let whole: Vec<u64> = simulation.windows.keys().copied().collect();
         for window in &whole[2..whole.len() - 1] {
-            let seen = world.windows[window];
-            let ahead = world.spent[&(0, *window)];
+            let seen = simulation.windows[window];
+            let ahead = simulation.spent[&(0, *window)];
             assert!(
                 ahead >= 280,
                 "seed {seed}, window {window}: {ahead}, {seen:?}"
@@ -91,19 +91,27 @@ fn a_prepaying_client_gets_some_beside_those_who_call_singly() {
 }
 
 #[test]
-fn shares_move_to_where_requests_are() {
-    let mut world = World::new(3, 600, (20, 5));
-    world.join(Style::Steady(50));
-    world.join(Style::Steady(1));
-    while world.window() < 3 {
-        world.step();
+fn shares_follow_demand() {
+    let mut simulation = Simulation::new(3, 600, (20, 5));
+    simulation.join(Style::Steady(50));
+    simulation.join(Style::Steady(1));
+    while simulation.window() < 3 {
+        simulation.step();
     }
-    world.envoys[0].style = Style::Steady(1);
-    world.envoys[1].style = Style::Steady(50);
-    while world.window() < 6 {
-        world.step();
+    simulation.envoys[0].style = Style::Steady(1);
+    simulation.envoys[1].style = Style::Steady(50);
+    while simulation.window() < 6 {
+        simulation.step();
     }
-    let spent = |which, window| world.spent.get(&(which, window)).copied().unwrap_or(0);
-    assert!(spent(0, 2) > 450 && spent(1, 2) < 100, "{:?}", world.spent);
-    assert!(spent(0, 5) < 100 && spent(1, 5) > 450, "{:?}", world.spent);
+    let spent = |which, window| simulation.spent.get(&(which, window)).copied().unwrap_or(0);
+    assert!(
+        spent(0, 2) > 450 && spent(1, 2) < 100,
+        "{:?}",
+        simulation.spent
+    );
+    assert!(
+        spent(0, 5) < 100 && spent(1, 5) > 450,
+        "{:?}",
+        simulation.spent
+    );
 }

@@ -1,76 +1,76 @@
 //! The limit holds.
 
 use crate::quota::envoy::Style;
-use crate::quota::world::{STEP, WINDOW, World, longest_way};
+use crate::quota::simulation::{STEP, Simulation, WINDOW, message_delay_max};
 
-/// Three windows and a half of a world, with whatever may happen; what broke.
+/// Runs three windows and a half with random faults. Returns a violation.
 fn run(seed: u64) -> Option<String> {
     let limit = [7, 60, 1_000][usize::try_from(seed % 3).unwrap()];
-    let mut world = World::new(seed, limit, (longest_way(), 2_000));
-    world.others_one_in = Some(10);
-    let is_calm = world.draw.is_one_in(2);
-    for _ in 0..=world.draw.below(4) {
-        let style = style(&mut world);
-        world.join(style);
+    let mut simulation = Simulation::new(seed, limit, (message_delay_max(), 2_000));
+    simulation.others_one_in = Some(10);
+    let is_calm = simulation.draw.is_one_in(2);
+    for _ in 0..=simulation.draw.below(4) {
+        let style = style(&mut simulation);
+        simulation.join(style);
     }
     for _ in 0..(7 * WINDOW / 2 / STEP) {
-        world.step();
-        if world.draw.is_one_in(200) {
-            world.call();
+        simulation.step();
+        if simulation.draw.is_one_in(200) {
+            simulation.request();
         }
         if !is_calm {
-            happen(&mut world);
+            inject(&mut simulation);
         }
     }
-    let broken = world.windows.iter();
-    let mut broken =
-        broken.filter(|(_, seen)| seen.calls > seen.limit || seen.assigned > seen.limit);
-    broken
+    let violations = simulation.windows.iter();
+    let mut violations =
+        violations.filter(|(_, seen)| seen.calls > seen.limit || seen.assigned > seen.limit);
+    violations
         .next()
         .map(|(window, seen)| format!("seed {seed}, window {window}: {seen:?}"))
 }
 
-fn style(world: &mut World) -> Style {
-    match world.draw.below(4) {
+fn style(simulation: &mut Simulation) -> Style {
+    match simulation.draw.below(4) {
         0 => Style::Early,
         1 | 2 => Style::Late,
-        _ => Style::Steady(world.draw.below(30)),
+        _ => Style::Steady(simulation.draw.below(30)),
     }
 }
 
-fn happen(world: &mut World) {
-    let count = world.envoys.len() as u64;
-    match world.draw.below(5_000) {
+fn inject(simulation: &mut Simulation) {
+    let count = simulation.envoys.len() as u64;
+    match simulation.draw.below(5_000) {
         0..=4 => {
-            let which = world.draw.below(count);
-            world.cut(usize::try_from(which).unwrap());
+            let which = simulation.draw.below(count);
+            simulation.cut(usize::try_from(which).unwrap());
         }
         5 => {
-            let style = style(world);
-            world.join(style);
+            let style = style(simulation);
+            simulation.join(style);
         }
-        6 => world.limit = 1 + u32::try_from(world.draw.below(500)).unwrap(),
+        6 => simulation.limit = 1 + u32::try_from(simulation.draw.below(500)).unwrap(),
         7 => {
-            let style = style(world);
-            let which = usize::try_from(world.draw.below(count)).unwrap();
-            world.envoys[which].style = style;
+            let style = style(simulation);
+            let which = usize::try_from(simulation.draw.below(count)).unwrap();
+            simulation.envoys[which].style = style;
         }
         8..=10 => {
-            let ms = [500, 5_000, 2 * WINDOW][usize::try_from(world.draw.below(3)).unwrap()];
-            let back = world.draw.below(ms);
-            world.set_back(back);
+            let ms = [500, 5_000, 2 * WINDOW][usize::try_from(simulation.draw.below(3)).unwrap()];
+            let back = simulation.draw.below(ms);
+            simulation.set_back(back);
         }
         _ => {}
     }
 }
 
 #[test]
-fn no_window_has_more_calls_than_its_limit_however_they_are_spent() {
-    let broken: Vec<String> = (0..400).filter_map(run).collect();
+fn no_window_exceeds_its_limit_however_requests_are_spent() {
+    let violations: Vec<String> = (0..400).filter_map(run).collect();
     assert!(
-        broken.is_empty(),
+        violations.is_empty(),
         "{} of 400: {:#?}",
-        broken.len(),
-        &broken[..1]
+        violations.len(),
+        &violations[..1]
     );
 }

@@ -1,25 +1,25 @@
-//! Which counter is it? Bytes that differ whenever domain, keys or values do.
+//! Identity of a counter: bytes that differ whenever domain, keys or values do.
 
 use std::fmt;
 
 use smallvec::SmallVec;
 
-/// Which counter a limit counts on: the domain and all entries of the descriptor, with a shared
-/// pattern in place of a value.
+/// Identity of a counter: the domain and all entries of the descriptor, with a shared pattern in
+/// place of its values.
 ///
-/// The unit is not in it: whoever counts keeps limits of different units apart. Nor is the limit
-/// itself, so that a limit that changes goes on from where it was.
+/// The unit is not part of it: limits of different units are kept apart elsewhere. Neither is the
+/// limit itself, so that a changed limit keeps its counts.
 ///
 /// # Invariants
 ///
-/// - Two are equal only if domain and entries are. Every text stands behind its length, so nothing
-///   that a request says can look like something else; the reference service joins them by `_`.
+/// - Two are equal only if domain and entries are. Every text follows its length, so no request can
+///   imitate another identity. The reference service joins the texts by `_`.
 /// - It is the same on every node and after every restart.
 #[derive(Clone, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct CounterIdentity(SmallVec<[u8; USUAL_BYTES]>);
 
-/// Bytes of one that is kept without the heap: a domain, a key or two, an address. Each request
-/// makes one for each of its descriptors.
+/// Bytes that fit without the heap: a domain, a key or two, an address. Each request makes one
+/// identity per descriptor.
 const USUAL_BYTES: usize = 48;
 
 impl CounterIdentity {
@@ -27,8 +27,10 @@ impl CounterIdentity {
         domain: &str,
         pairs: impl Iterator<Item = (&'a str, &'a str)> + Clone,
     ) -> Self {
-        let texts = pairs.clone().map(|(key, value)| taken(key) + taken(value));
-        let mut buffer = SmallVec::with_capacity(taken(domain) + texts.sum::<usize>());
+        let texts = pairs
+            .clone()
+            .map(|(key, value)| encoded_len(key) + encoded_len(value));
+        let mut buffer = SmallVec::with_capacity(encoded_len(domain) + texts.sum::<usize>());
         push(&mut buffer, domain);
         for (key, value) in pairs {
             push(&mut buffer, key);
@@ -37,19 +39,19 @@ impl CounterIdentity {
         Self(buffer)
     }
 
-    /// The bytes, to be a key of a store or part of one.
+    /// Returns the bytes, for use as a store's key or part of one.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 }
 
-/// How many bytes [`push`] adds.
-fn taken(text: &str) -> usize {
+/// Returns how many bytes [`push`] adds.
+fn encoded_len(text: &str) -> usize {
     text.len() + text.len().checked_ilog2().unwrap_or_default() as usize / 7 + 1
 }
 
-/// Length in groups of seven bits, the lowest first, and the text.
+/// Appends the length in groups of seven bits, the lowest first, and the text.
 fn push(buffer: &mut SmallVec<[u8; USUAL_BYTES]>, text: &str) {
     let mut rest = text.len();
     while rest > 0x7f {
@@ -77,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn what_looks_alike_when_joined_is_told_apart() {
+    fn texts_that_join_alike_have_different_identities() {
         let all = [
             identity("d", &[("a_b", "")]),
             identity("d", &[("a", "b")]),

@@ -1,8 +1,7 @@
-//! What are the metrics of a limit called? As in the reference service, so that what is drawn of
-//! them stays.
+//! Names of a limit's metrics, as in the reference service, so that dashboards stay valid.
 //!
-//! Values are in a name only where the file has them or asks for them: names live as long as the
-//! process, and values are as many as clients will.
+//! A name contains values only where the file has them or asks for them. Names live as long as the
+//! process, and clients can send any number of values.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -11,8 +10,8 @@ use super::request::Entry;
 use super::{Step, Walk};
 use crate::config::descriptors::{Limit, MatchKind};
 
-/// Domain and entries of a limit that a request brought.
-pub(super) fn of_brought(domain: &str, entries: &[Entry<'_>]) -> String {
+/// Returns the name for a limit that a request has sent.
+pub(super) fn of_request(domain: &str, entries: &[Entry<'_>]) -> String {
     let mut name = Name::new(domain);
     for Entry { key, value } in entries {
         name.push(key, value);
@@ -23,41 +22,41 @@ pub(super) fn of_brought(domain: &str, entries: &[Entry<'_>]) -> String {
     name.text
 }
 
-/// The name for this way to a limit; nothing is copied if it is that of the file.
+/// Returns the name for this walk to a limit. Nothing is copied if it equals the file's.
 pub(super) fn of<'l>(walk: &Walk<'l, '_>, limit: &'l Limit, domain: &str) -> Cow<'l, str> {
     if limit.has_detailed_metric {
         return detailed(walk, domain).into();
     }
     let is_of_file = |step: &Step<'_, '_>| {
         let is_key = *step.descriptor.key == *step.entry.key;
-        is_key && *told(step) == *step.descriptor.value
+        is_key && *named_value(step) == *step.descriptor.value
     };
     if walk.steps().all(is_of_file) {
         return (&*limit.metric).into();
     }
     let mut name = Name::new(domain);
     for step in walk.steps() {
-        name.push(step.entry.key, &told(step));
+        name.push(step.entry.key, &named_value(step));
     }
     name.text.into()
 }
 
-/// What is told of the value of an entry.
-fn told<'a>(step: &Step<'a, 'a>) -> Cow<'a, str> {
-    let is_told = step.descriptor.node.has_value_in_metric;
-    match step.how {
+/// Returns the part of the name for the value of an entry.
+fn named_value<'a>(step: &Step<'a, 'a>) -> Cow<'a, str> {
+    let has_value = step.descriptor.node.has_value_in_metric;
+    match step.kind {
         MatchKind::Value => step.entry.value.into(),
-        MatchKind::Key if is_told => step.entry.value.into(),
+        MatchKind::Key if has_value => step.entry.value.into(),
         MatchKind::Key => "".into(),
         MatchKind::Pattern => match step.shared() {
             Some(shared) => shared,
-            None if is_told => step.entry.value.into(),
-            None => step.descriptor.stand_in(step.entry.key),
+            None if has_value => step.entry.value.into(),
+            None => step.descriptor.pattern_for(step.entry.key),
         },
     }
 }
 
-/// All values, but for patterns in the place of those that share a counter.
+/// Returns the name with all values, but with patterns in place of values that share a counter.
 fn detailed(walk: &Walk<'_, '_>, domain: &str) -> String {
     let is_shared = walk.steps().any(|step| step.shared().is_some());
     let mut name = Name::new(domain);
@@ -66,7 +65,7 @@ fn detailed(walk: &Walk<'_, '_>, domain: &str) -> String {
         match step.shared() {
             Some(shared) => name.push(key, &shared),
             None if is_shared => name.push(key, value),
-            // With a sign for the empty value, too, as long as nothing is shared.
+            // An empty value adds a `_`, too, as long as nothing is shared.
             None => name.push_joined(key, value),
         }
     }

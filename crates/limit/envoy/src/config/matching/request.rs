@@ -1,52 +1,52 @@
-//! What does a client ask, and how much may it ask at once?
+//! Rate limit request of a client, and its bounds.
 //!
 //! # Why the bounds are wide
 //!
-//! Envoy lets a request pass whose question is refused, unless it was told otherwise. A bound that
-//! a visitor could reach would be a way around every limit; these are reached by nobody whom Envoy
-//! lets in as it is set up at first.
+//! By default Envoy admits a request if its rate limit request fails. A bound that a visitor could
+//! reach would be a way around every limit. No client reaches these through Envoy's default
+//! settings.
 
 /// Most descriptors of one request. Envoy sends one for each rate limit of a route and its virtual
-/// host, a handful; each costs a look and a counter.
+/// host, a handful; each costs a match and a counter.
 pub const DESCRIPTORS_MAX: usize = 100;
 
-/// Most entries of one descriptor, and so the most descriptors inside each other in a file. Envoy
-/// sends one for each action; files go four or five deep.
+/// Most entries of one descriptor, and so the deepest nesting in a file. Envoy sends one for each
+/// action; files go four or five deep.
 pub const ENTRIES_MAX: usize = 32;
 
-/// Most bytes of all keys and values of one descriptor. Values are headers and paths, and Envoy
-/// takes 60 KiB of those together if it is not told otherwise; they may be sent more than once.
-/// What is longer would be kept as the name of a counter.
+/// Most bytes of all keys and values of one descriptor. Values are headers and paths; by default
+/// Envoy accepts 60 KiB of those together, and may send them more than once. The bound limits the
+/// name of a counter.
 pub const DESCRIPTOR_BYTES_MAX: usize = 256 << 10;
 
-/// A question.
+/// Rate limit request.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'r> {
-    /// Whose limits.
+    /// Domain of the limits.
     pub domain: &'r str,
-    /// What is known about the request that is to be limited, in several ways.
+    /// Descriptors of the request that is to be limited.
     pub descriptors: &'r [RequestDescriptor<'r>],
-    /// How much it counts where a descriptor does not say; 0 is taken as 1.
+    /// Hits where a descriptor has none; 0 is taken as 1.
     pub hits_addend: u32,
 }
 
-/// One way to look at a request.
+/// Descriptor of a request.
 #[derive(Clone, Copy, Debug)]
 pub struct RequestDescriptor<'r> {
     /// Keys with values.
     pub entries: &'r [Entry<'r>],
-    /// The limit, if the client brings one.
+    /// Limit, if the client sends one.
     pub limit: Option<Override>,
-    /// How much it counts, if the client says so; 0 asks and counts nothing.
+    /// Hits, if the client sends them; 0 peeks and counts nothing.
     pub hits: Option<u64>,
 }
 
-/// A key with a value.
+/// Key with a value.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Entry<'r> {
-    /// The key.
+    /// Key.
     pub key: &'r str,
-    /// The value; may be empty.
+    /// Value; may be empty.
     pub value: &'r str,
 }
 
@@ -56,55 +56,55 @@ impl<'r> Entry<'r> {
     }
 }
 
-/// A limit that a client brings.
+/// Limit that a client sends.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Override {
-    /// How many requests.
+    /// Requests per unit.
     pub requests_per_unit: u32,
-    /// In which time, as a number of the wire; see [`crate::config::Unit::from_number`].
+    /// Number of the unit on the wire; see [`crate::config::Unit::from_number`].
     pub unit: i32,
 }
 
-/// Why a question has no answer. The first two are said as the reference service says them.
+/// Error of an invalid request. The first two texts are the reference service's.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RequestError {
-    /// No domain.
+    /// The domain is empty.
     #[error("rate limit domain must not be empty")]
     EmptyDomain,
-    /// No descriptors.
+    /// Descriptors are missing.
     #[error("rate limit descriptor list must not be empty")]
     NoDescriptors,
-    /// More descriptors than are looked at.
+    /// Number of descriptors above the bound.
     #[error("{found} rate limit descriptors are more than {DESCRIPTORS_MAX}")]
     TooManyDescriptors {
-        /// How many there are.
+        /// Number of descriptors.
         found: usize,
     },
-    /// More entries than any file is deep.
+    /// A descriptor has more entries than any file is deep.
     #[error("{found} entries of rate limit descriptor {descriptor} are more than {ENTRIES_MAX}")]
     TooManyEntries {
-        /// Which descriptor, from 0.
+        /// Index of the descriptor, from 0.
         descriptor: usize,
-        /// How many there are.
+        /// Number of entries.
         found: usize,
     },
-    /// Keys and values that are too long to be the name of a counter.
+    /// Keys and values are too long for the name of a counter.
     #[error(
         "{bytes} bytes in rate limit descriptor {descriptor} are more than {DESCRIPTOR_BYTES_MAX}"
     )]
     TooLong {
-        /// Which descriptor, from 0.
+        /// Index of the descriptor, from 0.
         descriptor: usize,
-        /// How long they are together.
+        /// Sum of their lengths in bytes.
         bytes: usize,
     },
-    /// A limit per an unknown time. The reference service ends there, all of it.
+    /// The unit of a limit is unknown. The reference service crashes then.
     #[error("unit {unit} of the limit of rate limit descriptor {descriptor} is not known")]
     UnknownUnit {
-        /// Which descriptor, from 0.
+        /// Index of the descriptor, from 0.
         descriptor: usize,
-        /// The number of the unit.
+        /// Number of the unit.
         unit: i32,
     },
 }
@@ -126,12 +126,12 @@ impl Request<'_> {
     }
 }
 
-/// Whether a question is within bounds, before anything is made of it: told by the lengths of all
-/// entries of each of its descriptors.
+/// Checks the bounds of a request before anything is derived from it, from the lengths of all
+/// entries of each descriptor.
 ///
 /// # Errors
 ///
-/// [`RequestError`] if it has no domain, or no descriptors, or more in it than is looked at.
+/// [`RequestError`] if it has no domain or no descriptors, or exceeds a bound.
 pub fn check_bounds<D>(domain: &str, descriptors: D) -> Result<(), RequestError>
 where
     D: ExactSizeIterator,

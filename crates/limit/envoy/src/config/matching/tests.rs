@@ -1,5 +1,4 @@
-//! Each rule of matching by itself; what the reference's own tests ask stands in
-//! `tests/it/reference.rs`.
+//! Tests of each matching rule. `tests/it/reference.rs` has those of the reference service.
 
 use super::request::{DESCRIPTOR_BYTES_MAX, DESCRIPTORS_MAX, ENTRIES_MAX, Override};
 use super::*;
@@ -27,7 +26,7 @@ fn descriptor<'a>(entries: &'a [Entry<'a>]) -> RequestDescriptor<'a> {
     }
 }
 
-fn ask<'l>(
+fn applying<'l>(
     limits: &'l RateLimits,
     descriptors: &[RequestDescriptor<'_>],
 ) -> Result<Vec<Applies<'l>>, RequestError> {
@@ -41,13 +40,13 @@ fn ask<'l>(
         .map(|matched| matched.descriptors)
 }
 
-fn ask_one<'l>(limits: &'l RateLimits, pairs: &[(&str, &str)]) -> Applies<'l> {
+fn applying_one<'l>(limits: &'l RateLimits, pairs: &[(&str, &str)]) -> Applies<'l> {
     let entries = entries(pairs);
-    ask(limits, &[descriptor(&entries)]).unwrap().remove(0)
+    applying(limits, &[descriptor(&entries)]).unwrap().remove(0)
 }
 
 fn limit_of<'l>(limits: &'l RateLimits, pairs: &[(&str, &str)]) -> AppliedLimit<'l> {
-    match ask_one(limits, pairs) {
+    match applying_one(limits, pairs) {
         Applies::Limit(limit) => limit,
         other => panic!("{pairs:?}: {other:?}"),
     }
@@ -56,7 +55,7 @@ fn limit_of<'l>(limits: &'l RateLimits, pairs: &[(&str, &str)]) -> AppliedLimit<
 const MINUTE: &str = "rate_limit: {unit: minute, requests_per_unit: 5}";
 
 #[test]
-fn an_unknown_domain_has_no_limits_whatever_is_brought() {
+fn an_unknown_domain_has_no_limits_even_with_an_override() {
     let limits = limits("domain: d\n");
     let entries = entries(&[("k", "v")]);
     let mut descriptor = descriptor(&entries);
@@ -72,28 +71,28 @@ fn an_unknown_domain_has_no_limits_whatever_is_brought() {
     let matched = limits.applying_to(&request("other")).unwrap();
     assert!(!matched.is_domain_known);
     assert_eq!(matched.descriptors, [Applies::Nothing]);
-    let refused = limits.applying_to(&request("d")).unwrap_err();
+    let error = limits.applying_to(&request("d")).unwrap_err();
     assert_eq!(
-        refused.to_string(),
+        error.to_string(),
         "unit 0 of the limit of rate limit descriptor 0 is not known"
     );
 }
 
 #[test]
-fn a_limit_that_is_brought_holds_over_those_of_files() {
+fn a_limit_of_the_request_overrides_those_of_files() {
     let text = "domain: d\ndescriptors:\n- key: k\n  shadow_mode: true\n  quota_mode: true\n  \
                 rate_limit: {unit: minute, requests_per_unit: 5, name: n}\n";
     let limits = limits(text);
     let entries = entries(&[("k", "v"), ("deep", "")]);
-    let brought = |unit| {
+    let overridden = |unit| {
         let mut descriptor = descriptor(&entries);
         descriptor.limit = Some(Override {
             requests_per_unit: 42,
             unit,
         });
-        ask(&limits, &[descriptor])
+        applying(&limits, &[descriptor])
     };
-    let Applies::Limit(limit) = brought(7).unwrap().remove(0) else {
+    let Applies::Limit(limit) = overridden(7).unwrap().remove(0) else {
         panic!("no limit");
     };
     assert_eq!((limit.requests_per_unit, limit.unit), (42, Unit::Week));
@@ -103,9 +102,9 @@ fn a_limit_that_is_brought_holds_over_those_of_files() {
     );
     assert_eq!(limit.metric, "d.k_v.deep");
     for unit in [0, 8, -1, i32::MAX] {
-        let refused = brought(unit).unwrap_err();
+        let error = overridden(unit).unwrap_err();
         assert_eq!(
-            refused,
+            error,
             RequestError::UnknownUnit {
                 descriptor: 0,
                 unit
@@ -115,7 +114,7 @@ fn a_limit_that_is_brought_holds_over_those_of_files() {
 }
 
 #[test]
-fn a_limit_counts_where_the_last_entry_ends() {
+fn a_limit_applies_only_where_the_last_entry_ends() {
     let text = format!(
         "domain: d\ndescriptors:\n- key: a\n  descriptors:\n  - key: b\n    {MINUTE}\n    \
          descriptors:\n    - key: c\n- key: x\n  {MINUTE}\n"
@@ -130,20 +129,20 @@ fn a_limit_counts_where_the_last_entry_ends() {
         &[("x", "1"), ("x", "1")],
         &[],
     ] {
-        assert_eq!(ask_one(&limits, pairs), Applies::Nothing, "{pairs:?}");
+        assert_eq!(applying_one(&limits, pairs), Applies::Nothing, "{pairs:?}");
     }
     assert_eq!(limit_of(&limits, &[("a", "1"), ("b", "2")]).metric, "d.a.b");
     assert_eq!(limit_of(&limits, &[("x", "1")]).metric, "d.x");
 }
 
 #[test]
-fn no_limit_lets_everything_through_and_zero_lets_nothing() {
+fn no_limit_admits_everything_and_zero_admits_nothing() {
     let text = format!(
         "domain: d\ndescriptors:\n- key: k\n  {MINUTE}\n- key: k\n  value: friend\n\
          - key: k\n  value: foe\n  rate_limit: {{unit: day, requests_per_unit: 0}}\n"
     );
     let limits = limits(&text);
-    assert_eq!(ask_one(&limits, &[("k", "friend")]), Applies::Nothing);
+    assert_eq!(applying_one(&limits, &[("k", "friend")]), Applies::Nothing);
     assert_eq!(limit_of(&limits, &[("k", "foe")]).requests_per_unit, 0);
     assert_eq!(limit_of(&limits, &[("k", "else")]).requests_per_unit, 5);
 }
@@ -160,7 +159,7 @@ fn each_value_has_a_counter_of_its_own_unless_it_is_shared() {
     assert_ne!(counter(&[("own", "a1")]), counter(&[("own", "a2")]));
     assert_ne!(counter(&[("bare", "1")]), counter(&[("bare", "2")]));
     assert_eq!(counter(&[("shared", "a1")]), counter(&[("shared", "a2")]));
-    // Whoever sends the pattern itself shares it, too.
+    // A client that sends the pattern itself shares the counter, too.
     assert_eq!(counter(&[("shared", "a*")]), counter(&[("shared", "a2")]));
     let deep = |first, second| counter(&[("shared", first), ("k", second)]);
     assert_eq!(deep("a1", "x"), deep("a2", "x"));
@@ -168,7 +167,7 @@ fn each_value_has_a_counter_of_its_own_unless_it_is_shared() {
 }
 
 #[test]
-fn counters_of_texts_that_look_alike_when_joined_are_told_apart() {
+fn texts_that_join_alike_have_different_counters() {
     let text = format!(
         "domain: d\ndescriptors:\n- key: a_b\n  {MINUTE}\n- key: a\n  value: b\n  {MINUTE}\n\
          - key: a\n  {MINUTE}\n"
@@ -182,7 +181,7 @@ fn counters_of_texts_that_look_alike_when_joined_are_told_apart() {
 }
 
 #[test]
-fn a_limit_that_is_replaced_does_not_count() {
+fn a_replaced_limit_does_not_apply() {
     let limit = |name: &str, replaces: &str| {
         format!(
             "- key: {name}\n  rate_limit: {{unit: day, requests_per_unit: 1, name: {name}, \
@@ -201,7 +200,7 @@ fn a_limit_that_is_replaced_does_not_count() {
         let each: Vec<Vec<Entry<'_>>> = keys.iter().map(|key| entries(&[(key, "1")])).collect();
         let each: Vec<RequestDescriptor<'_>> =
             each.iter().map(|entries| descriptor(entries)).collect();
-        let counts = ask(&limits, &each).unwrap();
+        let counts = applying(&limits, &each).unwrap();
         let counts = counts.into_iter().map(|applies| match applies {
             Applies::Nothing => "-".to_owned(),
             Applies::Unlimited => "free".to_owned(),
@@ -212,15 +211,15 @@ fn a_limit_that_is_replaced_does_not_count() {
     assert_eq!(counts(&["a", "c"]), ["d.a", "d.c"]);
     assert_eq!(counts(&["a", "b"]), ["-", "d.b"]);
     assert_eq!(counts(&["b", "a", "a"]), ["d.b", "-", "-"]);
-    // They put each other out, as in the reference.
+    // They replace each other, as in the reference.
     assert_eq!(counts(&["c", "d"]), ["-", "-"]);
-    // What is unlimited replaces, and cannot be replaced.
+    // An unlimited descriptor replaces, and cannot be replaced.
     assert_eq!(counts(&["a", "free"]), ["-", "free"]);
     assert_eq!(counts(&["free", "f"]), ["free", "d.f"]);
 }
 
 #[test]
-fn a_descriptor_counts_what_it_says_and_otherwise_what_the_request_says() {
+fn hits_of_a_descriptor_go_before_those_of_the_request() {
     let limits = limits(&format!("domain: d\ndescriptors:\n- key: k\n  {MINUTE}\n"));
     let entries = entries(&[("k", "v")]);
     let check = |hits, hits_addend, expected| {
@@ -244,10 +243,10 @@ fn a_descriptor_counts_what_it_says_and_otherwise_what_the_request_says() {
 }
 
 #[test]
-fn a_request_out_of_bounds_is_refused_and_says_why() {
+fn a_request_out_of_bounds_is_rejected_with_a_reason() {
     let limits = limits("domain: d\n");
     let check = |descriptors: &[RequestDescriptor<'_>], expected: Result<(), RequestError>| {
-        assert_eq!(ask(&limits, descriptors).map(|_| ()), expected);
+        assert_eq!(applying(&limits, descriptors).map(|_| ()), expected);
     };
     let pairs = vec![("k", "v"); ENTRIES_MAX + 1];
     let entries = entries(&pairs);
@@ -282,6 +281,6 @@ fn a_request_out_of_bounds_is_refused_and_says_why() {
         descriptors: &[],
         hits_addend: 0,
     };
-    let refused = limits.applying_to(&request).unwrap_err();
-    assert_eq!(refused.to_string(), "rate limit domain must not be empty");
+    let error = limits.applying_to(&request).unwrap_err();
+    assert_eq!(error.to_string(), "rate limit domain must not be empty");
 }

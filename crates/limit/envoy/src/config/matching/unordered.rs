@@ -1,19 +1,19 @@
-//! In which order do entries lead to a limit, if they come without one?
+//! Ordering of entries that come without one.
 //!
-//! The buckets of Envoy's quota service are named by a map: keys with values, in no order. Files
-//! say in which order they stand. So from each descriptor on all entries are tried that are left,
-//! in alphabetical order of their keys, until one way takes them all and ends at a limit, or at
-//! what is unlimited. The first such way holds.
+//! A map names the buckets of Envoy's quota service: keys with values, in no order. Files define an
+//! order. So at each descriptor all remaining entries are tried in alphabetical order of their
+//! keys, until a walk uses all of them and ends at a limit or an unlimited descriptor. The first
+//! such walk is taken.
 
 use super::request::{ENTRIES_MAX, Entry};
 use crate::config::descriptors::{Level, RateLimits};
 
-/// Looks for one bucket, at most: files in which more are needed, because many descriptors with the
-/// same keys stand inside each other in all orders, are made to be so.
-const LOOKS_MAX: usize = 1_000;
+/// Most steps of a search for one bucket. Only hostile files need more: those with many descriptors
+/// of the same keys, nested in all orders.
+const STEPS_MAX: usize = 1_000;
 
 impl RateLimits {
-    /// These entries in the order in which they lead to a limit; `None` if they lead to none.
+    /// Returns these entries in the order in which they match a limit; `None` if they match none.
     #[must_use]
     pub fn in_order<'r>(&self, domain: &str, entries: &[Entry<'r>]) -> Option<Vec<Entry<'r>>> {
         let level = self.domain(domain)?;
@@ -22,36 +22,36 @@ impl RateLimits {
         }
         let mut left = entries.to_vec();
         left.sort_by_key(|entry| (entry.key, entry.value));
-        let mut way = Vec::with_capacity(left.len());
-        let mut looks = LOOKS_MAX;
-        finds_way(level, &mut left, &mut way, &mut looks).then_some(way)
+        let mut walk = Vec::with_capacity(left.len());
+        let mut steps = STEPS_MAX;
+        find_walk(level, &mut left, &mut walk, &mut steps).then_some(walk)
     }
 }
 
-/// Whether a way goes on from here that takes all that are left; `way` is that then. As deep as a
-/// bucket has entries.
-fn finds_way<'r>(
+/// Whether a walk from here uses all remaining entries; `walk` is that walk then. Recurses as deep
+/// as a bucket has entries.
+fn find_walk<'r>(
     level: &Level,
     left: &mut Vec<Entry<'r>>,
-    way: &mut Vec<Entry<'r>>,
-    looks: &mut usize,
+    walk: &mut Vec<Entry<'r>>,
+    steps: &mut usize,
 ) -> bool {
     for at in 0..left.len() {
-        let Some(fewer) = looks.checked_sub(1) else {
+        let Some(fewer) = steps.checked_sub(1) else {
             return false;
         };
-        *looks = fewer;
+        *steps = fewer;
         let entry = left[at];
         let Some((descriptor, _)) = level.find(entry.key, entry.value) else {
             continue;
         };
         left.remove(at);
-        way.push(entry);
+        walk.push(entry);
         let is_end = left.is_empty() && descriptor.node.rule.is_some();
-        if is_end || finds_way(&descriptor.node.nested, left, way, looks) {
+        if is_end || find_walk(&descriptor.node.nested, left, walk, steps) {
             return true;
         }
-        way.pop();
+        walk.pop();
         left.insert(at, entry);
     }
     false
@@ -92,15 +92,15 @@ descriptors:
     fn check(domain: &str, pairs: &[(&str, &str)], expected: Option<&[&str]>) {
         let entries = pairs.iter().map(|&(key, value)| Entry { key, value });
         let entries: Vec<Entry<'_>> = entries.collect();
-        let way = limits(FILE).in_order(domain, &entries);
-        let keys = way
+        let walk = limits(FILE).in_order(domain, &entries);
+        let keys = walk
             .as_ref()
-            .map(|way| way.iter().map(|entry| entry.key).collect::<Vec<_>>());
+            .map(|walk| walk.iter().map(|entry| entry.key).collect::<Vec<_>>());
         assert_eq!(keys.as_deref(), expected, "{pairs:?}");
     }
 
     #[test]
-    fn entries_are_put_into_the_order_of_the_file() {
+    fn entries_are_ordered_like_the_file() {
         check(
             "edge",
             &[("path", "/"), ("tenant", "x")],
@@ -115,7 +115,7 @@ descriptors:
     }
 
     #[test]
-    fn what_leads_nowhere_has_no_order() {
+    fn entries_without_a_match_have_no_order() {
         check("edge", &[], None);
         check("edge", &[("path", "/")], None);
         check("edge", &[("tenant", "x"), ("a", "1")], None);
@@ -129,8 +129,8 @@ descriptors:
     }
 
     #[test]
-    fn ways_without_end_are_not_followed() {
-        // Any of twenty entries fits at each of twenty levels, and none of them ends.
+    fn an_exponential_search_is_cut_off() {
+        // Any of twenty entries matches at each of twenty levels, and no walk ends at a limit.
         let mut text = "domain: edge\ndescriptors:\n".to_owned();
         for depth in 0..20 {
             let indent = "  ".repeat(depth);

@@ -1,13 +1,13 @@
-//! What is allowed, or what to do next? The reference does not say; people ask.
+//! Remedies for mistakes, which the reference does not give.
 
 use super::Defect;
 use crate::config::algorithm::{names, whose_settings};
 use crate::config::reading::keys;
 
-/// A sentence without a full stop.
+/// Returns the remedy, a sentence without a full stop.
 pub(super) fn of(defect: &Defect) -> String {
     let text = match defect {
-        Defect::NotYaml { said } => of_yaml(said),
+        Defect::NotYaml { message } => of_yaml(message),
         Defect::WrongType(wrong) => return of_type(wrong.into),
         Defect::KeyNotText { .. } => "write a name as the key, or put it in quotes",
         Defect::UnknownKey { key } => return of_key(key),
@@ -19,7 +19,7 @@ pub(super) fn of(defect: &Defect) -> String {
         }
         Defect::EmptyDomain => "begin the file with `domain: NAME`, as in Envoy's filter",
         Defect::DuplicateDomain { .. } => {
-            "put the descriptors into one file, or ask for domains to be merged"
+            "put the descriptors into one file, or merge domains in the config"
         }
         Defect::EmptyKey => "give the descriptor a `key`, as Envoy's action sends it",
         Defect::DuplicateDescriptor { .. } => {
@@ -43,45 +43,45 @@ pub(super) fn of(defect: &Defect) -> String {
             return format!("take it out, or choose an algorithm that has it: {whose}");
         }
         Defect::SettingOutOfRange { .. } => "write a number in this range, or take it out",
-        Defect::CannotKeep { .. } => "change the limit, its algorithm or where limits are counted",
-        Defect::TooLong { .. } => "take several files, merged if they have one domain",
-        Defect::TooManyValues { .. } => "take several files; an alias counts as what it repeats",
+        Defect::CannotKeep { .. } => "change the limit, its algorithm or the store",
+        Defect::TooLong { .. } => "split it into several files, merged if they have one domain",
+        Defect::TooManyValues { .. } => {
+            "split it into several files; an alias counts as what it repeats"
+        }
         Defect::TooDeep { .. } | Defect::DescriptorsTooDeep { .. } => {
-            "look for a bracket or an indent too much: no request goes that deep"
+            "check for an extra bracket or indent: no request goes that deep"
         }
         Defect::NamesTooLong { .. } => {
-            "take a shorter domain or shorter keys: each descriptor is named by all around it"
+            "use a shorter domain or shorter keys: a name includes those of all outer descriptors"
         }
         Defect::TooManyDescriptors { .. } => {
-            "say many values with one key without a value, or with `*`: each value has a counter \
-             of \
-             its own"
+            "replace values by one key without a value, or with `*`: each value still has a \
+             counter of its own"
         }
     };
     text.to_owned()
 }
 
-/// What the usual reason is.
-fn of_yaml(said: &str) -> &'static str {
-    if said.contains("octet") || said.contains("UTF-8") {
+/// Returns the remedy for the usual cause.
+fn of_yaml(message: &str) -> &'static str {
+    if message.contains("octet") || message.contains("UTF-8") {
         return "save the file as UTF-8";
     }
-    if said.contains("invalid map key") {
+    if message.contains("invalid map key") {
         return "put a text that begins with `{` in quotes; a template has to be filled in first";
     }
-    if said.contains("cannot start any token") {
+    if message.contains("cannot start any token") {
         return "put a text that begins with `@`, `%` or a backtick in quotes";
     }
-    if said.contains("mapping values") {
+    if message.contains("mapping values") {
         return "look for a line that is indented too far, or put a text with `: ` in it in quotes";
     }
-    if said.contains("tab") {
+    if message.contains("tab") {
         return "indent with spaces";
     }
-    if said.contains("anchor") || said.contains("alias") {
+    if message.contains("anchor") || message.contains("alias") {
         return "write an anchor (`&name`) before its alias (`*name`); put a text that begins with \
-                `*` \
-                in quotes";
+                `*` in quotes";
     }
     "look at this line and the one before: indents, quotes, brackets"
 }

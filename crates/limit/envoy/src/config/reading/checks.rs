@@ -1,4 +1,4 @@
-//! Does what was typed make sense? If so it becomes limits, in the order of the files.
+//! Checks of the parsed files, which then become limits, in the order of the files.
 
 use super::typed::{Descriptor, RateLimit, Root};
 use super::{CannotKeep, Keep, Report, SameDomain};
@@ -8,7 +8,7 @@ use crate::config::mistake::Defect;
 use crate::config::notice::Remark;
 use crate::config::unit::Unit;
 
-/// Bytes that the names of descriptors take.
+/// Bytes of the names of all descriptors.
 pub(super) struct Names {
     bytes: usize,
     most: usize,
@@ -19,7 +19,7 @@ impl Names {
         Self { bytes: 0, most }
     }
 
-    /// Counts one, and says whether it is the one that is too much.
+    /// Counts a name, and returns whether it is the first one beyond the bound.
     const fn count(&mut self, name: &str) -> bool {
         let before = self.bytes;
         self.bytes += name.len();
@@ -27,7 +27,7 @@ impl Names {
     }
 }
 
-/// Looks at one file.
+/// Checker of one file.
 pub(super) struct Checker<'c> {
     pub(super) names: &'c mut Names,
     pub(super) report: &'c mut Report,
@@ -48,7 +48,7 @@ impl Checker<'_> {
             if !is_doubtful {
                 self.report.mistake(domain_line, Defect::EmptyDomain);
             }
-            // What is in it may be wrong, too, and has no place to go.
+            // The descriptors may have mistakes, too, and are dropped afterwards.
             self.add_level(&mut Level::default(), &path, descriptors);
             return;
         }
@@ -61,7 +61,7 @@ impl Checker<'_> {
         self.add_level(limits.domain_mut(&domain), &path, descriptors);
     }
 
-    /// Adds descriptors that stand beside each other under `path`.
+    /// Adds the descriptors of one list under `path`.
     fn add_level(&mut self, level: &mut Level, path: &str, descriptors: Vec<Descriptor>) {
         for descriptor in descriptors {
             let composite = joined(&descriptor.key, &descriptor.value);
@@ -85,8 +85,8 @@ impl Checker<'_> {
             self.report.mistake(line, Defect::EmptyKey);
         }
         let is_known = !key.is_empty() && !typed.is_doubtful;
-        let is_taken = is_known && level.holds(key, value);
-        if is_taken {
+        let is_duplicate = is_known && level.holds(key, value);
+        if is_duplicate {
             let path = path.to_owned();
             self.report
                 .mistake(line, Defect::DuplicateDescriptor { path });
@@ -101,7 +101,7 @@ impl Checker<'_> {
         }
         let mut nested = Level::default();
         self.add_level(&mut nested, &format!("{path}."), typed.descriptors);
-        if !is_taken {
+        if !is_duplicate {
             let node = Node {
                 rule,
                 nested,
@@ -113,7 +113,7 @@ impl Checker<'_> {
     }
 }
 
-/// What a limit that was typed means; none if it means nothing.
+/// Returns the rule of a parsed limit; `None` if it has mistakes.
 fn rule(
     limit: &RateLimit,
     descriptor: &Descriptor,
@@ -143,10 +143,13 @@ fn rule(
     }
     let algorithm = algorithm(limit, report);
     if let (false, Some(unit), Some(algorithm)) = (limit.is_unlimited, unit, algorithm)
-        && let Err(CannotKeep { key, said }) = keep(algorithm, limit.requests_per_unit, unit)
+        && let Err(CannotKeep { key, message }) = keep(algorithm, limit.requests_per_unit, unit)
     {
         let algorithm = algorithm.kind.name().to_owned();
-        report.mistake(line_of(limit, key), Defect::CannotKeep { algorithm, said });
+        report.mistake(
+            line_of(limit, key),
+            Defect::CannotKeep { algorithm, message },
+        );
     }
     let replaces = limit.replaces.iter();
     let replaces = replaces.map(|(name, _)| name.as_str().into()).collect();
@@ -190,7 +193,7 @@ fn algorithm(limit: &RateLimit, report: &mut Report) -> Option<AlgorithmChoice> 
     None
 }
 
-/// Where a setting of the algorithm stands, or else the algorithm, or else the limit.
+/// Returns the line of a setting of the algorithm, or else of the algorithm, or else of the limit.
 fn line_of(limit: &RateLimit, key: &str) -> u32 {
     let lines = &limit.algorithm_lines;
     let found = lines.iter().rev().find(|(known, _)| known == key);

@@ -1,5 +1,5 @@
-//! Are the keys such that somebody knows them? Anywhere: the reference service does not ask whether
-//! a known key stands where it has an effect, so that is worth a notice and no more.
+//! Check that all keys are known. The reference service does not check whether a known key has an
+//! effect where it is, so that gives a notice only.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ use crate::config::mistake::Defect;
 use crate::config::notice::Remark;
 use crate::config::yaml::{Plain, Shape, View, as_go_prints};
 
-/// The keys that the reference service knows.
+/// Keys that the reference service knows.
 pub(crate) const KNOWN: &[&str] = &[
     "domain",
     "key",
@@ -28,22 +28,22 @@ pub(crate) const KNOWN: &[&str] = &[
     "metadata",
 ];
 
-/// The keys that we know besides, under `rate_limit` alone.
+/// Keys of our own, under `rate_limit` only.
 pub(crate) const OURS: &[&str] = &["algorithm", "burst", "sub_windows", "initial_burst"];
 
-/// What kind of map this is, by the key before it.
+/// Kind of a map, by the key before it.
 #[derive(Clone, Copy, Eq, PartialEq)]
-enum Place {
+enum MapKind {
     Root,
     Descriptor,
     RateLimit,
     Replaces,
-    /// Where no map belongs.
-    Nowhere,
+    /// Map in a position where none belongs.
+    Unknown,
 }
 
-impl Place {
-    /// The keys that have an effect here.
+impl MapKind {
+    /// Returns the keys that have an effect here.
     const fn keys(self) -> &'static [&'static str] {
         match self {
             Self::Root => &["domain", "descriptors"],
@@ -71,23 +71,23 @@ impl Place {
                 "initial_burst",
             ],
             Self::Replaces => &["name"],
-            Self::Nowhere => &[],
+            Self::Unknown => &[],
         }
     }
 
-    /// What kind of map stands under a key here.
+    /// Returns the kind of map under a key here.
     fn under(self, key: &str) -> Self {
         match (self, key) {
             (Self::Root | Self::Descriptor, "descriptors") => Self::Descriptor,
             (Self::Descriptor, "rate_limit") => Self::RateLimit,
             (Self::RateLimit, "replaces") => Self::Replaces,
-            _ => Self::Nowhere,
+            _ => Self::Unknown,
         }
     }
 
-    /// Where a key has an effect that has none here.
+    /// Returns where a key has an effect that has none here.
     fn belongs(self, key: &str) -> Option<&'static str> {
-        if self == Self::Nowhere || self.keys().contains(&key) {
+        if self == Self::Unknown || self.keys().contains(&key) {
             return None;
         }
         Some(match key {
@@ -99,17 +99,17 @@ impl Place {
     }
 }
 
-/// Looks at every key of a file.
+/// Checks every key of a file.
 pub(super) fn check(root: View<'_>, report: &mut Report) {
     if let Shape::Map = root.shape() {
-        check_map(root, Place::Root, report);
+        check_map(root, MapKind::Root, report);
     }
 }
 
-fn check_map(map: View<'_>, place: Place, report: &mut Report) {
+fn check_map(map: View<'_>, kind: MapKind, report: &mut Report) {
     note_repeated(map, report);
     let entries = map.entries();
-    // Of a key that comes again the last one is looked at alone, as by the reference.
+    // Of a repeated key only the last one is checked, like in the reference.
     let mut last: HashMap<&str, usize> = HashMap::new();
     for (index, (key, _)) in entries.iter().enumerate() {
         if let Some(key) = key.text() {
@@ -125,13 +125,13 @@ fn check_map(map: View<'_>, place: Place, report: &mut Report) {
         if last.get(name) != Some(&index) {
             continue;
         }
-        let is_ours = place == Place::RateLimit && OURS.contains(&name);
+        let is_ours = kind == MapKind::RateLimit && OURS.contains(&name);
         if !KNOWN.contains(&name) && !is_ours {
             let key_name = name.to_owned();
             report.mistake(key.line(), Defect::UnknownKey { key: key_name });
             continue;
         }
-        if let Some(belongs) = place.belongs(name) {
+        if let Some(belongs) = kind.belongs(name) {
             let key_name = name.to_owned();
             let remark = Remark::Misplaced {
                 key: key_name,
@@ -140,18 +140,18 @@ fn check_map(map: View<'_>, place: Place, report: &mut Report) {
             report.notice(key.line(), remark);
         }
         if name != "metadata" {
-            check_value(value, place.under(name), report);
+            check_value(value, kind.under(name), report);
         }
     }
 }
 
-fn check_value(value: View<'_>, place: Place, report: &mut Report) {
+fn check_value(value: View<'_>, kind: MapKind, report: &mut Report) {
     match value.shape() {
-        Shape::Map => check_map(value, place, report),
+        Shape::Map => check_map(value, kind, report),
         Shape::List => {
             for element in value.elements() {
                 if let Shape::Map = element.shape() {
-                    check_map(element, place, report);
+                    check_map(element, kind, report);
                     continue;
                 }
                 let shown = as_go_prints(element);
@@ -167,7 +167,7 @@ fn check_value(value: View<'_>, place: Place, report: &mut Report) {
     }
 }
 
-/// A key that stands twice in one map is legal in the reference, and never meant.
+/// Reports repeated keys: they are legal in the reference, and never meant.
 fn note_repeated(map: View<'_>, report: &mut Report) {
     let mut seen: HashMap<&str, u32> = HashMap::new();
     for (key, _) in map.own_entries() {

@@ -1,12 +1,12 @@
-//! What stands under `metadata`, as plain values.
+//! Values under `metadata`, as plain values.
 
 use crate::config::metadata::{Metadata, Value};
 use crate::config::yaml::{Plain, Shape, View, as_go_prints};
 
-/// A map and all that is in it.
+/// Converts a map with all its content.
 pub(super) fn of(map: View<'_>) -> Metadata {
     map_of(map, |key| match key.shape() {
-        // As yaml.v2 takes them where the keys are texts, in the outermost map alone.
+        // yaml.v2 takes keys as strings like this in the outermost map only.
         Shape::Scalar(key) if key.plain != Plain::Null => key.text.to_string(),
         _ => String::new(),
     })

@@ -1,5 +1,5 @@
-//! Order, completeness and bounds of what is told; each mistake by itself stands in
-//! `tests/it/bad_files.rs`.
+//! Order, completeness and bounds of reported mistakes. `tests/it/bad_files.rs` has each mistake
+//! alone.
 
 use anteroom_limit::registry::AlgorithmKind;
 use anteroom_limit::settings::Settings;
@@ -15,20 +15,20 @@ fn read_one(text: &str) -> Result<Read, Mistakes> {
     read(&[file], SameDomain::Refused)
 }
 
-/// The file and what is wrong in it, as Envoy's own service says it.
-fn told(mistake: &Mistake) -> String {
+/// Formats a mistake with its file, in the words of the reference service.
+fn message_of(mistake: &Mistake) -> String {
     format!("{}: {}", mistake.file, mistake.defect)
 }
 
-/// What is told, by line.
+/// Checks the reported mistakes, by line.
 fn check(text: &str, expected: &[(u32, &str)]) {
     let mistakes = read_one(text).unwrap_err().0;
-    let told: Vec<(u32, String)> = mistakes
+    let found: Vec<(u32, String)> = mistakes
         .iter()
         .map(|mistake| (mistake.line.unwrap_or(0), mistake.defect.to_string()))
         .collect();
-    let told: Vec<(u32, &str)> = told.iter().map(|(line, text)| (*line, &**text)).collect();
-    assert_eq!(told, expected, "{text}");
+    let found: Vec<(u32, &str)> = found.iter().map(|(line, text)| (*line, &**text)).collect();
+    assert_eq!(found, expected, "{text}");
 }
 
 fn limit(settings: &str) -> String {
@@ -36,7 +36,7 @@ fn limit(settings: &str) -> String {
 }
 
 #[test]
-fn every_mistake_is_told_keys_first_then_types_then_sense() {
+fn every_mistake_is_reported_keys_first_then_types_then_meaning() {
     let text = "domain: d\n\
                 descriptors:\n\
                 - value: v\n\
@@ -69,7 +69,7 @@ fn every_mistake_is_told_keys_first_then_types_then_sense() {
 }
 
 #[test]
-fn what_could_not_be_read_is_not_said_to_be_missing() {
+fn an_unreadable_value_is_not_reported_as_missing() {
     check("domian: d\n", &[(1, "config error, unknown key 'domian'")]);
     check(
         &limit("unti: second"),
@@ -86,7 +86,7 @@ fn what_could_not_be_read_is_not_said_to_be_missing() {
 }
 
 #[test]
-fn files_are_looked_at_one_after_the_other_before_any_makes_sense() {
+fn syntax_is_checked_in_all_files_before_meaning() {
     let file = |name, text: &'static str| File {
         name,
         bytes: text.as_bytes(),
@@ -97,7 +97,7 @@ fn files_are_looked_at_one_after_the_other_before_any_makes_sense() {
         file("c.yaml", "domain: d\n"),
     ];
     let mistakes = read(&files, SameDomain::Refused).unwrap_err();
-    let all: Vec<String> = mistakes.0.iter().map(told).collect();
+    let all: Vec<String> = mistakes.0.iter().map(message_of).collect();
     assert_eq!(
         all,
         [
@@ -109,7 +109,7 @@ fn files_are_looked_at_one_after_the_other_before_any_makes_sense() {
 }
 
 #[test]
-fn words_are_texts_and_numbers_may_be_written_in_any_way() {
+fn scalars_are_strings_and_numbers_may_have_any_notation() {
     let text = "domain: yes\ndescriptors:\n- key: 010\n  value: ~\n  rate_limit: {unit: Day, \
                 requests_per_unit: 0x10, unlimited: no, name: 5}\n";
     let read = read_one(text).unwrap();
@@ -122,7 +122,7 @@ fn words_are_texts_and_numbers_may_be_written_in_any_way() {
 }
 
 #[test]
-fn the_last_repeated_key_holds_and_limits_are_merged() {
+fn the_last_repeated_key_wins_and_limits_are_merged() {
     let text = "domain: c\ndescriptors: [{key: 0.5}]\ndomain: d\ndescriptors:\n- key: k\n  \
                 rate_limit: {unit: day, name: n}\n  rate_limit: {requests_per_unit: 7}\n";
     let limits = read_one(text).unwrap().limits;
@@ -210,7 +210,7 @@ fn a_merged_domain_has_the_descriptors_of_all_its_files() {
     assert_eq!(&*found.value, "x*");
 
     let mistakes = read_both(&[one, one]).unwrap_err();
-    let all: Vec<String> = mistakes.0.iter().map(told).collect();
+    let all: Vec<String> = mistakes.0.iter().map(message_of).collect();
     assert_eq!(
         all,
         [
@@ -220,24 +220,24 @@ fn a_merged_domain_has_the_descriptors_of_all_its_files() {
     );
     let mistakes = read(&[one, other], SameDomain::Refused).unwrap_err();
     assert_eq!(
-        told(&mistakes.0[0]),
+        message_of(&mistakes.0[0]),
         "b.yaml: duplicate domain 'd' in config file"
     );
 }
 
 #[test]
-fn what_the_reference_drops_without_a_word_gets_one() {
+fn what_the_reference_ignores_silently_gives_a_notice() {
     let text = "domain: d\ndescriptors:\n- key: k\n  unit: day\n  rate_limit:\n    unit: day\n    \
                 shadow_mode: true\n    unit: hour\n- key: j\n  rate_limit: {unlimited: true, \
                 unit: never}\n---\ndomain: e\n";
     let notices = read_one(text).unwrap().notices;
-    let told: Vec<(u32, &Remark)> = notices
+    let found: Vec<(u32, &Remark)> = notices
         .iter()
-        .map(|told| (told.line, &told.remark))
+        .map(|notice| (notice.line, &notice.remark))
         .collect();
     let key = |key: &str| key.to_owned();
     assert_eq!(
-        told,
+        found,
         [
             (11, &Remark::FurtherDocument),
             (
@@ -283,8 +283,8 @@ fn a_file_at_the_bounds_of_length_and_depth_is_read() {
     );
 
     let long = format!("domain: d\n#{}", "x".repeat(FILE_BYTES_MAX));
-    let told = format!("file of {} bytes is longer than 16777216", long.len());
-    check(&long, &[(0, &told)]);
+    let long_message = format!("file of {} bytes is longer than 16777216", long.len());
+    check(&long, &[(0, &long_message)]);
 }
 
 #[test]
@@ -307,14 +307,14 @@ fn the_number_of_descriptors_is_bounded_over_all_files() {
     assert!(read_within(&files[..2], SameDomain::Refused, 10, &|_, _, _| Ok(())).is_ok());
     let mistakes = read_within(&files, SameDomain::Refused, 10, &|_, _, _| Ok(())).unwrap_err();
     assert_eq!(
-        told(&mistakes.0[0]),
+        message_of(&mistakes.0[0]),
         "a.yaml: more than 10 descriptors in all files"
     );
     assert_eq!(mistakes.0.len(), 1);
 }
 
 #[test]
-fn long_names_and_endless_mistakes_are_cut_short() {
+fn long_names_and_lists_of_mistakes_are_bounded() {
     let domain = "d".repeat(1 << 20);
     let file = |count: usize| {
         let descriptors = (0..count).map(|number| format!("- key: k{number}\n"));
@@ -332,7 +332,7 @@ fn long_names_and_endless_mistakes_are_cut_short() {
 
     let keys: String = (0..2_000).map(|number| format!("k{number}: 1\n")).collect();
     let mistakes = read_one(&keys).unwrap_err().0;
-    assert_eq!(mistakes.len(), TOLD_MAX);
+    assert_eq!(mistakes.len(), REPORTED_MAX);
     assert_eq!(
         mistakes[0].defect.to_string(),
         "config error, unknown key 'k0'"
@@ -340,7 +340,7 @@ fn long_names_and_endless_mistakes_are_cut_short() {
 }
 
 #[test]
-fn an_impossible_limit_is_a_mistake_at_the_setting_to_blame() {
+fn a_limit_that_cannot_be_counted_is_a_mistake_at_its_setting() {
     let text = "domain: d\ndescriptors:\n- key: a\n  rate_limit:\n    unit: second\n    \
                 requests_per_unit: 5\n    algorithm: gcra\n    burst: 7\n\
                 - key: b\n  rate_limit:\n    \
@@ -357,20 +357,20 @@ fn an_impossible_limit_is_a_mistake_at_the_setting_to_blame() {
             (AlgorithmKind::FixedWindow, None, Unit::Day) => "unit",
             other => panic!("{other:?}"),
         };
-        let said = format!("too {key}");
-        Err(CannotKeep { key, said })
+        let message = format!("too {key}");
+        Err(CannotKeep { key, message })
     };
     let mistakes = read_for(&[file], SameDomain::Refused, &keep).unwrap_err();
     let lines: Vec<_> = mistakes.0.iter().map(|mistake| mistake.line).collect();
     assert_eq!(lines, [Some(8), Some(11)]);
     assert_eq!(
-        told(&mistakes.0[0]),
+        message_of(&mistakes.0[0]),
         "a.yaml: limit by 'gcra' cannot be kept: too burst"
     );
 }
 
 #[test]
-fn limits_are_told_by_domain_and_in_the_order_of_the_files() {
+fn limits_are_listed_by_domain_and_in_file_order() {
     let limit = "rate_limit: {unit: day, requests_per_unit: 1}";
     let text = format!(
         "domain: z\ndescriptors:\n\

@@ -1,7 +1,7 @@
-//! Which values are of the type that belongs there? Those are kept, in the shape of the file.
+//! Types of the values in a file; values of the right type are kept, in the shape of the file.
 //!
-//! As go's `yaml.v2` fills a struct: what is of a wrong type is told and left out, a key that comes
-//! again fills the same place again, and any word is a text where one belongs.
+//! It follows go's `yaml.v2` filling a struct: a value of the wrong type is reported and left out,
+//! a repeated key overwrites its field, and any scalar is a string where one is expected.
 
 use super::{Report, metadata};
 use crate::config::matching::request::ENTRIES_MAX;
@@ -9,7 +9,7 @@ use crate::config::metadata::Metadata;
 use crate::config::mistake::{Defect, WrongType};
 use crate::config::yaml::{Plain, Shape, View};
 
-/// A file.
+/// Parsed file.
 #[derive(Debug, Default)]
 pub(super) struct Root {
     pub(super) domain: String,
@@ -18,7 +18,7 @@ pub(super) struct Root {
     pub(super) is_doubtful: bool,
 }
 
-/// A descriptor as it was typed.
+/// Parsed descriptor.
 #[derive(Debug, Default)]
 pub(super) struct Descriptor {
     pub(super) line: u32,
@@ -33,11 +33,11 @@ pub(super) struct Descriptor {
     pub(super) is_shared: bool,
     pub(super) shared_line: u32,
     pub(super) metadata: Metadata,
-    /// Whether something here could not be read, so that what seems to be missing may be that.
+    /// Whether something in it could not be read; then nothing is reported as missing.
     pub(super) is_doubtful: bool,
 }
 
-/// A limit as it was typed.
+/// Parsed limit.
 #[derive(Debug, Default)]
 pub(super) struct RateLimit {
     pub(super) line: u32,
@@ -50,12 +50,12 @@ pub(super) struct RateLimit {
     pub(super) replaces: Vec<(String, u32)>,
     pub(super) algorithm: Option<String>,
     pub(super) settings: crate::config::algorithm::Typed,
-    /// Where the algorithm and its settings stand, by key.
+    /// Lines of the algorithm and its settings, by key.
     pub(super) algorithm_lines: Vec<(String, u32)>,
     pub(super) is_doubtful: bool,
 }
 
-/// How many descriptors there are in all files, and may be.
+/// Number of descriptors in all files, and its bound.
 pub(super) struct Count {
     found: usize,
     most: usize,
@@ -67,7 +67,7 @@ impl Count {
     }
 }
 
-/// What the file says as a whole.
+/// Parses the root of a file.
 pub(super) fn read(root: View<'_>, count: &mut Count, report: &mut Report) -> Root {
     let mut reader = Reader { count, report };
     reader.root(root)
@@ -124,7 +124,7 @@ impl Reader<'_> {
             }
             self.count.found += 1;
             if self.count.found > self.count.most {
-                self.tell_too_many(element.line());
+                self.report_too_many(element.line());
                 break;
             }
             descriptors.push(self.descriptor(element, depth));
@@ -132,8 +132,8 @@ impl Reader<'_> {
         descriptors
     }
 
-    /// Once, however many more there are.
-    fn tell_too_many(&mut self, line: u32) {
+    /// Reports it once, however many more there are.
+    fn report_too_many(&mut self, line: u32) {
         let most = self.count.most;
         if self.count.found == most + 1 {
             self.report
@@ -177,20 +177,20 @@ impl Reader<'_> {
         descriptor
     }
 
-    fn rate_limit(&mut self, view: View<'_>, place: &mut Option<RateLimit>) {
+    fn rate_limit(&mut self, view: View<'_>, field: &mut Option<RateLimit>) {
         if view.is_null() {
-            // To yaml.v2 a null in capitals is a limit in which nothing stands.
+            // To yaml.v2 a null in capitals is a limit without content.
             let is_none = view
                 .word()
                 .is_some_and(|word| ["", "~", "null"].contains(&word));
             let line = view.line();
-            *place = (!is_none).then(|| RateLimit {
+            *field = (!is_none).then(|| RateLimit {
                 line,
                 ..RateLimit::default()
             });
             return;
         }
-        let limit = place.get_or_insert_default();
+        let limit = field.get_or_insert_default();
         limit.line = view.line();
         if !matches!(view.shape(), Shape::Map) {
             limit.is_doubtful = true;
@@ -221,7 +221,7 @@ impl Reader<'_> {
         }
     }
 
-    /// What the reference does not know.
+    /// Reads the settings that the reference does not have.
     fn setting(&mut self, key: &str, value: View<'_>, limit: &mut RateLimit) {
         if value.is_null() {
             return;
@@ -245,7 +245,7 @@ impl Reader<'_> {
                 self.wrong_type(element, "config.yamlReplaces");
                 continue;
             }
-            // Whose name cannot be read, or has a key that nobody knows, was told already.
+            // An unreadable name, or an unknown key, has been reported already.
             let mut name = (!has_unread_keys(element)).then(String::new);
             for (_, value) in named(element).filter(|(key, _)| *key == "name") {
                 name = self.text(value);
@@ -255,15 +255,15 @@ impl Reader<'_> {
         replaces
     }
 
-    fn metadata(&mut self, view: View<'_>, place: &mut Metadata) {
+    fn metadata(&mut self, view: View<'_>, field: &mut Metadata) {
         match view.shape() {
-            Shape::Map => place.extend(metadata::of(view)),
-            _ if view.is_null() => place.clear(),
+            Shape::Map => field.extend(metadata::of(view)),
+            _ if view.is_null() => field.clear(),
             _ => self.wrong_type(view, "map[string]interface {}"),
         }
     }
 
-    /// Any word is a text.
+    /// Reads a string; any scalar is one.
     fn text(&mut self, view: View<'_>) -> Option<String> {
         match view.shape() {
             Shape::Scalar(scalar) if scalar.plain == Plain::Null => Some(String::new()),
@@ -275,18 +275,18 @@ impl Reader<'_> {
         }
     }
 
-    fn flag(&mut self, view: View<'_>, place: &mut bool) {
+    fn flag(&mut self, view: View<'_>, field: &mut bool) {
         match view.shape() {
             Shape::Scalar(scalar) => match scalar.plain {
-                Plain::Bool(value) => *place = value,
-                Plain::Null => *place = false,
+                Plain::Bool(value) => *field = value,
+                Plain::Null => *field = false,
                 _ => self.wrong_type(view, "bool"),
             },
             Shape::List | Shape::Map => self.wrong_type(view, "bool"),
         }
     }
 
-    /// A whole number; none if it is none.
+    /// Reads a whole number; `None` for anything else.
     fn number(&mut self, view: View<'_>) -> Option<u32> {
         let plain = match view.shape() {
             Shape::Scalar(scalar) => Some(scalar.plain),
@@ -303,8 +303,8 @@ impl Reader<'_> {
         number
     }
 
-    /// Tells it, unless it was told when the keys were looked at. That look passes over what a
-    /// repeated key puts out.
+    /// Reports a wrong type, unless the check of keys has reported the value already. That check
+    /// skips what a repeated key overwrites.
     fn wrong_type(&mut self, view: View<'_>, into: &'static str) {
         let line = view.line();
         let is_same = |defect: &Defect| {
@@ -313,8 +313,8 @@ impl Reader<'_> {
                 Defect::ElementNotMap { .. } | Defect::ValueOfNoUse { .. }
             )
         };
-        let mut told = self.report.mistakes.iter();
-        if told.any(|told| told.line == Some(line) && is_same(&told.defect)) {
+        let mut mistakes = self.report.mistakes.iter();
+        if mistakes.any(|mistake| mistake.line == Some(line) && is_same(&mistake.defect)) {
             return;
         }
         let found = match view.shape() {
@@ -331,7 +331,7 @@ impl Reader<'_> {
     }
 }
 
-/// As much of a word as `yaml.v2` shows: 7 bytes of one that has more than 10.
+/// Returns as much of a word as `yaml.v2` shows: 7 bytes of one that has more than 10.
 fn beginning(text: &str) -> String {
     if text.len() <= 10 {
         return text.to_owned();
@@ -339,13 +339,13 @@ fn beginning(text: &str) -> String {
     format!("{}...", String::from_utf8_lossy(&text.as_bytes()[..7]))
 }
 
-/// Entries whose keys are texts.
+/// Returns the entries whose keys are strings.
 fn named<'t>(view: View<'t>) -> impl Iterator<Item = (&'t str, View<'t>)> {
     let entries = view.entries().into_iter();
     entries.filter_map(|(key, value)| Some((key.text()?, value)))
 }
 
-/// Whether a key here is one that nobody knows: what seems to be missing may stand under it.
+/// Whether a key here is unknown: what seems to be missing may be under it.
 fn has_unread_keys(view: View<'_>) -> bool {
     use super::keys::{KNOWN, OURS};
     let is_known = |key: &str| KNOWN.contains(&key) || OURS.contains(&key);

@@ -1,5 +1,4 @@
-//! How does a tree come about? From the parser's events, one after the other, with a stack of our
-//! own.
+//! Builder of trees, from the parser's events, with a stack of its own.
 
 use std::collections::HashMap;
 
@@ -10,27 +9,26 @@ use super::{
     DEPTH_MAX, Kind, NODES_MAX, Node, NodeId, TEXT_BYTES_MAX, Tree, View, as_go_writes, complaint,
 };
 
-/// Why a file is no tree.
+/// Error of building a tree.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Unreadable {
-    /// What `yaml.v2` says, and where it is.
-    Complaint { said: String, line: Option<u32> },
-    /// Lists and maps inside each other, more than [`DEPTH_MAX`].
+    /// Message of `yaml.v2`, and its line.
+    Complaint { message: String, line: Option<u32> },
+    /// Lists and maps are nested deeper than [`DEPTH_MAX`].
     TooDeep { line: u32 },
-    /// More than [`NODES_MAX`] in one file.
+    /// One file has more than [`NODES_MAX`] nodes.
     TooManyNodes { line: u32 },
-    /// Aliases of aliases: more than [`NODES_MAX`], or more than [`TEXT_BYTES_MAX`], for whoever
-    /// walks it.
+    /// Aliases of aliases expand to more than [`NODES_MAX`] nodes or [`TEXT_BYTES_MAX`] bytes.
     TooManyAliases { line: u32 },
 }
 
-/// Reads the first document of a file.
+/// Parses the first document of a file.
 pub(crate) fn parse_bytes(bytes: &[u8]) -> Result<Tree, Unreadable> {
     let text = complaint::text_of(bytes)?;
     parse(text)
 }
 
-/// Reads the first document of a text.
+/// Parses the first document of a text.
 pub(super) fn parse(text: &str) -> Result<Tree, Unreadable> {
     let bounds = Bounds {
         nodes: NODES_MAX,
@@ -39,7 +37,7 @@ pub(super) fn parse(text: &str) -> Result<Tree, Unreadable> {
     parse_within(text, bounds)
 }
 
-/// How much there may be, each word and each node counted as often as it is reached.
+/// Bounds of a file, with each word and each node counted as often as it is reached.
 #[derive(Clone, Copy, Default)]
 struct Bounds {
     nodes: u64,
@@ -66,8 +64,8 @@ fn parse_within(text: &str, bounds: Bounds) -> Result<Tree, Unreadable> {
     builder.finish(further_document)
 }
 
-/// Where another document begins, if one does; what is wrong behind the first one matters to
-/// nobody.
+/// Returns the line of another document, if there is one. Errors behind the first document are
+/// ignored.
 fn further_document<'i>(parser: &mut Parser<'i, saphyr_parser::StrInput<'i>>) -> Option<u32> {
     match parser.next_event() {
         Some(Ok((Event::DocumentStart(_), span))) => Some(line_of(span)),
@@ -79,7 +77,7 @@ fn line_of(span: Span) -> u32 {
     u32::try_from(span.start.line()).unwrap_or(u32::MAX)
 }
 
-/// A list or a map that has begun.
+/// List or map that is not complete.
 struct Open {
     id: NodeId,
     anchor: usize,
@@ -87,12 +85,12 @@ struct Open {
     children: Vec<NodeId>,
 }
 
-/// What a node is to whoever walks it.
+/// Size of a node, with aliases expanded.
 #[derive(Clone, Copy)]
 struct Extent {
     /// Nodes, itself included.
     nodes: u64,
-    /// Lists and maps inside each other, itself included.
+    /// Depth of lists and maps, itself included.
     depth: usize,
     /// Bytes of all words.
     bytes: usize,
@@ -102,12 +100,12 @@ struct Extent {
 struct Builder {
     bounds: Bounds,
     nodes: Vec<Node>,
-    /// By node.
+    /// Extents by node.
     extents: Vec<Extent>,
     open: Vec<Open>,
     anchors: HashMap<usize, NodeId>,
     root: Option<NodeId>,
-    /// What is wrong with a value. It counts only if the file is YAML at all, so it waits.
+    /// Error of a value. It waits, as it counts only if the whole file is YAML.
     complaint: Option<Unreadable>,
 }
 
@@ -119,33 +117,33 @@ impl Builder {
                 let scalar = self.scalar(&text, style, tag.as_deref(), line);
                 let id = self.add(line, Kind::Scalar(scalar))?;
                 self.anchors.insert(anchor, id);
-                self.hang(id, line)
+                self.attach(id, line)
             }
             Event::SequenceStart(anchor, _) => self.begin(line, anchor, false),
             Event::MappingStart(anchor, _) => self.begin(line, anchor, true),
             Event::SequenceEnd | Event::MappingEnd => self.end(),
             Event::Alias(anchor) => {
                 if let Some(id) = self.anchors.get(&anchor) {
-                    return self.hang(*id, line);
+                    return self.attach(*id, line);
                 }
                 let name = complaint::anchor_at(text, span.start.index());
                 self.complain(format!("anchor '{name}' value contains itself"), line);
                 let id = self.add(line, Kind::Scalar(Scalar::null()))?;
-                self.hang(id, line)
+                self.attach(id, line)
             }
             Event::Nothing | Event::StreamStart | Event::StreamEnd => Ok(()),
             Event::DocumentStart(_) | Event::DocumentEnd => Ok(()),
         }
     }
 
-    fn complain(&mut self, said: String, line: u32) {
+    fn complain(&mut self, message: String, line: u32) {
         let line = Some(line);
         self.complaint
-            .get_or_insert(Unreadable::Complaint { said, line });
+            .get_or_insert(Unreadable::Complaint { message, line });
     }
 
     fn scalar(&mut self, text: &str, style: ScalarStyle, tag: Option<&Tag>, line: u32) -> Scalar {
-        // A lone `!` takes the quotes away, says yaml.v2.
+        // In yaml.v2 a lone `!` removes the effect of quotes.
         let is_bare = tag.is_some_and(|tag| tag.handle.len() + tag.suffix.len() <= 1);
         let is_implicit = is_bare || tag.is_none() && style == ScalarStyle::Plain;
         let tag = tag.filter(|_| !is_bare).map(|tag| match &*tag.handle {
@@ -155,8 +153,8 @@ impl Builder {
         let plain = match &tag {
             None if is_implicit => resolve(text),
             None => super::Plain::Text,
-            Some(tag) => resolve_tagged(tag, text).unwrap_or_else(|said| {
-                self.complain(said, line);
+            Some(tag) => resolve_tagged(tag, text).unwrap_or_else(|message| {
+                self.complain(message, line);
                 super::Plain::Text
             }),
         };
@@ -191,7 +189,7 @@ impl Builder {
             return Err(Unreadable::TooDeep { line });
         }
         let id = self.add(line, Kind::List(Vec::new()))?;
-        // An anchor that is used again is another one from here on.
+        // From here on the anchor has a new meaning.
         self.anchors.remove(&anchor);
         self.open.push(Open {
             id,
@@ -212,10 +210,10 @@ impl Builder {
         };
         self.nodes[open.id as usize].kind = kind;
         self.anchors.insert(open.anchor, open.id);
-        self.hang(open.id, line)
+        self.attach(open.id, line)
     }
 
-    /// Keys and values, which come one after the other.
+    /// Pairs keys and values, which alternate.
     fn pairs(&mut self, children: &[NodeId]) -> Vec<(NodeId, NodeId)> {
         let pairs: Vec<(NodeId, NodeId)> = children
             .as_chunks::<2>()
@@ -228,8 +226,8 @@ impl Builder {
             match &self.nodes[*key as usize].kind {
                 Kind::Scalar(key) => {
                     if key.is_merge() && !self.is_mergeable(*value) {
-                        let said = "map merge requires map or sequence of maps as the value";
-                        self.complain(said.to_owned(), line);
+                        let message = "map merge requires map or sequence of maps as the value";
+                        self.complain(message.to_owned(), line);
                     }
                 }
                 Kind::List(_) | Kind::Map(_) => {
@@ -250,7 +248,7 @@ impl Builder {
         }
     }
 
-    /// A key as go writes it, if it is small enough to be read.
+    /// Formats a key like go, if it is small enough to be read.
     fn shown(&mut self, key: NodeId) -> String {
         const NODES_SHOWN_MAX: u64 = 100;
         if self.complaint.is_some() || self.extents[key as usize].nodes > NODES_SHOWN_MAX {
@@ -269,8 +267,8 @@ impl Builder {
         shown
     }
 
-    /// Hangs a node that is complete on the one that is open.
-    fn hang(&mut self, id: NodeId, line: u32) -> Result<(), Unreadable> {
+    /// Adds a complete node to its parent.
+    fn attach(&mut self, id: NodeId, line: u32) -> Result<(), Unreadable> {
         let Extent {
             nodes,
             depth,
@@ -318,15 +316,15 @@ mod tests {
         assert_eq!(parse(text).unwrap_err(), *expected);
     }
 
-    fn complaint(said: &str, line: u32) -> Unreadable {
+    fn complaint(message: &str, line: u32) -> Unreadable {
         Unreadable::Complaint {
-            said: said.to_owned(),
+            message: message.to_owned(),
             line: Some(line),
         }
     }
 
     #[test]
-    fn a_wrong_value_is_reported_in_the_words_of_yaml_v2() {
+    fn a_wrong_value_has_the_message_of_yaml_v2() {
         let merge = "map merge requires map or sequence of maps as the value";
         let key = "invalid map key: map[interface {}]interface {}{\".Values.x\":interface {}(nil)}";
         check(
@@ -344,14 +342,14 @@ mod tests {
 
     #[test]
     fn a_file_that_is_no_yaml_is_reported_before_any_value() {
-        let Unreadable::Complaint { said, .. } = parse("a: !!int x\nb: [").unwrap_err() else {
+        let Unreadable::Complaint { message, .. } = parse("a: !!int x\nb: [").unwrap_err() else {
             panic!("another complaint");
         };
-        assert!(!said.contains("decode"), "{said}");
+        assert!(!message.contains("decode"), "{message}");
     }
 
     #[test]
-    fn what_is_inside_each_other_is_bounded_also_through_aliases() {
+    fn nesting_is_bounded_also_through_aliases() {
         let nested = |depth| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
         assert!(parse(&nested(DEPTH_MAX)).is_ok());
         check(&nested(DEPTH_MAX + 1), &Unreadable::TooDeep { line: 1 });
@@ -365,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_unfolds_to_millions_of_nodes_is_refused_at_once() {
+    fn a_file_that_expands_to_millions_of_nodes_is_rejected_at_once() {
         let lines = (1..60).map(|level: u32| {
             let before = level - 1;
             format!("- &a{level} [*a{before}, *a{before}]\n")

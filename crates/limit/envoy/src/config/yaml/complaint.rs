@@ -1,8 +1,8 @@
-//! What would go's `yaml.v2` say about a text that is no YAML?
+//! Messages of go's `yaml.v2` for texts that are no YAML.
 //!
-//! Both parsers descend from libyaml, so most of what ours says can be said in the words of the
-//! other, and nearly always about the same line. Where ours knows a mistake that the other finds
-//! under another name, the usual one is taken; where it has no name, ours stays.
+//! Both parsers descend from libyaml, so most errors of ours have a counterpart there, nearly
+//! always on the same line. Where the other parser has several messages for an error, the usual one
+//! is used; where it has none, ours stays.
 
 use std::str::{self, Utf8Error};
 
@@ -10,28 +10,28 @@ use saphyr_parser::ScanError;
 
 use super::Unreadable;
 
-/// The bytes as a text, if they are one that YAML allows.
+/// Checks that the bytes are text that YAML allows.
 pub(super) fn text_of(bytes: &[u8]) -> Result<&str, Unreadable> {
     let text = match str::from_utf8(bytes) {
         Ok(text) => text,
         Err(error) => {
-            let said = what_is_no_text(bytes, error).to_owned();
+            let message = what_is_no_text(bytes, error).to_owned();
             let line = Some(line_at(bytes, error.valid_up_to()));
-            return Err(Unreadable::Complaint { said, line });
+            return Err(Unreadable::Complaint { message, line });
         }
     };
     let control = text
         .char_indices()
         .find(|(_, character)| is_control(*character));
     if let Some((at, _)) = control {
-        let said = "control characters are not allowed".to_owned();
+        let message = "control characters are not allowed".to_owned();
         let line = Some(line_at(bytes, at));
-        return Err(Unreadable::Complaint { said, line });
+        return Err(Unreadable::Complaint { message, line });
     }
     Ok(text)
 }
 
-/// As libyaml names what is no UTF-8.
+/// Returns libyaml's message for invalid UTF-8.
 fn what_is_no_text(bytes: &[u8], error: Utf8Error) -> &'static str {
     let rest = &bytes[error.valid_up_to()..];
     match (rest, error.error_len()) {
@@ -43,7 +43,7 @@ fn what_is_no_text(bytes: &[u8], error: Utf8Error) -> &'static str {
     }
 }
 
-/// Whether YAML has no place for it.
+/// Whether YAML forbids this character.
 const fn is_control(character: char) -> bool {
     !matches!(
         character,
@@ -57,16 +57,16 @@ fn line_at(bytes: &[u8], at: usize) -> u32 {
     u32::try_from(lines + 1).unwrap_or(u32::MAX)
 }
 
-/// Which half of libyaml finds a mistake; they count lines differently.
+/// Half of libyaml that finds an error; the two count lines differently.
 #[derive(Clone, Copy, Eq, PartialEq)]
 enum Half {
-    /// Counts them right, but does not name the first one.
+    /// Counts lines right, but does not print line 1.
     Scanner,
-    /// Counts from 0, and does not name the 0.
+    /// Counts lines from 0, and does not print line 0.
     Parser,
 }
 
-/// What is said about an error of our parser, and where it is.
+/// Converts an error of our parser.
 pub(super) fn of(error: &ScanError, text: &str) -> Unreadable {
     let marker = error.marker();
     let mut line = marker.line();
@@ -75,19 +75,19 @@ pub(super) fn of(error: &ScanError, text: &str) -> Unreadable {
         let line = u32::try_from(line).unwrap_or(u32::MAX);
         return Unreadable::TooDeep { line };
     }
-    let (half, said) = match info {
+    let (half, message) = match info {
         "while parsing node, found unknown anchor" => {
             let name = anchor_at(text, marker.index());
-            let said = format!("unknown anchor '{name}' referenced");
+            let message = format!("unknown anchor '{name}' referenced");
             let line = u32::try_from(line).ok();
-            return Unreadable::Complaint { said, line };
+            return Unreadable::Complaint { message, line };
         }
         "simple key expected" | "simple key expect ':'" => {
             (Half::Scanner, "could not find expected ':'")
         }
         "while scanning a quoted scalar, found unexpected end of stream"
         | "invalid indentation in quoted scalar" => {
-            // Said where the text ends: quotes that were forgotten are missed there.
+            // Reported at the end of the text: that is where missing quotes are noticed.
             line = text.lines().count() + usize::from(text.ends_with('\n'));
             (Half::Scanner, "found unexpected end of stream")
         }
@@ -104,20 +104,20 @@ pub(super) fn of(error: &ScanError, text: &str) -> Unreadable {
             (Half::Parser, "did not find expected ',' or ']'")
         }
         "\"-\" is only valid inside a block" => {
-            let said = "block sequence entries are not allowed in this context";
-            (Half::Scanner, said)
+            let message = "block sequence entries are not allowed in this context";
+            (Half::Scanner, message)
         }
         _ if info.starts_with("unexpected character") || info.starts_with("tabs disallowed") => {
             (Half::Scanner, "found character that cannot start any token")
         }
         _ => {
-            let said = info.rsplit_once(", ").map_or(info, |(_, said)| said);
-            // Whoever waits for one of several signs says them with a comma between.
-            let said = match info.find("did not find") {
+            let message = info.rsplit_once(", ").map_or(info, |(_, message)| message);
+            // Errors that name several alternatives have commas between them.
+            let message = match info.find("did not find") {
                 Some(at) => &info[at..],
-                None => said,
+                None => message,
             };
-            (half_of(info), said)
+            (half_of(info), message)
         }
     };
     let named = match half {
@@ -125,13 +125,13 @@ pub(super) fn of(error: &ScanError, text: &str) -> Unreadable {
         Half::Parser => line - 1,
     };
     let is_named = named > usize::from(half == Half::Scanner);
-    let said = if is_named {
-        format!("line {named}: {said}")
+    let message = if is_named {
+        format!("line {named}: {message}")
     } else {
-        said.to_owned()
+        message.to_owned()
     };
     let line = u32::try_from(line).ok();
-    Unreadable::Complaint { said, line }
+    Unreadable::Complaint { message, line }
 }
 
 fn half_of(info: &str) -> Half {
@@ -147,7 +147,7 @@ fn half_of(info: &str) -> Half {
     }
 }
 
-/// The name of the alias at this character.
+/// Returns the name of the alias at this character.
 pub(super) fn anchor_at(text: &str, index: usize) -> String {
     let rest = text.chars().skip(index).skip_while(|first| *first == '*');
     let is_name = |character: &char| !character.is_whitespace() && !",[]{}".contains(*character);
@@ -159,9 +159,9 @@ mod tests {
     use super::super::build::parse_bytes;
     use super::*;
 
-    fn check(bytes: &[u8], said: &str, line: u32) {
+    fn check(bytes: &[u8], message: &str, line: u32) {
         let expected = Unreadable::Complaint {
-            said: said.to_owned(),
+            message: message.to_owned(),
             line: Some(line),
         };
         assert_eq!(
@@ -172,11 +172,11 @@ mod tests {
         );
     }
 
-    /// What the reference service says to the same texts, and where we see the mistake.
+    /// Messages of the reference service for the same texts, and our lines.
     #[test]
-    fn what_is_no_yaml_is_told_in_the_words_of_yaml_v2() {
+    fn invalid_yaml_has_the_messages_of_yaml_v2() {
         let values = "mapping values are not allowed in this context";
-        for (text, said, line) in [
+        for (text, message, line) in [
             ("'''\n", "line 2: found unexpected end of stream", 2),
             ("domain: \"a", "found unexpected end of stream", 1),
             ("domain: d: e", values, 1),
@@ -221,12 +221,12 @@ mod tests {
             ),
             ("domain: \"\\q\"", "found unknown escape character", 1),
         ] {
-            check(text.as_bytes(), said, line);
+            check(text.as_bytes(), message, line);
         }
     }
 
     #[test]
-    fn what_is_no_text_is_told_in_the_words_of_yaml_v2() {
+    fn invalid_text_has_the_messages_of_yaml_v2() {
         check(b"a: \x01", "control characters are not allowed", 1);
         check(b"a: b\nc: \0", "control characters are not allowed", 2);
         check(b"a: b\n\xff", "invalid leading UTF-8 octet", 2);

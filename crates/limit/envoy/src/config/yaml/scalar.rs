@@ -1,21 +1,20 @@
-//! What does a word mean? A number, a yes or a text, by the rules of go's `yaml.v2`, which are
-//! those of YAML 1.1 for the most part: `yes` and `on` are true, `010` is eight, `1_000` a
-//! thousand.
+//! Meaning of a scalar: a number, a boolean or a string, by the rules of go's `yaml.v2`. They are
+//! mostly those of YAML 1.1: `yes` and `on` are true, `010` is eight, `1_000` a thousand.
 
-/// A word, and what it means.
+/// Scalar, and its meaning.
 #[derive(Debug)]
 pub(crate) struct Scalar {
-    /// As it was written, without quotes.
+    /// Text without quotes.
     pub(crate) text: Box<str>,
-    /// What it means.
+    /// Meaning of the text.
     pub(crate) plain: Plain,
-    /// The tag before it, as it is told in messages (`!!int`), if there is one.
+    /// Tag before it, as messages show it (`!!int`), if there is one.
     pub(crate) tag: Option<Box<str>>,
-    /// Whether it stands there without quotes and without a tag.
+    /// Whether it has neither quotes nor a tag.
     pub(crate) is_implicit: bool,
 }
 
-/// What a word means.
+/// Meaning of a scalar.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Plain {
     Null,
@@ -24,13 +23,13 @@ pub(crate) enum Plain {
     /// A whole number that is too large to be signed.
     Uint(u64),
     Float(f64),
-    /// A day, which is a text to whoever does not ask for days.
+    /// A date, which is a string unless a date is expected.
     Date,
     Text,
 }
 
 impl Plain {
-    /// How `yaml.v2` calls it.
+    /// Returns its tag in `yaml.v2`.
     pub(crate) const fn tag(self) -> &'static str {
         match self {
             Self::Null => "!!null",
@@ -57,14 +56,14 @@ impl Scalar {
         }
     }
 
-    /// Whether, as a key, it merges another map in.
+    /// Whether it is a key that merges another map in.
     pub(super) fn is_merge(&self) -> bool {
         let is_tagged = self.tag.as_deref() == Some("!!merge");
         &*self.text == "<<" && (self.is_implicit || is_tagged)
     }
 }
 
-/// What a word with this tag means; the message of `yaml.v2` if it cannot.
+/// Returns the meaning of a scalar with this tag, or the message of `yaml.v2`.
 pub(super) fn resolve_tagged(tag: &str, text: &str) -> Result<Plain, String> {
     let plain = resolve(text);
     let is_right = match (tag, plain) {
@@ -75,10 +74,9 @@ pub(super) fn resolve_tagged(tag: &str, text: &str) -> Result<Plain, String> {
             return Ok(Plain::Float(value));
         }
         ("!!bool" | "!!int" | "!!float" | "!!null" | "!!timestamp", _) => tag == plain.tag(),
-        // Base64, which nobody needs in descriptors: it is not undone, so it is not accepted
-        // either.
+        // Descriptors have no use for Base64, so it is not decoded and not accepted either.
         ("!!binary", _) => return Err("!!binary is not supported".to_owned()),
-        // A tag that nobody knows makes a text of anything.
+        // With any other tag the scalar is a string.
         _ => return Ok(Plain::Text),
     };
     if is_right {
@@ -88,7 +86,7 @@ pub(super) fn resolve_tagged(tag: &str, text: &str) -> Result<Plain, String> {
     Err(format!("cannot decode {is} `{text}` as a {tag}"))
 }
 
-/// What a word without quotes and without a tag means.
+/// Returns the meaning of a scalar without quotes and without a tag.
 pub(super) fn resolve(text: &str) -> Plain {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => return Plain::Null,
@@ -141,7 +139,7 @@ fn number(text: &str) -> Plain {
     Plain::Text
 }
 
-/// A whole number without a sign, with the prefixes that go knows.
+/// Parses a whole number without a sign, with the prefixes that go knows.
 fn magnitude(text: &str) -> Option<u64> {
     let bytes = text.as_bytes();
     let (radix, digits) = match bytes {
@@ -151,13 +149,13 @@ fn magnitude(text: &str) -> Option<u64> {
         [b'0', _, ..] => (8, &text[1..]),
         _ => (10, text),
     };
-    // Rust takes a sign here, go does not.
+    // Rust accepts a sign here, go does not.
     let is_digits = digits.bytes().all(|byte| byte.is_ascii_alphanumeric());
     let value = u64::from_str_radix(digits, radix);
     value.ok().filter(|_| is_digits)
 }
 
-/// Whether it is digits with a point or an exponent among them.
+/// Whether it consists of digits with a point or an exponent among them.
 fn is_float(text: &str) -> bool {
     let (mantissa, exponent) = match text.find(['e', 'E']) {
         Some(at) => (&text[..at], Some(&text[at + 1..])),
@@ -173,15 +171,15 @@ fn is_float(text: &str) -> bool {
     is_exponent && is_mantissa && !(whole.is_empty() && fraction.is_empty())
 }
 
-/// A number that is too large is none.
+/// Parses a float; a number that is too large is none.
 fn float(text: &str) -> Option<Plain> {
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
     let value: f64 = text.parse().ok().filter(|_| is_float(unsigned))?;
     value.is_finite().then_some(Plain::Float(value))
 }
 
-/// Whether it is a day as in `2030-01-31`. `yaml.v2` knows times of day, too; nobody here asks for
-/// either, and only a message about a wrong type tells them from texts.
+/// Whether it is a date as in `2030-01-31`. `yaml.v2` also knows times of day. No setting expects
+/// either, and only messages about wrong types distinguish them from strings.
 fn is_date(text: &str) -> bool {
     let mut parts = text.split('-');
     let mut number = |lengths: std::ops::RangeInclusive<usize>| {
@@ -204,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn words_mean_what_yaml_v2_says() {
+    fn words_are_resolved_like_in_yaml_v2() {
         for text in ["", "~", "null", "Null", "NULL"] {
             check(text, Plain::Null);
         }
@@ -291,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn a_day_is_told_from_a_text() {
+    fn dates_are_distinguished_from_strings() {
         for text in ["2030-01-31", "2030-1-1"] {
             check(text, Plain::Date);
         }
@@ -307,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tag_holds_or_the_file_is_refused() {
+    fn a_tag_is_obeyed_or_the_file_is_rejected() {
         let check = |tag, text, expected: Result<Plain, &str>| {
             let expected = expected.map_err(str::to_owned);
             assert_eq!(resolve_tagged(tag, text), expected, "{tag} {text}");

@@ -1,10 +1,10 @@
-//! How does go show a value? Two messages of the reference have one in them.
+//! Values as go formats them; two messages of the reference contain one.
 
 use std::collections::BTreeMap;
 
 use super::{Plain, Shape, View};
 
-/// What go's `%v` prints: what a reader sees.
+/// Formats like go's `%v`, for readers.
 pub(crate) fn as_go_prints(view: View<'_>) -> String {
     let mut text = String::new();
     print(view, &mut text);
@@ -43,7 +43,7 @@ fn print(view: View<'_>, text: &mut String) {
     }
 }
 
-/// What go's `%#v` writes: what a programmer would have to type.
+/// Formats like go's `%#v`, as source code.
 pub(crate) fn as_go_writes(view: View<'_>) -> String {
     match view.shape() {
         Shape::Scalar(scalar) => match scalar.plain {
@@ -67,7 +67,7 @@ pub(crate) fn as_go_writes(view: View<'_>) -> String {
     }
 }
 
-/// Each key once, with the last of its values, in the order of what is printed of them.
+/// Returns each key once with its last value, in the order of their formatted keys.
 fn sorted(view: View<'_>) -> Vec<(View<'_>, View<'_>)> {
     let entries = view.entries().into_iter();
     let by_key: BTreeMap<String, _> = entries
@@ -86,7 +86,8 @@ fn number(plain: Plain) -> String {
     }
 }
 
-/// The shortest digits that mean the number, with an exponent below 1e-4 and from 1e6 on.
+/// Formats with the fewest digits that identify the number, and with an exponent below 1e-4 and
+/// from 1e6 on.
 fn float(value: f64) -> String {
     if value.is_nan() {
         return "NaN".to_owned();
@@ -110,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_look_as_go_prints_them() {
+    fn values_are_formatted_like_go() {
         let check = |text: &str, expected: &str| {
             let tree = parse(text).unwrap();
             assert_eq!(as_go_prints(tree.root()), expected, "{text}");
@@ -128,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn floats_look_as_go_prints_them() {
+    fn floats_are_formatted_like_go() {
         for (value, expected) in [
             (1.0, "1"),
             (-0.0, "-0"),

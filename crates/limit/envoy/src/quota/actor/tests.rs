@@ -1,4 +1,4 @@
-//! A desk of thousands of limits, before a store that takes its time, or never answers.
+//! Tests of the actor with thousands of limits, before a store that is slow, or never replies.
 
 use std::sync::Arc;
 
@@ -13,32 +13,32 @@ use tokio::time::{Instant, sleep, timeout};
 use tonic::Status;
 
 use super::*;
-use crate::asking::tests::asking_of;
-use crate::quota::books::BOOKS_MAX;
-use crate::quota::told::Line;
+use crate::quota::assignments::BucketUpdate;
+use crate::quota::ledgers::LEDGERS_MAX;
+use crate::request_handler::tests::handler_with;
 use crate::wire::quota::BucketId;
 
 const FILE: &str = "{domain: d, descriptors: [{key: k}]}";
 const LIMITS: usize = 5_000;
-/// What a store takes for one call.
-const TAKES: Duration = Duration::from_millis(5);
+/// Time that the store takes for one request.
+const STORE_DELAY: Duration = Duration::from_millis(5);
 const WINDOW: Duration = Duration::from_secs(10);
-/// The beginning of an hour.
+/// Start of an hour.
 const START: u64 = 1_767_225_600_000_000;
 
-/// Counts windows, with one look or charge after the other noted.
+/// Slow store that counts windows and records its peeks.
 #[derive(Debug)]
 struct Slow {
     began: Instant,
-    kept: Mutex<Kept>,
+    state: Mutex<StoreState>,
 }
 
 #[derive(Debug, Default)]
-struct Kept {
+struct StoreState {
     states: HashMap<u128, State>,
-    looked: Vec<u128>,
-    on_the_way: usize,
-    on_the_way_most: usize,
+    peeked: Vec<u128>,
+    in_flight: usize,
+    in_flight_max: usize,
 }
 
 impl Slow {
@@ -59,43 +59,43 @@ impl SharedCounts for Slow {
 
     fn charge<'a>(
         &'a self,
-        charges: &'a [SharedAcquire<'a>],
+        acquires: &'a [SharedAcquire<'a>],
     ) -> BoxFuture<'a, Result<Vec<Verdict>, CountsError>> {
         Box::pin(async {
             {
-                let mut kept = self.kept.lock();
-                kept.on_the_way += 1;
-                kept.on_the_way_most = kept.on_the_way_most.max(kept.on_the_way);
+                let mut state = self.state.lock();
+                state.in_flight += 1;
+                state.in_flight_max = state.in_flight_max.max(state.in_flight);
             }
-            sleep(TAKES).await; // tidy: paused time
-            let mut kept = self.kept.lock();
-            kept.on_the_way -= 1;
-            let verdicts = charges.iter().map(|charge| {
-                let key = charge.key.0;
-                if charge.cost == Cost::Peek {
-                    kept.looked.push(key);
+            sleep(STORE_DELAY).await; // tidy: paused time
+            let mut state = self.state.lock();
+            state.in_flight -= 1;
+            let verdicts = acquires.iter().map(|acquire| {
+                let key = acquire.key.0;
+                if acquire.cost == Cost::Peek {
+                    state.peeked.push(key);
                 }
-                let limit = FixedWindow::new(charge.policy.rate());
-                let state = kept.states.entry(key).or_default();
-                limit.step(state, self.now(), charge.cost)
+                let limit = FixedWindow::new(acquire.policy.rate());
+                let state = state.states.entry(key).or_default();
+                limit.step(state, self.now(), acquire.cost)
             });
             Ok(verdicts.collect())
         })
     }
 }
 
-/// Decides nothing.
+/// Store that decides nothing.
 #[derive(Debug)]
-enum Mute {
-    /// It never answers.
+enum Failing {
+    /// Store that never replies.
     Silent,
-    /// It is away, and says so.
+    /// Fails at once, as unavailable.
     Gone,
 }
 
-impl SharedCounts for Mute {
+impl SharedCounts for Failing {
     fn kind(&self) -> &'static str {
-        "mute"
+        "failing"
     }
 
     fn offers(&self) -> Needs {
@@ -117,12 +117,12 @@ impl SharedCounts for Mute {
     }
 }
 
-/// A desk, and one stream of which all are told.
+/// An actor, and one stream that receives all its updates.
 struct Stage {
-    asking: Arc<RequestHandler>,
+    handler: Arc<RequestHandler>,
     facts: mpsc::Sender<StreamEvent>,
-    outbox: mpsc::Sender<Result<Line, Status>>,
-    lines: mpsc::Receiver<Result<Line, Status>>,
+    outbox: mpsc::Sender<Result<BucketUpdate, Status>>,
+    updates: mpsc::Receiver<Result<BucketUpdate, Status>>,
     actor: JoinHandle<()>,
 }
 
@@ -136,17 +136,17 @@ impl Stage {
     fn new(store: Arc<dyn SharedCounts>) -> Self {
         let began = Instant::now();
         let now = move || TimestampUs(START + u64::try_from(began.elapsed().as_micros()).unwrap());
-        let asking = asking_of(FILE, false, Counts::Shared(store), Arc::new(now));
-        let asking = Arc::new(asking);
-        let (facts, told) = mpsc::channel(1_024);
-        let (outbox, lines) = mpsc::channel(100_000);
-        let actor = QuotaActor::new(Arc::clone(&asking), Clock(began));
-        let actor = tokio::spawn(actor.run(told));
+        let handler = handler_with(FILE, false, Counts::Shared(store), Arc::new(now));
+        let handler = Arc::new(handler);
+        let (facts, receiver) = mpsc::channel(1_024);
+        let (outbox, updates) = mpsc::channel(100_000);
+        let actor = QuotaActor::new(Arc::clone(&handler), Clock(began));
+        let actor = tokio::spawn(actor.run(receiver));
         Self {
-            asking,
+            handler,
             facts,
             outbox,
-            lines,
+            updates,
             actor,
         }
     }
@@ -174,14 +174,14 @@ impl Stage {
     }
 
     fn assigned(&self) -> u64 {
-        self.asking.counters.quota.read().assigned
+        self.handler.counters.quota.read().assigned
     }
 
-    fn books(&self) -> u64 {
-        self.asking.counters.quota.read().limits
+    fn ledgers(&self) -> u64 {
+        self.handler.counters.quota.read().limits
     }
 
-    /// Until this holds; not for ever.
+    /// Waits until `holds` returns true, with a timeout.
     async fn until(&self, holds: impl Fn(&Self) -> bool) {
         let wait = async {
             while !holds(self) {
@@ -189,11 +189,12 @@ impl Stage {
             }
         };
         let waited = timeout(Duration::from_secs(120), wait).await;
-        assert!(waited.is_ok(), "{:?}", self.asking.counters.quota.read());
+        assert!(waited.is_ok(), "{:?}", self.handler.counters.quota.read());
     }
 }
 
-/// So many calls in a window. Of one, who is assigned it holds all.
+/// Returns a limit of `calls` requests per window. A limit of one is used up by its first
+/// assignment.
 fn policy(calls: u32) -> Policy {
     let rate = Rate::new(calls, DurationUs::from_secs(WINDOW.as_secs()));
     Policy::FixedWindow(FixedWindow::new(rate.unwrap()))
@@ -210,13 +211,13 @@ fn counted(key: u128) -> Counted {
 fn slow() -> Arc<Slow> {
     Arc::new(Slow {
         began: Instant::now(),
-        kept: Mutex::default(),
+        state: Mutex::default(),
     })
 }
 
 // tidy: paused time
 #[tokio::test(start_paused = true)]
-async fn thousands_of_limits_are_shared_in_one_round_when_a_window_begins() {
+async fn thousands_of_limits_are_assigned_in_one_round_of_a_new_window() {
     let store = slow();
     let stage = Stage::new(Arc::<Slow>::clone(&store));
     let all = LIMITS as u64;
@@ -224,20 +225,20 @@ async fn thousands_of_limits_are_shared_in_one_round_when_a_window_begins() {
         stage.join(which).await;
     }
     stage.until(|stage| stage.assigned() == all).await;
-    // A look and a charge of each, so many at once.
-    let round = TAKES * u32::try_from(2 * LIMITS.div_ceil(CALLS_MAX)).unwrap();
-    let late = LOOK_EVERY + round + 4 * TAKES;
+    // A peek and an acquisition of each, so many at once.
+    let round = STORE_DELAY * u32::try_from(2 * LIMITS.div_ceil(STORE_REQUESTS_MAX)).unwrap();
+    let late = CHECK_EVERY + round + 4 * STORE_DELAY;
     assert!(store.began.elapsed() <= late, "{:?}", store.began.elapsed());
-    // Nobody reports anything.
+    // Without any report.
     stage.until(|stage| stage.assigned() == 2 * all).await;
     let elapsed = store.began.elapsed();
     assert!(elapsed <= WINDOW + late, "{elapsed:?}");
-    assert_eq!(store.kept.lock().on_the_way_most, CALLS_MAX);
+    assert_eq!(store.state.lock().in_flight_max, STORE_REQUESTS_MAX);
 }
 
 // tidy: paused time
 #[tokio::test(start_paused = true)]
-async fn who_is_always_due_does_not_come_before_who_waits() {
+async fn limits_that_are_always_due_do_not_starve_others() {
     let store = slow();
     let stage = Stage::new(Arc::<Slow>::clone(&store));
     let all = LIMITS as u64;
@@ -246,52 +247,54 @@ async fn who_is_always_due_does_not_come_before_who_waits() {
     }
     stage.until(|stage| stage.assigned() == all).await;
     sleep(WINDOW - store.began.elapsed()).await; // tidy: paused time
-    store.kept.lock().looked.clear();
-    // Of these something goes through all the time that is to be charged.
+    store.state.lock().peeked.clear();
+    // The others, in contrast, always have unpaid requests.
     let quiet = |key: &u128| *key < LIMITS as u128;
-    let mut looked = Vec::new();
-    while looked.iter().filter(|key| quiet(key)).count() < LIMITS {
-        for loud in 0..10 {
+    let mut peeked = Vec::new();
+    while peeked.iter().filter(|key| quiet(key)).count() < LIMITS {
+        for busy in 0..10 {
             let counted = Counted {
                 policy: policy(1_000_000),
-                ..counted(LIMITS as u128 + loud)
+                ..counted(LIMITS as u128 + busy)
             };
             let spent = StreamEvent::Spent { counted, calls: 1 };
             stage.facts.send(spent).await.unwrap();
         }
         sleep(Duration::from_millis(1)).await; // tidy: paused time
-        looked.clone_from(&store.kept.lock().looked);
+        peeked.clone_from(&store.state.lock().peeked);
     }
     let [first, last] = [
-        looked.iter().position(quiet).unwrap(),
-        looked.iter().rposition(quiet).unwrap(),
+        peeked.iter().position(quiet).unwrap(),
+        peeked.iter().rposition(quiet).unwrap(),
     ];
-    let between = looked[first..last].iter();
-    let loud = between.filter(|key| !quiet(key)).count();
-    // Each once that was due before all others, and once more that was looked at just then.
-    assert!(loud <= 20, "{loud}");
-    let quiet: HashSet<_> = looked.iter().copied().filter(quiet).collect();
+    let between = peeked[first..last].iter();
+    let busy = between.filter(|key| !quiet(key)).count();
+    // One peek that was due before all others, and one that was in flight just then.
+    assert!(busy <= 20, "{busy}");
+    let quiet: HashSet<_> = peeked.iter().copied().filter(quiet).collect();
     assert_eq!(quiet.len(), LIMITS);
 }
 
 // tidy: paused time
 #[tokio::test(start_paused = true)]
-async fn unclaimed_refunds_are_bounded_and_forgiven_during_an_outage() {
-    let silent = Stage::new(Arc::new(Mute::Silent));
+async fn debts_are_bounded_and_dropped_during_an_outage() {
+    let silent = Stage::new(Arc::new(Failing::Silent));
     let spent = |key| StreamEvent::Spent {
         counted: counted(key),
         calls: 1,
     };
-    for key in 0..BOOKS_MAX + 10 {
+    for key in 0..LEDGERS_MAX + 10 {
         silent.facts.send(spent(key as u128)).await.unwrap();
     }
     silent
-        .until(|stage| stage.books() == BOOKS_MAX as u64)
+        .until(|stage| stage.ledgers() == LEDGERS_MAX as u64)
         .await;
-    // Whoever shares a limit has a place, and leaves none behind.
-    let beyond = BOOKS_MAX as u64 + 20;
+    // A limit that is shared has room, and leaves no debt behind.
+    let beyond = LEDGERS_MAX as u64 + 20;
     silent.join(beyond).await;
-    silent.until(|stage| stage.books() > BOOKS_MAX as u64).await;
+    silent
+        .until(|stage| stage.ledgers() > LEDGERS_MAX as u64)
+        .await;
     silent.report(beyond, 7, 0).await;
     let member = MemberId(beyond);
     silent
@@ -300,14 +303,14 @@ async fn unclaimed_refunds_are_bounded_and_forgiven_during_an_outage() {
         .await
         .unwrap();
     silent
-        .until(|stage| stage.books() == BOOKS_MAX as u64)
+        .until(|stage| stage.ledgers() == LEDGERS_MAX as u64)
         .await;
 
-    let gone = Stage::new(Arc::new(Mute::Gone));
+    let gone = Stage::new(Arc::new(Failing::Gone));
     for key in 0..1_000 {
         gone.facts.send(spent(key)).await.unwrap();
     }
     gone.join(1_000).await;
-    gone.until(|stage| stage.books() == 1).await;
-    assert!(gone.lines.is_empty());
+    gone.until(|stage| stage.ledgers() == 1).await;
+    assert!(gone.updates.is_empty());
 }

@@ -1,4 +1,4 @@
-//! For how long is a stream kept?
+//! Lifetime of a stream.
 
 use bytes::Bytes;
 use futures_util::StreamExt as _;
@@ -10,15 +10,15 @@ use tokio::sync::watch;
 use tokio::time::sleep;
 
 use super::*;
-use crate::asking::tests::asking;
+use crate::request_handler::tests::handler;
 
 const FILE: &str = "{domain: d, descriptors: [{key: k}]}";
 
-/// How long a stream lasts on which a report comes at these seconds, and then nothing more.
+/// Returns how many seconds a stream lasts with reports at these seconds, and nothing more.
 async fn lasts(reports: &[u64]) -> u64 {
-    let asking = Arc::new(asking(FILE, false));
+    let handler = Arc::new(handler(FILE, false));
     let (_stop, stopped) = watch::channel(false);
-    let (quotas, actor) = Quotas::start(&asking, stopped);
+    let (quotas, actor) = Quotas::start(&handler, stopped);
     let report = RateLimitQuotaUsageReports {
         domain: "d".to_owned(),
         ..RateLimitQuotaUsageReports::default()
@@ -39,11 +39,11 @@ async fn lasts(reports: &[u64]) -> u64 {
         .header("content-type", "application/grpc")
         .body(body)
         .unwrap();
-    let answer = quotas.serve(request).await;
-    let answered = answer.into_body().collect().await.unwrap();
-    let code = answered.trailers().unwrap()["grpc-status"].clone();
-    assert_eq!(code, "0", "it ends as if it were over");
-    while asking.counters.quota.read().streams > 0 {
+    let response = quotas.serve(request).await;
+    let collected = response.into_body().collect().await.unwrap();
+    let code = collected.trailers().unwrap()["grpc-status"].clone();
+    assert_eq!(code, "0", "the stream ends without an error");
+    while handler.counters.quota.read().streams > 0 {
         sleep(Duration::from_millis(1)).await; // tidy: paused time
     }
     actor.abort();

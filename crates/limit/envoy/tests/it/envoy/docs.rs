@@ -1,4 +1,4 @@
-//! What the docs tell people to paste is legal, to Envoy and to the service.
+//! Checks that the examples in the docs are valid, for Envoy and for the service.
 
 use std::fs;
 use std::process::Command;
@@ -12,13 +12,13 @@ const DOCS: &str = include_str!(concat!(
     "/../../../docs/how-to/envoy-rate-limits.md"
 ));
 
-/// The page about quotas.
+/// Page about quotas.
 pub(crate) const QUOTAS: &str = include_str!(concat!(
     env!("CARGO_MANIFEST_DIR"),
     "/../../../docs/how-to/envoy-quotas.md"
 ));
 
-/// The block of a page that begins with this line, without its indent.
+/// Returns the block of a page that begins with this line, without its indent.
 pub(crate) fn block(page: &str, first: &str) -> String {
     let lines = page.lines().skip_while(|line| line.trim_start() != first);
     let block = lines.map_while(|line| line.strip_prefix("    "));
@@ -28,7 +28,7 @@ pub(crate) fn block(page: &str, first: &str) -> String {
 }
 
 #[test]
-fn what_the_docs_give_to_paste_is_legal() {
+fn examples_in_the_docs_are_valid() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
     fs::write(path.join("edge.yaml"), block(DOCS, "domain: edge")).unwrap();
@@ -42,6 +42,6 @@ fn what_the_docs_give_to_paste_is_legal() {
         .arg(&file)
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&validated.stderr);
-    assert!(validated.status.success(), "{said}");
+    let stderr = String::from_utf8_lossy(&validated.stderr);
+    assert!(validated.status.success(), "{stderr}");
 }

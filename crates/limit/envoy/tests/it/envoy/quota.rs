@@ -1,4 +1,4 @@
-//! An Envoy that is assigned calls ahead, as the docs set it up.
+//! Tests of quota assignments with a real Envoy, set up as in the docs.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -17,16 +17,16 @@ use crate::envoy::docs::{QUOTAS, block};
 use crate::envoy::process::Envoy;
 use crate::envoy::traffic::{get, origin};
 
-/// What the page allows `/api` in a minute.
+/// Requests per minute that the page allows for `/api`.
 const LIMIT: u32 = 600;
-/// Three quarters of an assignment are there at once, the rest comes while it lasts.
+/// Three quarters of an assignment are available at once, the rest refills while it lasts.
 const MUCH: u32 = LIMIT * 7 / 10;
 const MINUTE: u64 = 60_000_000;
-/// A full minute.
+/// Start of a minute.
 const START: u64 = 1_767_225_600_000_000;
 
-/// The clock by which calls are counted. It stands still until it is moved: however slow the
-/// machine is, a minute is not over before the test says so.
+/// Clock of the counts. It stands still until the test moves it, so that no minute ends on a slow
+/// machine.
 #[derive(Clone)]
 struct Clock(Arc<AtomicU64>);
 
@@ -42,16 +42,16 @@ impl Clock {
     }
 }
 
-/// A service, and where an origin is that counts.
+/// A service, with its files and clock.
 struct Stage {
     clock: Clock,
     config: RateLimitServiceConfig,
     folder: TempDir,
     service: RateLimitService,
     address: SocketAddr,
-    /// The same socket, for another service at the same address: a port that is let go may be
-    /// somebody else's.
-    door: std::net::TcpListener,
+    /// Clone of the service's socket, for another service at the same address: another process
+    /// could take a closed port.
+    socket: std::net::TcpListener,
 }
 
 impl Stage {
@@ -76,9 +76,9 @@ impl Stage {
             dynamic_metadata: false,
         };
         let clock = Clock(Arc::new(AtomicU64::new(START)));
-        let door = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
-        door.set_nonblocking(true).unwrap();
-        let service = start(&config, &door, &clock).await;
+        let socket = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        socket.set_nonblocking(true).unwrap();
+        let service = start(&config, &socket, &clock).await;
         let address = service.grpc().unwrap();
         Self {
             clock,
@@ -86,16 +86,16 @@ impl Stage {
             folder,
             service,
             address,
-            door,
+            socket,
         }
     }
 
-    /// An Envoy in front of an origin, and how many requests that served.
+    /// Starts an Envoy in front of an origin, and returns it with the number of requests served.
     async fn envoy(&self) -> (Envoy, Arc<AtomicU32>) {
         self.envoy_of(1).await
     }
 
-    /// The same with so many workers.
+    /// Starts an Envoy with so many workers.
     async fn envoy_of(&self, workers: u32) -> (Envoy, Arc<AtomicU32>) {
         let served = Arc::new(AtomicU32::new(0));
         let origin = origin(Arc::clone(&served)).await;
@@ -117,44 +117,44 @@ impl Stage {
 
 async fn start(
     config: &RateLimitServiceConfig,
-    door: &std::net::TcpListener,
+    socket: &std::net::TcpListener,
     clock: &Clock,
 ) -> RateLimitService {
-    let door = TcpListener::from_std(door.try_clone().unwrap()).unwrap();
-    let doors = ServiceSockets {
-        grpc: Some(door),
+    let socket = TcpListener::from_std(socket.try_clone().unwrap()).unwrap();
+    let sockets = ServiceSockets {
+        grpc: Some(socket),
         http: None,
     };
     let counts = Counts::Local(Arc::new(MixedCounts::new(1_000)));
     let clock = clock.clone();
     let now = Arc::new(move || TimestampUs(clock.now()));
-    let service = RateLimitService::start(doors, config, counts, now);
+    let service = RateLimitService::start(sockets, config, counts, now);
     service.await.unwrap()
 }
 
-/// So many requests, one after the other; how many were let through, and how many refused.
-async fn ask(envoy: &Envoy, path: &str, times: u32) -> (u32, u32) {
-    ask_as(envoy, path, &[("x-client", "a")], times).await
+/// Sends requests one after the other. Returns how many were admitted, and how many rejected.
+async fn send(envoy: &Envoy, path: &str, times: u32) -> (u32, u32) {
+    send_as(envoy, path, &[("x-client", "a")], times).await
 }
 
-async fn ask_as(envoy: &Envoy, path: &str, client: &[(&str, &str)], times: u32) -> (u32, u32) {
-    let (mut passed, mut refused) = (0, 0);
+async fn send_as(envoy: &Envoy, path: &str, client: &[(&str, &str)], times: u32) -> (u32, u32) {
+    let (mut admitted, mut rejected) = (0, 0);
     for _ in 0..times {
         match get(envoy.address(), path, client).await.0 {
-            200 => passed += 1,
-            429 => refused += 1,
+            200 => admitted += 1,
+            429 => rejected += 1,
             status => panic!("{status}: {}", envoy.log()),
         }
     }
-    (passed, refused)
+    (admitted, rejected)
 }
 
 fn count(served: &AtomicU32) -> u32 {
     served.load(Ordering::SeqCst)
 }
 
-/// Waits until Envoys have reported so many requests, but for a few: that each of those has
-/// reported who asked for more than a few.
+/// Waits until Envoys have reported all but ten requests, so that each one with more than ten has
+/// reported.
 async fn reported(stage: &Stage, requests: u32) {
     eventually("requests are reported", async || {
         let stats = stage.service.stats().quota;
@@ -164,60 +164,59 @@ async fn reported(stage: &Stage, requests: u32) {
 }
 
 #[tokio::test]
-async fn an_envoy_that_asks_for_more_lets_through_what_the_limit_says() {
+async fn an_envoy_with_more_demand_admits_no_more_than_the_limit() {
     let stage = Stage::new().await;
     let (envoy, served) = stage.envoy().await;
     assert_eq!(
-        ask(&envoy, "/", 20).await,
+        send(&envoy, "/", 20).await,
         (20, 0),
         "no limit: {}",
         envoy.log()
     );
     let before = count(&served);
-    let asked = AtomicU32::new(0);
-    let ask = async |times| {
-        ask(&envoy, "/api", times).await;
-        asked.fetch_add(times, Ordering::SeqCst);
+    let sent = AtomicU32::new(0);
+    let send = async |times| {
+        send(&envoy, "/api", times).await;
+        sent.fetch_add(times, Ordering::SeqCst);
     };
     eventually("much of what the limit allows is let through", async || {
-        ask(50).await;
+        send(50).await;
         count(&served) - before >= MUCH
     })
     .await;
-    // More than is left, told to the service, and then some more.
-    ask(LIMIT).await;
-    reported(&stage, count(&asked)).await;
-    ask(50).await;
-    let passed = count(&served) - before;
-    assert!(passed <= LIMIT, "{passed}");
+    // More than is left, so that the service learns of it, and then some more.
+    send(LIMIT).await;
+    reported(&stage, count(&sent)).await;
+    send(50).await;
+    let admitted = count(&served) - before;
+    assert!(admitted <= LIMIT, "{admitted}");
     let stats = stage.service.stats().quota;
     assert!(stats.denied > 0 && stats.allowed > 0, "{stats:?}");
     assert_eq!((stats.streams, stats.refused), (1, 0));
 }
 
 #[tokio::test]
-async fn the_workers_of_an_envoy_let_through_no_more_together() {
+async fn the_workers_of_an_envoy_share_one_quota() {
     let stage = Stage::new().await;
     let (envoy, served) = stage.envoy_of(2).await;
-    let asked = AtomicU32::new(0);
-    // From several clients at once, each request over a connection of its own: that goes to either
-    // worker.
-    let ask = async |times| {
-        let some = || ask(&envoy, "/api", times);
+    let sent = AtomicU32::new(0);
+    // From several clients at once, with a connection per request, so that both workers get some.
+    let send = async |times| {
+        let some = || send(&envoy, "/api", times);
         tokio::join!(some(), some(), some(), some());
-        asked.fetch_add(4 * times, Ordering::SeqCst);
+        sent.fetch_add(4 * times, Ordering::SeqCst);
     };
     eventually("much of what the limit allows is let through", async || {
-        ask(20).await;
+        send(20).await;
         count(&served) >= MUCH
     })
     .await;
-    // More than is left, told to the service, and then some more.
-    ask(LIMIT / 4).await;
-    reported(&stage, count(&asked)).await;
-    ask(20).await;
-    let passed = count(&served);
-    assert!(passed <= LIMIT, "{passed}");
+    // More than is left, so that the service learns of it, and then some more.
+    send(LIMIT / 4).await;
+    reported(&stage, count(&sent)).await;
+    send(20).await;
+    let admitted = count(&served);
+    assert!(admitted <= LIMIT, "{admitted}");
     // One stream for all workers.
     let stats = stage.service.stats().quota;
     assert_eq!((stats.streams, stats.limits, stats.buckets), (1, 1, 1));
@@ -233,49 +232,49 @@ async fn two_envoys_share_a_limit() {
     let stage = Stage::new().await;
     let (one, served_by_one) = stage.envoy().await;
     let (other, served_by_other) = stage.envoy().await;
-    let asked = AtomicU32::new(0);
-    let ask = async |times| {
-        tokio::join!(ask(&one, "/api", times), ask(&other, "/api", times));
-        asked.fetch_add(2 * times, Ordering::SeqCst);
+    let sent = AtomicU32::new(0);
+    let send = async |times| {
+        tokio::join!(send(&one, "/api", times), send(&other, "/api", times));
+        sent.fetch_add(2 * times, Ordering::SeqCst);
     };
-    // In the last second of a minute nothing is assigned: both say what they want before either has
-    // anything.
+    // In the last second of a minute nothing is assigned: both report their demand before either
+    // has an assignment.
     stage.clock.move_to_second_of_next_minute(59);
-    ask(100).await;
-    reported(&stage, count(&asked)).await;
-    let passed = || (count(&served_by_one), count(&served_by_other));
-    assert_eq!(passed(), (0, 0));
+    send(100).await;
+    reported(&stage, count(&sent)).await;
+    let admitted = || (count(&served_by_one), count(&served_by_other));
+    assert_eq!(admitted(), (0, 0));
 
     stage.clock.move_to_second_of_next_minute(0);
     eventually("both have much of a minute", async || {
-        ask(20).await;
-        let (one, other) = passed();
+        send(20).await;
+        let (one, other) = admitted();
         one + other >= MUCH && one.min(other) >= LIMIT / 3
     })
     .await;
-    // Each more than the rest, told to the service, and then some more.
-    ask(LIMIT / 2).await;
-    reported(&stage, count(&asked)).await;
-    ask(50).await;
-    let (one, other) = passed();
+    // More than the rest for each, so that the service learns of it, and then some more.
+    send(LIMIT / 2).await;
+    reported(&stage, count(&sent)).await;
+    send(50).await;
+    let (one, other) = admitted();
     assert!(one + other <= LIMIT, "{one} {other}");
 }
 
 #[tokio::test]
-async fn a_login_of_nobody_meets_a_limit_too() {
+async fn a_login_without_a_client_is_limited_too() {
     let stage = Stage::new().await;
     let (envoy, _) = stage.envoy().await;
-    // Refused while Envoy asks: what meets no bucket would go through.
-    assert_eq!(ask_as(&envoy, "/login", &[], 1).await, (0, 1));
+    // Rejected until the assignment comes; without a bucket it would be admitted.
+    assert_eq!(send_as(&envoy, "/login", &[], 1).await, (0, 1));
     eventually("a login without a header is let through", async || {
-        ask_as(&envoy, "/login", &[], 1).await.0 == 1
+        send_as(&envoy, "/login", &[], 1).await.0 == 1
     })
     .await;
-    // An empty header is none, and a client has a bucket of its own.
-    ask_as(&envoy, "/login", &[("x-client", "")], 3).await;
-    assert_eq!(ask(&envoy, "/login", 1).await, (0, 1));
+    // An empty header counts as none, and a client has a bucket of its own.
+    send_as(&envoy, "/login", &[("x-client", "")], 3).await;
+    assert_eq!(send(&envoy, "/login", 1).await, (0, 1));
     eventually("a login of a client is let through", async || {
-        ask(&envoy, "/login", 1).await.0 == 1
+        send(&envoy, "/login", 1).await.0 == 1
     })
     .await;
     assert_eq!(stage.service.stats().quota.limits, 2);
@@ -285,25 +284,25 @@ async fn a_login_of_nobody_meets_a_limit_too() {
 async fn without_the_service_envoy_spends_its_quota_and_then_rejects() {
     let stage = Stage::new().await;
     let (envoy, served) = stage.envoy().await;
-    // So that what is assigned lasts a few seconds.
+    // So that the assignment lasts for a few seconds.
     stage.clock.move_to_second_of_next_minute(50);
     eventually("something is let through", async || {
-        ask(&envoy, "/api", 1).await.0 == 1
+        send(&envoy, "/api", 1).await.0 == 1
     })
     .await;
     stage.service.stop().await;
     eventually("nothing is let through", async || {
-        ask(&envoy, "/api", 20).await.0 == 0
+        send(&envoy, "/api", 20).await.0 == 0
     })
     .await;
     let before = count(&served);
     assert!(before <= LIMIT, "{before}");
-    assert_eq!(ask(&envoy, "/", 3).await, (3, 0), "no limit");
-    // Another one at the same address.
-    let again = start(&stage.config, &stage.door, &stage.clock).await;
+    assert_eq!(send(&envoy, "/", 3).await, (3, 0), "no limit");
+    // Another service at the same address.
+    let again = start(&stage.config, &stage.socket, &stage.clock).await;
     stage.clock.move_to_second_of_next_minute(0);
     eventually("something is let through again", async || {
-        ask(&envoy, "/api", 10).await.0 > 0
+        send(&envoy, "/api", 10).await.0 > 0
     })
     .await;
     drop((again, stage.folder));

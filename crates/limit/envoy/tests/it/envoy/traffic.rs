@@ -1,4 +1,4 @@
-//! Requests through Envoy, and what becomes of them.
+//! Tests of requests through a real Envoy.
 
 use std::convert::Infallible;
 use std::fs;
@@ -22,7 +22,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 use crate::envoy::process::{Envoy, Setup};
 
-/// 13 s past a minute; it stays that time.
+/// 13 s past a minute; the clock stands still.
 const NOW: TimestampUs = TimestampUs(1_767_225_613_000_000);
 
 const FILE: &str = "
@@ -34,7 +34,7 @@ descriptors:
 - {key: path, value: look, shadow_mode: true, rate_limit: {unit: minute, requests_per_unit: 1}}
 ";
 
-/// What one request came back with.
+/// Sends one request.
 pub(crate) async fn get(
     address: SocketAddr,
     path: &str,
@@ -54,7 +54,7 @@ pub(crate) async fn get(
     (head.status.as_u16(), head.headers, text)
 }
 
-/// Service, Envoy and an origin that counts what gets through.
+/// Service, Envoy, and an origin that counts requests.
 struct Stage {
     service: RateLimitService,
     envoy: Envoy,
@@ -80,8 +80,8 @@ impl Stage {
             dynamic_metadata: true,
         };
         let counts = Counts::Local(Arc::new(MixedCounts::new(1_000)));
-        let doors = ServiceSockets::open(&config).unwrap();
-        let service = RateLimitService::start(doors, &config, counts, Arc::new(|| NOW));
+        let sockets = ServiceSockets::open(&config).unwrap();
+        let service = RateLimitService::start(sockets, &config, counts, Arc::new(|| NOW));
         let service = service.await.unwrap();
         let served = Arc::new(AtomicU32::new(0));
         let envoy = Envoy::start(Setup {
@@ -123,25 +123,25 @@ pub(crate) async fn origin(served: Arc<AtomicU32>) -> SocketAddr {
         loop {
             let (stream, _) = listener.accept().await.unwrap();
             let served = Arc::clone(&served);
-            let answer = service_fn(move |_| {
+            let hello = service_fn(move |_| {
                 served.fetch_add(1, Ordering::SeqCst);
-                let answer = Response::new(Full::new(Bytes::from_static(b"hello")));
-                async { Ok::<_, Infallible>(answer) }
+                let hello = Response::new(Full::new(Bytes::from_static(b"hello")));
+                async { Ok::<_, Infallible>(hello) }
             });
-            tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), answer));
+            tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), hello));
         }
     });
     address
 }
 
 #[tokio::test]
-async fn envoy_lets_through_what_the_limits_say_and_tells_it() {
+async fn envoy_enforces_the_limits_and_adds_their_headers() {
     let stage = Stage::new(false).await;
     assert_eq!(stage.statuses("/", "a", 9).await, [200; 9], "no limit");
     let log = || stage.envoy.log();
     let (status, headers) = stage.get("/api", "a").await;
     assert_eq!(status, 200, "{}", log());
-    // Those of the service, and Envoy's own, which it makes of the answer.
+    // Headers of the service, and Envoy's own, derived from the response.
     assert_eq!(headers["ratelimit-limit"], "3");
     assert_eq!(headers["ratelimit-remaining"], "2");
     assert_eq!(headers["ratelimit-reset"], "47");
@@ -153,24 +153,29 @@ async fn envoy_lets_through_what_the_limits_say_and_tells_it() {
     assert_eq!(status, 429);
     assert_eq!(headers["x-envoy-ratelimited"], "true");
     assert_eq!(headers["ratelimit-remaining"], "0");
-    // What was rejected is charged to none: of the five of all, two are left.
+    // A rejected request takes from no limit: of the five for all, two are left.
     assert_eq!(stage.statuses("/api", "b", 3).await, [200, 200, 429]);
     assert_eq!(stage.statuses("/api", "vip", 1).await, [429], "for all");
     assert_eq!(stage.served(), 9 + 5);
 }
 
 #[tokio::test]
-async fn a_limit_that_only_looks_and_one_that_the_request_brings() {
+async fn shadow_limits_and_limits_of_the_request_work() {
     let stage = Stage::new(false).await;
     assert_eq!(stage.statuses("/look", "a", 4).await, [200; 4]);
     let stats = stage.service.stats();
     assert_eq!(stats.limits["edge.path_look"][4], ("shadow_mode", 3));
-    let brought = stage.statuses("/brought", "a", 5).await;
-    assert_eq!(brought, [200, 200, 200, 429, 429], "{}", stage.envoy.log());
+    let overridden = stage.statuses("/brought", "a", 5).await;
+    assert_eq!(
+        overridden,
+        [200, 200, 200, 429, 429],
+        "{}",
+        stage.envoy.log()
+    );
 }
 
 #[tokio::test]
-async fn without_the_service_envoy_does_what_it_was_told() {
+async fn without_the_service_envoy_follows_its_config() {
     for (denies, expected) in [(false, 200), (true, 500)] {
         let stage = Stage::new(denies).await;
         assert_eq!(stage.get("/api", "a").await.0, 200);
@@ -185,7 +190,7 @@ async fn values_of_any_length_and_kind_reach_the_service() {
     let stage = Stage::new(true).await;
     let long = "x".repeat(2_000);
     for client in ["a", "a_b", "a=b,c", "\u{fc}", &long] {
-        // Five for all, and each is a client of its own.
+        // Five for all, and each value is a client of its own.
         assert_eq!(stage.get("/api", client).await.0, 200, "{client}");
     }
     let answers = stage.service.stats().answers;

@@ -1,4 +1,4 @@
-//! Questions that nobody should ask: an error, or counters of their own; and the service goes on.
+//! Tests of hostile requests: they get an error or their own counters, and the service goes on.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use crate::service::support::{Grpc, PATH, Stage, framed, hits, http, question};
+use crate::service::support::{Grpc, PATH, Stage, framed, hits, http, request_of};
 
 const FILE: &str = "
 domain: d
@@ -30,54 +30,59 @@ descriptors:
 
 const INVALID_ARGUMENT: i32 = 3;
 
-async fn refused(client: &mut Grpc, request: &RateLimitRequest, because: &str) {
-    let (code, message) = client.try_ask(request).await.unwrap_err();
+async fn check_rejected(client: &mut Grpc, request: &RateLimitRequest, because: &str) {
+    let (code, message) = client.try_send(request).await.unwrap_err();
     assert_eq!(code, INVALID_ARGUMENT, "{message}");
     assert!(message.contains(because), "{message}");
 }
 
 #[tokio::test]
-async fn an_unanswerable_request_is_rejected_with_a_reason() {
+async fn an_invalid_request_is_rejected_with_a_reason() {
     let stage = Stage::new(FILE).await;
     let mut client = stage.client().await;
-    let mut unit = question(&["a"]);
+    let mut unit = request_of(&["a"]);
     for number in [0, 8, -1, i32::MAX] {
         unit.descriptors[0].limit = Some(Override {
             requests_per_unit: 1,
             unit: number,
         });
-        refused(&mut client, &unit, "is not known").await;
+        check_rejected(&mut client, &unit, "is not known").await;
     }
-    refused(
+    check_rejected(
         &mut client,
-        &question(&["a"; 10_000]),
+        &request_of(&["a"; 10_000]),
         "10000 rate limit descriptors are more",
     )
     .await;
-    refused(
+    check_rejected(
         &mut client,
-        &question(&[]),
+        &request_of(&[]),
         "rate limit descriptor list must not be empty",
     )
     .await;
-    let mut nobody = question(&["a"]);
-    nobody.domain.clear();
-    refused(&mut client, &nobody, "rate limit domain must not be empty").await;
-    let long = "k".repeat(300 << 10);
-    refused(
+    let mut without_domain = request_of(&["a"]);
+    without_domain.domain.clear();
+    check_rejected(
         &mut client,
-        &question(&[&long]),
+        &without_domain,
+        "rate limit domain must not be empty",
+    )
+    .await;
+    let long = "k".repeat(300 << 10);
+    check_rejected(
+        &mut client,
+        &request_of(&[&long]),
         "bytes in rate limit descriptor 0 are more",
     )
     .await;
     let deep = ["a=b"; 33].join(",");
-    refused(&mut client, &question(&[&deep]), "33 entries").await;
-    assert!(client.told(&question(&["a=x"])).await.0);
+    check_rejected(&mut client, &request_of(&[&deep]), "33 entries").await;
+    assert!(client.outcome(&request_of(&["a=x"])).await.0);
     assert!(stage.service.stats().answers.contains(&("invalid", 9)));
 }
 
 #[tokio::test]
-async fn keys_that_look_alike_when_joined_have_counters_of_their_own() {
+async fn keys_that_join_alike_have_counters_of_their_own() {
     let stage = Stage::new(FILE).await;
     let mut client = stage.client().await;
     for descriptor in [
@@ -90,23 +95,23 @@ async fn keys_that_look_alike_when_joined_have_counters_of_their_own() {
         "a=b_c,e=",
         "a=b_c,e=_",
     ] {
-        let told = client.told(&question(&[descriptor])).await;
-        assert_eq!(told, (true, vec![(true, 0)]), "{descriptor}");
+        let outcome = client.outcome(&request_of(&[descriptor])).await;
+        assert_eq!(outcome, (true, vec![(true, 0)]), "{descriptor}");
         assert!(
-            !client.told(&question(&[descriptor])).await.0,
+            !client.outcome(&request_of(&[descriptor])).await.0,
             "{descriptor}"
         );
     }
 }
 
 #[tokio::test]
-async fn hits_without_end_are_counted_as_many_and_never_begin_again() {
+async fn huge_hits_are_counted_without_overflow() {
     let stage = Stage::new(FILE).await;
     let mut client = stage.client().await;
-    let mut request = question(&["a=x"]);
+    let mut request = request_of(&["a=x"]);
     request.descriptors[0].hits_addend = hits(u64::MAX);
     for _ in 0..2 {
-        assert!(!client.told(&request).await.0);
+        assert!(!client.outcome(&request).await.0);
     }
     let stats = stage.service.stats();
     let total = ("total_hits", 2 * u64::from(u32::MAX));
@@ -115,24 +120,24 @@ async fn hits_without_end_are_counted_as_many_and_never_begin_again() {
 
 // tidy: paused time
 #[tokio::test(start_paused = true)]
-async fn a_silent_client_loses_its_connection_unless_it_has_begun() {
+async fn a_silent_client_is_disconnected_unless_it_has_begun() {
     let stage = Stage::new(FILE).await;
     let mut client = stage.client().await;
     let mut silent = TcpStream::connect(stage.service.grpc().unwrap())
         .await
         .unwrap();
     let mut greeting = Vec::new();
-    // The service's own first words, and then the end.
+    // The service's settings frame, and then the end.
     let ended = timeout(Duration::from_secs(60), silent.read_to_end(&mut greeting)).await;
     assert!(ended.is_ok(), "it is still connected");
-    assert!(client.told(&question(&["a=x"])).await.0);
+    assert!(client.outcome(&request_of(&["a=x"])).await.0);
 }
 
 #[tokio::test]
-async fn messages_that_are_none_are_answered_with_an_error() {
+async fn malformed_messages_get_an_error() {
     let stage = Stage::new(FILE).await;
     let mut client = stage.client().await;
-    let message = question(&["a"]).encode_to_vec();
+    let message = request_of(&["a"]).encode_to_vec();
     let mut packed = framed(&message);
     packed[0] = 1;
     let mut short = framed(&message);
@@ -148,11 +153,11 @@ async fn messages_that_are_none_are_answered_with_an_error() {
     }
     let unknown = client.call("/envoy.service.ratelimit.v3.RateLimitService/No", vec![]);
     assert_eq!(unknown.await.code, 12);
-    assert!(client.told(&question(&["a=x"])).await.0);
+    assert!(client.outcome(&request_of(&["a=x"])).await.0);
 }
 
 #[tokio::test]
-async fn a_body_of_http_is_bounded() {
+async fn an_http_body_is_bounded() {
     let stage = Stage::new(FILE).await;
     let address = stage.service.http().unwrap();
     let long = Bytes::from(vec![b' '; (1 << 20) + 1]);
@@ -162,9 +167,9 @@ async fn a_body_of_http_is_bounded() {
     assert_eq!(status, StatusCode::BAD_REQUEST);
 }
 
-/// Bytes of a question, damaged, or any bytes.
+/// Generates the bytes of a damaged request, or any bytes.
 fn bytes() -> impl Strategy<Value = Vec<u8>> {
-    let good = question(&["a=b", "a_b=c,d=e"]).encode_to_vec();
+    let good = request_of(&["a=b", "a_b=c,d=e"]).encode_to_vec();
     let length = good.len();
     let damaged = (0..length, any::<u8>(), 0..length).prop_map(move |(at, byte, cut)| {
         let mut bytes = good.clone();
@@ -176,7 +181,7 @@ fn bytes() -> impl Strategy<Value = Vec<u8>> {
 }
 
 #[test]
-fn no_bytes_end_the_service() {
+fn no_bytes_crash_the_service() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let stage = runtime.block_on(Stage::new(FILE));
     let client = std::cell::RefCell::new(runtime.block_on(stage.client()));
@@ -187,7 +192,7 @@ fn no_bytes_end_the_service() {
         let mut client = client.borrow_mut();
         let called = runtime.block_on(client.call(PATH, body.clone()));
         prop_assert!((0..=16).contains(&called.code));
-        // 2 is what becomes of a call that panicked.
+        // Status 2 means that the request panicked.
         prop_assert_ne!(called.code, 2, "{}", called.message);
         let (status, _, _) = runtime.block_on(http(address, Method::POST, "/json", body));
         prop_assert_eq!(status, StatusCode::BAD_REQUEST);
@@ -195,5 +200,5 @@ fn no_bytes_end_the_service() {
     });
     tried.unwrap();
     let mut client = client.borrow_mut();
-    assert!(runtime.block_on(client.told(&question(&["a=end"]))).0);
+    assert!(runtime.block_on(client.outcome(&request_of(&["a=end"]))).0);
 }

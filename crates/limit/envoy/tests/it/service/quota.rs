@@ -1,4 +1,4 @@
-//! Calls that are assigned ahead, over a stream as Envoy has one.
+//! Tests of quota assignments over a stream like Envoy's.
 
 use std::fs;
 use std::sync::Arc;
@@ -9,9 +9,9 @@ use anteroom_envoy::wire::quota::RateLimitQuotaUsageReports;
 use anteroom_testkit::eventually;
 use anteroom_testkit::redis_server::RedisServer;
 
-use crate::service::quota_client::{Quotas, Told, usage};
-use crate::service::store::{Away, node_with};
-use crate::service::support::{Grpc, Stage, hits, question};
+use crate::service::quota_client::{Quotas, Update, usage};
+use crate::service::store::{Unavailable, node_with};
+use crate::service::support::{Grpc, Stage, hits, request_of};
 
 const FILE: &str = "
 domain: d
@@ -29,11 +29,11 @@ descriptors:
 const ONE: &str =
     "domain: d\ndescriptors: [{key: z, rate_limit: {unit: day, requests_per_unit: 1}}]";
 
-/// A call that says how many are left, and is none.
+/// Returns what is left of a limit, by a peek.
 pub(crate) async fn left(client: &mut Grpc, descriptor: &str) -> u32 {
-    let mut request = question(&[descriptor]);
+    let mut request = request_of(&[descriptor]);
     request.descriptors[0].hits_addend = hits(0);
-    client.told(&request).await.1[0].1
+    client.outcome(&request).await.1[0].1
 }
 
 pub(crate) async fn open(stage: &Stage) -> Quotas {
@@ -41,17 +41,17 @@ pub(crate) async fn open(stage: &Stage) -> Quotas {
 }
 
 #[tokio::test]
-async fn what_is_assigned_is_charged_and_both_doors_count_together() {
+async fn assignments_and_single_requests_share_one_limit() {
     let stage = Stage::new(FILE).await;
     let (mut client, mut quotas) = (stage.client().await, open(&stage).await);
     for _ in 0..3 {
-        assert!(client.told(&question(&["k=a"])).await.0);
+        assert!(client.outcome(&request_of(&["k=a"])).await.0);
     }
     quotas.report(&[("k=a", 0, 1)]);
-    // A sixteenth of what a minute has left, of which 46 s are; a margin before it ends.
+    // A sixteenth of what the minute has left, which is 46 s with a margin.
     assert!(matches!(
-        quotas.told_one().await,
-        Told::Assigned(7, 30..=46)
+        quotas.next_update().await,
+        Update::Assigned(7, 30..=46)
     ));
     assert_eq!(left(&mut client, "k=a").await, 160 - 3 - 7);
     // Another value is another counter.
@@ -61,17 +61,17 @@ async fn what_is_assigned_is_charged_and_both_doors_count_together() {
 }
 
 #[tokio::test]
-async fn two_who_want_everything_get_no_more_than_the_limit_together() {
+async fn two_greedy_streams_together_get_no_more_than_the_limit() {
     let stage = Stage::new(FILE).await;
     let mut streams = [open(&stage).await, open(&stage).await];
     for quotas in &mut streams {
         quotas.report(&[("k=a", 0, 1)]);
-        let told = quotas.told_one().await;
-        assert!(matches!(told, Told::Assigned(1..=8, _)), "{told:?}");
+        let update = quotas.next_update().await;
+        assert!(matches!(update, Update::Assigned(1..=8, _)), "{update:?}");
     }
     eventually("most of it is assigned", async || {
         for quotas in &streams {
-            // Each has refused many.
+            // Each reports many rejections.
             quotas.report(&[("k=a", 0, 100_000)]);
         }
         let assigned = stage.service.stats().quota.assigned;
@@ -84,26 +84,26 @@ async fn two_who_want_everything_get_no_more_than_the_limit_together() {
 }
 
 #[tokio::test]
-async fn nothing_is_assigned_twice_and_a_new_window_is_shared_by_itself() {
+async fn nothing_is_assigned_twice_and_a_new_window_needs_no_report() {
     let stage = Stage::new(FILE).await;
     let mut quotas = open(&stage).await;
     quotas.report(&[("tenant=a,path=b", 0, 1)]);
-    let first = quotas.told_one().await;
-    assert!(matches!(first, Told::Assigned(1, 500..=600)), "{first:?}");
-    // All is spent by calls.
+    let first = quotas.next_update().await;
+    assert!(matches!(first, Update::Assigned(1, 500..=600)), "{first:?}");
+    // Single requests spend the rest.
     let mut client = stage.client().await;
     for _ in 0..15 {
-        assert!(client.told(&question(&["tenant=a,path=b"])).await.0);
+        assert!(client.outcome(&request_of(&["tenant=a,path=b"])).await.0);
     }
     quotas.report(&[("tenant=a,path=b", 1, 50)]);
-    eventually("what it refused is known", async || {
+    eventually("its rejections are known", async || {
         stage.service.stats().quota.denied == 51
     })
     .await;
     assert_eq!(stage.service.stats().quota.assigned, 1);
     stage.wait_seconds(3_600);
-    let next = quotas.told_one().await;
-    assert!(matches!(next, Told::Assigned(1..=16, _)), "{next:?}");
+    let next = quotas.next_update().await;
+    assert!(matches!(next, Update::Assigned(1..=16, _)), "{next:?}");
 }
 
 #[tokio::test]
@@ -113,51 +113,51 @@ async fn unlimited_requests_pass_and_unassignable_ones_do_not() {
     let buckets = ["free=x", "other=x", "second=x", "slides=x", "tenant=x"];
     let usages: Vec<_> = buckets.iter().map(|bucket| (*bucket, 5, 0)).collect();
     quotas.report(&usages);
-    let mut told = Vec::new();
-    while told.len() < buckets.len() {
-        told.extend(quotas.told().await);
+    let mut updates = Vec::new();
+    while updates.len() < buckets.len() {
+        updates.extend(quotas.updates().await);
     }
-    told.sort_by(|one, other| one.0.cmp(&other.0));
-    let told: Vec<_> = told.into_iter().map(|(_, told)| told).collect();
-    let (allowed, denied) = (Told::Allowed, Told::Denied);
+    updates.sort_by(|one, other| one.0.cmp(&other.0));
+    let updates: Vec<_> = updates.into_iter().map(|(_, update)| update).collect();
+    let (allowed, denied) = (Update::Allowed, Update::Denied);
     let expected = [&allowed, &allowed, &denied, &denied, &allowed].map(Clone::clone);
-    assert_eq!(told, expected);
+    assert_eq!(updates, expected);
     assert_eq!(stage.service.stats().quota.unfit, 2);
-    // A domain that no file has.
+    // A domain that is in no file.
     let mut quotas = open(&stage).await;
     quotas.send(&RateLimitQuotaUsageReports {
         domain: "unknown".to_owned(),
         bucket_quota_usages: vec![usage("k=a", 1, 0)],
     });
-    assert_eq!(quotas.told_one().await, Told::Allowed);
+    assert_eq!(quotas.next_update().await, Update::Allowed);
 }
 
 #[tokio::test]
-async fn a_limit_that_only_looks_lets_everything_through_and_is_charged() {
+async fn a_shadow_limit_admits_everything_and_is_counted() {
     let stage = Stage::new(FILE).await;
     let (mut client, mut quotas) = (stage.client().await, open(&stage).await);
     quotas.report(&[("look=a", 4, 0)]);
-    assert_eq!(quotas.told_one().await, Told::Allowed);
-    eventually("what went through is charged", async || {
+    assert_eq!(quotas.next_update().await, Update::Allowed);
+    eventually("admitted requests are counted", async || {
         left(&mut stage.client().await, "look=a").await == 6
     })
     .await;
     quotas.report(&[("look=a", 100, 0)]);
-    eventually("as much as there is", async || {
+    eventually("the limit is used up", async || {
         left(&mut stage.client().await, "look=a").await == 0
     })
     .await;
-    assert!(client.told(&question(&["look=a"])).await.0);
+    assert!(client.outcome(&request_of(&["look=a"])).await.0);
 }
 
 #[tokio::test]
-async fn a_limit_that_is_lowered_holds_from_the_next_assignment_on() {
+async fn a_lowered_limit_holds_from_the_next_assignment_on() {
     let stage = Stage::new(FILE).await;
     let mut quotas = open(&stage).await;
     quotas.report(&[("k=a", 0, 1)]);
     assert!(matches!(
-        quotas.told_one().await,
-        Told::Assigned(7, 30..=46)
+        quotas.next_update().await,
+        Update::Assigned(7, 30..=46)
     ));
     let lower = FILE.replace("160", "20");
     let new = stage.folder.path().join("new");
@@ -168,7 +168,7 @@ async fn a_limit_that_is_lowered_holds_from_the_next_assignment_on() {
     })
     .await;
     quotas.report(&[("k=a", 7, 100_000)]);
-    // Two reports that come at once are one, so the first may not say how much it wants.
+    // Two reports that arrive together count as one, so the first may not show the demand.
     eventually("all that is left is assigned", async || {
         quotas.report(&[("k=a", 0, 100_000)]);
         let assigned = stage.service.stats().quota.assigned;
@@ -177,19 +177,19 @@ async fn a_limit_that_is_lowered_holds_from_the_next_assignment_on() {
     })
     .await;
     assert_eq!(left(&mut stage.client().await, "k=a").await, 0);
-    // A limit that is gone.
+    // A limit that was removed.
     fs::write(stage.folder.path().join("limits.yaml"), ONE).unwrap();
     eventually("the file without it holds", async || {
         stage.service.stats().loads == 3
     })
     .await;
     quotas.report(&[("k=a", 0, 1)]);
-    // After all that was told before.
-    while quotas.told_one().await != Told::Allowed {}
+    // After all earlier updates.
+    while quotas.next_update().await != Update::Allowed {}
 }
 
 #[tokio::test]
-async fn what_is_wrong_or_too_much_is_refused() {
+async fn invalid_or_oversized_reports_are_rejected() {
     let stage = Stage::new(FILE).await;
     let mut quotas = open(&stage).await;
     quotas.send(&RateLimitQuotaUsageReports::default());
@@ -214,35 +214,37 @@ async fn what_is_wrong_or_too_much_is_refused() {
     let pairs = |count| (0..count).map(|at| format!("k{at}=")).collect::<Vec<_>>();
     let mut quotas = open(&stage).await;
     quotas.report(&[(&pairs(7_999).join(","), 0, 0), ("other=a", 1, 0)]);
-    assert_eq!(quotas.told_one().await, Told::Allowed);
+    assert_eq!(quotas.next_update().await, Update::Allowed);
     quotas.report(&[(&pairs(8_000).join(","), 0, 0), ("other=a", 1, 0)]);
     assert_eq!(quotas.code().await, 11, "too many keys");
 
     let mut quotas = open(&stage).await;
     let long = format!("k={}", "x".repeat(600));
     quotas.report(&[("", 1, 1), (&long, 1, 1)]);
-    assert_eq!(quotas.told_one().await, Told::Abandoned);
+    assert_eq!(quotas.next_update().await, Update::Abandoned);
     // One more than a stream may have.
     let many: Vec<String> = (0..1_001).map(|at| format!("other={at}")).collect();
     let usages: Vec<_> = many.iter().map(|bucket| (bucket.as_str(), 1, 0)).collect();
     quotas.report(&usages);
-    let mut told = Vec::new();
-    while told.len() < many.len() {
-        told.extend(quotas.told().await);
+    let mut updates = Vec::new();
+    while updates.len() < many.len() {
+        updates.extend(quotas.updates().await);
     }
-    let abandoned = told.iter().filter(|(_, told)| *told == Told::Abandoned);
+    let abandoned = updates
+        .iter()
+        .filter(|(_, update)| *update == Update::Abandoned);
     assert_eq!(abandoned.count(), 1);
     assert_eq!(stage.service.stats().quota.abandoned, 2);
 }
 
 #[tokio::test]
-async fn what_waits_for_who_does_not_read_is_bounded() {
+async fn updates_for_a_client_that_does_not_read_are_bounded() {
     let stage = Stage::new(FILE).await;
     let mut quotas = open(&stage).await;
-    // Some fit into what goes ahead on a connection, one into what may wait here.
+    // Some fit into the connection's buffers, one into the budget here.
     let stage = &stage;
     let refused = async |count| {
-        eventually("all are refused", async || {
+        eventually("all are rejected", async || {
             stage.service.stats().quota.refused == count
         })
         .await;
@@ -252,22 +254,22 @@ async fn what_waits_for_who_does_not_read_is_bounded() {
         quotas.report(&[(&name, 1, 1)]);
     }
     refused(100).await;
-    let told = stage.service.stats().quota.abandoned;
-    assert!((1..=40).contains(&told), "{told}");
-    // One that may never wait.
+    let abandoned = stage.service.stats().quota.abandoned;
+    assert!((1..=40).contains(&abandoned), "{abandoned}");
+    // One that is too long for the budget.
     quotas.report(&[(&format!("k={}", "x".repeat(600 << 10)), 1, 1)]);
     refused(101).await;
-    assert_eq!(stage.service.stats().quota.abandoned, told);
-    // Whoever reads is told of the others, and goes on.
-    for _ in 0..told {
-        assert_eq!(quotas.told_one().await, Told::Abandoned);
+    assert_eq!(stage.service.stats().quota.abandoned, abandoned);
+    // A client that reads gets the updates, and goes on.
+    for _ in 0..abandoned {
+        assert_eq!(quotas.next_update().await, Update::Abandoned);
     }
     quotas.report(&[("k=a", 0, 1)]);
-    assert!(matches!(quotas.told_one().await, Told::Assigned(7, _)));
+    assert!(matches!(quotas.next_update().await, Update::Assigned(7, _)));
 }
 
 #[tokio::test]
-async fn streams_end_with_the_service_and_beyond_a_number_are_refused() {
+async fn streams_are_bounded_in_number_and_end_with_the_service() {
     let stage = Stage::new(FILE).await;
     let mut all = Vec::new();
     for _ in 0..128 {
@@ -276,13 +278,13 @@ async fn streams_end_with_the_service_and_beyond_a_number_are_refused() {
     let mut beyond = open(&stage).await;
     assert_eq!(beyond.code().await, 8);
     drop(all.pop());
-    eventually("there is place for one more", async || {
+    eventually("there is room for one more", async || {
         stage.service.stats().quota.streams < 128
     })
     .await;
     let mut quotas = open(&stage).await;
     quotas.report(&[("k=a", 0, 1)]);
-    assert!(matches!(quotas.told_one().await, Told::Assigned(7, _)));
+    assert!(matches!(quotas.next_update().await, Update::Assigned(7, _)));
     let stopping = stage.service.stop();
     let stopping = tokio::spawn(stopping);
     assert_eq!(quotas.code().await, 0);
@@ -296,7 +298,7 @@ async fn streams_end_with_the_service_and_beyond_a_number_are_refused() {
 #[tokio::test]
 async fn two_nodes_that_share_a_store_assign_no_more_than_the_limit() {
     let server = RedisServer::start().await;
-    // By the server's clock.
+    // The unit is a year, as the server's clock counts.
     let file = FILE.replace(
         "{unit: minute, requests_per_unit: 160}",
         "{unit: year, requests_per_unit: 160}",
@@ -307,8 +309,8 @@ async fn two_nodes_that_share_a_store_assign_no_more_than_the_limit() {
         let mut quotas = open(&stage).await;
         quotas.report(&[("k=a", 0, 1)]);
         assert!(matches!(
-            quotas.told_one().await,
-            Told::Assigned(1, 500..=600)
+            quotas.next_update().await,
+            Update::Assigned(1, 500..=600)
         ));
         nodes.push((stage, quotas));
     }
@@ -323,16 +325,16 @@ async fn two_nodes_that_share_a_store_assign_no_more_than_the_limit() {
     })
     .await;
     let mut client = nodes[0].0.client().await;
-    assert!(!client.told(&question(&["k=a"])).await.0);
+    assert!(!client.outcome(&request_of(&["k=a"])).await.0);
 }
 
 #[tokio::test]
-async fn while_the_store_is_away_it_goes_as_the_settings_say() {
+async fn without_the_store_the_settings_decide() {
     for (on_store_failure, expected) in [
-        (OnStoreFailure::Open, Some(Told::Allowed)),
+        (OnStoreFailure::Open, Some(Update::Allowed)),
         (OnStoreFailure::Closed, None),
     ] {
-        let counts = Counts::Shared(Arc::new(Away::default()));
+        let counts = Counts::Shared(Arc::new(Unavailable::default()));
         let file =
             "domain: d\ndescriptors: [{key: k, rate_limit: {unit: minute, requests_per_unit: 9}}]";
         let stage = Stage::with(file, counts, |config| {
@@ -340,13 +342,16 @@ async fn while_the_store_is_away_it_goes_as_the_settings_say() {
         });
         let stage = stage.await;
         let mut quotas = open(&stage).await;
-        // What is said of the second is all that is said, if nothing is said of the first.
+        // An update for the second bucket alone shows that the first got none.
         quotas.report(&[("k=a", 0, 1)]);
         match expected {
-            Some(told) => assert_eq!(quotas.told_one().await, told),
+            Some(update) => assert_eq!(quotas.next_update().await, update),
             None => {
                 quotas.report(&[("other=a", 0, 1)]);
-                assert_eq!(quotas.told().await, [("other=a".to_owned(), Told::Allowed)]);
+                assert_eq!(
+                    quotas.updates().await,
+                    [("other=a".to_owned(), Update::Allowed)]
+                );
             }
         }
         assert_eq!(stage.service.stats().quota.assigned, 0);

@@ -1,4 +1,4 @@
-//! A client of the quota service that keeps its stream by hand.
+//! Client of the quota service with a hand-made stream.
 
 use std::collections::{HashMap, HashSet};
 use std::convert::Infallible;
@@ -26,17 +26,17 @@ use crate::service::support::framed;
 
 const PATH: &str = "/envoy.service.rate_limit_quota.v3.RateLimitQuotaService/StreamRateLimitQuotas";
 
-/// What a bucket is told.
+/// Update of a bucket.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(crate) enum Told {
-    /// Calls, and for how many seconds.
+pub(crate) enum Update {
+    /// Number of requests, and for how many seconds.
     Assigned(u32, i64),
     Allowed,
     Denied,
     Abandoned,
 }
 
-/// The sending end of a stream.
+/// Sending half of a stream.
 pub(crate) struct Reports(mpsc::UnboundedSender<Bytes>);
 
 impl Reports {
@@ -57,10 +57,10 @@ impl Reports {
     }
 }
 
-/// A stream.
+/// Quota stream.
 pub(crate) struct Quotas {
     reports: Reports,
-    answers: Incoming,
+    responses: Incoming,
     unread: BytesMut,
     code: Option<i32>,
 }
@@ -89,7 +89,7 @@ impl Quotas {
         let code = code.map(|code| code.to_str().unwrap().parse().unwrap());
         Self {
             reports: Reports(sent),
-            answers: response.into_body(),
+            responses: response.into_body(),
             unread: BytesMut::new(),
             code,
         }
@@ -99,19 +99,19 @@ impl Quotas {
         self.reports.send(report);
     }
 
-    /// As [`Reports::report`].
+    /// Reports like [`Reports::report`].
     pub(crate) fn report(&self, usages: &[(&str, u64, u64)]) {
         self.reports.report(usages);
     }
 
-    /// The sending end, and how many calls were assigned, as messages come.
+    /// Returns the sending half, and the number of requests assigned, as messages come.
     pub(crate) fn count(mut self) -> (Reports, Arc<AtomicU64>) {
         let assigned = Arc::new(AtomicU64::new(0));
         let (reports, count) = (Reports(self.reports.0.clone()), Arc::clone(&assigned));
         tokio::spawn(async move {
             while let Some(message) = self.message().await {
                 for action in message.bucket_action {
-                    if let (_, Told::Assigned(calls, _)) = told(action) {
+                    if let (_, Update::Assigned(calls, _)) = update_of(action) {
                         count.fetch_add(calls.into(), Ordering::SeqCst);
                     }
                 }
@@ -120,7 +120,7 @@ impl Quotas {
         (reports, assigned)
     }
 
-    /// The next message; `None` at the end.
+    /// Reads the next message; `None` at the end.
     pub(crate) async fn message(&mut self) -> Option<RateLimitQuotaResponse> {
         loop {
             if self.unread.len() >= 5 {
@@ -131,7 +131,7 @@ impl Quotas {
                     return Some(RateLimitQuotaResponse::decode(message).unwrap());
                 }
             }
-            let frame = self.answers.frame().await?;
+            let frame = self.responses.frame().await?;
             match frame.unwrap().into_data() {
                 Ok(data) => self.unread.extend_from_slice(&data),
                 Err(frame) => {
@@ -142,60 +142,60 @@ impl Quotas {
         }
     }
 
-    /// What is told next: buckets with their first keys' values, in alphabetical order.
-    pub(crate) async fn told(&mut self) -> Vec<(String, Told)> {
+    /// Reads the next updates: buckets by their keys and values, in alphabetical order.
+    pub(crate) async fn updates(&mut self) -> Vec<(String, Update)> {
         let message = self.message().await.unwrap();
-        let mut told: Vec<_> = message.bucket_action.into_iter().map(told).collect();
-        // The last that is said of a bucket holds.
-        told.reverse();
+        let mut updates: Vec<_> = message.bucket_action.into_iter().map(update_of).collect();
+        // The last update of a bucket counts.
+        updates.reverse();
         let mut seen = HashSet::new();
-        told.retain(|(bucket, _)| seen.insert(bucket.clone()));
-        told.sort_by(|one, other| one.0.cmp(&other.0));
-        told
+        updates.retain(|(bucket, _)| seen.insert(bucket.clone()));
+        updates.sort_by(|one, other| one.0.cmp(&other.0));
+        updates
     }
 
-    /// What one bucket is told next, where there is no other.
-    pub(crate) async fn told_one(&mut self) -> Told {
-        let mut told = self.told().await;
-        assert_eq!(told.len(), 1, "{told:?}");
-        told.remove(0).1
+    /// Reads the next update, which must be the only one.
+    pub(crate) async fn next_update(&mut self) -> Update {
+        let mut updates = self.updates().await;
+        assert_eq!(updates.len(), 1, "{updates:?}");
+        updates.remove(0).1
     }
 
-    /// How it ends.
+    /// Reads to the end, and returns the status.
     pub(crate) async fn code(&mut self) -> i32 {
         while self.message().await.is_some() {}
         self.code.unwrap()
     }
 }
 
-fn told(action: BucketAction) -> (String, Told) {
+fn update_of(action: BucketAction) -> (String, Update) {
     let mut id: Vec<_> = action.bucket_id.unwrap().bucket.into_iter().collect();
     id.sort();
     let id: Vec<String> = id
         .iter()
         .map(|(key, value)| format!("{key}={value}"))
         .collect();
-    let told = match action.bucket_action.unwrap() {
-        Action::AbandonAction(_) => Told::Abandoned,
+    let update = match action.bucket_action.unwrap() {
+        Action::AbandonAction(_) => Update::Abandoned,
         Action::QuotaAssignmentAction(action) => {
             let lasts = action.assignment_time_to_live.unwrap();
             match action.rate_limit_strategy.unwrap().strategy.unwrap() {
-                Strategy::TokenBucket(bucket) => Told::Assigned(calls_of(bucket), lasts.seconds),
+                Strategy::TokenBucket(bucket) => Update::Assigned(calls_of(bucket), lasts.seconds),
                 Strategy::BlanketRule(rule) if rule == i32::from(BlanketRule::AllowAll) => {
-                    Told::Allowed
+                    Update::Allowed
                 }
-                Strategy::BlanketRule(_) => Told::Denied,
+                Strategy::BlanketRule(_) => Update::Denied,
                 Strategy::RequestsPerTimeUnit(_) => panic!("Envoy does not know that"),
             }
         }
     };
-    (id.join(","), told)
+    (id.join(","), update)
 }
 
-/// What a token bucket lets through: what is there at first, and what comes.
+/// Returns how many requests a token bucket allows: its tokens, and its refill.
 fn calls_of(bucket: TokenBucket) -> u32 {
-    let comes = bucket.tokens_per_fill.unwrap().value;
-    bucket.max_tokens + if comes > 1 { comes } else { 0 }
+    let refill = bucket.tokens_per_fill.unwrap().value;
+    bucket.max_tokens + if refill > 1 { refill } else { 0 }
 }
 
 pub(crate) fn usage(bucket: &str, allowed: u64, denied: u64) -> BucketQuotaUsage {

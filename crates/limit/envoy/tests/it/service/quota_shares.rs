@@ -1,5 +1,5 @@
-//! Who is assigned how much of one limit: beside calls that are counted one by one, from minute to
-//! minute, and after the clock was set back.
+//! Shares of one limit: beside single requests, from minute to minute, and after the clock was set
+//! back.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,20 +7,20 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use anteroom_testkit::eventually;
 
 use crate::service::quota::{left, open};
-use crate::service::quota_client::{Reports, Told};
-use crate::service::support::{Stage, question};
+use crate::service::quota_client::{Reports, Update};
+use crate::service::support::{Stage, request_of};
 
-/// Calls in a minute. A service of a test begins 13 s after one.
+/// Requests per minute. The service of a test starts 13 s past a minute.
 const LIMIT: u64 = 160;
 const FILE: &str =
     "domain: d\ndescriptors: [{key: k, rate_limit: {unit: minute, requests_per_unit: 160}}]";
 
 #[tokio::test]
-async fn what_others_leave_who_ask_one_by_one_is_assigned() {
+async fn what_single_requests_leave_is_assigned() {
     let stage = Stage::new(FILE).await;
     let (mut client, quotas) = (stage.client().await, open(&stage).await);
     for _ in 0..LIMIT / 2 {
-        assert!(client.told(&question(&["k=a"])).await.0);
+        assert!(client.outcome(&request_of(&["k=a"])).await.0);
     }
     eventually("the other half is assigned", async || {
         quotas.report(&[("k=a", 0, 100_000)]);
@@ -31,11 +31,11 @@ async fn what_others_leave_who_ask_one_by_one_is_assigned() {
 }
 
 #[tokio::test]
-async fn a_clock_that_is_set_back_gives_nothing_twice() {
+async fn a_clock_that_is_set_back_assigns_nothing_twice() {
     let stage = Stage::new(FILE).await;
     let (mut client, quotas) = (stage.client().await, open(&stage).await);
     for _ in 0..100 {
-        assert!(client.told(&question(&["k=a"])).await.0);
+        assert!(client.outcome(&request_of(&["k=a"])).await.0);
     }
     let assigned = || stage.service.stats().quota.assigned;
     eventually("the rest is assigned", async || {
@@ -43,13 +43,13 @@ async fn a_clock_that_is_set_back_gives_nothing_twice() {
         assigned() == LIMIT - 100
     })
     .await;
-    // Within the minute, to the one before, and to another hour; then to the end of what was the
-    // minute at first.
+    // Within the minute, to the minute before, and to another hour; then to the end of the first
+    // minute.
     let mut nothing_is_left = async |what| {
         let mut other = open(&stage).await;
         other.report(&[("k=a", 0, 1)]);
-        assert_eq!(other.told_one().await, Told::Denied, "{what}");
-        assert!(!client.told(&question(&["k=a"])).await.0, "{what}");
+        assert_eq!(other.next_update().await, Update::Denied, "{what}");
+        assert!(!client.outcome(&request_of(&["k=a"])).await.0, "{what}");
         assert_eq!(assigned(), LIMIT - 100, "{what}");
     };
     for seconds in [10, 20, 7_200] {
@@ -66,11 +66,11 @@ async fn a_clock_that_is_set_back_gives_nothing_twice() {
     .await;
 }
 
-/// A stream of which is counted what it was assigned.
+/// Stream with a count of what it was assigned.
 struct Client {
     reports: Reports,
     assigned: Arc<AtomicU64>,
-    /// What it reported to have let through.
+    /// Requests that it reported as allowed.
     spent: AtomicU64,
 }
 
@@ -89,7 +89,7 @@ impl Client {
         self.assigned.load(Ordering::SeqCst)
     }
 
-    /// It lets through all it may and refuses more, or has no requests.
+    /// Reports all assigned requests as used and more demand, or no requests.
     fn report(&self, is_busy: bool) {
         let (mut allowed, mut denied) = (0, 0);
         if is_busy {
@@ -101,8 +101,8 @@ impl Client {
     }
 }
 
-/// What is left of a minute from its 13th second, until as late in the next: what each was assigned
-/// in it of whom these have requests.
+/// Runs from the 13th second of a minute to that of the next. Returns what each client was
+/// assigned, while the busy ones have requests.
 async fn minute(stage: &Stage, clients: &[Client; 2], are_busy: [bool; 2]) -> [u64; 2] {
     let before = clients.each_ref().map(Client::assigned);
     let assigned = || stage.service.stats().quota.assigned;
@@ -116,7 +116,7 @@ async fn minute(stage: &Stage, clients: &[Client; 2], are_busy: [bool; 2]) -> [u
     .await;
     // In the last second of a minute nothing is assigned.
     stage.wait_seconds(46);
-    eventually("all were told", async || {
+    eventually("all have their updates", async || {
         clients.iter().map(Client::assigned).sum::<u64>() == assigned()
     })
     .await;
@@ -126,7 +126,7 @@ async fn minute(stage: &Stage, clients: &[Client; 2], are_busy: [bool; 2]) -> [u
 }
 
 #[tokio::test]
-async fn shares_move_to_who_has_requests() {
+async fn shares_move_to_the_busy_client() {
     let stage = Stage::new(FILE).await;
     let clients = [Client::new(&stage).await, Client::new(&stage).await];
     let mut minutes = Vec::new();
@@ -145,7 +145,7 @@ async fn shares_move_to_who_has_requests() {
             if busy >= LIMIT * 2 / 3 && idle <= LIMIT / 8 {
                 break;
             }
-            // Whoever has become quiet is so for good after some reports.
+            // A client that became idle gets a small share after some reports.
             assert!(minutes.len() < 30, "{minutes:?}");
         }
     }

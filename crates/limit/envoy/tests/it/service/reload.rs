@@ -1,10 +1,10 @@
-//! Files that change while the service runs.
+//! Tests of files that change while the service runs.
 
 use std::fs;
 
 use anteroom_testkit::eventually;
 
-use crate::service::support::{Grpc, Stage, hits, question};
+use crate::service::support::{Grpc, Stage, hits, request_of};
 
 fn file(requests: u32, more: &str) -> String {
     format!(
@@ -20,17 +20,17 @@ fn replace(stage: &Stage, text: &str) {
 }
 
 async fn left(client: &mut Grpc) -> u32 {
-    let mut request = question(&["k"]);
+    let mut request = request_of(&["k"]);
     request.descriptors[0].hits_addend = hits(0);
-    client.told(&request).await.1[0].1
+    client.outcome(&request).await.1[0].1
 }
 
 #[tokio::test]
-async fn files_that_change_hold_at_once_and_counts_stay() {
+async fn changed_files_apply_at_once_and_counts_stay() {
     let stage = Stage::new(&file(10, "")).await;
     let mut client = stage.client().await;
     for _ in 0..4 {
-        assert!(client.told(&question(&["k"])).await.0);
+        assert!(client.outcome(&request_of(&["k"])).await.0);
     }
     replace(&stage, &file(20, ""));
     eventually("the new limit holds", async || {
@@ -39,7 +39,7 @@ async fn files_that_change_hold_at_once_and_counts_stay() {
     .await;
     assert_eq!(left(&mut client).await, 16);
 
-    // Another algorithm begins anew.
+    // With another algorithm counts start anew.
     replace(&stage, &file(20, ", algorithm: sliding-window"));
     eventually("the new algorithm holds", async || {
         stage.service.stats().loads == 3
@@ -59,14 +59,14 @@ async fn a_mistake_in_one_file_changes_nothing_in_any() {
     )
     .unwrap();
     replace(&stage, &file(20, ""));
-    eventually("the mistake is told", async || {
+    eventually("the mistake is reported", async || {
         stage.service.stats().failed_loads > 0
     })
     .await;
     assert_eq!(stage.service.stats().loads, 1);
     assert_eq!(left(&mut client).await, 10);
     fs::remove_file(other).unwrap();
-    eventually("what is right holds", async || {
+    eventually("the valid file applies", async || {
         stage.service.stats().loads == 2
     })
     .await;
@@ -74,17 +74,17 @@ async fn a_mistake_in_one_file_changes_nothing_in_any() {
 }
 
 #[tokio::test]
-async fn a_folder_that_is_gone_leaves_what_was_there() {
+async fn a_missing_folder_keeps_the_old_limits() {
     let stage = Stage::new(&file(10, "")).await;
     let mut client = stage.client().await;
-    let away = stage.folder.path().with_extension("away");
-    fs::rename(stage.folder.path(), &away).unwrap();
-    eventually("it is told", async || {
+    let moved = stage.folder.path().with_extension("away");
+    fs::rename(stage.folder.path(), &moved).unwrap();
+    eventually("it is reported", async || {
         stage.service.stats().failed_loads > 0
     })
     .await;
     assert_eq!(left(&mut client).await, 10);
-    fs::rename(&away, stage.folder.path()).unwrap();
+    fs::rename(&moved, stage.folder.path()).unwrap();
     eventually("it is read again", async || {
         stage.service.stats().loads == 2
     })

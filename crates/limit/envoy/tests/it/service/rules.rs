@@ -1,9 +1,9 @@
-//! What is answered: the reference service's rules, and where ours are others.
+//! Tests of responses: the reference service's rules, and where ours differ.
 
 use anteroom_config::RateLimitHeaders;
 use anteroom_envoy::wire::{Code, Kind, Override, RateLimit};
 
-use crate::service::support::{Stage, hits, local, question};
+use crate::service::support::{Stage, hits, local, request_of};
 
 const FILE: &str = "
 domain: d
@@ -22,14 +22,14 @@ descriptors:
 ";
 
 #[tokio::test]
-async fn a_limit_lets_through_what_it_says_and_tells_what_is_left() {
+async fn a_limit_admits_its_number_and_reports_what_is_left() {
     let stage = Stage::new(FILE).await;
     let mut client = stage.client().await;
     for expected in [(true, 1), (true, 0), (false, 0)] {
-        let answer = client.ask(&question(&["two"])).await;
-        let status = &answer.statuses[0];
+        let response = client.send(&request_of(&["two"])).await;
+        let status = &response.statuses[0];
         assert_eq!(status.code == i32::from(Code::Ok), expected.0);
-        assert_eq!(answer.overall_code, status.code);
+        assert_eq!(response.overall_code, status.code);
         assert_eq!(status.limit_remaining, expected.1);
         let limit = RateLimit {
             requests_per_unit: 2,
@@ -41,70 +41,76 @@ async fn a_limit_lets_through_what_it_says_and_tells_what_is_left() {
         assert_eq!(status.duration_until_reset.unwrap().seconds, 47);
     }
     stage.wait_seconds(47);
-    let told = client.told(&question(&["two"])).await;
-    assert_eq!(told, (true, vec![(true, 1)]));
+    let outcome = client.outcome(&request_of(&["two"])).await;
+    assert_eq!(outcome, (true, vec![(true, 1)]));
 }
 
 #[tokio::test]
-async fn what_meets_no_limit_goes_through_and_what_is_unlimited_says_so() {
+async fn requests_without_a_limit_and_unlimited_ones_are_admitted() {
     let stage = Stage::new(FILE).await;
     let mut client = stage.client().await;
-    let answer = client.ask(&question(&["nobody", "any", "none"])).await;
-    let codes: Vec<_> = answer.statuses.iter().map(|status| status.code).collect();
+    let response = client.send(&request_of(&["nobody", "any", "none"])).await;
+    let codes: Vec<_> = response.statuses.iter().map(|status| status.code).collect();
     assert_eq!(codes, [1, 1, 2]);
-    assert_eq!(answer.statuses[0].current_limit, None);
-    assert_eq!(answer.statuses[0].limit_remaining, 0);
-    assert_eq!(answer.statuses[1].limit_remaining, u32::MAX);
-    let mut request = question(&["two"]);
+    assert_eq!(response.statuses[0].current_limit, None);
+    assert_eq!(response.statuses[0].limit_remaining, 0);
+    assert_eq!(response.statuses[1].limit_remaining, u32::MAX);
+    let mut request = request_of(&["two"]);
     request.domain = "unknown".to_owned();
-    assert!(client.told(&request).await.0);
+    assert!(client.outcome(&request).await.0);
     assert_eq!(stage.service.stats().domains_unknown, 1);
 }
 
 #[tokio::test]
-async fn a_request_that_one_descriptor_rejects_is_charged_to_none() {
+async fn a_request_that_one_descriptor_rejects_takes_from_none() {
     let stage = Stage::new(FILE).await;
     let mut client = stage.client().await;
-    let both = question(&["ten=1", "two=1"]);
-    assert_eq!(client.told(&both).await, (true, vec![(true, 9), (true, 1)]));
-    assert_eq!(client.told(&both).await, (true, vec![(true, 8), (true, 0)]));
+    let both = request_of(&["ten=1", "two=1"]);
+    assert_eq!(
+        client.outcome(&both).await,
+        (true, vec![(true, 9), (true, 1)])
+    );
+    assert_eq!(
+        client.outcome(&both).await,
+        (true, vec![(true, 8), (true, 0)])
+    );
     for _ in 0..5 {
         assert_eq!(
-            client.told(&both).await,
+            client.outcome(&both).await,
             (false, vec![(true, 8), (false, 0)])
         );
     }
-    assert_eq!(client.told(&question(&["ten=1"])).await.1, [(true, 7)]);
+    assert_eq!(client.outcome(&request_of(&["ten=1"])).await.1, [(true, 7)]);
 }
 
 #[tokio::test]
-async fn who_wants_the_reference_s_way_charges_what_is_rejected() {
+async fn charge_rejected_takes_for_rejected_requests() {
     let stage = Stage::with(FILE, local(), |config| config.charge_rejected = true).await;
     let mut client = stage.client().await;
-    let mut both = question(&["ten=1", "none"]);
+    let mut both = request_of(&["ten=1", "none"]);
     assert_eq!(
-        client.told(&both).await,
+        client.outcome(&both).await,
         (false, vec![(true, 9), (false, 0)])
     );
     both.hits_addend = 7;
-    assert!(!client.told(&both).await.0);
-    // Seven do not fit into two any more: they take what is left.
-    assert!(!client.told(&both).await.0);
+    assert!(!client.outcome(&both).await.0);
+    // Seven exceed the two that are left, and take them.
+    assert!(!client.outcome(&both).await.0);
     assert_eq!(
-        client.told(&question(&["ten=1"])).await,
+        client.outcome(&request_of(&["ten=1"])).await,
         (false, vec![(false, 0)])
     );
 }
 
 #[tokio::test]
-async fn a_limit_that_only_looks_rejects_nobody_and_counts_what_goes_through() {
+async fn a_shadow_limit_rejects_nothing_and_counts_admitted_requests() {
     let stage = Stage::new(FILE).await;
     let mut client = stage.client().await;
-    let rejected = question(&["look", "none"]);
-    assert_eq!(client.told(&rejected).await.1, [(true, 1), (false, 0)]);
+    let rejected = request_of(&["look", "none"]);
+    assert_eq!(client.outcome(&rejected).await.1, [(true, 1), (false, 0)]);
     for left in [0, 0, 0] {
         assert_eq!(
-            client.told(&question(&["look"])).await,
+            client.outcome(&request_of(&["look"])).await,
             (true, vec![(true, left)])
         );
     }
@@ -113,27 +119,27 @@ async fn a_limit_that_only_looks_rejects_nobody_and_counts_what_goes_through() {
 }
 
 #[tokio::test]
-async fn of_quotas_one_that_has_something_left_is_enough() {
+async fn one_quota_limit_with_something_left_is_enough() {
     let stage = Stage::new(FILE).await;
     let mut client = stage.client().await;
-    let all = question(&["quota_a", "quota_b", "ten"]);
-    let told = [
+    let all = request_of(&["quota_a", "quota_b", "ten"]);
+    let outcomes = [
         (true, vec![(true, 0), (true, 1), (true, 9)]),
         (true, vec![(false, 0), (true, 0), (true, 8)]),
         (false, vec![(false, 0), (false, 0), (true, 8)]),
         (false, vec![(false, 0), (false, 0), (true, 8)]),
     ];
-    for expected in told {
-        assert_eq!(client.told(&all).await, expected);
+    for expected in outcomes {
+        assert_eq!(client.outcome(&all).await, expected);
     }
 }
 
 #[tokio::test]
-async fn a_service_that_only_looks_rejects_nobody() {
+async fn a_service_in_shadow_mode_rejects_nothing() {
     let stage = Stage::with(FILE, local(), |config| config.shadow_mode = true).await;
     let mut client = stage.client().await;
     for expected in [true, true, false] {
-        let (is_ok, statuses) = client.told(&question(&["two"])).await;
+        let (is_ok, statuses) = client.outcome(&request_of(&["two"])).await;
         assert!(is_ok);
         assert_eq!(statuses[0].0, expected);
     }
@@ -142,69 +148,78 @@ async fn a_service_that_only_looks_rejects_nobody() {
 }
 
 #[tokio::test]
-async fn hits_count_by_descriptor_before_they_count_by_request() {
+async fn hits_of_a_descriptor_go_before_those_of_the_request() {
     let stage = Stage::new(FILE).await;
     let mut client = stage.client().await;
-    let mut request = question(&["ten=a", "ten=b", "ten=c"]);
+    let mut request = request_of(&["ten=a", "ten=b", "ten=c"]);
     request.hits_addend = 3;
     request.descriptors[1].hits_addend = hits(5);
     request.descriptors[2].hits_addend = hits(0);
-    let told = (true, vec![(true, 7), (true, 5), (true, 10)]);
-    assert_eq!(client.told(&request).await, told);
-    // More than is left is over the limit, all of it.
+    let expected = (true, vec![(true, 7), (true, 5), (true, 10)]);
+    assert_eq!(client.outcome(&request).await, expected);
+    // All of it is over the limit if it is more than what is left.
     request.descriptors[1].hits_addend = hits(6);
-    let told = (false, vec![(true, 7), (false, 5), (true, 10)]);
-    assert_eq!(client.told(&request).await, told);
+    let expected = (false, vec![(true, 7), (false, 5), (true, 10)]);
+    assert_eq!(client.outcome(&request).await, expected);
     request.descriptors[1].hits_addend = hits(u64::MAX);
-    assert!(!client.told(&request).await.0);
+    assert!(!client.outcome(&request).await.0);
 }
 
 #[tokio::test]
-async fn what_is_given_back_is_there_again() {
+async fn refunds_are_available_again() {
     let stage = Stage::new(FILE).await;
     let mut client = stage.client().await;
-    let mut request = question(&["ten=a"]);
+    let mut request = request_of(&["ten=a"]);
     request.descriptors[0].hits_addend = hits(8);
-    assert_eq!(client.told(&request).await.1, [(true, 2)]);
+    assert_eq!(client.outcome(&request).await.1, [(true, 2)]);
     request.descriptors[0].is_negative_hits = true;
     request.descriptors[0].hits_addend = hits(3);
-    assert_eq!(client.told(&request).await, (true, vec![(true, 5)]));
+    assert_eq!(client.outcome(&request).await, (true, vec![(true, 5)]));
     let stats = &stage.service.stats().limits["d.ten"];
     assert_eq!(stats[0], ("total_hits", 8));
 }
 
 #[tokio::test]
-async fn a_limit_that_the_request_brings_holds_instead_of_the_file_s() {
+async fn a_limit_of_the_request_overrides_the_file() {
     let stage = Stage::new(FILE).await;
     let mut client = stage.client().await;
-    let mut request = question(&["two"]);
+    let mut request = request_of(&["two"]);
     request.descriptors[0].limit = Some(Override {
         requests_per_unit: 3,
         unit: 3,
     });
     for left in [2, 1, 0] {
-        let answer = client.ask(&request).await;
-        let limit = answer.statuses[0].current_limit.clone().unwrap();
+        let response = client.send(&request).await;
+        let limit = response.statuses[0].current_limit.clone().unwrap();
         assert_eq!((limit.requests_per_unit, limit.unit), (3, 3));
-        assert_eq!(answer.statuses[0].limit_remaining, left);
+        assert_eq!(response.statuses[0].limit_remaining, left);
     }
-    assert!(!client.told(&request).await.0);
-    assert!(client.told(&question(&["two"])).await.0, "another counter");
+    assert!(!client.outcome(&request).await.0);
+    assert!(
+        client.outcome(&request_of(&["two"])).await.0,
+        "another counter"
+    );
 }
 
 #[tokio::test]
-async fn a_bucket_fills_and_says_when_there_is_something_in_it() {
+async fn a_bucket_refills_and_reports_when() {
     let stage = Stage::new(FILE).await;
     let mut client = stage.client().await;
     for left in [2, 1, 0] {
-        assert_eq!(client.told(&question(&["bucket"])).await.1, [(true, left)]);
+        assert_eq!(
+            client.outcome(&request_of(&["bucket"])).await.1,
+            [(true, left)]
+        );
     }
-    let answer = client.ask(&question(&["bucket"])).await;
-    assert_eq!(answer.overall_code, i32::from(Code::OverLimit));
-    assert_eq!(answer.statuses[0].duration_until_reset.unwrap().seconds, 10);
+    let response = client.send(&request_of(&["bucket"])).await;
+    assert_eq!(response.overall_code, i32::from(Code::OverLimit));
+    assert_eq!(
+        response.statuses[0].duration_until_reset.unwrap().seconds,
+        10
+    );
     stage.wait_seconds(10);
     assert_eq!(
-        client.told(&question(&["bucket"])).await,
+        client.outcome(&request_of(&["bucket"])).await,
         (true, vec![(true, 0)])
     );
 }
@@ -217,8 +232,8 @@ async fn headers_describe_the_nearest_limit_or_the_last_that_rejects() {
     let stage = stage.await;
     let mut client = stage.client().await;
     let mut check = async |descriptors: &[&str], expected: &[&str]| {
-        let answer = client.ask(&question(descriptors)).await;
-        let headers = answer.response_headers_to_add.iter();
+        let response = client.send(&request_of(descriptors)).await;
+        let headers = response.response_headers_to_add.iter();
         let headers: Vec<_> = headers
             .map(|header| format!("{}: {}", header.key, header.value))
             .collect();
@@ -240,11 +255,11 @@ async fn headers_describe_the_nearest_limit_or_the_last_that_rejects() {
 }
 
 #[tokio::test]
-async fn metadata_of_limits_that_are_passed_goes_along() {
+async fn metadata_of_admitting_limits_is_returned() {
     let stage = Stage::with(FILE, local(), |config| config.dynamic_metadata = true).await;
     let mut client = stage.client().await;
     let metadata = client
-        .ask(&question(&["named=x", "other"]))
+        .send(&request_of(&["named=x", "other"]))
         .await
         .dynamic_metadata
         .unwrap();
@@ -256,11 +271,11 @@ async fn metadata_of_limits_that_are_passed_goes_along() {
     let Some(Kind::StructValue(a)) = &of_files.fields["a"].kind else {
         panic!("{shown}");
     };
-    // What was there first stays, and the rest is added.
+    // The first value of a name stays, and the rest is merged.
     assert_eq!(a.fields["b"].kind, Some(Kind::NumberValue(1.0)));
     assert!(a.fields.contains_key("c") && of_files.fields.contains_key("d"));
     let metadata = client
-        .ask(&question(&["named=x", "other"]))
+        .send(&request_of(&["named=x", "other"]))
         .await
         .dynamic_metadata
         .unwrap();

@@ -1,4 +1,4 @@
-//! Counts in a store that nodes share: one that fails, and a real one.
+//! Tests with a shared store: one that fails, and a real one.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +14,7 @@ use anteroom_valkey::ValkeyCounts;
 use futures_util::future::join_all;
 use http::{Method, StatusCode};
 
-use crate::service::support::{Stage, http, question};
+use crate::service::support::{Stage, http, request_of};
 
 const FILE: &str = "
 domain: d
@@ -24,13 +24,13 @@ descriptors:
 - {key: look, shadow_mode: true, rate_limit: {unit: day, requests_per_unit: 1, algorithm: gcra}}
 ";
 
-/// A store that is not there.
+/// Store that is unavailable.
 #[derive(Debug, Default)]
-pub(crate) struct Away {
-    was_asked: AtomicBool,
+pub(crate) struct Unavailable {
+    was_used: AtomicBool,
 }
 
-impl SharedCounts for Away {
+impl SharedCounts for Unavailable {
     fn kind(&self) -> &'static str {
         "nothing"
     }
@@ -43,7 +43,7 @@ impl SharedCounts for Away {
         &'a self,
         _charges: &'a [SharedAcquire<'a>],
     ) -> BoxFuture<'a, Result<Vec<Verdict>, CountsError>> {
-        self.was_asked.store(true, Ordering::SeqCst);
+        self.was_used.store(true, Ordering::SeqCst);
         let error = CountsError::Unreachable {
             place: "redis://secret".to_owned(),
             source: "gone".into(),
@@ -58,12 +58,17 @@ const JSON: &str = r#"{"domain":"d","descriptors":[{"entries":[{"key":"k"}]}]}"#
 
 #[tokio::test]
 async fn an_outage_of_the_store_is_an_error_without_its_address() {
-    let stage = Stage::with(ONE, Counts::Shared(Arc::new(Away::default())), |_| {}).await;
+    let stage = Stage::with(
+        ONE,
+        Counts::Shared(Arc::new(Unavailable::default())),
+        |_| {},
+    )
+    .await;
     let mut client = stage.client().await;
-    let error = client.try_ask(&question(&["k"])).await.unwrap_err();
+    let error = client.try_send(&request_of(&["k"])).await.unwrap_err();
     assert_eq!(
         error,
-        (14, "the store of counts does not answer".to_owned())
+        (14, "the rate limit store is unavailable".to_owned())
     );
     let (status, _, text) = http(stage.service.http().unwrap(), Method::POST, "/json", JSON).await;
     assert_eq!(status, StatusCode::INTERNAL_SERVER_ERROR);
@@ -75,23 +80,23 @@ async fn an_outage_of_the_store_is_an_error_without_its_address() {
             .answers
             .contains(&("store_unavailable_closed", 2))
     );
-    // What meets no limit needs no store.
-    assert!(client.told(&question(&["other"])).await.0);
+    // A request without a limit needs no store.
+    assert!(client.outcome(&request_of(&["other"])).await.0);
 }
 
 #[tokio::test]
-async fn or_everything_goes_through() {
-    let store = Arc::new(Away::default());
+async fn with_fail_open_an_outage_admits_everything() {
+    let store = Arc::new(Unavailable::default());
     let counts = Counts::Shared(Arc::clone(&store) as Arc<dyn SharedCounts>);
     let stage = Stage::with(ONE, counts, |config| {
         config.on_store_failure = OnStoreFailure::Open
     });
     let stage = stage.await;
     let mut client = stage.client().await;
-    let answer = client.ask(&question(&["k", "k"])).await;
-    assert_eq!(answer.overall_code, i32::from(Code::Ok));
-    assert_eq!(answer.statuses.len(), 2);
-    assert!(store.was_asked.load(Ordering::SeqCst));
+    let response = client.send(&request_of(&["k", "k"])).await;
+    assert_eq!(response.overall_code, i32::from(Code::Ok));
+    assert_eq!(response.statuses.len(), 2);
+    assert!(store.was_used.load(Ordering::SeqCst));
     assert!(
         stage
             .service
@@ -102,15 +107,20 @@ async fn or_everything_goes_through() {
 }
 
 #[tokio::test]
-async fn a_limit_that_the_store_cannot_keep_is_a_files_mistake() {
-    let stage = Stage::with(ONE, Counts::Shared(Arc::new(Away::default())), |_| {}).await;
+async fn a_limit_that_the_store_cannot_keep_is_a_mistake_of_the_file() {
+    let stage = Stage::with(
+        ONE,
+        Counts::Shared(Arc::new(Unavailable::default())),
+        |_| {},
+    )
+    .await;
     let file = stage.folder.path().join("limits.yaml");
     std::fs::write(&file, FILE).unwrap();
-    anteroom_testkit::eventually("it is told", async || {
+    anteroom_testkit::eventually("it is reported", async || {
         stage.service.stats().failed_loads == 1
     })
     .await;
-    let store = Away::default();
+    let store = Unavailable::default();
     let read = anteroom_envoy::folder::read(stage.folder.path(), false, Some(&store));
     let lines = read.unwrap_err().lines();
     assert!(
@@ -123,7 +133,7 @@ async fn node(server: &RedisServer) -> Stage {
     node_with(server, FILE).await
 }
 
-/// A node that counts there, with this file.
+/// Starts a node with this file that counts in the store.
 pub(crate) async fn node_with(server: &RedisServer, file: &str) -> Stage {
     let host = HostPort {
         host: "127.0.0.1".to_owned(),
@@ -141,7 +151,7 @@ pub(crate) async fn node_with(server: &RedisServer, file: &str) -> Stage {
 }
 
 #[tokio::test]
-async fn two_services_over_one_store_let_no_more_through_than_one() {
+async fn two_services_over_one_store_admit_no_more_than_one() {
     let server = RedisServer::start().await;
     let stages = [node(&server).await, node(&server).await];
     let clients = (0..8).map(|at| {
@@ -150,7 +160,7 @@ async fn two_services_over_one_store_let_no_more_through_than_one() {
             let mut client = stage.client().await;
             let mut admitted = 0;
             for _ in 0..40 {
-                admitted += u32::from(client.told(&question(&["k", "look"])).await.0);
+                admitted += u32::from(client.outcome(&request_of(&["k", "look"])).await.0);
             }
             admitted
         }
@@ -158,13 +168,13 @@ async fn two_services_over_one_store_let_no_more_through_than_one() {
     let admitted: u32 = join_all(clients).await.into_iter().sum();
     assert_eq!(admitted, 100);
 
-    // Nor is any charged that another limit rejects, on either.
-    let both = question(&["l=1", "k"]);
+    // A rejected request takes from no limit, on either node.
+    let both = request_of(&["l=1", "k"]);
     for stage in &stages {
-        let told = stage.client().await.told(&both).await;
-        assert_eq!(told, (false, vec![(true, 5), (false, 0)]));
+        let outcome = stage.client().await.outcome(&both).await;
+        assert_eq!(outcome, (false, vec![(true, 5), (false, 0)]));
     }
-    // And a restart forgets nothing.
+    // A restart forgets nothing.
     let again = node(&server).await;
-    assert!(!again.client().await.told(&question(&["k"])).await.0);
+    assert!(!again.client().await.outcome(&request_of(&["k"])).await.0);
 }

@@ -1,4 +1,4 @@
-//! A service with files and a clock of the test's, and clients that speak gRPC and HTTP by hand.
+//! Service with files and a clock of the test, and clients that speak gRPC and HTTP by hand.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -21,10 +21,10 @@ use prost::Message as _;
 use tempfile::TempDir;
 use tokio::net::TcpStream;
 
-/// The beginning of an hour, and 13 s.
+/// 13 s past the start of an hour.
 pub(crate) const START: TimestampUs = TimestampUs(1_767_225_613_000_000);
 
-/// A service of a test.
+/// Service of a test.
 pub(crate) struct Stage {
     pub(crate) service: RateLimitService,
     pub(crate) folder: TempDir,
@@ -35,7 +35,7 @@ pub(crate) fn local() -> Counts {
     Counts::Local(Arc::new(MixedCounts::new(10_000)))
 }
 
-/// Settings as they are if a file says no more than it must.
+/// Returns the default settings.
 pub(crate) fn settings(folder: &TempDir) -> RateLimitServiceConfig {
     let any = Some(SocketAddr::from(([127, 0, 0, 1], 0)));
     RateLimitServiceConfig {
@@ -54,12 +54,12 @@ pub(crate) fn settings(folder: &TempDir) -> RateLimitServiceConfig {
 }
 
 impl Stage {
-    /// A service with this file.
+    /// Starts a service with this file.
     pub(crate) async fn new(text: &str) -> Self {
         Self::with(text, local(), |_| {}).await
     }
 
-    /// The same with other settings and another store.
+    /// Starts a service with other settings and another store.
     pub(crate) async fn with(
         text: &str,
         counts: Counts,
@@ -68,13 +68,13 @@ impl Stage {
         let folder = tempfile::tempdir().unwrap();
         let mut config = settings(&folder);
         change(&mut config);
-        let doors = ServiceSockets::open(&config).unwrap();
-        Self::at(doors, text, counts, (folder, config)).await
+        let sockets = ServiceSockets::open(&config).unwrap();
+        Self::at(sockets, text, counts, (folder, config)).await
     }
 
-    /// The same at doors that are open.
+    /// Starts a service on open sockets.
     pub(crate) async fn at(
-        doors: ServiceSockets,
+        sockets: ServiceSockets,
         text: &str,
         counts: Counts,
         (folder, config): (TempDir, RateLimitServiceConfig),
@@ -83,7 +83,7 @@ impl Stage {
         let time = Arc::new(AtomicU64::new(START.0));
         let shown = Arc::clone(&time);
         let now = Arc::new(move || TimestampUs(shown.load(Ordering::SeqCst)));
-        let service = RateLimitService::start(doors, &config, counts, now);
+        let service = RateLimitService::start(sockets, &config, counts, now);
         let service = service.await.unwrap();
         Self {
             service,
@@ -96,7 +96,7 @@ impl Stage {
         self.time.fetch_add(seconds * 1_000_000, Ordering::SeqCst);
     }
 
-    /// The clock by which calls are counted is set back.
+    /// Sets the clock of the counts back.
     pub(crate) fn set_back(&self, seconds: u64) {
         self.time.fetch_sub(seconds * 1_000_000, Ordering::SeqCst);
     }
@@ -106,13 +106,13 @@ impl Stage {
     }
 }
 
-/// One connection that speaks gRPC.
+/// One gRPC connection.
 pub(crate) struct Grpc {
     address: SocketAddr,
     connection: http2::SendRequest<Full<Bytes>>,
 }
 
-/// What a call came back with.
+/// Result of a gRPC request.
 pub(crate) struct Called {
     pub(crate) code: i32,
     pub(crate) message: String,
@@ -131,7 +131,7 @@ impl Grpc {
         }
     }
 
-    /// A call with these bytes as they are.
+    /// Sends a request with these bytes as its body.
     pub(crate) async fn call(&mut self, path: &str, body: Vec<u8>) -> Called {
         let request = Request::builder()
             .method(Method::POST)
@@ -157,8 +157,8 @@ impl Grpc {
         }
     }
 
-    /// Asks, and is told why if there is no answer.
-    pub(crate) async fn try_ask(
+    /// Sends a rate limit request. Returns the status and its message if there is no response.
+    pub(crate) async fn try_send(
         &mut self,
         request: &RateLimitRequest,
     ) -> Result<RateLimitResponse, (i32, String)> {
@@ -169,23 +169,24 @@ impl Grpc {
         }
     }
 
-    pub(crate) async fn ask(&mut self, request: &RateLimitRequest) -> RateLimitResponse {
-        self.try_ask(request).await.unwrap()
+    pub(crate) async fn send(&mut self, request: &RateLimitRequest) -> RateLimitResponse {
+        self.try_send(request).await.unwrap()
     }
 
-    /// Whether it goes through, and of each descriptor the same and how much is left.
-    pub(crate) async fn told(&mut self, request: &RateLimitRequest) -> (bool, Vec<(bool, u32)>) {
-        let answer = self.ask(request).await;
+    /// Sends a rate limit request. Returns whether it was admitted, and the same for each
+    /// descriptor with what is left.
+    pub(crate) async fn outcome(&mut self, request: &RateLimitRequest) -> (bool, Vec<(bool, u32)>) {
+        let response = self.send(request).await;
         let is_ok = |code: i32| code == i32::from(Code::Ok);
-        let statuses = answer.statuses.iter();
+        let statuses = response.statuses.iter();
         let statuses = statuses.map(|status| (is_ok(status.code), status.limit_remaining));
-        (is_ok(answer.overall_code), statuses.collect())
+        (is_ok(response.overall_code), statuses.collect())
     }
 }
 
 pub(crate) const PATH: &str = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
 
-/// A message as gRPC sends it.
+/// Returns a message with gRPC's prefix.
 pub(crate) fn framed(message: &[u8]) -> Vec<u8> {
     let mut frame = BytesMut::new();
     frame.put_u8(0);
@@ -194,8 +195,9 @@ pub(crate) fn framed(message: &[u8]) -> Vec<u8> {
     frame.to_vec()
 }
 
-/// A question of the domain `d`: each descriptor is `key=value` pairs with `,` between them.
-pub(crate) fn question(descriptors: &[&str]) -> RateLimitRequest {
+/// Returns a request for the domain `d`: each descriptor is `key=value` pairs with `,` between
+/// them.
+pub(crate) fn request_of(descriptors: &[&str]) -> RateLimitRequest {
     let descriptors = descriptors.iter().map(|text| {
         let entries = text.split(',').map(|pair| {
             let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
@@ -216,13 +218,13 @@ pub(crate) fn question(descriptors: &[&str]) -> RateLimitRequest {
     }
 }
 
-/// What a descriptor brings that counts for itself.
+/// Returns the hits of a descriptor.
 #[expect(clippy::unnecessary_wraps, reason = "as the message has it")]
 pub(crate) fn hits(value: u64) -> Option<UInt64Value> {
     Some(UInt64Value { value })
 }
 
-/// One request over HTTP/1.1.
+/// Sends one request over HTTP/1.1.
 pub(crate) async fn http(
     address: SocketAddr,
     method: Method,

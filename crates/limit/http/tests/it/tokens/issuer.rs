@@ -1,4 +1,4 @@
-//! Somebody who issues tokens.
+//! Issuer of tokens.
 
 use anteroom_limit_http::jwt::{Algorithm, Expected, KeySet, Verifier};
 use aws_lc_rs::rand::SystemRandom;
@@ -19,7 +19,7 @@ pub(crate) fn base64(bytes: impl AsRef<[u8]>) -> String {
     URL_SAFE_NO_PAD.encode(bytes)
 }
 
-/// A private key.
+/// Private key of an issuer.
 pub(crate) enum Issuer {
     Rsa(Box<RsaKeyPair>),
     P256(EcdsaKeyPair),
@@ -44,12 +44,12 @@ impl Issuer {
         Self::Ed25519(Ed25519KeyPair::generate().unwrap())
     }
 
-    /// One for each kind of key.
+    /// Creates one issuer for each kind of key.
     pub(crate) fn all() -> [Self; 4] {
         [Self::rsa(), Self::p256(), Self::p384(), Self::ed25519()]
     }
 
-    /// The algorithms of its key.
+    /// Returns the algorithms of its key.
     pub(crate) fn algorithms(&self) -> &'static [Algorithm] {
         use Algorithm::{EdDsa, Es256, Es384, Ps256, Ps384, Ps512, Rs256, Rs384, Rs512};
         match self {
@@ -60,7 +60,7 @@ impl Issuer {
         }
     }
 
-    /// The public key, as its issuer publishes it.
+    /// Returns the public key, as an issuer publishes it.
     pub(crate) fn jwk(&self, id: &str) -> Value {
         let point = |bytes: &[u8], curve: &str| {
             let (x, y) = bytes[1..].split_at((bytes.len() - 1) / 2);
@@ -106,7 +106,7 @@ impl Issuer {
         }
     }
 
-    /// A token with this header and these claims, whatever they say.
+    /// Signs a token with this header and these claims.
     pub(crate) fn token_of(&self, header: &Value, claims: &Value) -> String {
         let signed = format!(
             "{}.{}",
@@ -118,7 +118,7 @@ impl Issuer {
         format!("{signed}.{}", base64(signature))
     }
 
-    /// A token of the key `id` by its first algorithm.
+    /// Signs a token with the key `id` by its first algorithm.
     pub(crate) fn token(&self, id: &str, claims: &Value) -> String {
         let algorithm = self.algorithms()[0].name();
         let header = json!({ "alg": algorithm, "typ": "JWT", "kid": id });
@@ -126,9 +126,9 @@ impl Issuer {
     }
 }
 
-/// The modulus and the exponent of an RSAPublicKey: a sequence of two integers, in DER.
+/// Returns the modulus and the exponent of an RSAPublicKey: a sequence of two integers, in DER.
 fn rsa_numbers(der: &[u8]) -> (Vec<u8>, Vec<u8>) {
-    /// What stands in the first element, and what follows it.
+    /// Returns the content of the first element, and the bytes after it.
     fn element(der: &[u8]) -> (&[u8], &[u8]) {
         let (start, length) = match usize::from(der[1]) {
             0x82 => (4, usize::from(der[2]) * 256 + usize::from(der[3])),
@@ -140,7 +140,7 @@ fn rsa_numbers(der: &[u8]) -> (Vec<u8>, Vec<u8>) {
     let (sequence, _) = element(der);
     let (modulus, rest) = element(sequence);
     let (exponent, _) = element(rest);
-    // A first zero says that the number is positive.
+    // A leading zero marks the number as positive.
     let plain = |number: &[u8]| number[usize::from(number[0] == 0)..].to_vec();
     (plain(modulus), plain(exponent))
 }
@@ -149,7 +149,7 @@ pub(crate) fn key_set(keys: &[Value]) -> KeySet {
     KeySet::parse(json!({ "keys": keys }).to_string().as_bytes()).unwrap()
 }
 
-/// Looks for `sub` and a few others, with half a minute of leeway.
+/// Creates a verifier that extracts `sub` and a few other claims, with half a minute of leeway.
 pub(crate) fn verifier(keys: &[Value]) -> Verifier {
     expecting(keys, None, None)
 }
@@ -164,12 +164,12 @@ pub(crate) fn expecting(keys: &[Value], issuer: Option<&str>, audience: Option<&
     Verifier::new(key_set(keys), expected, names.to_vec())
 }
 
-/// Claims of somebody, good for a while.
+/// Returns claims of a client that are valid for a while.
 pub(crate) fn claims(sub: &str) -> Value {
     json!({ "sub": sub, "exp": NOW + 600 })
 }
 
-/// What a token says who it is.
+/// Returns the subject of a token.
 pub(crate) fn sub(
     verifier: &Verifier,
     token: &str,

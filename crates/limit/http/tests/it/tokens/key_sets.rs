@@ -1,4 +1,4 @@
-//! What may stand in a set of keys, and what is said about what may not.
+//! Key sets that are accepted, and errors of those that are not.
 
 use anteroom_limit_http::jwt::{FILE_BYTES_MAX, KEYS_MAX, KeySet};
 use serde_json::{Value, json};
@@ -16,7 +16,7 @@ fn of_key(key: Value) -> String {
     mistakes[0].clone()
 }
 
-/// A key with one member changed; `null` takes it out.
+/// Returns a key with one member changed; `null` removes it.
 fn with(mut key: Value, member: &str, value: Value) -> Value {
     let members = key.as_object_mut().unwrap();
     if value.is_null() {
@@ -43,7 +43,7 @@ fn each_kind_of_signing_key_is_read_and_encryption_keys_are_skipped() {
 }
 
 #[test]
-fn what_is_no_set_says_so() {
+fn a_malformed_set_has_one_error() {
     let check = |text: &str, expected: &str| assert_eq!(mistakes(text), [expected], "{text}");
     let no_set = |line, column| {
         format!(
@@ -69,7 +69,7 @@ fn what_is_no_set_says_so() {
     check(&long, "it is too large: at most 262144 bytes are allowed");
 }
 
-/// The one mistake of a key says this.
+/// Checks the one mistake of a key.
 fn check(key: Value, expected: &str) {
     let found = of_key(key);
     assert!(found.starts_with("key 1"), "{found}");
@@ -77,7 +77,7 @@ fn check(key: Value, expected: &str) {
 }
 
 #[test]
-fn a_key_of_another_kind_says_which_are_allowed() {
+fn a_key_of_another_kind_lists_the_allowed_ones() {
     let [rsa, point] = [Issuer::rsa().jwk("r"), Issuer::p256().jwk("c")];
     let edwards = Issuer::ed25519().jwk("e");
     check(
@@ -127,7 +127,7 @@ fn a_key_of_another_kind_says_which_are_allowed() {
 }
 
 #[test]
-fn a_key_with_wrong_numbers_says_what_they_may_be() {
+fn a_key_with_wrong_numbers_states_the_allowed_ones() {
     let [rsa, point] = [Issuer::rsa().jwk("r"), Issuer::p256().jwk("c")];
     let edwards = Issuer::ed25519().jwk("e");
     check(
@@ -169,12 +169,12 @@ fn a_key_with_wrong_numbers_says_what_they_may_be() {
 }
 
 #[test]
-fn a_private_key_is_refused_and_not_shown() {
+fn a_private_key_is_an_error_and_not_shown() {
     let issuer = Issuer::p256();
     let secret = base64([7; 32]);
     let found = of_key(with(issuer.jwk("c"), "d", json!(secret)));
     assert!(
-        found.contains("found a private key or a secret, allowed: public keys alone"),
+        found.contains("found a private key or a secret, allowed: public keys only"),
         "{found}"
     );
     assert!(!found.contains(&secret));
@@ -183,7 +183,7 @@ fn a_private_key_is_refused_and_not_shown() {
 }
 
 #[test]
-fn all_mistakes_are_told_and_a_name_stands_there_once() {
+fn all_mistakes_are_reported_and_each_kid_is_unique() {
     let [one, other] = [Issuer::p256().jwk("same"), Issuer::p256().jwk("same")];
     let keys = json!({ "keys": [one, { "kty": "x" }, other] });
     assert_eq!(
@@ -196,7 +196,7 @@ fn all_mistakes_are_told_and_a_name_stands_there_once() {
 }
 
 #[test]
-fn a_key_without_a_name_verifies_tokens_without_one() {
+fn a_key_without_a_kid_verifies_tokens_without_one() {
     let issuer = Issuer::p256();
     let verifier = verifier(&[with(issuer.jwk("a"), "kid", json!(null))]);
     let unnamed = issuer.token_of(&json!({ "alg": "ES256" }), &claims("me"));

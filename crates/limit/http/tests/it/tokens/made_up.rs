@@ -1,4 +1,4 @@
-//! Whatever bytes come, nothing panics and nothing is proved.
+//! Made-up bytes cause no panic and prove nothing.
 
 use std::sync::LazyLock;
 
@@ -14,7 +14,7 @@ static VERIFIER: LazyLock<(Verifier, String)> = LazyLock::new(|| {
     (verifier(&[issuer.jwk("a")]), token)
 });
 
-/// Anything that JSON can say.
+/// Generates any JSON.
 fn any_json() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
@@ -54,14 +54,14 @@ fn any_members() -> impl Strategy<Value = Value> {
     prop::collection::btree_map(names, any_json(), 0..8).prop_map(|members| json!(members))
 }
 
-/// The token with all other characters in the last place of its signature of 64 bytes that mean the
-/// same: four of its six bits are spare.
+/// Returns the token with every last character of its signature of 64 bytes that decodes to the
+/// same bytes: four of its six bits are spare.
 fn spellings(token: &str) -> Vec<Vec<u8>> {
     let last = token.as_bytes()[token.len() - 1];
     let of = |at: usize| base64([0, 0, u8::try_from(at).unwrap()]).as_bytes()[3];
     let alphabet: Vec<u8> = (0..64).map(of).collect();
-    let place = alphabet.iter().position(|byte| *byte == last).unwrap();
-    let same = &alphabet[place / 16 * 16..][..16];
+    let position = alphabet.iter().position(|byte| *byte == last).unwrap();
+    let same = &alphabet[position / 16 * 16..][..16];
     same.iter()
         .map(|byte| [&token.as_bytes()[..token.len() - 1], &[*byte]].concat())
         .collect()
@@ -85,7 +85,7 @@ fn every_spelling_of_the_same_signature_proves_the_same() {
                 .is_err()
         );
     }
-    // What is signed has one spelling: the issuer's.
+    // The signed parts have one spelling: the issuer's.
     for (at, _) in token.match_indices('.') {
         let mut sent = token.clone();
         sent.insert(at, '=');
@@ -113,9 +113,9 @@ proptest! {
         prop_assert!(VERIFIER.0.verify(token.as_bytes(), NOW).is_err());
     }
 
-    /// But for another spelling of the same signature, which says nothing else.
+    /// Exception: another spelling of the same signature, which decodes to the same bytes.
     #[test]
-    fn any_change_of_a_good_token_proves_nothing(
+    fn any_change_of_a_valid_token_proves_nothing(
         at in any::<prop::sample::Index>(), byte in any::<u8>(), is_more in any::<bool>(),
     ) {
         let (verifier, token) = &*VERIFIER;
@@ -131,7 +131,7 @@ proptest! {
     }
 
     #[test]
-    fn any_keys_are_read_or_refused_in_one_line_each(
+    fn any_keys_parse_or_give_errors_of_one_line(
         keys in prop::collection::vec(any_members(), 0..4),
     ) {
         if let Err(mistakes) = KeySet::parse(json!({ "keys": keys }).to_string().as_bytes()) {

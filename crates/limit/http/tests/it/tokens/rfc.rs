@@ -1,13 +1,13 @@
-//! What others have signed: the examples of the RFCs, against slips that signer and verifier here
-//! could share.
+//! Examples of the RFCs, signed by others. They find mistakes that signer and verifier here could
+//! share.
 
 use anteroom_limit_http::jwt::{Expected, KeySet, Rejection, Verifier};
 use serde_json::{Value, json};
 
-/// Before the example expires (RFC 7515, A.2.1: `exp` is 1300819380).
+/// Time before the example expires (RFC 7515, A.2.1: `exp` is 1300819380).
 const THEN: u64 = 1_300_819_379;
 
-/// The claims of both examples, encoded.
+/// Claims of both examples, encoded.
 const CLAIMS: &str = "\
     eyJpc3MiOiJqb2UiLA0KICJleHAiOjEzMDA4MTkzODAsDQogImh0dHA6Ly9leGFtcGxlLmNvbS9pc19y\
     b290Ijp0cnVlfQ";
@@ -69,7 +69,7 @@ fn rfc_8037_a_4_by_edwards() {
     let token = "\
         eyJhbGciOiJFZERTQSJ9.RXhhbXBsZSBvZiBFZDI1NTE5IHNpZ25pbmc.hgyY0il_MGCjP0JzlnLWG1P\
         POt7-09PGcvMg3AIbQR6dWbhijcNR4ki4iylGjg5BhVsPt9g7sVvpAr_MuM0KAg";
-    // The signature is right; what was signed is a sentence and no JSON.
+    // The signature is right, but the payload is a sentence and not JSON.
     assert_eq!(
         verifier.verify(token.as_bytes(), THEN),
         Err(Rejection::Malformed)

@@ -1,4 +1,4 @@
-//! Which tokens prove something, and why all others prove nothing.
+//! Tokens that prove something, and the reasons why others do not.
 
 use anteroom_limit_http::jwt::{Algorithm, Rejection, TOKEN_BYTES_MAX};
 use serde_json::{Value, json};
@@ -25,14 +25,14 @@ fn each_algorithm_proves_what_its_key_has_signed() {
 }
 
 #[test]
-fn a_key_is_used_with_its_own_algorithms_alone() {
+fn a_key_is_used_only_with_its_own_algorithms() {
     for issuer in Issuer::all() {
         let verifier = verifier(&[issuer.jwk("a")]);
         for algorithm in Algorithm::ALL {
             if issuer.algorithms().contains(&algorithm) {
                 continue;
             }
-            // Signed by the right key, and said to be signed in another way.
+            // Signed with the right key, but with another algorithm in its header.
             let header = json!({ "alg": algorithm.name(), "kid": "a" });
             let token = issuer.token_of(&header, &claims("me"));
             assert_eq!(
@@ -54,7 +54,7 @@ fn a_key_is_used_with_its_own_algorithms_alone() {
     assert_eq!(
         by("RS256"),
         Err(Rejection::NoKey),
-        "the key says how it is used"
+        "the key has its own `alg`"
     );
 }
 
@@ -82,7 +82,7 @@ fn no_signature_and_no_public_key_as_a_secret_is_accepted() {
             );
         }
     }
-    // A header that says nothing, or twice.
+    // A header without `alg`, and one with two.
     for header in [
         json!({ "kid": "a" }).to_string(),
         r#"{"alg":"RS256","alg":"none"}"#.to_owned(),
@@ -93,7 +93,7 @@ fn no_signature_and_no_public_key_as_a_secret_is_accepted() {
 }
 
 #[test]
-fn times_are_taken_with_leeway_and_an_end_is_needed() {
+fn times_have_leeway_and_an_end_is_required() {
     let issuer = Issuer::p256();
     let verifier = verifier(&[issuer.jwk("a")]);
     let check = |times: Value, expected: Result<(), Rejection>| {
@@ -129,7 +129,7 @@ fn times_are_taken_with_leeway_and_an_end_is_needed() {
 }
 
 #[test]
-fn a_token_that_was_good_is_not_remembered_beyond_its_end() {
+fn a_cached_token_expires_at_its_end() {
     let issuer = Issuer::ed25519();
     let verifier = verifier(&[issuer.jwk("a")]);
     let token = issuer.token("a", &json!({ "sub": "me", "nbf": NOW, "exp": NOW + 10 }));
@@ -206,13 +206,13 @@ fn issuer_and_audience_must_be_those_that_are_expected() {
 }
 
 #[test]
-fn whatever_is_changed_in_a_token_is_noticed() {
+fn any_changed_byte_invalidates_a_token() {
     let issuer = Issuer::p256();
     let verifier = verifier(&[issuer.jwk("a")]);
     let token = issuer.token("a", &claims("me"));
     for at in 0..token.len() {
         let mut bytes = token.clone().into_bytes();
-        // Not the next letter: that could differ in spare bits alone.
+        // The next letter could differ in spare bits only.
         bytes[at] = if bytes[at] == b'A' { b'Q' } else { b'A' };
         assert!(verifier.verify(&bytes, NOW).is_err(), "byte {at}");
         assert!(
@@ -235,7 +235,7 @@ fn whatever_is_changed_in_a_token_is_noticed() {
 }
 
 #[test]
-fn what_is_demanded_and_not_understood_is_refused() {
+fn critical_extensions_are_rejected() {
     let issuer = Issuer::ed25519();
     let verifier = verifier(&[issuer.jwk("a")]);
     for header in [
@@ -252,7 +252,7 @@ fn what_is_demanded_and_not_understood_is_refused() {
 }
 
 #[test]
-fn a_long_token_is_not_looked_at() {
+fn a_too_long_token_is_not_parsed() {
     let issuer = Issuer::ed25519();
     let verifier = verifier(&[issuer.jwk("a")]);
     let padded = |length: usize| {

@@ -1,16 +1,15 @@
-//! Counts by leases do what they must, over a store that works; and the store of these tests is
-//! one.
+//! Conformance of counts by leases over a store that works, and of the test store itself.
 
 use std::sync::Arc;
 
 use anteroom_limit::time::{DurationUs, TimestampUs};
 use anteroom_limit_store::CallKey;
-use anteroom_limit_store::conformance::{Stage, leases, lent};
-use anteroom_limit_store::lending::{LeasedCounts, Settings};
+use anteroom_limit_store::conformance::{Stage, lease_store, leases};
+use anteroom_limit_store::leases::{LeasedCounts, Settings};
 use anteroom_limit_store::shared::{BoxFuture, SharedCounts, TestTime};
 
+use crate::leases::link::{Network, StoreLink};
 use crate::leases::store::Memory;
-use crate::leases::way::{Network, Way};
 
 #[derive(Debug)]
 struct Leases {
@@ -20,9 +19,9 @@ struct Leases {
 
 impl Leases {
     fn counts(&self) -> LeasedCounts {
-        let way = Way::new(&self.memory, Network::default(), 1);
+        let link = StoreLink::new(&self.memory, Network::default(), 1);
         let clock = Arc::new(self.time.clone());
-        LeasedCounts::with_clock(Arc::new(way), Settings::default(), clock).unwrap()
+        LeasedCounts::with_clock(Arc::new(link), Settings::default(), clock).unwrap()
     }
 }
 
@@ -41,12 +40,12 @@ impl Stage for Leases {
         key: CallKey,
     ) -> BoxFuture<'_, Option<DurationUs>> {
         let kept = self.memory.forgets_after(limit, key.0);
-        Box::pin(async move { Some(kept.expect("it is kept, and not for ever")) })
+        Box::pin(async move { Some(kept.expect("it is kept for a limited time")) })
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn counts_by_leases_do_what_they_must() {
+async fn counts_by_leases_conform() {
     let time = TestTime::default();
     time.set(TimestampUs(1_767_225_000_000_000));
     let memory = Memory::at(time.clone());
@@ -56,9 +55,9 @@ async fn counts_by_leases_do_what_they_must() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_store_of_these_tests_is_one() {
+async fn the_test_store_conforms() {
     let memory = Memory::in_virtual_time();
-    lent::check(&Way::new(&memory, Network::default(), 1))
+    lease_store::check(&StoreLink::new(&memory, Network::default(), 1))
         .await
         .unwrap();
 }

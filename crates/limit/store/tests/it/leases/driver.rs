@@ -1,5 +1,5 @@
-//! What the driver promises beside the limits: few requests, bounded memory, and quick answers
-//! while the store is away.
+//! Tests of counts by leases beyond the limits: few requests, bounded memory, and fast failures
+//! while the store is unavailable.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,17 +11,17 @@ use anteroom_limit::rate::Rate;
 use anteroom_limit::sliding_log::SlidingLog;
 use anteroom_limit::time::DurationUs;
 use anteroom_limit_store::CallKey;
-use anteroom_limit_store::lending::{LeasedCounts, Settings};
+use anteroom_limit_store::leases::{LeasedCounts, Settings};
 use anteroom_limit_store::shared::{CountsError, SharedAcquire, SharedCounts};
 use futures_util::FutureExt as _;
 use futures_util::future::join_all;
 use tokio::time::{Instant, advance};
 
-use crate::leases::node::{call, node, node_with};
+use crate::leases::link::{Network, StoreLink};
+use crate::leases::node::{acquire, node, node_with};
 use crate::leases::store::Memory;
-use crate::leases::way::{Network, Way};
 
-/// One that does not take a moment.
+/// Fast network without faults.
 const NEAR: Network = Network {
     delay: (Duration::from_millis(2), Duration::from_millis(2)),
     lost: 0,
@@ -30,25 +30,25 @@ const NEAR: Network = Network {
     is_down: false,
 };
 
-pub(crate) fn log(calls: u32) -> Policy {
-    let rate = Rate::new(calls, DurationUs::from_secs(60)).unwrap();
+pub(crate) fn log(limit: u32) -> Policy {
+    let rate = Rate::new(limit, DurationUs::from_secs(60)).unwrap();
     Policy::SlidingLog(SlidingLog::new(rate).unwrap())
 }
 
-/// A store that lends at once, and a node of it.
-pub(crate) async fn one(settings: Settings) -> (Memory, Way, LeasedCounts) {
+/// Returns a store that grants at once, and a node of it.
+pub(crate) async fn set_up(settings: Settings) -> (Memory, StoreLink, LeasedCounts) {
     let memory = Memory::in_virtual_time();
-    let way = Way::new(&memory, NEAR, 1);
-    let node = node_with(&way, settings, 0);
+    let link = StoreLink::new(&memory, NEAR, 1);
+    let node = node_with(&link, settings, 0);
     node.assume_empty().await.unwrap();
-    (memory, way, node)
+    (memory, link, node)
 }
 
-/// How many calls that count one are admitted, up to `most`.
+/// Returns how many of `most` requests that cost one are admitted.
 pub(crate) async fn admitted(node: &LeasedCounts, policy: &Policy, key: u128, most: u32) -> u32 {
     let mut admitted = 0;
     for _ in 0..most {
-        let verdict = call(node, policy, key, Cost::ONE).await.unwrap();
+        let verdict = acquire(node, policy, key, Cost::ONE).await.unwrap();
         admitted += u32::from(verdict.is_admitted());
     }
     admitted
@@ -58,7 +58,7 @@ pub(crate) async fn after_secs(secs: u64) {
     after_millis(secs * 1_000).await;
 }
 
-/// In steps so small that what is due in between is about as late as it was asked for.
+/// Advances the time in steps so small that timers fire about when they are due.
 pub(crate) async fn after_millis(millis: u64) {
     for _ in 0..millis / 10 {
         tokio::task::yield_now().await;
@@ -68,63 +68,63 @@ pub(crate) async fn after_millis(millis: u64) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_new_store_is_checked_before_the_first_expected_call() {
+async fn a_new_store_is_checked_before_the_first_expected_request() {
     for (is_expected, admitted) in [(true, true), (false, false)] {
         let memory = Memory::in_virtual_time();
-        let node = node_with(&Way::new(&memory, NEAR, 1), Settings::default(), 0);
+        let node = node_with(&StoreLink::new(&memory, NEAR, 1), Settings::default(), 0);
         if is_expected {
             node.expect_calls();
         }
         after_secs(7).await;
-        let verdict = call(&node, &log(10), 1, Cost::ONE).await.unwrap();
+        let verdict = acquire(&node, &log(10), 1, Cost::ONE).await.unwrap();
         assert_eq!(verdict.is_admitted(), admitted, "expected: {is_expected}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn those_who_wait_for_one_client_wait_for_one_request() {
-    let (memory, _, node) = one(Settings::default()).await;
+async fn requests_of_one_client_wait_for_one_lease_request() {
+    let (memory, _, node) = set_up(Settings::default()).await;
     let (before, policy) = (memory.reads(), log(1_000));
-    let calls = (0..50).map(|_| call(&node, &policy, 1, Cost::ONE));
-    for verdict in join_all(calls).await {
+    let requests = (0..50).map(|_| acquire(&node, &policy, 1, Cost::ONE));
+    for verdict in join_all(requests).await {
         assert!(verdict.unwrap().is_admitted());
     }
     let stats = node.stats();
     assert_eq!((stats.asked, stats.spent), (50, 50));
-    // The first asked for itself, and then one for all others.
+    // The first request asks for itself alone; the next lease request is for all others.
     assert!(stats.requests <= 3, "{stats:?}");
     assert!(memory.reads() - before <= 3);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_caller_who_gives_up_is_charged_nothing() {
-    let (_, _, node) = one(Settings::default()).await;
+async fn a_caller_that_gives_up_takes_nothing() {
+    let (_, _, node) = set_up(Settings::default()).await;
     let policy = log(3);
     for key in 0..5 {
-        let mut waiting = Box::pin(call(&node, &policy, key, Cost::ONE));
+        let mut waiting = Box::pin(acquire(&node, &policy, key, Cost::ONE));
         assert!(waiting.as_mut().now_or_never().is_none());
         drop(waiting);
         assert_eq!(admitted(&node, &policy, key, 9).await, 3);
     }
 }
 
-/// The answer comes a quarter of a second after the read was sent: the parent's charge is older
-/// than the answer.
+/// The reply comes a quarter of a second after the read was sent, so the lease has aged when it
+/// arrives.
 #[tokio::test(start_paused = true)]
-async fn a_lease_counts_from_its_read_and_not_its_answer() {
-    let (memory, _, near) = one(Settings::default()).await;
+async fn a_lease_starts_at_its_read_and_not_at_its_reply() {
+    let (memory, _, near) = set_up(Settings::default()).await;
     let delay = Duration::from_millis(70);
     let network = Network {
         delay: (delay, delay),
         ..NEAR
     };
-    let node = node(&Way::new(&memory, network, 1));
+    let node = node(&StoreLink::new(&memory, network, 1));
     let policy = log(10);
-    // Nobody is there any more when it comes, so all of it is held.
-    let mut waiting = Box::pin(call(&node, &policy, 1, Cost::take(10)));
+    // The caller has gone when the reply comes, so the balance stays whole.
+    let mut waiting = Box::pin(acquire(&node, &policy, 1, Cost::take(10)));
     assert!(waiting.as_mut().now_or_never().is_none());
     drop(waiting);
-    // A twentieth of a minute.
+    // A twentieth of the window.
     after_millis(2_900).await;
     assert_eq!(node.stats().held, 10);
     after_millis(100).await;
@@ -135,36 +135,36 @@ async fn a_lease_counts_from_its_read_and_not_its_answer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_flood_of_keys_takes_bounded_memory_and_lets_nobody_through_twice() {
+async fn a_flood_of_keys_takes_bounded_memory_and_exceeds_no_limit() {
     let settings = Settings {
         keys_max: 256,
         requests_max: 64,
         ..Settings::default()
     };
-    let (_, _, node) = one(settings).await;
+    let (_, _, node) = set_up(settings).await;
     let (policy, wide) = (log(2), log(1_000));
-    call(&node, &wide, 1, Cost::take(10)).await.unwrap();
+    acquire(&node, &wide, 1, Cost::take(10)).await.unwrap();
     let mut admitted: BTreeMap<u128, u32> = BTreeMap::new();
-    // Each comes three times, seconds apart.
+    // Each client comes three times, seconds apart.
     for _ in 0..3 {
         for key in 1_000..2_000 {
-            let told = call(&node, &policy, key, Cost::ONE).await.unwrap();
-            *admitted.entry(key).or_default() += u32::from(told.is_admitted());
-            // Chance spreads clients over the parts.
+            let verdict = acquire(&node, &policy, key, Cost::ONE).await.unwrap();
+            *admitted.entry(key).or_default() += u32::from(verdict.is_admitted());
+            // Clients are spread over the shards by chance.
             let clients = node.stats().clients;
             assert!(clients <= 256 + 64 * 10, "{clients}");
         }
     }
     let others: Vec<u32> = admitted.into_values().filter(|count| *count != 2).collect();
     assert!(others.is_empty(), "{others:?}");
-    assert_eq!(node.stats().crowded, 0);
+    assert_eq!(node.stats().overflows, 0);
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_idle_is_forgotten_here_and_by_the_store() {
-    let (memory, _, node) = one(Settings::default()).await;
+async fn idle_clients_are_forgotten_by_node_and_store() {
+    let (memory, _, node) = set_up(Settings::default()).await;
     for key in 0..100 {
-        call(&node, &log(2), key, Cost::ONE).await.unwrap();
+        acquire(&node, &log(2), key, Cost::ONE).await.unwrap();
     }
     assert_eq!((node.stats().clients, memory.len()), (100, 101));
     after_secs(15).await;
@@ -172,34 +172,34 @@ async fn what_is_idle_is_forgotten_here_and_by_the_store() {
     after_secs(60).await;
     assert_eq!(memory.len(), 1, "the epoch stays");
     let stats = node.stats();
-    assert_eq!(stats.forfeited(), stats.lent - stats.spent);
+    assert_eq!(stats.forfeited(), stats.granted - stats.spent);
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_more_requests_are_on_their_way_than_may_be() {
+async fn requests_in_flight_are_bounded() {
     let settings = Settings {
         requests_max: 4,
         ..Settings::default()
     };
-    let (_, way, node) = one(settings).await;
-    way.change(|network| network.is_cut = true);
+    let (_, link, node) = set_up(settings).await;
+    link.change(|network| network.is_cut = true);
     let policy = log(2);
-    let mut calls: Vec<_> = (0..100)
-        .map(|key| Box::pin(call(&node, &policy, key, Cost::ONE)))
+    let mut requests: Vec<_> = (0..100)
+        .map(|key| Box::pin(acquire(&node, &policy, key, Cost::ONE)))
         .collect();
-    let mut told = 0;
-    for waiting in &mut calls {
+    let mut rejected = 0;
+    for waiting in &mut requests {
         if let Some(outcome) = waiting.as_mut().now_or_never() {
             let busy = outcome.unwrap_err();
             assert!(matches!(busy, CountsError::Busy { .. }), "{busy}");
-            told += 1;
+            rejected += 1;
         }
     }
-    // One of four is kept for clients that are known.
-    assert_eq!(told, 97);
+    // A quarter is reserved for known clients.
+    assert_eq!(rejected, 97);
 }
 
-/// Checks that nobody knows what would become of a call, and nothing was charged.
+/// Checks that a request failed because the store was unavailable.
 fn check_unreachable(outcome: Result<(), CountsError>, why: &str) {
     let error = outcome.unwrap_err();
     assert!(matches!(error, CountsError::Unreachable { .. }), "{error}");
@@ -208,50 +208,50 @@ fn check_unreachable(outcome: Result<(), CountsError>, why: &str) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn during_an_outage_callers_are_told_at_once_and_retried_soon() {
+async fn during_an_outage_callers_fail_fast_and_probes_come_soon() {
     for is_down in [true, false] {
-        let (_, way, node) = one(Settings::default()).await;
+        let (_, link, node) = set_up(Settings::default()).await;
         let policy = log(100);
-        way.change(|network| (network.is_down, network.is_cut) = (is_down, !is_down));
+        link.change(|network| (network.is_down, network.is_cut) = (is_down, !is_down));
         let began = Instant::now();
         for key in 0..200 {
-            let outcome = call(&node, &policy, key, Cost::ONE).await;
+            let outcome = acquire(&node, &policy, key, Cost::ONE).await;
             check_unreachable(outcome.map(drop), "");
         }
-        // Three who wait, and then one now and then.
+        // Three requests wait, and then a probe now and then.
         let took = began.elapsed();
         assert!(took <= Duration::from_secs(4), "{took:?}");
-        way.change(|network| (network.is_down, network.is_cut) = (false, false));
+        link.change(|network| (network.is_down, network.is_cut) = (false, false));
         after_secs(2).await;
         assert_eq!(admitted(&node, &policy, 500, 10).await, 10);
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_idle_caller_learns_that_the_store_is_back() {
+async fn an_idle_node_notices_that_the_store_is_back() {
     let memory = Memory::in_virtual_time();
-    let way = Way::new(&memory, NEAR, 1);
-    way.change(|network| network.is_down = true);
-    // It has seen no epoch, so nothing but its failures makes it look.
-    let node = node(&way);
+    let link = StoreLink::new(&memory, NEAR, 1);
+    link.change(|network| network.is_down = true);
+    // The node has seen no epoch, so only its failures make it probe.
+    let node = node(&link);
     let policy = log(10);
     for key in 0..10 {
-        let _ = call(&node, &policy, key, Cost::ONE).await;
+        let _ = acquire(&node, &policy, key, Cost::ONE).await;
     }
     let is_away = || node.is_away("api", CallKey(1));
     assert!(is_away());
-    way.change(|network| network.is_down = false);
+    link.change(|network| network.is_down = false);
     after_secs(3).await;
     assert!(!is_away());
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_went_away_while_it_waited_is_forgotten() {
-    let (_, way, node) = one(Settings::default()).await;
+async fn clients_that_went_away_while_waiting_are_forgotten() {
+    let (_, link, node) = set_up(Settings::default()).await;
     let policy = log(10);
-    way.change(|network| network.is_cut = true);
+    link.change(|network| network.is_cut = true);
     let mut both: Vec<_> = (0..2)
-        .map(|_| Box::pin(call(&node, &policy, 1, Cost::ONE)))
+        .map(|_| Box::pin(acquire(&node, &policy, 1, Cost::ONE)))
         .collect();
     for waiting in &mut both {
         assert!(waiting.as_mut().now_or_never().is_none());
@@ -263,94 +263,94 @@ async fn whoever_went_away_while_it_waited_is_forgotten() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_held_is_spent_while_the_store_is_away() {
-    let (_, way, node) = one(Settings::default()).await;
+async fn a_balance_is_spent_while_the_store_is_unavailable() {
+    let (_, link, node) = set_up(Settings::default()).await;
     let policy = log(1_000);
     for _ in 0..200 {
-        call(&node, &policy, 1, Cost::ONE).await.unwrap();
+        acquire(&node, &policy, 1, Cost::ONE).await.unwrap();
     }
-    // Nothing is on its way any more.
+    // By now no request is in flight.
     after_millis(100).await;
-    let held = u32::try_from(node.stats().held).unwrap();
-    assert!(held > 0);
-    way.change(|network| network.is_down = true);
-    assert_eq!(admitted(&node, &policy, 1, held).await, held);
-    check_unreachable(call(&node, &policy, 1, Cost::ONE).await.map(drop), "");
+    let balance = u32::try_from(node.stats().held).unwrap();
+    assert!(balance > 0);
+    link.change(|network| network.is_down = true);
+    assert_eq!(admitted(&node, &policy, 1, balance).await, balance);
+    check_unreachable(acquire(&node, &policy, 1, Cost::ONE).await.map(drop), "");
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_unreadable_record_counts_as_all_spent_and_never_new() {
+async fn an_unreadable_record_counts_as_used_up() {
     for broken in [
         &b""[..],
         b"\x02",
-        // As it was written before stores lent by themselves.
+        // Format of an earlier version.
         b"\x01\x03\x84\x86\x88\x08\xf3\x86\x3d\x05\xc0\x8d\xb7\x01\
           \x0a\x80\x8e\xce\x1c\x01\x02\x00\x03",
         b"\x023 1 3000000 10 60000000 e;1 5;d 1 ",
     ] {
-        let (memory, way, first) = one(Settings::default()).await;
+        let (memory, link, first) = set_up(Settings::default()).await;
         let policy = log(10);
-        call(&first, &policy, 1, Cost::ONE).await.unwrap();
-        memory.spoil_clients(broken);
-        // Another one, which holds nothing.
-        let node = node(&way);
-        let told = call(&node, &policy, 1, Cost::ONE).await.unwrap();
-        assert!(!told.is_admitted(), "{broken:?}");
+        acquire(&first, &policy, 1, Cost::ONE).await.unwrap();
+        memory.overwrite_clients(broken);
+        // Another node, without a balance.
+        let node = node(&link);
+        let verdict = acquire(&node, &policy, 1, Cost::ONE).await.unwrap();
+        assert!(!verdict.is_admitted(), "{broken:?}");
         assert_eq!(node.stats().unreadable, 1);
         after_secs(6).await;
-        call(&node, &policy, 1, Cost::ONE).await.unwrap();
-        assert_eq!(node.stats().unreadable, 1, "it was written anew");
+        acquire(&node, &policy, 1, Cost::ONE).await.unwrap();
+        assert_eq!(node.stats().unreadable, 1, "the record was rewritten");
         after_secs(60).await;
         assert_eq!(admitted(&node, &policy, 1, 20).await, 10);
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_record_of_a_later_version_is_left_alone_and_lends_nothing() {
-    let (memory, way, first) = one(Settings::default()).await;
+async fn a_record_of_a_later_version_stays_and_grants_nothing() {
+    let (memory, link, first) = set_up(Settings::default()).await;
     let policy = log(10);
-    call(&first, &policy, 1, Cost::ONE).await.unwrap();
+    acquire(&first, &policy, 1, Cost::ONE).await.unwrap();
     let usual = memory.client("api", 1);
     for later in [&b"\x03"[..], b"\x63later"] {
-        memory.spoil_clients(later);
-        let node = node(&way);
-        // Whether it lends in one step or not.
+        memory.overwrite_clients(later);
+        let node = node(&link);
+        // Both in one step and in two round trips.
         for _ in 0..2 {
-            let refused = call(&node, &policy, 1, Cost::ONE).await.unwrap_err();
-            let CountsError::Refused { refusal, .. } = refused else {
-                panic!("{refused:?}");
+            let error = acquire(&node, &policy, 1, Cost::ONE).await.unwrap_err();
+            let CountsError::Refused { refusal, .. } = error else {
+                panic!("{error:?}");
             };
             assert!(refusal.contains("a later version"), "{refusal}");
             after_secs(2).await;
         }
         assert_eq!(memory.client("api", 1), later);
         assert_eq!(node.stats().unreadable, 0);
-        // It is no fault of the store, and others are lent to.
+        // Other clients still get leases.
         assert_eq!(admitted(&node, &policy, later[0].into(), 1).await, 1);
     }
-    memory.spoil_clients(&usual);
-    assert_eq!(admitted(&node(&way), &policy, 1, 20).await, 9);
+    memory.overwrite_clients(&usual);
+    assert_eq!(admitted(&node(&link), &policy, 1, 20).await, 9);
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_unreadable_epoch_is_a_loss_and_a_later_version_stays() {
-    let (memory, way, _) = one(Settings::default()).await;
+    let (memory, link, _) = set_up(Settings::default()).await;
     let policy = log(10);
-    memory.spoil_epoch(b"\x01");
-    // One that has seen nothing before.
-    let stranger = node(&way);
-    assert_eq!(admitted(&stranger, &policy, 1, 20).await, 0);
+    memory.overwrite_epoch(b"\x01");
+    // A node that has seen no epoch before.
+    let new_node = node(&link);
+    assert_eq!(admitted(&new_node, &policy, 1, 20).await, 0);
     after_secs(70).await;
-    assert_eq!(admitted(&stranger, &policy, 1, 20).await, 10);
-    memory.spoil_epoch(b"\x02");
-    let stranger = node(&way);
-    let refused = call(&stranger, &policy, 2, Cost::ONE).await.unwrap_err();
-    assert!(matches!(refused, CountsError::Refused { .. }), "{refused}");
+    assert_eq!(admitted(&new_node, &policy, 1, 20).await, 10);
+    memory.overwrite_epoch(b"\x02");
+    let new_node = node(&link);
+    let error = acquire(&new_node, &policy, 2, Cost::ONE).await.unwrap_err();
+    assert!(matches!(error, CountsError::Refused { .. }), "{error}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_loss_is_noticed_though_nobody_calls() {
-    let (memory, way, node) = one(Settings::default()).await;
+async fn a_loss_is_noticed_without_requests() {
+    let (memory, link, node) = set_up(Settings::default()).await;
     let policy = log(10);
     assert_eq!(admitted(&node, &policy, 1, 10).await, 10);
     for lose in [Memory::wipe, Memory::flush] {
@@ -358,16 +358,16 @@ async fn a_loss_is_noticed_though_nobody_calls() {
         lose(&memory);
         after_secs(3).await;
         assert_eq!(node.stats().epochs_begun, before + 1);
-        // Whoever comes new finds that all is spent.
-        let stranger = crate::leases::node::node(&way);
-        assert_eq!(admitted(&stranger, &policy, 1, 10).await, 0);
+        // A new node finds everything used up.
+        let new_node = crate::leases::node::node(&link);
+        assert_eq!(admitted(&new_node, &policy, 1, 10).await, 0);
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_store_that_is_found_empty_lends_after_five_seconds() {
+async fn an_empty_store_grants_after_five_seconds() {
     let memory = Memory::in_virtual_time();
-    let node = node(&Way::new(&memory, NEAR, 1));
+    let node = node(&StoreLink::new(&memory, NEAR, 1));
     let policy = log(10);
     assert_eq!(admitted(&node, &policy, 1, 10).await, 0);
     after_secs(6).await;
@@ -375,8 +375,8 @@ async fn a_store_that_is_found_empty_lends_after_five_seconds() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_dropped_asks_nothing_any_more() {
-    let (memory, _, node) = one(Settings::default()).await;
+async fn dropped_counts_send_no_requests() {
+    let (memory, _, node) = set_up(Settings::default()).await;
     after_secs(3).await;
     let before = memory.reads();
     drop(node);
@@ -385,18 +385,18 @@ async fn what_is_dropped_asks_nothing_any_more() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_limit_that_cannot_be_leased_is_rejected_even_unasked() {
-    let (_, _, node) = one(Settings::default()).await;
+async fn a_limit_that_cannot_be_leased_is_rejected_without_a_check() {
+    let (_, _, node) = set_up(Settings::default()).await;
     let rate = Rate::new(10, DurationUs::from_secs(60)).unwrap();
     let leaky = anteroom_limit::leaky_bucket::LeakyBucket::new(rate, 5);
     let policy = Policy::LeakyBucket(leaky);
-    let charge = SharedAcquire {
+    let request = SharedAcquire {
         limit: "api",
         policy: &policy,
         key: CallKey(1),
         cost: Cost::ONE,
     };
     let counts: Arc<dyn SharedCounts> = Arc::new(node);
-    let refused = counts.charge(&[charge]).await.unwrap_err();
-    assert!(!refused.is_transient(), "{refused}");
+    let error = counts.charge(&[request]).await.unwrap_err();
+    assert!(!error.is_transient(), "{error}");
 }

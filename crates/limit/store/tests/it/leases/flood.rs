@@ -1,28 +1,28 @@
-//! Somebody makes up keys, more of them than requests may be on their way.
+//! A flood of made-up keys, with more requests than may be in flight.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use anteroom_limit::cost::Cost;
-use anteroom_limit_store::lending::Settings;
+use anteroom_limit_store::leases::Settings;
 use anteroom_limit_store::shared::CountsError;
 use tokio::task::JoinSet;
 
-use crate::leases::driver::{log, one};
-use crate::leases::node::call;
+use crate::leases::driver::{log, set_up};
+use crate::leases::node::acquire;
 
 #[tokio::test(start_paused = true)]
-async fn a_flood_of_keys_holds_up_nobody_who_is_known() {
+async fn a_flood_of_keys_does_not_delay_known_clients() {
     let settings = Settings {
         requests_max: 16,
         ..Settings::default()
     };
-    let (_, _, node) = one(settings).await;
+    let (_, _, node) = set_up(settings).await;
     let node = Arc::new(node);
     let policy = log(9_000);
     let regulars = 0..3;
     for key in regulars.clone() {
-        call(&node, &policy, key, Cost::ONE).await.unwrap();
+        acquire(&node, &policy, key, Cost::ONE).await.unwrap();
     }
     let requests = node.stats().requests;
     let mut flood = JoinSet::new();
@@ -30,24 +30,24 @@ async fn a_flood_of_keys_holds_up_nobody_who_is_known() {
         for key in 0..20 {
             let node = Arc::clone(&node);
             let key = 1_000 + made_up * 20 + key;
-            flood.spawn(async move { call(&node, &log(2), key, Cost::ONE).await });
+            flood.spawn(async move { acquire(&node, &log(2), key, Cost::ONE).await });
         }
         tokio::time::sleep(Duration::from_millis(10)).await; // tidy: paused time
         for key in regulars.clone() {
-            let told = call(&node, &policy, key, Cost::ONE).await;
-            assert!(told.unwrap().is_admitted(), "turn {made_up}");
+            let outcome = acquire(&node, &policy, key, Cost::ONE).await;
+            assert!(outcome.unwrap().is_admitted(), "round {made_up}");
         }
     }
     let (mut admitted, mut busy) = (0, 0);
-    for told in flood.join_all().await {
-        match told {
+    for outcome in flood.join_all().await {
+        match outcome {
             Ok(verdict) => admitted += u32::from(verdict.is_admitted()),
             Err(CountsError::Busy { .. }) => busy += 1,
             Err(error) => panic!("{error}"),
         }
     }
-    // It was one, and those who are new were not shut out.
+    // The flood filled the limit, and some new clients were admitted all the same.
     assert!(busy > 1_000 && admitted > 1_000, "{busy}, {admitted}");
-    let asked = node.stats().requests - requests - u64::from(admitted);
-    assert!(asked > 10, "the regulars had to ask, {asked} times");
+    let renewals = node.stats().requests - requests - u64::from(admitted);
+    assert!(renewals > 10, "known clients sent {renewals} requests");
 }

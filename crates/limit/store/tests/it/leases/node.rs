@@ -1,4 +1,4 @@
-//! A node of a test: counts by leases, and a clock that is wrong and goes wrong.
+//! Node of a test: counts by leases, with a clock that is offset and drifts.
 
 use std::sync::Arc;
 
@@ -7,13 +7,13 @@ use anteroom_limit::policy::Policy;
 use anteroom_limit::time::TimestampUs;
 use anteroom_limit::verdict::Verdict;
 use anteroom_limit_store::CallKey;
-use anteroom_limit_store::lending::{Clock, LeasedCounts, Settings};
+use anteroom_limit_store::leases::{Clock, LeasedCounts, Settings};
 use anteroom_limit_store::shared::{CountsError, SharedAcquire, SharedCounts};
 use tokio::time::Instant;
 
-use crate::leases::way::Way;
+use crate::leases::link::StoreLink;
 
-/// A clock in virtual time, that begins anywhere and drifts.
+/// Clock in virtual time, with an arbitrary start and a drift.
 #[derive(Debug)]
 pub(crate) struct Drifting {
     began: Instant,
@@ -37,29 +37,29 @@ impl Clock for Drifting {
     }
 }
 
-/// A node whose clock goes right.
-pub(crate) fn node(way: &Way) -> LeasedCounts {
-    node_with(way, Settings::default(), 0)
+/// Returns a node whose clock does not drift.
+pub(crate) fn node(link: &StoreLink) -> LeasedCounts {
+    node_with(link, Settings::default(), 0)
 }
 
-pub(crate) fn node_with(way: &Way, settings: Settings, ppm: i64) -> LeasedCounts {
+pub(crate) fn node_with(link: &StoreLink, settings: Settings, ppm: i64) -> LeasedCounts {
     let clock = Arc::new(Drifting::new(1_000_000_000, ppm));
-    LeasedCounts::with_clock(Arc::new(way.clone()), settings, clock).unwrap()
+    LeasedCounts::with_clock(Arc::new(link.clone()), settings, clock).unwrap()
 }
 
-/// Charges one client of one limit.
-pub(crate) async fn call(
+/// Acquires for one client of one limit.
+pub(crate) async fn acquire(
     node: &LeasedCounts,
     policy: &Policy,
     key: u128,
     cost: Cost,
 ) -> Result<Verdict, CountsError> {
     let key = CallKey(key);
-    let charge = SharedAcquire {
+    let request = SharedAcquire {
         limit: "api",
         policy,
         key,
         cost,
     };
-    Ok(node.charge(&[charge]).await?[0])
+    Ok(node.charge(&[request]).await?[0])
 }

@@ -1,27 +1,26 @@
-//! A store in memory that is wiped, rolled back, or set back, and that lends in one step if it is
-//! to.
+//! Store in memory that can be wiped, rolled back, or set back, and that can grant in one step.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use anteroom_limit::lending::epoch::{Epoch, StoreIdentity};
-use anteroom_limit::lending::message::Request;
-use anteroom_limit::lending::widened::LeasedLimit;
+use anteroom_limit::leases::epoch::{Epoch, StoreIdentity};
+use anteroom_limit::leases::message::Request;
+use anteroom_limit::leases::widened::LeasedLimit;
 use anteroom_limit::time::{DurationUs, TimestampUs};
-use anteroom_limit_store::lent::step::{Step, Stepped};
-use anteroom_limit_store::lent::{Expected, Kept, Loaded, Shelf, Swapped, Token};
+use anteroom_limit_store::lease_store::step::{Step, Stepped};
+use anteroom_limit_store::lease_store::{Expected, Kept, Loaded, Shelf, Swapped, Token};
 use anteroom_limit_store::shared::TestTime;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-/// When every run begins, by the store's clock.
+/// Start of every run by the store's clock.
 pub(crate) const BEGIN: u64 = 1_767_225_600_000_000;
 
-/// How far it is set back at most.
+/// Largest step by which the clock is set back, in microseconds.
 pub(crate) const BACK_MAX: u64 = 3_000_000;
 
-/// The store. Clones share it.
+/// Store in memory. Clones share it.
 #[derive(Clone, Debug)]
 pub(crate) struct Memory(Arc<Shared>);
 
@@ -29,10 +28,10 @@ pub(crate) struct Memory(Arc<Shared>);
 struct Shared {
     time: Time,
     state: Mutex<State>,
-    /// Whether it lends in one step.
+    /// Whether it grants in one step.
     takes_steps: AtomicBool,
-    /// By how much a step says that it lent more.
-    lies: AtomicU64,
+    /// Excess that a step claims over what it granted.
+    excess: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -44,22 +43,22 @@ enum Time {
 #[derive(Debug, Default)]
 struct State {
     identity: u64,
-    /// How far its clock is behind.
+    /// Microseconds by which its clock is behind.
     behind: u64,
     records: Records,
-    /// What there was after each write.
+    /// Records after each write.
     past: Vec<(u64, Records)>,
     reads: u64,
 }
 
 type Records = BTreeMap<Name, Record>;
-/// The shelf, and the client if it is not the epoch.
+/// Key of a record: the shelf, and the client unless it is the epoch's.
 type Name = (u32, Option<(String, u128)>);
 
 #[derive(Clone, Debug)]
 struct Record {
     kept: Kept,
-    /// `None`: never.
+    /// Expiry; `None` for records that are kept.
     forget_at: Option<u64>,
 }
 
@@ -77,12 +76,12 @@ impl Memory {
             time,
             state: Mutex::default(),
             takes_steps: AtomicBool::new(true),
-            lies: AtomicU64::new(0),
+            excess: AtomicU64::new(0),
         }))
     }
 
-    /// It lends in two round trips, as a store must that has no steps.
-    pub(crate) fn refuse_steps(&self) {
+    /// Makes it grant in two round trips, like a store without steps.
+    pub(crate) fn disable_steps(&self) {
         self.0.takes_steps.store(false, Ordering::SeqCst);
     }
 
@@ -90,12 +89,12 @@ impl Memory {
         self.0.takes_steps.load(Ordering::SeqCst)
     }
 
-    /// Whatever a step lends, it says that it were so many more.
-    pub(crate) fn lie(&self, more: u64) {
-        self.0.lies.store(more, Ordering::SeqCst);
+    /// Makes steps claim `more` than they granted.
+    pub(crate) fn overstate(&self, more: u64) {
+        self.0.excess.store(more, Ordering::SeqCst);
     }
 
-    /// What time it really is, whatever its clock says.
+    /// Returns the true time, whatever the store's clock shows.
     pub(crate) fn real(&self) -> u64 {
         match &self.0.time {
             Time::Virtual(began) => {
@@ -105,19 +104,19 @@ impl Memory {
         }
     }
 
-    /// All is gone, and it is another one.
+    /// Loses all records and the identity.
     pub(crate) fn wipe(&self) {
         let mut state = self.0.state.lock();
         state.identity += 1;
         state.records.clear();
     }
 
-    /// All is gone, and it is still the same.
+    /// Loses all records but keeps the identity.
     pub(crate) fn flush(&self) {
         self.0.state.lock().records.clear();
     }
 
-    /// What was written since `span` is gone, and it is another one.
+    /// Loses what was written within `span`, and the identity.
     pub(crate) fn roll_back(&self, span: u64) {
         let since = self.real() - span;
         let mut state = self.0.state.lock();
@@ -127,13 +126,13 @@ impl Memory {
         state.records = last.unwrap_or_default();
     }
 
-    /// Sets its clock back.
+    /// Sets the clock back.
     pub(crate) fn step_back(&self, span: u64) {
         self.0.state.lock().behind += span;
     }
 
-    /// Writes something over the record of every client.
-    pub(crate) fn spoil_clients(&self, value: &[u8]) {
+    /// Overwrites the records of all clients.
+    pub(crate) fn overwrite_clients(&self, value: &[u8]) {
         let mut state = self.0.state.lock();
         let clients = state.records.iter_mut();
         for (_, record) in clients.filter(|((_, client), _)| client.is_some()) {
@@ -141,21 +140,21 @@ impl Memory {
         }
     }
 
-    /// The bytes that are kept of a client.
+    /// Returns the record of a client.
     pub(crate) fn client(&self, limit: &str, key: u128) -> Vec<u8> {
         let state = self.0.state.lock();
         let name = (0, Some((limit.to_owned(), key)));
         state.records[&name].kept.value.clone()
     }
 
-    /// Writes something over the epoch's record.
-    pub(crate) fn spoil_epoch(&self, value: &[u8]) {
+    /// Overwrites the record of the epoch.
+    pub(crate) fn overwrite_epoch(&self, value: &[u8]) {
         let mut state = self.0.state.lock();
         let epoch = state.records.get_mut(&(0, None));
         epoch.expect("there is one").kept.value = value.to_vec();
     }
 
-    /// In how long a client is forgotten.
+    /// Returns the time until a client's record expires.
     pub(crate) fn forgets_after(&self, limit: &str, key: u128) -> Option<DurationUs> {
         let state = self.0.state.lock();
         let name = (0, Some((limit.to_owned(), key)));
@@ -163,14 +162,14 @@ impl Memory {
         Some(DurationUs(forget_at - self.real()))
     }
 
-    /// How many records there are.
+    /// Returns the number of records.
     pub(crate) fn len(&self) -> usize {
         let mut state = self.0.state.lock();
         state.forget(self.real());
         state.records.len()
     }
 
-    /// How often it was read.
+    /// Returns the number of reads.
     pub(crate) fn reads(&self) -> u64 {
         self.0.state.lock().reads
     }
@@ -187,7 +186,7 @@ impl Memory {
         &self,
         shelf: Shelf,
         client: Option<(String, u128)>,
-        write: &Writing,
+        write: &OwnedWrite,
     ) -> Swapped {
         let real = self.real();
         let mut state = self.0.state.lock();
@@ -212,13 +211,13 @@ impl Memory {
         Swapped::Written
     }
 
-    pub(crate) fn step(&self, shelf: Shelf, client: (String, u128), asked: &Stepping) -> Stepped {
+    pub(crate) fn step(&self, shelf: Shelf, client: (String, u128), step: &OwnedStep) -> Stepped {
         let real = self.real();
         let mut state = self.0.state.lock();
         state.forget(real);
         state.reads += 1;
         let found = state.load(real, shelf, Some(&client));
-        let step = asked.step();
+        let step = step.as_step();
         if found.identity != step.meant_for() {
             return Stepped::OtherStore;
         }
@@ -232,10 +231,10 @@ impl Memory {
         };
         state.records.insert((shelf.0, Some(client)), record);
         state.remember(real);
-        let mut lent = taken.lent;
-        let lies = u32::try_from(self.0.lies.load(Ordering::SeqCst));
-        lent.held += lies.expect("it is a small lie");
-        Stepped::GrantOutcome(lent)
+        let mut grant = taken.lent;
+        let excess = u32::try_from(self.0.excess.load(Ordering::SeqCst));
+        grant.held += excess.expect("the excess is small");
+        Stepped::GrantOutcome(grant)
     }
 }
 
@@ -245,11 +244,11 @@ impl State {
         self.records.retain(|_, record| is_kept(record));
     }
 
-    /// For whoever goes back.
+    /// Saves the records for [`Memory::roll_back`].
     fn remember(&mut self, real: u64) {
         let now = self.records.clone();
         self.past.push((real, now));
-        // One that is older than anybody goes back is kept, and what came after it.
+        // Keeps the newest state that is older than any rollback, and all later ones.
         let oldest = real.saturating_sub(BACK_MAX);
         while self.past.get(1).is_some_and(|(at, _)| *at <= oldest) {
             self.past.remove(0);
@@ -270,15 +269,15 @@ impl State {
     }
 }
 
-/// A write, while it is on its way.
-pub(crate) struct Writing {
+/// Write in flight.
+pub(crate) struct OwnedWrite {
     pub(crate) expected: Expected,
     pub(crate) kept: Kept,
     pub(crate) keep_for: DurationUs,
 }
 
-/// A step, while it is on its way.
-pub(crate) struct Stepping {
+/// Step in flight.
+pub(crate) struct OwnedStep {
     epoch: Epoch,
     epoch_token: Token,
     token: Token,
@@ -286,7 +285,7 @@ pub(crate) struct Stepping {
     request: Request,
 }
 
-impl Stepping {
+impl OwnedStep {
     pub(crate) fn of(step: &Step<'_>) -> Self {
         Self {
             epoch: *step.epoch,
@@ -297,7 +296,7 @@ impl Stepping {
         }
     }
 
-    fn step(&self) -> Step<'_> {
+    fn as_step(&self) -> Step<'_> {
         Step {
             epoch: &self.epoch,
             epoch_token: self.epoch_token,
@@ -308,11 +307,11 @@ impl Stepping {
     }
 }
 
-/// Numbers by chance, the same for the same seed. Clones of what holds it share it.
+/// Random numbers that follow from a seed.
 #[derive(Debug)]
-pub(crate) struct Draw(AtomicU64);
+pub(crate) struct Rng(AtomicU64);
 
-impl Draw {
+impl Rng {
     pub(crate) fn new(seed: u64) -> Self {
         Self(AtomicU64::new(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15)))
     }

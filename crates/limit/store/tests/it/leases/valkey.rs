@@ -1,4 +1,5 @@
-//! Over a real server: several nodes at once, a server that forgets, and what it costs.
+//! Counts by leases over a real server: several nodes at once, losses, and the number of round
+//! trips.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +13,7 @@ use anteroom_limit::rate::Rate;
 use anteroom_limit::sliding_log::SlidingLog;
 use anteroom_limit::time::{DurationUs, TimestampUs};
 use anteroom_limit_store::CallKey;
-use anteroom_limit_store::lending::{BootClock, Clock, LeaseStats, LeasedCounts, Settings};
+use anteroom_limit_store::leases::{BootClock, Clock, LeaseStats, LeasedCounts, Settings};
 use anteroom_limit_store::shared::{SharedAcquire, SharedCounts};
 use anteroom_testkit::eventually;
 use anteroom_testkit::redis_server::{RedisServer, Reply};
@@ -38,20 +39,20 @@ fn counts(server: &RedisServer) -> LeasedCounts {
     LeasedCounts::new(Arc::new(store), Settings::default()).unwrap()
 }
 
-fn log(calls: u32) -> Policy {
-    let rate = Rate::new(calls, WINDOW).unwrap();
+fn log(requests: u32) -> Policy {
+    let rate = Rate::new(requests, WINDOW).unwrap();
     Policy::SlidingLog(SlidingLog::new(rate).unwrap())
 }
 
-/// A call that was admitted some time between these.
+/// Request that was admitted between two points in time.
 struct Admitted {
     from: TimestampUs,
     until: TimestampUs,
 }
 
-/// Calls every few milliseconds until the time is over.
-async fn keep_calling(node: &LeasedCounts, policy: &Policy, until: TimestampUs) -> Vec<Admitted> {
-    let charge = [SharedAcquire {
+/// Sends a request every few milliseconds until the given time.
+async fn keep_sending(node: &LeasedCounts, policy: &Policy, until: TimestampUs) -> Vec<Admitted> {
+    let request = [SharedAcquire {
         limit: "api",
         policy,
         key: CallKey(1),
@@ -62,8 +63,8 @@ async fn keep_calling(node: &LeasedCounts, policy: &Policy, until: TimestampUs) 
     while BootClock.now() < until {
         ticks.tick().await;
         let from = BootClock.now();
-        let charged = node.charge(&charge).await;
-        if charged.is_ok_and(|verdicts| verdicts[0].is_admitted()) {
+        let outcome = node.charge(&request).await;
+        if outcome.is_ok_and(|verdicts| verdicts[0].is_admitted()) {
             let until = BootClock.now();
             admitted.push(Admitted { from, until });
         }
@@ -71,7 +72,7 @@ async fn keep_calling(node: &LeasedCounts, policy: &Policy, until: TimestampUs) 
     admitted
 }
 
-/// The most calls that were surely admitted in one window.
+/// Returns the most requests that were certainly admitted within one window.
 fn most_in_a_window(admitted: &[Admitted]) -> usize {
     let begins = admitted.iter().map(|one| one.from);
     let in_window = |begin: TimestampUs| {
@@ -81,8 +82,8 @@ fn most_in_a_window(admitted: &[Admitted]) -> usize {
     begins.map(in_window).max().unwrap_or(0)
 }
 
-/// Calls at four nodes for so long, while something happens to the server.
-async fn call_meanwhile(
+/// Sends requests at four nodes for `secs` seconds, while `happens` runs.
+async fn send_during(
     server: &mut RedisServer,
     policy: &Policy,
     secs: u64,
@@ -91,17 +92,17 @@ async fn call_meanwhile(
     let nodes: Vec<LeasedCounts> = (0..NODES).map(|_| counts(server)).collect();
     nodes[0].assume_empty().await.unwrap();
     let until = BootClock.now() + DurationUs::from_secs(secs);
-    let calls = nodes
+    let requests = nodes
         .iter()
         .flat_map(|node| [node, node])
-        .map(|node| keep_calling(node, policy, until));
-    let (admitted, ()) = tokio::join!(join_all(calls), happens(server));
+        .map(|node| keep_sending(node, policy, until));
+    let (admitted, ()) = tokio::join!(join_all(requests), happens(server));
     let stats = nodes.iter().map(LeasedCounts::stats).collect();
     (admitted.into_iter().flatten().collect(), stats)
 }
 
-fn sum(stats: &[LeaseStats], figure: impl Fn(&LeaseStats) -> u64) -> u64 {
-    stats.iter().map(figure).sum()
+fn sum(stats: &[LeaseStats], stat: impl Fn(&LeaseStats) -> u64) -> u64 {
+    stats.iter().map(stat).sum()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -109,24 +110,24 @@ async fn four_nodes_at_once_keep_the_limit_and_use_most_of_it() {
     let gcra = Gcra::new(Rate::new(1_000, WINDOW).unwrap(), 500).unwrap();
     for policy in [log(1_000), Policy::Gcra(gcra)] {
         let mut server = RedisServer::start().await;
-        let (admitted, stats) = call_meanwhile(&mut server, &policy, 9, async |_| {}).await;
+        let (admitted, stats) = send_during(&mut server, &policy, 9, async |_| {}).await;
         let most = most_in_a_window(&admitted);
         let promised = policy.most_in_any_window(1);
         assert!(most as u64 <= promised, "{most} of {promised}");
-        let calls = sum(&stats, |one| one.decided_here + one.asked);
+        let requests = sum(&stats, |one| one.decided_here + one.asked);
         println!(
-            "{policy:?}: of {calls} calls in 9 s {} admitted, at most {most} in a window of \
+            "{policy:?}: of {requests} requests in 9 s {} admitted, at most {most} in a window of \
              {promised}; \
-             {} round trips for 1,000 calls, {} waited, {} conflicts, {} forfeited",
+             {} round trips per 1,000 requests, {} waited, {} conflicts, {} forfeited",
             admitted.len(),
-            sum(&stats, |one| one.round_trips) * 1_000 / calls,
+            sum(&stats, |one| one.round_trips) * 1_000 / requests,
             sum(&stats, |one| one.asked),
             sum(&stats, |one| one.conflicts),
             sum(&stats, LeaseStats::forfeited),
         );
         assert!(!admitted.is_empty());
         if let Policy::SlidingLog(_) = policy {
-            // What has been refused for seconds to come is not asked again.
+            // Known rejections need no request for seconds.
             let here = sum(&stats, |one| one.decided_here);
             assert!(here > sum(&stats, |one| one.asked), "{stats:?}");
         }
@@ -134,10 +135,10 @@ async fn four_nodes_at_once_keep_the_limit_and_use_most_of_it() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_flushed_and_restarted_server_lends_no_more_than_the_limit() {
+async fn a_flushed_and_restarted_server_grants_no_more_than_the_limit() {
     let mut server = RedisServer::start().await;
     let policy = log(400);
-    let (admitted, stats) = call_meanwhile(&mut server, &policy, 16, async |server| {
+    let (admitted, stats) = send_during(&mut server, &policy, 16, async |server| {
         let mut ticks = interval(Duration::from_millis(1_500));
         ticks.tick().await;
         ticks.tick().await;
@@ -150,37 +151,37 @@ async fn a_flushed_and_restarted_server_lends_no_more_than_the_limit() {
     assert!(most <= 400, "{most}");
     assert!(sum(&stats, |one| one.epochs_begun) >= 3, "{stats:?}");
     let node = counts(&server);
-    eventually("calls are lent again", async || {
-        let charge = [SharedAcquire {
+    eventually("leases are granted again", async || {
+        let request = [SharedAcquire {
             limit: "api",
             policy: &policy,
             key: CallKey(1),
             cost: Cost::ONE,
         }];
-        let charged = node.charge(&charge).await;
-        charged.is_ok_and(|verdicts| verdicts[0].is_admitted())
+        let outcome = node.charge(&request).await;
+        outcome.is_ok_and(|verdicts| verdicts[0].is_admitted())
     })
     .await;
 }
 
 #[tokio::test]
-async fn records_of_clients_expire_and_the_epoch_does_not() {
+async fn client_records_expire_and_the_epoch_does_not() {
     let server = RedisServer::start().await;
     let node = counts(&server);
     node.assume_empty().await.unwrap();
     let (policy, key) = (log(10), CallKey(0xAB));
-    let charge = SharedAcquire {
+    let request = SharedAcquire {
         limit: "api",
         policy: &policy,
         key,
         cost: Cost::ONE,
     };
-    node.charge(&[charge]).await.unwrap();
-    let lives = async |key: &str| server.tell(&["PTTL", key]).await;
-    assert_eq!(lives("anteroom:{lent~0}").await, Reply::Int(-1));
+    node.charge(&[request]).await.unwrap();
+    let expiry = async |key: &str| server.tell(&["PTTL", key]).await;
+    assert_eq!(expiry("anteroom:{lent~0}").await, Reply::Int(-1));
     let client = format!("anteroom:{{lent~0}}:api:{:032x}", key.0);
-    let Reply::Int(ms @ 4_000..=6_000) = lives(&client).await else {
-        panic!("{client} is kept for another time");
+    let Reply::Int(ms @ 4_000..=6_000) = expiry(&client).await else {
+        panic!("{client} has an unexpected expiry");
     };
     assert!(ms > 0);
     eventually("the client is forgotten", async || {

@@ -1,4 +1,4 @@
-//! Answers that are taken, slowly or not at all, one at a time or many at once.
+//! Tests of responses that are read slowly or not at all, one at a time or many at once.
 
 use std::convert::Infallible;
 use std::future::{Ready, ready};
@@ -21,7 +21,7 @@ use crate::downstream::timed_io::TimedIo;
 use crate::downstream::{Arrival, Handler};
 
 #[test]
-fn nothing_but_a_small_piece_is_the_last() {
+fn the_last_piece_is_always_small() {
     let check = |length: usize, expected: &[usize]| {
         let mut watch = Watch {
             stall: Arc::new(Stall::new(progress(&Arc::default()))),
@@ -34,7 +34,10 @@ fn nothing_but_a_small_piece_is_the_last() {
         assert_eq!(lengths, expected);
         assert_eq!((pieces.concat(), watch.left()), (whole.to_vec(), 0));
         let last = pieces.last().unwrap().as_ptr();
-        assert!(!whole.as_ptr_range().contains(&last), "it keeps the whole");
+        assert!(
+            !whole.as_ptr_range().contains(&last),
+            "the piece keeps the whole frame"
+        );
     };
     check(0, &[0]);
     check(1, &[1]);
@@ -44,16 +47,16 @@ fn nothing_but_a_small_piece_is_the_last() {
     check(40_000, &[16_384, 16_384, 6_208, 1_024]);
 }
 
-/// A connection whose client has a minute.
+/// Returns the progress of a connection with a timeout of a minute.
 fn progress(written: &Arc<AtomicU64>) -> Progress {
     Progress::new(Arc::clone(written), 60 * SECOND, 250)
 }
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// After how many seconds an answer is given up, on a connection to which so many bytes go each
-/// second.
-async fn given_up_after(bytes_per_second: u64) -> u64 {
+/// Returns the seconds until an unread response is aborted, on a connection that writes so many
+/// bytes per second.
+async fn aborted_after(bytes_per_second: u64) -> u64 {
     let written = Arc::new(AtomicU64::new(0));
     let executor = StreamExecutor {
         connection: progress(&written),
@@ -68,16 +71,16 @@ async fn given_up_after(bytes_per_second: u64) -> u64 {
     let start = Instant::now();
     executor.execute(async move {
         let _ended = ended;
-        let stall = Stall::of_this_stream().unwrap();
-        // An origin that takes its time, and a client that does.
+        let stall = Stall::of_current_stream().unwrap();
+        // A slow origin and a slow client.
         tokio::time::sleep(100 * SECOND).await; // tidy: time passes
         for _ in 0..3 {
-            stall.has_given();
+            stall.note_piece();
             tokio::time::sleep(59 * SECOND).await; // tidy: time passes
-            stall.is_asked();
+            stall.note_poll();
             tokio::time::sleep(100 * SECOND).await; // tidy: time passes
         }
-        stall.has_given();
+        stall.note_piece();
         std::future::pending::<()>().await;
     });
     assert_eq!(has_ended.recv().await, None);
@@ -86,17 +89,17 @@ async fn given_up_after(bytes_per_second: u64) -> u64 {
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_an_answer_that_is_not_taken_is_given_up() {
+async fn only_an_unread_response_is_aborted() {
     let before = 100 + 3 * 159;
-    assert_eq!(given_up_after(0).await, before + 60);
-    assert!(Stall::of_this_stream().is_none());
-    // Too little to be answers to anybody.
-    assert_eq!(given_up_after(200).await, before + 60);
-    // Others are taken; this one is not waited for without end.
-    assert_eq!(given_up_after(1_000).await, before + 600);
+    assert_eq!(aborted_after(0).await, before + 60);
+    assert!(Stall::of_current_stream().is_none());
+    // Too few bytes to be other responses.
+    assert_eq!(aborted_after(200).await, before + 60);
+    // Other responses are read; this one is not waited for without end.
+    assert_eq!(aborted_after(1_000).await, before + 600);
 }
 
-/// Answers everything with so many bytes.
+/// Handler that responds with so many bytes.
 #[derive(Clone)]
 struct Large(usize);
 
@@ -113,23 +116,23 @@ impl Handler for Large {
 fn hold() -> ConnectionHold {
     let observer: Arc<dyn ConnectionObserver> = Arc::new(Unobserved);
     let (trigger, signal) = drain();
-    // Nobody drains.
+    // The trigger is leaked, so that nothing drains.
     std::mem::forget(trigger);
     ConnectionHold::alone(&observer, signal)
 }
 
-/// What a file without time-outs and limits says.
-fn usual() -> Protocols {
+/// Returns the defaults of a config file.
+fn defaults() -> Protocols {
     let text = "[[room]]\nname = \"shop\"\norigin = \"http://127.0.0.1:3000\"\n\
                 total_active_users = 200\nnew_users_per_minute = 200\nbypass = []\n";
     let server = Config::parse("test.toml", text).unwrap().config.server;
     Protocols::new(&server.timeouts, &server.size_limits)
 }
 
-/// Serves HTTP/2 on one end of a line; what is at the other end.
+/// Serves HTTP/2 on one end of a pipe and returns the other.
 async fn serve(handler: Large) -> DuplexStream {
     let (near, far) = tokio::io::duplex(1_000);
-    let (protocols, hold) = (usual(), hold());
+    let (protocols, hold) = (defaults(), hold());
     let arrival = Arrival {
         peer: "127.0.0.1:1".parse().unwrap(),
         is_encrypted: true,
@@ -143,7 +146,7 @@ async fn serve(handler: Large) -> DuplexStream {
     far
 }
 
-/// Moves a thousand bytes each time.
+/// Moves a thousand bytes per interval.
 async fn carry(mut from: impl AsyncRead + Unpin, mut to: impl AsyncWrite + Unpin, every: Duration) {
     let mut bytes = [0; 1_000];
     while let Ok(read @ 1..) = from.read(&mut bytes).await {
@@ -155,14 +158,14 @@ async fn carry(mut from: impl AsyncRead + Unpin, mut to: impl AsyncWrite + Unpin
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_hundred_large_answers_come_whole_over_a_slow_line() {
-    const ANSWERS: usize = 100;
+async fn a_hundred_large_responses_complete_over_a_slow_link() {
+    const RESPONSES: usize = 100;
     const BYTES: usize = 100_000;
     let far = serve(Large(BYTES)).await;
-    let (line, own) = tokio::io::duplex(1_000);
+    let (pipe, own) = tokio::io::duplex(1_000);
     let ((from_server, to_server), (from_client, to_client)) =
-        (tokio::io::split(far), tokio::io::split(line));
-    // 10 KB/s: each answer has its turn every 160 s.
+        (tokio::io::split(far), tokio::io::split(pipe));
+    // 10 KB/s: each response has its turn every 160 s.
     tokio::spawn(carry(from_server, to_client, Duration::from_millis(100)));
     tokio::spawn(carry(from_client, to_server, Duration::ZERO));
     let mut client = http2::Builder::new(TokioExecutor::new());
@@ -172,17 +175,19 @@ async fn a_hundred_large_answers_come_whole_over_a_slow_line() {
         .initial_connection_window_size(100_000_000);
     let (sender, connection) = client.handshake(TokioIo::new(own)).await.unwrap();
     tokio::spawn(connection);
-    let mut asked = JoinSet::new();
-    for _ in 0..ANSWERS {
+    let mut requests = JoinSet::new();
+    for _ in 0..RESPONSES {
         let mut sender = sender.clone();
-        asked.spawn(async move {
+        requests.spawn(async move {
             let request = Request::get("https://a/").body(Full::<Bytes>::default());
-            let answer = sender.send_request(request.unwrap()).await.ok()?;
-            let body = answer.into_body().collect().await.ok()?;
+            let response = sender.send_request(request.unwrap()).await.ok()?;
+            let body = response.into_body().collect().await.ok()?;
             Some(body.to_bytes().len())
         });
     }
-    let answers = asked.join_all().await;
-    let whole = answers.iter().filter(|answer| **answer == Some(BYTES));
-    assert_eq!(whole.count(), ANSWERS);
+    let responses = requests.join_all().await;
+    let whole = responses
+        .iter()
+        .filter(|response| **response == Some(BYTES));
+    assert_eq!(whole.count(), RESPONSES);
 }

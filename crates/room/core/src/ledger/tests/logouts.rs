@@ -1,4 +1,4 @@
-//! When is the seat of an ended session somebody else's?
+//! Tests of when the seat of a revoked session is free.
 
 use super::*;
 
@@ -12,7 +12,7 @@ fn logout() -> Revocation {
     }
 }
 
-/// Two nodes on a shared store; the first tells of a logout of one of its two seats.
+/// Two nodes on a shared store; the first reports a logout of one of its two seats.
 struct Two {
     ledger: Ledger,
     nodes: [SyncRequest; 2],
@@ -28,27 +28,27 @@ impl Two {
             nodes,
             now: START,
         };
-        two.speak(0);
-        two.speak(1);
+        two.sync(0);
+        two.sync(1);
         two.nodes[0].revocations = vec![logout()];
-        two.speak(0);
+        two.sync(0);
         two.nodes[0].revocations.clear();
         two
     }
 
-    /// A node speaks, and knows from then on what it was answered.
-    fn speak(&mut self, index: usize) {
+    /// Syncs a node, which applies the reply.
+    fn sync(&mut self, index: usize) {
         self.now = self.now + DurationMs(100);
         let node = &mut self.nodes[index];
         let ledger = core::mem::take(&mut self.ledger);
-        let (ledger, answer) = lent(ledger, node, self.now);
+        let (ledger, reply) = grant(ledger, node, self.now);
         self.ledger = ledger;
         node.number += 1;
-        node.answered = Some(answer.number);
-        node.generation = answer.generation;
-        node.parent = Some(answer.incarnation);
+        node.answered = Some(reply.number);
+        node.generation = reply.generation;
+        node.parent = Some(reply.incarnation);
         node.is_final = false;
-        if let Some((version, _)) = answer.revoked {
+        if let Some((version, _)) = reply.revoked {
             (node.revoked_version, node.refuses_through) = (version, version);
         }
     }
@@ -58,32 +58,32 @@ impl Two {
 fn a_seat_is_free_when_all_nodes_reject_its_ticket() {
     let mut two = Two::new();
     assert_eq!(two.ledger.inside(), 2);
-    two.speak(0);
-    two.speak(1);
-    assert_eq!(two.ledger.inside(), 2, "the other hears of it just now");
-    two.speak(1);
+    two.sync(0);
+    two.sync(1);
+    assert_eq!(two.ledger.inside(), 2, "the other learns of it only now");
+    two.sync(1);
     assert_eq!(two.ledger.inside(), 1);
     two.nodes[1].revocations = vec![logout()];
-    two.speak(1);
-    two.speak(0);
-    two.speak(1);
-    assert_eq!(two.ledger.inside(), 1, "told again, it frees no other");
+    two.sync(1);
+    two.sync(0);
+    two.sync(1);
+    assert_eq!(two.ledger.inside(), 1, "reported again, it frees no other");
 }
 
 #[test]
-fn a_seat_is_kept_while_a_silent_node_may_accept_its_ticket() {
+fn a_seat_stays_taken_while_a_missing_node_may_accept_its_ticket() {
     let mut two = Two::new();
-    two.speak(0);
+    two.sync(0);
     two.now = START + LEASE_TTL + DurationMs(1_000);
     two.nodes[0].is_final = true;
     two.nodes[0].generation = None;
     for _ in 0..3 {
-        two.speak(0);
+        two.sync(0);
     }
     assert_eq!(two.ledger.children.len(), 1, "the other is given up");
     assert_eq!(two.ledger.inside(), 2);
     assert_eq!(two.ledger.logouts.missing.len(), 1);
-    // Somebody else says what he will, and time passes: the other one is still missed.
+    // Another node reports a logout, and time passes: the other one is still missing.
     two.now = two.now + LONGEST.times(2);
     two.nodes[0].is_final = true;
     two.nodes[0].generation = None;
@@ -92,18 +92,18 @@ fn a_seat_is_kept_while_a_silent_node_may_accept_its_ticket() {
         ..logout()
     }];
     for _ in 0..3 {
-        two.speak(0);
+        two.sync(0);
     }
     assert_eq!(two.ledger.logouts.refused_through, 0);
-    // A process that takes its place is as good as itself.
+    // A successor's report counts like its own.
     two.nodes[0].replaces = vec![NodeId(2)];
-    two.speak(0);
+    two.sync(0);
     assert!(two.ledger.logouts.missing.is_empty());
-    two.speak(0);
+    two.sync(0);
     assert_ne!(two.ledger.logouts.refused_through, 0);
 }
 
-/// The missing process may let visitors pass by a clock that is as far behind as clocks may be.
+/// The missing process may admit visitors by a clock with the largest lag allowed.
 #[test]
 fn an_ended_seat_returns_a_second_later_while_a_process_is_missing() {
     for is_missing in [false, true] {
@@ -111,7 +111,7 @@ fn an_ended_seat_returns_a_second_later_while_a_process_is_missing() {
         if is_missing {
             two.ledger.give_up(NodeId(2), START + LEASE_TTL);
         }
-        let mut inside_at = |after: u64| {
+        let mut active_at = |after: u64| {
             two.now = END + DurationMs(after);
             for index in if is_missing { 0..1 } else { 0..2 } {
                 let node = &mut two.nodes[index];
@@ -119,11 +119,11 @@ fn an_ended_seat_returns_a_second_later_while_a_process_is_missing() {
                 node.row = SeatRow::default();
                 node.row.add_many(END, 2);
                 two.now = END + DurationMs(after) - DurationMs(100);
-                two.speak(index);
+                two.sync(index);
             }
             two.ledger.inside()
         };
         let expected = if is_missing { [2, 2, 0] } else { [0, 0, 0] };
-        assert_eq!([0, 999, 1_000].map(&mut inside_at), expected);
+        assert_eq!([0, 999, 1_000].map(&mut active_at), expected);
     }
 }

@@ -1,9 +1,9 @@
-//! Who goes in before whom, as it is counted.
+//! Tests of inversions: admissions out of order.
 
 use super::*;
 
 #[test]
-fn whoever_goes_in_before_somebody_who_came_earlier_is_counted() {
+fn an_admission_before_an_earlier_visitor_is_counted() {
     let mut pair = Pair::new(Rules {
         session_duration: DurationMs(10_000),
         ..rules(2, 100)
@@ -18,7 +18,7 @@ fn whoever_goes_in_before_somebody_who_came_earlier_is_counted() {
         pair.wait(200);
         pair.queue(Some(ticket));
     }
-    // Both seats end, and both who wait are called; the second asks sooner.
+    // Both seats end, and both visitors are within the watermark; the second refreshes sooner.
     for _ in 0..9 {
         pair.wait(1_000);
         pair.sync();

@@ -1,4 +1,4 @@
-//! Tickets that are shown more often than they should be, and sessions that end early.
+//! Tests of replayed tickets, and of sessions that end early.
 
 use super::*;
 
@@ -9,8 +9,8 @@ fn six_parallel_requests_with_one_old_ticket_move_its_seat_once() {
     pair.wait(100_000);
     let newest = pair.renew(ticket);
     for _ in 0..5 {
-        let handed = pair.renew(ticket);
-        assert_eq!(handed.seats.ends_at(), newest.seats.ends_at());
+        let replayed = pair.renew(ticket);
+        assert_eq!(replayed.seats.ends_at(), newest.seats.ends_at());
     }
     pair.wait(220_000);
     pair.sync();
@@ -41,18 +41,18 @@ fn a_shared_waiting_ticket_is_exchanged_for_one_seat() {
 }
 
 #[test]
-fn a_shared_ticket_with_a_seat_elsewhere_takes_one_seat_here() {
+fn a_shared_ticket_of_another_data_center_takes_one_seat_here() {
     let mut pair = Pair::new(rules(5, 100));
     let mut ticket = pair.admit();
     pair.sync();
-    let elsewhere = Seat {
+    let other_seat = Seat {
         data_center: DataCenterId(9),
         ends_at: pair.now + DurationMs(300_000),
         epoch: Epoch(0),
     };
     ticket.visitor = VisitorId([77; 16]);
     ticket.seats = Seats::default();
-    ticket.seats.put(elsewhere);
+    ticket.seats.put(other_seat);
     pair.wait(60_000);
     pair.sync();
     for _ in 0..10 {

@@ -1,9 +1,10 @@
-//! A parent that is away, slow or forgetful, and rules that change under way.
+//! Tests of an unavailable or slow parent, one that lost its record, and of rules that change
+//! meanwhile.
 
 use super::*;
 
 #[test]
-fn an_answer_under_way_when_limits_are_lowered_is_void() {
+fn a_reply_under_way_when_limits_are_lowered_is_void() {
     let mut pair = Pair::new(rules(10, 100));
     pair.visit(None);
     pair.room.demand.note_missing_slot();
@@ -17,7 +18,7 @@ fn an_answer_under_way_when_limits_are_lowered_is_void() {
 }
 
 #[test]
-fn after_its_goodbye_a_room_asks_nobody_and_lets_those_inside_pass() {
+fn after_its_goodbye_a_room_admits_nobody_and_active_visitors_pass() {
     let mut pair = Pair::new(rules(5, 100));
     let ticket = pair.admit();
     let request = pair.room.poll_goodbye(pair.now);
@@ -25,12 +26,15 @@ fn after_its_goodbye_a_room_asks_nobody_and_lets_those_inside_pass() {
     let (_, reply) = ledger.sync(&request, LeaseTerms::default(), pair.now);
     pair.room.handle_reply(reply, pair.now);
     pair.wait(60_000);
-    let back = Return {
+    let returning = Return {
         ticket,
         is_navigation: true,
         may_ask_parent: true,
     };
-    assert_eq!(pair.room.handle_check_in(back, pair.now), CheckIn::Pass);
+    assert_eq!(
+        pair.room.handle_check_in(returning, pair.now),
+        CheckIn::Pass
+    );
     let visit = Visit {
         visitor: VisitorId([9; 16]),
         ticket: None,
@@ -42,7 +46,7 @@ fn after_its_goodbye_a_room_asks_nobody_and_lets_those_inside_pass() {
 }
 
 #[test]
-fn without_a_parent_nobody_is_admitted_or_prolonged_but_tickets_run_on() {
+fn without_a_parent_nobody_is_admitted_or_extended_but_tickets_run_on() {
     let mut pair = Pair::new(rules(10, 100));
     let ticket = pair.admit();
     pair.wait(10_000);
@@ -52,22 +56,25 @@ fn without_a_parent_nobody_is_admitted_or_prolonged_but_tickets_run_on() {
         may_ask_parent: false,
         gets_page: false,
     };
-    let Verdict::Queue(_, place) = pair.room.handle_visit(visit, pair.now) else {
-        panic!("the lease has ended")
+    let Verdict::Queue(_, position) = pair.room.handle_visit(visit, pair.now) else {
+        panic!("expected to be queued without a lease")
     };
-    assert_eq!(place.reason, QueueReason::StoreAway);
-    let back = Return {
+    assert_eq!(position.reason, QueueReason::StoreAway);
+    let returning = Return {
         ticket,
         is_navigation: true,
         may_ask_parent: false,
     };
-    assert_eq!(pair.room.handle_check_in(back, pair.now), CheckIn::Pass);
+    assert_eq!(
+        pair.room.handle_check_in(returning, pair.now),
+        CheckIn::Pass
+    );
     assert_eq!(pair.room.counters().passed_unrenewed, 1);
     assert_eq!(pair.room.degraded(pair.now), Some(QueueReason::StoreAway));
 }
 
 #[test]
-fn on_store_failure_admit_lets_everybody_in_and_says_so() {
+fn on_store_failure_admit_admits_and_counts_all_visitors() {
     let mut pair = Pair::new(Rules {
         on_store_failure: OnStoreFailure::Admit,
         ..rules(1, 1)
@@ -84,7 +91,7 @@ fn on_store_failure_admit_lets_everybody_in_and_says_so() {
 }
 
 #[test]
-fn lowered_limits_act_at_once_and_nobody_inside_is_thrown_out() {
+fn lowered_limits_act_at_once_and_end_no_session() {
     let mut pair = Pair::new(rules(10, 100));
     let tickets: Vec<_> = (0..6).map(|_| pair.admit()).collect();
     pair.room.handle_rules(rules(3, 100));
@@ -96,7 +103,7 @@ fn lowered_limits_act_at_once_and_nobody_inside_is_thrown_out() {
 }
 
 #[test]
-fn a_longer_session_is_given_only_after_the_parent_knows() {
+fn a_longer_session_needs_the_parents_consent() {
     let mut pair = Pair::new(rules(10, 100));
     pair.sync();
     pair.room.handle_rules(Rules {
@@ -110,19 +117,19 @@ fn a_longer_session_is_given_only_after_the_parent_knows() {
     assert_eq!(pair.room.seat_terms.session, DurationMs(300_000));
 }
 
-/// The parent has the request that names short seats and computes phantom seats with them.
+/// The parent has the request with short seats, and computes phantom seats with them.
 #[test]
-fn a_shortened_session_stays_short_until_an_answer_allows_more() {
+fn a_shortened_session_stays_short_until_a_reply_allows_more() {
     let mut pair = Pair::new(rules(10, 100));
     pair.sync();
     pair.room.handle_rules(Rules {
         session_duration: DurationMs(60_000),
         ..rules(10, 100)
     });
-    // Its answer is lost.
-    let told = pair.room.poll_sync(pair.now).longest_seat;
+    // The reply is lost.
+    let reported = pair.room.poll_sync(pair.now).longest_seat;
     pair.room.handle_rules(rules(10, 100));
-    assert!(pair.room.seat_terms.longest_seat() <= told);
+    assert!(pair.room.seat_terms.longest_seat() <= reported);
     pair.sync();
     assert_eq!(pair.room.seat_terms.session, DurationMs(300_000));
 }
@@ -133,14 +140,14 @@ fn a_node_that_slept_past_its_lease_keeps_its_visitors() {
     let ticket = pair.admit();
     pair.wait(60_000);
     pair.sync();
-    assert_eq!(pair.ledger.phantoms(), 0, "what it did is known");
+    assert_eq!(pair.ledger.phantoms(), 0, "its report is complete");
     assert_eq!(pair.ledger.inside(), 1);
     pair.renew(ticket);
     assert_eq!(pair.room.lease.generation(), Some(2));
 }
 
 #[test]
-fn a_lost_answer_costs_nothing() {
+fn a_lost_reply_costs_nothing() {
     let mut pair = Pair::new(rules(2, 100));
     for _ in 0..3 {
         let request = pair.room.poll_sync(pair.now);
@@ -153,7 +160,7 @@ fn a_lost_answer_costs_nothing() {
 }
 
 #[test]
-fn an_answer_that_comes_late_is_not_applied() {
+fn a_late_reply_is_not_applied() {
     let mut pair = Pair::new(rules(2, 100));
     pair.visit(None);
     let request = pair.room.poll_sync(pair.now);
@@ -166,7 +173,7 @@ fn an_answer_that_comes_late_is_not_applied() {
 }
 
 #[test]
-fn a_process_started_cut_off_honours_tickets_like_the_dead_one() {
+fn a_process_started_while_cut_off_accepts_tickets_like_its_predecessor() {
     let mut pair = Pair::new(rules(5, 100));
     let ticket = pair.admit();
     let identity = RoomIdentity {
@@ -180,12 +187,12 @@ fn a_process_started_cut_off_honours_tickets_like_the_dead_one() {
             revoked: Vec::new(),
         };
         let mut room = Room::new(identity, before, rules(5, 100), Capacity::default(), START);
-        let back = Return {
+        let returning = Return {
             ticket,
             is_navigation: true,
             may_ask_parent: true,
         };
-        room.handle_check_in(back, START)
+        room.handle_check_in(returning, START)
     };
     assert_eq!(
         check_in(START - FORGOTTEN_AFTER + DurationMs(1)),
@@ -195,18 +202,18 @@ fn a_process_started_cut_off_honours_tickets_like_the_dead_one() {
 }
 
 #[test]
-fn changed_rules_cost_nobody_a_renewal() {
+fn changed_rules_keep_renewals() {
     let mut pair = Pair::new(rules(5, 100));
     let ticket = pair.admit();
     pair.sync();
     pair.wait(6_000);
     pair.sync();
     pair.room.handle_rules(rules(4, 100));
-    let back = Return {
+    let returning = Return {
         ticket,
         is_navigation: true,
         may_ask_parent: true,
     };
-    let done = pair.room.handle_check_in(back, pair.now);
-    assert!(matches!(done, CheckIn::Renewed(_)), "{done:?}");
+    let check_in = pair.room.handle_check_in(returning, pair.now);
+    assert!(matches!(check_in, CheckIn::Renewed(_)), "{check_in:?}");
 }

@@ -1,4 +1,4 @@
-//! EventStreams of a room that says what the test wants, at times that the test chooses.
+//! Event streams of a fake room, at times that the test chooses.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -9,16 +9,16 @@ use anteroom_room::time::Timestamp;
 
 use super::*;
 
-/// Whether everybody may come, and how often it was asked.
+/// Fake room that admits all visitors or none, and counts its checks.
 #[derive(Default)]
 struct Room {
     is_open: AtomicBool,
-    asked: AtomicUsize,
+    checks: AtomicUsize,
 }
 
 impl Turns for Room {
-    fn who_may_come(&self, tickets: &[Ticket]) -> Vec<bool> {
-        self.asked.fetch_add(1, Ordering::Relaxed);
+    fn would_admit(&self, tickets: &[Ticket]) -> Vec<bool> {
+        self.checks.fetch_add(1, Ordering::Relaxed);
         vec![self.is_open.load(Ordering::Relaxed); tickets.len()]
     }
 }
@@ -31,10 +31,10 @@ struct Scene {
 }
 
 impl Scene {
-    fn new(most: usize) -> Self {
+    fn new(streams_max: usize) -> Self {
         let (trigger, signal) = drain();
         let streams = EventStreams {
-            most,
+            streams_max,
             ..EventStreams::new(10_000, signal)
         };
         Self {
@@ -58,12 +58,13 @@ impl Scene {
         self.streams.begin(room, ticket)
     }
 
-    fn speak_after(&self, ms: u64) -> bool {
-        self.streams.speak(self.start + Duration::from_millis(ms))
+    fn send_due_after(&self, ms: u64) -> bool {
+        self.streams
+            .send_due(self.start + Duration::from_millis(ms))
     }
 }
 
-fn heard(events: &mut Receiver<Bytes>) -> Vec<Bytes> {
+fn received(events: &mut Receiver<Bytes>) -> Vec<Bytes> {
     std::iter::from_fn(|| events.try_recv().ok()).collect()
 }
 
@@ -75,67 +76,68 @@ async fn streams_are_bounded_and_each_visitor_has_one() {
     assert!(!scene.streams.has_room());
     assert!(scene.begin(3).is_none(), "one too many");
     let mut again = scene.begin(1).unwrap();
-    assert_eq!(heard(&mut again), [push::HELLO]);
-    assert_eq!(heard(&mut first), [push::HELLO]);
+    assert_eq!(received(&mut again), [push::HELLO]);
+    assert_eq!(received(&mut first), [push::HELLO]);
     assert!(first.is_closed(), "the older one has ended");
     drop(second);
-    assert!(scene.begin(3).is_some(), "whoever left makes room");
+    assert!(scene.begin(3).is_some(), "a stream that ended makes room");
 }
 
 #[test]
-fn listeners_leave_most_connections_to_those_who_ask() {
-    for (connections, most) in [(3, 0), (100, 25), (10_000, 1_024)] {
+fn streams_leave_most_connections_to_requests() {
+    for (connections, expected) in [(3, 0), (100, 25), (10_000, 1_024)] {
         let (_trigger, signal) = drain();
-        assert_eq!(EventStreams::<Room>::new(connections, signal).most, most);
+        let streams = EventStreams::<Room>::new(connections, signal);
+        assert_eq!(streams.streams_max, expected);
     }
 }
 
 #[tokio::test]
-async fn a_turn_is_told_at_once_but_once_a_second() {
+async fn poll_events_are_sent_at_once_and_at_most_once_a_second() {
     let scene = Scene::new(9);
     let mut streams = [1, 2, 3].map(|visitor| scene.begin(visitor).unwrap());
-    scene.speak_after(250);
+    scene.send_due_after(250);
     scene.room.is_open.store(true, Ordering::Relaxed);
     for ms in (500..=1_750).step_by(250) {
-        scene.speak_after(ms);
+        scene.send_due_after(ms);
     }
     for events in &mut streams {
-        assert_eq!(heard(events), [push::HELLO, push::ASK, push::ASK]);
+        assert_eq!(received(events), [push::HELLO, push::POLL, push::POLL]);
     }
-    let asked = scene.room.asked.load(Ordering::Relaxed);
-    assert_eq!(asked, 7, "one look at the room for all of them");
+    let checks = scene.room.checks.load(Ordering::Relaxed);
+    assert_eq!(checks, 7, "one check of the room for all streams");
 }
 
 #[tokio::test]
-async fn silence_is_broken_and_no_stream_grows_old() {
+async fn an_idle_stream_gets_keep_alives_and_ends_in_time() {
     let scene = Scene::new(9);
     let mut events = scene.begin(1).unwrap();
-    heard(&mut events);
-    let start = SPEAK_EVERY + Duration::from_secs(1);
+    received(&mut events);
+    let start = KEEP_ALIVE_INTERVAL + Duration::from_secs(1);
     let at = |after: Duration| u64::try_from(after.as_millis()).unwrap();
-    assert!(scene.speak_after(at(start)));
-    assert_eq!(heard(&mut events), [push::STILL_HERE]);
-    let is_left = scene.speak_after(at(INCARNATION + Duration::from_secs(1)));
+    assert!(scene.send_due_after(at(start)));
+    assert_eq!(received(&mut events), [push::KEEP_ALIVE]);
+    let is_left = scene.send_due_after(at(STREAM_DURATION_MAX + Duration::from_secs(1)));
     assert!(!is_left);
-    assert_eq!(heard(&mut events), [push::END]);
+    assert_eq!(received(&mut events), [push::END]);
     assert!(events.is_closed());
 }
 
 #[tokio::test]
-async fn whoever_does_not_read_is_let_go_and_holds_nobody_up() {
+async fn a_client_that_does_not_read_is_dropped_and_delays_no_other() {
     let scene = Scene::new(9);
-    let deaf = scene.begin(1).unwrap();
+    let unread = scene.begin(1).unwrap();
     let mut events = scene.begin(2).unwrap();
     scene.room.is_open.store(true, Ordering::Relaxed);
     for second in 1..=6 {
-        scene.speak_after(second * 1_000);
-        heard(&mut events);
+        scene.send_due_after(second * 1_000);
+        received(&mut events);
     }
-    assert!(deaf.is_closed() && !events.is_closed());
+    assert!(unread.is_closed() && !events.is_closed());
 }
 
 #[tokio::test]
-async fn draining_ends_every_stream_with_a_word() {
+async fn draining_ends_every_stream_with_an_end_event() {
     let scene = Scene::new(9);
     let mut streams = [1, 2].map(|visitor| scene.begin(visitor).unwrap());
     scene.trigger.start();

@@ -1,36 +1,35 @@
-//! What is wrong with the tags of a template, and in which line? The template engine says the one,
-//! and not the other.
+//! Check of a template's tags. The template engine finds mistakes as well, but without their lines.
 
 use std::ops::ControlFlow;
 
 use super::variables::NAMES;
 
-/// Mistakes of one template that are told; whoever has more has one cause for many.
+/// Most mistakes of a template that are reported. More of them usually have one cause.
 const MISTAKES_MAX: usize = 20;
 
-/// A tag: what stands in its first place, its name, its line.
+/// Tag with its first character, its name and its line.
 struct Tag<'a> {
     kind: char,
     name: &'a str,
     line: usize,
 }
 
-/// What was seen on the way through a template.
+/// State of a pass through a template.
 struct Scan<'a> {
     open: Vec<Tag<'a>>,
     mistakes: Vec<Mistake>,
 }
 
-/// Something wrong with a template.
+/// Mistake in a template.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Mistake {
     /// Line of the template, from 1.
     pub line: usize,
-    /// What is wrong.
+    /// Mistake, in words for the operator.
     pub message: String,
 }
 
-/// Everything that is wrong with the tags of `source`.
+/// Returns all mistakes in the tags of `source`.
 pub(super) fn mistakes(source: &str) -> Vec<Mistake> {
     let mut scan = Scan {
         open: Vec::new(),
@@ -45,28 +44,28 @@ pub(super) fn mistakes(source: &str) -> Vec<Mistake> {
 }
 
 impl<'a> Scan<'a> {
-    fn tell(&mut self, line: usize, message: impl Into<String>) {
+    fn report(&mut self, line: usize, message: impl Into<String>) {
         let message = message.into();
         self.mistakes.push(Mistake { line, message });
     }
 
-    /// Looks at a tag; a break where nothing can be told about what follows.
+    /// Checks a tag. Breaks if the tags after it cannot be checked.
     fn take(&mut self, tag: Result<Tag<'a>, usize>) -> ControlFlow<()> {
         let tag = match tag {
             Ok(tag) => tag,
             Err(line) => {
-                self.tell(line, "a tag is not closed: }} is missing");
+                self.report(line, "a tag is not closed: }} is missing");
                 return ControlFlow::Break(());
             }
         };
         match tag.kind {
             '!' => {}
-            '>' => self.tell(tag.line, "templates cannot include others here"),
-            '=' => self.tell(tag.line, "the marks of tags cannot be changed here"),
+            '>' => self.report(tag.line, "templates cannot include others here"),
+            '=' => self.report(tag.line, "the delimiters of tags cannot be changed here"),
             '/' => return self.close(&tag),
             kind => {
                 if !NAMES.contains(&tag.name) {
-                    self.tell(tag.line, unknown(tag.name));
+                    self.report(tag.line, unknown(tag.name));
                 }
                 if matches!(kind, '#' | '^') {
                     self.open.push(tag);
@@ -76,7 +75,7 @@ impl<'a> Scan<'a> {
         ControlFlow::Continue(())
     }
 
-    /// Closes a section. Where another one is open, nobody can say which of the two was meant.
+    /// Closes a section. Breaks if another section is open: either of the two may be meant.
     fn close(&mut self, tag: &Tag<'_>) -> ControlFlow<()> {
         let name = tag.name;
         match self.open.pop() {
@@ -86,24 +85,24 @@ impl<'a> Scan<'a> {
             }) => {
                 let expected =
                     format!("{{{{/{wanted}}}}} is expected, for the section of line {line}");
-                self.tell(tag.line, format!("{{{{/{name}}}}} where {expected}"));
+                self.report(tag.line, format!("{{{{/{name}}}}} where {expected}"));
                 self.open.clear();
                 ControlFlow::Break(())
             }
             None => {
                 let message = format!("{{{{/{name}}}}} closes a section that is not open");
-                self.tell(tag.line, message);
+                self.report(tag.line, message);
                 ControlFlow::Continue(())
             }
         }
     }
 
-    /// All mistakes by their lines, with the sections that nothing has closed.
+    /// Returns all mistakes by line, with those of sections that are not closed.
     fn end(mut self) -> Vec<Mistake> {
         for section in std::mem::take(&mut self.open) {
             let name = section.name;
             let message = format!("the section {name} is not closed: {{{{/{name}}}}} is missing");
-            self.tell(section.line, message);
+            self.report(section.line, message);
         }
         self.mistakes.sort_by_key(|mistake| mistake.line);
         self.mistakes.truncate(MISTAKES_MAX);
@@ -122,7 +121,8 @@ fn unknown(name: &str) -> String {
     }
 }
 
-/// The tags of a template in their order; an error is the line of one without an end, the last.
+/// Iterates over the tags of a template. The line of a tag without an end is the last item, an
+/// error.
 fn tags(source: &str) -> impl Iterator<Item = Result<Tag<'_>, usize>> {
     let mut at = 0;
     let mut line = 1;

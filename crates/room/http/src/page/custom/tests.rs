@@ -1,7 +1,7 @@
-//! Are templates rendered as their authors expect, and their mistakes found with their lines?
+//! Rendering of templates, and their mistakes with lines.
 
 use anteroom_config::language::Language;
-use anteroom_room::decision::QueueReason;
+use anteroom_room::queue_position::QueueReason;
 use anteroom_room::rules::QueueingMethod;
 
 use super::*;
@@ -79,7 +79,7 @@ fn zero_unknown_and_empty_are_false_in_sections() {
 }
 
 #[test]
-fn our_variables_speak_the_language_of_the_visitor_and_are_escaped() {
+fn our_variables_are_in_the_visitors_language_and_escaped() {
     check(
         "{{heading}}|{{peopleAhead}}|{{position}}|{{admittedLastMinute}}|{{reason}}|{{message}}",
         QueueReason::Full,
@@ -119,7 +119,7 @@ fn no_text_ends_an_attribute_in_quotes_of_either_kind() {
 }
 
 #[test]
-fn every_mistake_is_told_with_its_line() {
+fn every_mistake_is_reported_with_its_line() {
     let check = |source: &str, expected: &[(usize, &str)]| {
         let found = CustomPage::mistakes(source);
         let lines: Vec<usize> = found.iter().map(|mistake| mistake.line).collect();
@@ -147,14 +147,17 @@ fn every_mistake_is_told_with_its_line() {
             (3, "no variable \"userId\""),
         ],
     );
-    check("{{> head}}\n{{=<% %>=}}", &[(1, "include"), (2, "marks")]);
+    check(
+        "{{> head}}\n{{=<% %>=}}",
+        &[(1, "include"), (2, "delimiters")],
+    );
     check("{{! a\nremark }}{{nobody}}", &[(2, "nobody")]);
     check("plain { text } with }} in it", &[]);
 }
 
 proptest::proptest! {
     #[test]
-    fn any_text_is_told_wrong_or_can_be_rendered(
+    fn any_template_has_mistakes_or_renders(
         source in "([{]{2,3}|[}]{2,3}|[#^/&!>=. a]|queueAll|reason|\\PC){0,24}",
     ) {
         match CustomPage::new(&source) {
@@ -165,13 +168,13 @@ proptest::proptest! {
 }
 
 #[test]
-fn a_template_that_is_too_large_is_refused() {
+fn a_template_that_is_too_large_is_a_mistake() {
     assert!(CustomPage::new(&"x".repeat(BYTES_MAX)).is_ok());
     assert_eq!(CustomPage::mistakes(&"x".repeat(BYTES_MAX + 1)).len(), 1);
 }
 
 #[test]
-fn what_passes_the_check_can_be_rendered_in_every_state() {
+fn a_template_without_mistakes_renders_in_every_state() {
     let source: String = variables::NAMES
         .iter()
         .map(|name| format!("{{{{#{name}}}}}{{{{{name}}}}}{{{{{{{name}}}}}}}{{{{/{name}}}}}"))

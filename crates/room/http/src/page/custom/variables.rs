@@ -1,13 +1,12 @@
-//! Which variables does a template have?
+//! Variables of templates.
 //!
-//! All keys of the JSON answer by their names there, four that the templates of hosted waiting
-//! rooms compute from them, and ours: the words of our own page in the visitor's language, and
-//! addresses.
+//! They are all keys of the JSON response, four that templates of hosted waiting rooms compute from
+//! them, and ours: the words of our own page in the visitor's language, and addresses.
 
 use std::cell::OnceCell;
 
-use anteroom_room::decision::QueueReason;
-use anteroom_store::wire::place::WaitingBody;
+use anteroom_room::queue_position::QueueReason;
+use anteroom_store::wire::waiting_status::WaitingBody;
 use ramhorns::Content;
 use ramhorns::encoding::Encoder;
 
@@ -16,7 +15,7 @@ use crate::page::html::Links;
 use crate::page::view::WaitingView;
 use crate::page::words::Words;
 
-/// A value; in sections, zero, the empty text and what is not known are false.
+/// Value of a variable. In sections, zero, empty texts and unknown values are false.
 #[derive(Debug, PartialEq)]
 pub(super) enum Value<'a> {
     Unknown,
@@ -59,7 +58,8 @@ impl Content for Value<'_> {
     }
 }
 
-/// Single quotes, too: the engine leaves them as they are, and templates put attributes into them.
+/// Writes a text with single quotes escaped as well: the engine leaves them, and templates quote
+/// attributes with them.
 fn escaped<E: Encoder>(text: &str, encoder: &mut E) -> Result<(), E::Error> {
     for (at, part) in text.split('\'').enumerate() {
         if at > 0 {
@@ -70,7 +70,7 @@ fn escaped<E: Encoder>(text: &str, encoder: &mut E) -> Result<(), E::Error> {
     Ok(())
 }
 
-/// The variables for a visitor. None is worked out that the template does not name.
+/// Variables for one visitor. Only those that the template names are computed.
 pub(super) struct Variables<'a> {
     view: &'a WaitingView<'a>,
     links: Links<'a>,
@@ -79,7 +79,7 @@ pub(super) struct Variables<'a> {
     words: OnceCell<Words>,
 }
 
-/// Every name that a template may use: those of templates of hosted waiting rooms first, then ours.
+/// Names that a template may use: those of hosted waiting rooms first, then ours.
 pub(super) const NAMES: [&str; 53] = [
     "inWaitingRoom",
     "waitTimeKnown",
@@ -151,7 +151,7 @@ impl<'a> Variables<'a> {
         self.words.get_or_init(|| Words::of(self.view))
     }
 
-    /// What the JSON answer says under this name, and what the templates compute from it.
+    /// Returns a variable of the JSON response, or one that templates compute from it.
     fn of_reference(&self, name: &str) -> Option<Value<'_>> {
         let room = || &self.body.get_or_init(|| self.view.body()).cf_waiting_room;
         Some(match name {
@@ -194,7 +194,7 @@ impl<'a> Variables<'a> {
 
     fn of_ours(&self, name: &str) -> Option<Value<'_>> {
         let view = self.view;
-        let place = &view.place;
+        let position = &view.position;
         Some(match name {
             "room" => text(view.room),
             "language" => text(view.language.tag()),
@@ -206,20 +206,20 @@ impl<'a> Variables<'a> {
             "keptText" => optional(self.words().kept.as_deref()),
             "peopleAheadText" => optional(self.words().ahead.as_deref()),
             "waitRangeText" => optional(self.words().wait.as_deref()),
-            "peopleWaiting" => Value::Number(place.people_waiting.into()),
+            "peopleWaiting" => Value::Number(position.people_waiting.into()),
             "admittedLastMinute" => optional_number(view.admitted_last_minute.map(u64::from)),
-            "opensAt" => match place.reason {
+            "opensAt" => match position.reason {
                 QueueReason::NotOpenYet { .. } => moment(self.words()),
                 _ => Value::Unknown,
             },
-            "reopensAt" => match place.reason {
+            "reopensAt" => match position.reason {
                 QueueReason::Recovering { .. } => moment(self.words()),
                 _ => Value::Unknown,
             },
-            "askAfterMs" => optional_number(place.ask_after.map(|span| span.0)),
+            "askAfterMs" => optional_number(position.ask_after.map(|span| span.0)),
             "placeGraceSeconds" => Value::Number(view.position_grace.0 / 1_000),
             "isAfterPost" => Value::Switch(self.after_post),
-            "placeUrl" => text(self.links.place),
+            "placeUrl" => text(self.links.position),
             "languageUrl" => text(self.links.language),
             "backUrl" => text(self.links.back),
             _ => return None,
@@ -242,7 +242,7 @@ fn direction(view: &WaitingView<'_>) -> &'static str {
     if view.language.is_rtl() { "rtl" } else { "ltr" }
 }
 
-/// The point in time that the page counts down to.
+/// Returns the point in time to which the page counts down.
 fn moment(words: &Words) -> Value<'_> {
     let until = words.until.as_ref();
     optional(until.map(|until| &*until.moment.iso))

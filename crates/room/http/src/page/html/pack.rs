@@ -1,22 +1,21 @@
-//! What of a page, a script or a style do only its readers need? Comments, indentation, blanks
-//! around signs.
+//! Removes comments, indentation and needless blanks from a page, a script or a style.
 //!
-//! No minifier: names stay, so that an error in a browser can be found in the source. The
-//! script must not hold what this cannot tell apart: texts in double quotes, template literals, and
-//! expressions between slashes; a test sees to it.
+//! It is no minifier: names stay, so that an error in a browser can be found in the source. It
+//! cannot parse texts in double quotes, template literals or regular expressions, so the script
+//! must not contain them. A test checks that.
 
-/// A page without what stands between its lines. Those begin and end with blocks, or end with a
-/// quote inside a tag, which goes on behind a blank.
+/// Packs a page. Its lines begin and end with blocks, or end with a quote inside a tag that goes on
+/// after a blank.
 pub(super) fn html(source: &str) -> String {
     lines(source).replace("\"\n", "\" ").replace('\n', "")
 }
 
-/// A style in as few bytes as its rules allow.
+/// Packs a style.
 pub(super) fn style(source: &str) -> String {
     lines(source).replace("}\n", "}").replace(";\n", ";")
 }
 
-/// A script in as few bytes as its names allow.
+/// Packs a script.
 pub(super) fn script(source: &str) -> String {
     let source = lines(source);
     let mut packed = String::with_capacity(source.len());
@@ -45,8 +44,7 @@ pub(super) fn script(source: &str) -> String {
         rest = &tail[taken..];
     }
     packed.push_str(rest);
-    // A line that ends so goes on, or is over without the end of the line: every statement has its
-    // sign.
+    // After these characters a line end means nothing: every statement has its semicolon.
     packed
         .replace(";\n", ";")
         .replace("}\n", "}")
@@ -58,7 +56,7 @@ fn is_of_name(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '_' | '$')
 }
 
-/// Where a text in single quotes, with which `tail` begins, is over.
+/// Returns the end of the text in single quotes with which `tail` begins.
 fn end_of_text(tail: &str) -> usize {
     let mut is_escaped = false;
     for (at, c) in tail.char_indices().skip(1) {
@@ -71,7 +69,7 @@ fn end_of_text(tail: &str) -> usize {
     tail.len()
 }
 
-/// Without comments on lines of their own, indentation, and empty lines.
+/// Removes indentation, empty lines, and comments on lines of their own.
 fn lines(source: &str) -> String {
     let lines = source.lines().map(str::trim);
     let needed = lines.filter(|line| !line.is_empty() && !line.starts_with("//"));
@@ -85,7 +83,7 @@ mod tests {
     const SCRIPT: &str = include_str!("../../../templates/waiting.js");
 
     #[test]
-    fn comments_and_blanks_go_and_texts_stay() {
+    fn comments_and_blanks_are_removed_and_texts_stay() {
         let source =
             "a();\n  // why\n\n  b('// no  comment', \"\" );\nif (c) return d / 2; /* e */\n";
         let expected = "a();b('// no  comment',\"\");if(c)return d/2;";
@@ -100,19 +98,19 @@ mod tests {
     }
 
     #[test]
-    fn the_script_holds_nothing_that_packing_takes_for_something_else() {
+    fn the_script_has_no_syntax_that_packing_cannot_parse() {
         assert!(!SCRIPT.contains('`') && !SCRIPT.contains('"'));
         let mut lines = SCRIPT.lines().map(str::trim);
-        let is_remark = |line: &str| line.starts_with("//");
-        let odd = lines.find(|line| !is_remark(line) && line.contains("//"));
-        assert_eq!(odd, None, "a remark behind code");
+        let is_comment = |line: &str| line.starts_with("//");
+        let odd = lines.find(|line| !is_comment(line) && line.contains("//"));
+        assert_eq!(odd, None, "a comment after code");
         for sign in ["+ +", "- -", "(/", "= /", ", /"] {
             assert!(!SCRIPT.replace("/*", "").contains(sign), "{sign}");
         }
     }
 
     #[test]
-    fn packing_pays() {
+    fn packing_saves_15_percent() {
         let (before, after) = (SCRIPT.len(), script(SCRIPT).len());
         assert!(after * 100 < before * 85, "{before} bytes became {after}");
     }

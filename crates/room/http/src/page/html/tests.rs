@@ -1,24 +1,24 @@
-//! Is the page small, whole, safe, and the same as its script and policy expect?
+//! Size, completeness and escaping of the page, and its script and policy.
 
 use std::collections::BTreeSet;
 
-use anteroom_room::decision::QueueReason;
+use anteroom_room::queue_position::QueueReason;
 use anteroom_room::rules::QueueingMethod;
 use anteroom_room::time::{DurationMs, Timestamp};
 
 use super::*;
 use crate::page::samples::{self, LINKS};
 
-/// As many characters as the message of an operator may have.
+/// Most characters of an operator's message.
 const MESSAGE_CHARS_MAX: usize = 500;
 
-/// As long as names may be.
+/// Longest name of a room.
 const ROOM: &str = "a-room-with-a-name-that-is-as-long-as-the-name-of-a-room-can-be-";
 
-/// As long as the gateway makes them.
+/// Longest addresses that the gateway makes.
 const LONG: Links<'static> = Links {
-    place: "/.well-known/anteroom/place?\
-            room=a-room-with-a-name-that-is-as-long-as-the-name-of-a-room-can-be-&lang=zh-Hant",
+    position: "/.well-known/anteroom/place?\
+               room=a-room-with-a-name-that-is-as-long-as-the-name-of-a-room-can-be-&lang=zh-Hant",
     language: LINKS.language,
     back: "/0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\
            0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\
@@ -30,8 +30,7 @@ fn page(view: &WaitingView<'_>, after_post: bool) -> String {
     html(view, LINKS, after_post)
 }
 
-/// Every state in every language, before and after a form, with everything that can stand on the
-/// page at once.
+/// Returns every state in every language, before and after a form, with all lines of the page.
 fn views() -> Vec<(WaitingView<'static>, bool)> {
     let mut views = Vec::new();
     for language in Language::ALL {
@@ -43,8 +42,8 @@ fn views() -> Vec<(WaitingView<'static>, bool)> {
                     view.language = language;
                     view.is_paused = after_post;
                     view.message = Some("The payment service is being mended. Next news by 10:40.");
-                    view.place.people_ahead = Some(u32::MAX);
-                    view.place.people_waiting = u32::MAX;
+                    view.position.people_ahead = Some(u32::MAX);
+                    view.position.people_waiting = u32::MAX;
                     view.draw = true;
                     view.room = ROOM;
                     views.push((view, after_post));
@@ -55,7 +54,7 @@ fn views() -> Vec<(WaitingView<'static>, bool)> {
     views
 }
 
-/// What stands between two marks, without either.
+/// Returns the text between two others.
 fn between<'a>(text: &'a str, start: &str, end: &str) -> &'a str {
     let (_, rest) = text.split_once(start).unwrap();
     rest.split_once(end).unwrap().0
@@ -69,7 +68,7 @@ fn every_reason_is_on_its_page_in_every_language() {
         assert!(
             page.contains(&escaped(&words.reason)),
             "{:?}",
-            view.place.reason
+            view.position.reason
         );
         assert!(page.contains(&format!("<h1 id=\"heading\">{}</h1>", words.heading)));
         let own = page.replace(&*STYLE, "").replace(&*SCRIPT, "");
@@ -97,13 +96,13 @@ fn every_name_of_the_template_has_a_value() {
     };
     let source = include_str!("../../../templates/waiting.html");
     let source = source.split_once("}}<!doctype").unwrap().1;
-    let asked: BTreeSet<&str> = source
+    let named: BTreeSet<&str> = source
         .split("{{")
         .skip(1)
         .map(|rest| rest.split_once("}}").unwrap().0)
         .map(|tag| tag.trim_matches(|c| "{#^/".contains(c)))
         .collect();
-    for name in asked {
+    for name in named {
         assert!(values.field(name).is_some(), "{name}");
     }
     assert!(
@@ -113,9 +112,9 @@ fn every_name_of_the_template_has_a_value() {
 }
 
 #[test]
-fn a_page_is_small_and_asks_no_other_host_in_every_language() {
-    // As many characters as a message may have: plain ones, the longest ones, and those that take
-    // the most bytes as text of a page.
+fn a_page_is_small_and_loads_nothing_from_other_hosts() {
+    // The longest message: of plain characters, of the longest ones, and of those that escape to
+    // the most bytes.
     for (character, most) in [("e", 15_000), ("\u{1f3ab}", 16_500), ("\"", 17_500)] {
         let message = character.repeat(MESSAGE_CHARS_MAX);
         let mut largest = (0, String::new());
@@ -125,7 +124,7 @@ fn a_page_is_small_and_asks_no_other_host_in_every_language() {
                 ..view
             };
             let page = html(&view, LONG, after_post);
-            let what = format!("{:?} {:?}", view.language, view.place.reason);
+            let what = format!("{:?} {:?}", view.language, view.position.reason);
             largest = largest.max((page.len(), what));
             assert!(!page.contains("http:") && !page.contains("https:"));
             assert!(!page.contains("src=") && !page.contains("@import"));
@@ -153,21 +152,21 @@ fn scripts_and_styles_in_the_page_match_its_policy() {
 }
 
 #[test]
-fn what_an_operator_says_stands_there_only_if_it_was_said() {
+fn the_operators_message_is_on_the_page_only_if_there_is_one() {
     let mut view = samples::view(QueueReason::QueueAll);
     let hidden = "<p class=\"notice\" hidden><strong>Message from the organiser:</strong> \
                   <span id=\"message\" dir=\"auto\"></span></p>";
     assert!(page(&view, false).contains(hidden));
     view.is_paused = true;
     view.message = Some("Back at 10:40");
-    let said = page(&view, false);
-    assert!(said.contains("<p class=\"notice\"><strong>Message from"));
-    assert!(said.contains("<span id=\"message\" dir=\"auto\">Back at 10:40</span>"));
-    assert!(said.contains("paused the entry"));
+    let page = page(&view, false);
+    assert!(page.contains("<p class=\"notice\"><strong>Message from"));
+    assert!(page.contains("<span id=\"message\" dir=\"auto\">Back at 10:40</span>"));
+    assert!(page.contains("paused the entry"));
 }
 
 #[test]
-fn only_after_a_post_the_page_says_that_nothing_was_passed_on() {
+fn only_after_a_post_the_page_has_a_notice() {
     let view = samples::view(QueueReason::Full);
     let notice = "What you sent was not passed on.";
     assert!(page(&view, true).contains(notice));
@@ -197,21 +196,21 @@ fn names_messages_and_addresses_are_text_and_not_markup() {
 }
 
 #[test]
-fn without_script_the_page_reloads_slowly_and_never_in_vain() {
+fn a_page_without_script_reloads_slowly_and_only_if_useful() {
     let mut view = samples::view(QueueReason::Full);
     assert_eq!(reload_secs(&view, false), Some(30));
     assert_eq!(reload_secs(&view, true), Some(60));
-    view.place.ask_after = Some(DurationMs(44_001));
+    view.position.ask_after = Some(DurationMs(44_001));
     assert_eq!(reload_secs(&view, false), Some(45));
     view.position_grace = DurationMs::from_secs(50);
     assert_eq!(reload_secs(&view, false), Some(25));
     view.position_grace = DurationMs::from_secs(10);
     assert_eq!(reload_secs(&view, true), Some(20));
-    let once = page(&view, false);
-    let head = between(&once, "<head>", "</head>");
+    let html = page(&view, false);
+    let head = between(&html, "<head>", "</head>");
     let refresh = "<noscript><meta http-equiv=\"refresh\" content=\"20\"></noscript>";
     assert!(head.contains(refresh));
-    assert_eq!(once.matches("http-equiv").count(), 1);
+    assert_eq!(html.matches("http-equiv").count(), 1);
     let rejected = page(&samples::view(QueueReason::Rejecting), false);
     assert!(!rejected.contains("http-equiv"));
     assert!(rejected.contains("data-ask=\"\""));
@@ -235,22 +234,22 @@ fn extreme_values_still_make_a_page() {
         opens_at: Timestamp::NEVER,
     });
     view.now = Timestamp::NEVER;
-    view.place.arrived_at = Timestamp::NEVER;
-    view.place.ask_after = Some(DurationMs(u64::MAX));
+    view.position.arrived_at = Timestamp::NEVER;
+    view.position.ask_after = Some(DurationMs(u64::MAX));
     view.position_grace = DurationMs(u64::MAX);
-    view.place.people_ahead = Some(u32::MAX);
+    view.position.people_ahead = Some(u32::MAX);
     assert!(page(&view, true).trim_end().ends_with("</html>"));
 }
 
 #[test]
-fn the_script_touches_only_what_is_there() {
+fn the_script_uses_only_ids_texts_and_words_that_exist() {
     let page = page(&samples::view(QueueReason::Full), false).replace(&*SCRIPT, "");
     for call in ["el('", "put('", "line('", "local('", "label('"] {
         for rest in SCRIPT.split(call).skip(1) {
             let id = rest.split_once('\'').unwrap().0;
             assert!(
                 page.contains(&format!("id=\"{id}\"")),
-                "nothing is called {id}"
+                "there is no id {id}"
             );
         }
     }
@@ -258,7 +257,7 @@ fn the_script_touches_only_what_is_there() {
         let name = rest.split_once('\'').unwrap().0;
         assert!(
             page.contains(&format!(" data-{name}=\"")),
-            "no text is called {name}"
+            "there is no text {name}"
         );
     }
     let words = Words::of(&samples::view(QueueReason::Full));
@@ -267,7 +266,7 @@ fn the_script_touches_only_what_is_there() {
         for rest in SCRIPT.split(use_of_words).skip(1) {
             let is_in_key = |c: &char| c.is_ascii_alphabetic();
             let key: String = rest.chars().take_while(is_in_key).collect();
-            assert!(words.get(&key).is_some(), "the endpoint sends no {key}");
+            assert!(words.get(&key).is_some(), "the endpoint has no {key}");
         }
     }
 }

@@ -1,18 +1,18 @@
-//! Everything that is said in a language: the one list that each language fills.
+//! List of the texts that each language fills.
 
 use crate::page::grammar::Grammar;
 
 macro_rules! texts {
     ($($(#[$doc:meta])* $name:ident,)*) => {
-        /// Everything that is said in one language.
+        /// Texts of one language.
         pub(crate) struct Texts {
-            /// How numbers and lengths of time are written.
+            /// Rules of numbers and durations.
             pub(crate) grammar: Grammar,
             $($(#[$doc])* pub(crate) $name: &'static str,)*
         }
 
         impl Texts {
-            /// Every text by its name.
+            /// Returns all texts by name.
             pub(crate) fn all(&self) -> Vec<(&'static str, &'static str)> {
                 vec![$((stringify!($name), self.$name),)*]
             }
@@ -21,7 +21,7 @@ macro_rules! texts {
 }
 
 texts! {
-    /// What the language calls itself.
+    /// Name of the language, in the language.
     name,
     heading_line,
     heading_lot,
@@ -29,7 +29,7 @@ texts! {
     heading_rejecting,
     heading_cookies,
     heading_turn,
-    /// What this page is.
+    /// Explanation of this page.
     what,
     /// Reasons, one or two sentences each.
     full,
@@ -42,15 +42,15 @@ texts! {
     rejecting,
     store_away,
     recovering,
-    /// Follows `recovering` where no time is known.
+    /// Sentence after `recovering` if no time is known.
     recovering_unknown,
     origin_down,
-    /// Rules of the line.
+    /// Rules of the queue.
     order_first,
     order_draw,
     order_drawn,
     order_lot,
-    /// `{time}` after a preposition: within so long.
+    /// Promise to keep the position; `{time}` follows a preposition.
     kept,
     /// Labels, in front of a value.
     label_ahead,
@@ -71,7 +71,7 @@ texts! {
     unknown_organiser,
     unknown_fault,
     any_moment,
-    /// Estimates; `{time}` after a preposition.
+    /// Estimates; `{time}` follows a preposition.
     up_to,
     about,
     more_than,
@@ -84,13 +84,13 @@ texts! {
     change,
     live,
     checked,
-    /// `{time}`: how often.
+    /// Notice of reloads; `{time}` is their interval.
     reloads,
     turn_now,
     turn_again,
     turn_send,
     offline,
     cut,
-    /// `{time}`: for so long.
+    /// Notice while offline; `{time}` is how long the position is kept.
     safe,
 }

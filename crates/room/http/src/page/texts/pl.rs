@@ -60,47 +60,44 @@ pub(super) static TEXTS: Texts = Texts {
     name: "Polski",
     heading_line: "Jesteś w kolejce",
     heading_lot: "Jesteś w poczekalni",
-    heading_early: "Jeszcze nieczynne",
+    heading_early: "Jeszcze nie otwarto",
     heading_rejecting: "Chwilowo niedostępne",
     heading_cookies: "Zezwól na pliki cookie",
     heading_turn: "Twoja kolej",
-    what: "To jest poczekalnia. Wpuszcza naraz tylko tyle osób, ile ta strona może dobrze \
-           obsłużyć.",
-    full: "W tej chwili w środku jest tyle osób, ile ta strona może dobrze obsłużyć. Wejdziesz, \
-           gdy tylko będzie dla Ciebie miejsce.",
+    what: "To jest poczekalnia. Wpuszcza naraz tylko tyle osób, ile ta strona może obsłużyć.",
+    full: "Na stronie jest teraz duży ruch. Wejdziesz, gdy tylko będzie dla Ciebie miejsce.",
     line_moves: "Właśnie wchodzą kolejne osoby, jedna po drugiej. Wejdziesz, gdy tylko przyjdzie \
                  Twoja kolej.",
-    lot_moves: "Właśnie wchodzą kolejne osoby, a tym razem wylosowano innych. Następne losowanie \
-                to nowa szansa.",
-    queue_all: "Organizator zatrzymuje tu na razie wszystkich i zacznie wpuszczać później.",
-    paused: "Organizator wstrzymał wpuszczanie. Do wznowienia nikt nie wchodzi i nikt nie traci \
+    lot_moves: "Właśnie wchodzą kolejne osoby. Tym razem wylosowano innych. Następne losowanie to \
+                nowa szansa.",
+    queue_all: "Na razie wszyscy czekają tutaj. Organizator zacznie wpuszczać później.",
+    paused: "Organizator wstrzymał wpuszczanie. W tej chwili nikt nie wchodzi i nikt nie traci \
              swojego miejsca.",
-    early: "Otwarcie nastąpi o godzinie podanej niżej. Jesteś wcześniej i do tego czasu nie \
-            musisz nic robić.",
-    early_unknown: "Jest zamknięte, a godzina otwarcia nie została jeszcze ustalona.",
-    rejecting: "Ta strona nie przyjmuje teraz nowych osób i nie ma kolejki. Zajrzyj później.",
-    store_away: "Część tej poczekalni jest nieosiągalna. Dopóki nie wróci, nikt nie wchodzi, aby \
-                 nie przeciążyć strony.",
-    recovering: "Po awarii wszystkie osoby w środku są liczone od nowa. Do tego czasu nikt nowy \
-                 nie wchodzi, aby nie przeciążyć strony.",
+    early: "Jesteś przed czasem. Zostaw tę stronę otwartą; wpuścimy Cię po otwarciu.",
+    early_unknown: "Godzina otwarcia nie została jeszcze ustalona.",
+    rejecting: "Ta strona nie przyjmuje teraz nowych osób i nie ma kolejki. Wróć później.",
+    store_away: "Część tej poczekalni jest niedostępna. Dopóki nie wróci, nikt nowy nie wchodzi, \
+                 aby nie przeciążyć strony.",
+    recovering: "Po awarii liczymy od nowa osoby, które są w środku. Do tego czasu nikt nowy nie \
+                 wchodzi, aby nie przeciążyć strony.",
     recovering_unknown: "Nie wiadomo jeszcze, jak długo to potrwa.",
-    origin_down: "Strona za tą poczekalnią nie odpowiada prawidłowo. Do tego czasu nikt nie \
-                  wchodzi: zobaczysz tam tylko błąd.",
+    origin_down: "Strona nie odpowiada teraz prawidłowo. Do czasu naprawy nikt nowy nie wchodzi, \
+                  bo widać byłoby tylko błąd.",
     order_first: "Kto przyszedł pierwszy, wchodzi pierwszy.",
-    order_draw: "Wszyscy, którzy są tu przed otwarciem, biorą udział w losowaniu kolejności; \
-                 wcześniejsze przyjście nic nie daje. Kto przyjdzie później, stoi dalej.",
-    order_drawn: "Kolejność osób, które były tu przed otwarciem, wylosowano. Kto przyszedł \
+    order_draw: "Przy otwarciu losujemy kolejność wszystkich, którzy tu są. Wcześniejsze \
+                 przyjście ani odświeżanie strony niczego nie zmienia. Kto przyjdzie później, \
+                 stoi dalej.",
+    order_drawn: "Kolejność wszystkich, którzy byli tu przed otwarciem, wylosowano. Kto przyszedł \
                   później, stoi dalej, w kolejności przyjścia.",
-    order_lot: "Nie ma stałej kolejności: gdy jest miejsce, losuje się, kto wejdzie. Odświeżanie \
-                strony nie pomaga ani nie szkodzi.",
-    kept: "Twoje miejsce jest zachowane. Możesz odświeżyć tę stronę albo ją zamknąć i wrócić w \
-           ciągu {time}, a nic nie stracisz. Miejsce jest zapisane w pliku cookie, więc używaj \
-           tej samej przeglądarki.",
+    order_lot: "Nie ma stałej kolejności: gdy jest miejsce, losowanie decyduje, kto wejdzie. \
+                Odświeżanie strony niczego nie zmienia.",
+    kept: "Twoje miejsce jest zapisane. Możesz odświeżyć tę stronę albo ją zamknąć i wrócić w \
+           ciągu {time}. Pamięta je plik cookie, więc używaj tej samej przeglądarki.",
     label_ahead: "Osoby przed Tobą",
     label_waiting: "Osoby czekające",
     label_moved: "Weszło w ostatniej minucie",
     label_wait: "Szacowany czas oczekiwania",
-    label_progress: "Twoja droga w kolejce do tej pory",
+    label_progress: "Twój postęp do tej pory",
     label_since: "Czekasz od",
     label_opens: "Otwarcie",
     label_reopens: "Przewidywane wznowienie wpuszczania",
@@ -118,19 +115,20 @@ pub(super) static TEXTS: Texts = Texts {
     more_than: "Powyżej {time}",
     less_than_minute: "Mniej niż minuta",
     more_than_day: "Ponad jeden dzień",
-    not_sent: "To, co wysłano, nie zostało przekazane.",
-    send_again: "Gdy przyjdzie Twoja kolej, wyślij to jeszcze raz.",
-    cookies: "Ta przeglądarka chyba nie zachowuje plików cookie z tej strony. Bez nich nie można \
-              zapamiętać Twojego miejsca. Zezwól na pliki cookie i odśwież stronę.",
+    not_sent: "Twój formularz nie został wysłany.",
+    send_again: "Gdy przyjdzie Twoja kolej, wyślij go jeszcze raz.",
+    cookies: "Twoja przeglądarka chyba nie zapisuje plików cookie z tej strony. Bez nich nie \
+              możemy zapisać Twojego miejsca. Zezwól na pliki cookie i odśwież stronę.",
     check: "Sprawdź teraz",
     change: "Zmień",
     live: "Ta strona odświeża się sama.",
     checked: "Sprawdzono przed chwilą: nadal czekasz.",
-    reloads: "Ta strona sama pyta ponownie; odstęp: {time}.",
+    reloads: "Ta strona sama sprawdza ponownie co {time}.",
     turn_now: "Właśnie wchodzisz.",
     turn_again: "Kolejna próba za 20 sekund.",
-    turn_send: "Wyślij jeszcze raz to, co nie zostało przekazane.",
-    offline: "Brak internetu.",
+    turn_send: "Wyślij formularz jeszcze raz.",
+    offline: "Jesteś offline.",
     cut: "W tej chwili brak połączenia.",
-    safe: "Twoje miejsce jest zachowane ({time} od ostatniej aktualizacji); próbujemy ponownie.",
+    safe: "Twoje miejsce jest bezpieczne przez {time} od ostatniej aktualizacji. Próbujemy \
+           ponownie.",
 };

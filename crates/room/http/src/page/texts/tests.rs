@@ -1,4 +1,4 @@
-//! Has every language every text, with the same placeholders, and forms for every number?
+//! Completeness of the texts of all languages.
 
 use std::collections::BTreeSet;
 
@@ -33,7 +33,7 @@ fn every_language_has_every_text_with_the_placeholders_of_english() {
 }
 
 #[test]
-fn nothing_was_left_in_english_and_no_two_languages_are_the_same() {
+fn no_text_is_left_in_english_and_no_two_languages_are_equal() {
     let english = Texts::of(Language::English).all();
     for language in Language::ALL {
         if language == Language::English {
@@ -43,19 +43,16 @@ fn nothing_was_left_in_english_and_no_two_languages_are_the_same() {
             assert_ne!(text, in_english, "{language:?} {name}");
         }
     }
-    let whats: BTreeSet<_> = Language::ALL.iter().map(|l| Texts::of(*l).what).collect();
-    assert_eq!(whats.len(), Language::ALL.len());
+    let explanations: BTreeSet<_> = Language::ALL.iter().map(|l| Texts::of(*l).what).collect();
+    assert_eq!(explanations.len(), Language::ALL.len());
 }
 
 #[test]
-fn no_sentence_of_a_language_stands_in_it_twice() {
+fn no_language_has_a_text_twice() {
     for language in Language::ALL {
         let mut seen = BTreeSet::new();
         for (name, text) in Texts::of(language).all() {
-            assert!(
-                seen.insert(text),
-                "{language:?} says {name} already: {text}"
-            );
+            assert!(seen.insert(text), "{language:?} has {name} already: {text}");
         }
     }
 }
@@ -72,9 +69,9 @@ fn every_unit_has_exactly_the_forms_that_numbers_take() {
             grammar.days,
         ] {
             for forms in [unit.alone, unit.bound] {
-                let there: BTreeSet<Category> = forms.iter().map(|(c, _)| *c).collect();
-                assert_eq!(there, taken, "{language:?} {forms:?}");
-                assert_eq!(there.len(), forms.len(), "{language:?} {forms:?}");
+                let present: BTreeSet<Category> = forms.iter().map(|(c, _)| *c).collect();
+                assert_eq!(present, taken, "{language:?} {forms:?}");
+                assert_eq!(present.len(), forms.len(), "{language:?} {forms:?}");
                 let last = forms.last().unwrap();
                 assert_eq!(last.0, Category::Other, "{language:?} {forms:?}");
                 assert!(last.1.contains("{n}"), "{language:?} {forms:?}");

@@ -1,14 +1,14 @@
-//! Is everything said that is known, and nothing that is not?
+//! Words of all reasons in all languages.
 
 use anteroom_config::language::Language;
-use anteroom_room::decision::WaitRange;
+use anteroom_room::queue_position::WaitRange;
 use anteroom_room::time::{DurationMs, Timestamp};
 
 use super::*;
 use crate::page::samples;
 
 #[test]
-fn no_two_reasons_are_explained_alike_in_any_language() {
+fn each_reason_has_its_own_explanation_in_every_language() {
     for language in Language::ALL {
         let mut seen = std::collections::BTreeSet::new();
         for reason in samples::REASONS {
@@ -21,7 +21,10 @@ fn no_two_reasons_are_explained_alike_in_any_language() {
                 "{reason:?} is hardly explained in {language:?}"
             );
             let is_new = seen.insert(words.reason);
-            assert!(is_new, "{reason:?} says what another says in {language:?}");
+            assert!(
+                is_new,
+                "{reason:?} is explained like another in {language:?}"
+            );
         }
     }
 }
@@ -42,10 +45,10 @@ fn no_placeholder_is_left_in_any_language() {
 }
 
 #[test]
-fn an_unknown_number_is_called_unknown_and_never_zero() {
+fn an_unknown_number_is_shown_as_unknown_and_never_as_zero() {
     let mut view = samples::view(QueueReason::Full);
-    view.place.people_ahead = None;
-    view.place.wait = None;
+    view.position.people_ahead = None;
+    view.position.wait = None;
     view.admitted_last_minute = None;
     let words = Words::of(&view);
     assert_eq!(words.ahead.as_deref(), Some("Not known yet"));
@@ -55,10 +58,10 @@ fn an_unknown_number_is_called_unknown_and_never_zero() {
 }
 
 #[test]
-fn the_title_begins_with_the_number_and_a_known_zero_is_said() {
+fn the_title_begins_with_the_number_even_if_it_is_zero() {
     let mut view = samples::view(QueueReason::Full);
     assert_eq!(Words::of(&view).title, "412 \u{b7} You are in line");
-    view.place.people_ahead = Some(0);
+    view.position.people_ahead = Some(0);
     view.admitted_last_minute = Some(0);
     let words = Words::of(&view);
     assert_eq!(words.title, "0 \u{b7} You are in line");
@@ -69,7 +72,7 @@ fn the_title_begins_with_the_number_and_a_known_zero_is_said() {
 #[test]
 fn an_estimate_is_a_range_that_starts_like_a_sentence() {
     let mut view = samples::view(QueueReason::NotYourTurn);
-    view.place.wait = Some(WaitRange {
+    view.position.wait = Some(WaitRange {
         low: DurationMs::from_secs(20),
         middle: DurationMs::from_secs(60),
         high: DurationMs::from_secs(300),
@@ -78,13 +81,13 @@ fn an_estimate_is_a_range_that_starts_like_a_sentence() {
 }
 
 #[test]
-fn no_estimate_is_given_while_nobody_is_let_in() {
+fn there_is_no_estimate_while_nobody_is_admitted() {
     for reason in samples::REASONS {
         if matches!(reason, QueueReason::Full | QueueReason::NotYourTurn) {
             continue;
         }
         let view = samples::view(reason);
-        assert!(view.place.wait.is_some(), "the sample has an estimate");
+        assert!(view.position.wait.is_some(), "the sample has an estimate");
         let wait = Words::of(&view).wait;
         let is_honest = wait.as_deref().is_none_or(|w| w.starts_with("Not known"));
         assert!(is_honest, "{reason:?}: {wait:?}");
@@ -92,7 +95,7 @@ fn no_estimate_is_given_while_nobody_is_let_in() {
 }
 
 #[test]
-fn somebody_who_is_turned_away_is_promised_no_place() {
+fn a_rejected_visitor_gets_no_promise_of_a_position() {
     let words = Words::of(&samples::view(QueueReason::Rejecting));
     assert_eq!((words.kept, words.order), (None, None));
     assert_eq!((words.ahead, words.waiting), (None, None));
@@ -100,7 +103,7 @@ fn somebody_who_is_turned_away_is_promised_no_place() {
 }
 
 #[test]
-fn a_pause_is_shown_in_every_language_where_it_holds_visitors() {
+fn a_pause_is_shown_in_every_language_if_it_is_the_reason() {
     for language in Language::ALL {
         for reason in samples::REASONS {
             let mut view = samples::view(reason);
@@ -108,20 +111,20 @@ fn a_pause_is_shown_in_every_language_where_it_holds_visitors() {
             let before = Words::of(&view);
             view.is_paused = true;
             let during = Words::of(&view);
-            let is_said = reason == QueueReason::QueueAll;
+            let is_shown = reason == QueueReason::QueueAll;
             assert_eq!(
                 before.reason != during.reason,
-                is_said,
+                is_shown,
                 "{language:?} {reason:?}"
             );
-            assert_eq!(view.reason() == "paused", is_said, "{reason:?}");
+            assert_eq!(view.reason() == "paused", is_shown, "{reason:?}");
             assert_eq!(before.wait, during.wait);
         }
     }
 }
 
 #[test]
-fn the_message_of_the_operator_is_said_whatever_the_reason() {
+fn the_operators_message_is_shown_for_every_reason() {
     for reason in samples::REASONS {
         let mut view = samples::view(reason);
         assert_eq!(Words::of(&view).message, None);
@@ -132,7 +135,7 @@ fn the_message_of_the_operator_is_said_whatever_the_reason() {
 }
 
 #[test]
-fn where_lots_are_drawn_nobody_is_told_a_position() {
+fn a_queue_in_random_order_shows_no_position() {
     let mut by_lot = samples::view(QueueReason::NotYourTurn);
     by_lot.method = QueueingMethod::Random;
     let mut draw = samples::view(QueueReason::NotOpenYet {
@@ -148,7 +151,7 @@ fn where_lots_are_drawn_nobody_is_told_a_position() {
 }
 
 #[test]
-fn the_countdown_stands_apart_from_the_estimate() {
+fn the_countdown_is_separate_from_the_estimate() {
     let words = Words::of(&samples::view(QueueReason::NotOpenYet {
         opens_at: samples::OPENING,
     }));

@@ -1,7 +1,7 @@
-//! Are answers honest, out of every cache, small, and safe whatever was asked for?
+//! Responses to waiting visitors: headers, status codes, size, and untrusted paths.
 
 use crate::page::samples;
-use anteroom_room::decision::QueueReason;
+use anteroom_room::queue_position::QueueReason;
 use anteroom_room::time::DurationMs;
 use http::header::LOCATION;
 use serde_json::Value;
@@ -22,7 +22,7 @@ const LOOK: Look<'static> = Look {
     target: "/lamps?colour=red",
 };
 
-/// With our own page.
+/// Responds with our own page.
 fn respond(view: &WaitingView<'_>, answer: Answer) -> Response<Bytes> {
     super::respond(view, answer, LOOK)
 }
@@ -37,7 +37,7 @@ fn answer(kind: RequestKind) -> Answer {
 }
 
 #[test]
-fn every_answer_stays_out_of_caches_and_says_when_to_ask_again() {
+fn every_response_forbids_caching_and_has_retry_after() {
     for reason in samples::REASONS {
         for kind in KINDS {
             let response = respond(&samples::view(reason), answer(kind));
@@ -64,7 +64,7 @@ fn every_answer_stays_out_of_caches_and_says_when_to_ask_again() {
 }
 
 #[test]
-fn no_answer_is_a_redirect() {
+fn no_response_is_a_redirect() {
     for reason in samples::REASONS {
         for kind in KINDS {
             let response = respond(&samples::view(reason), answer(kind));
@@ -76,7 +76,7 @@ fn no_answer_is_a_redirect() {
 }
 
 #[test]
-fn page_loads_get_the_page_status_and_others_another() {
+fn navigations_and_other_requests_get_their_status_codes() {
     let view = samples::view(QueueReason::Full);
     for (queueing, other) in [(200, 429), (202, 503), (429, 503), (503, 429)] {
         for kind in KINDS {
@@ -95,7 +95,7 @@ fn page_loads_get_the_page_status_and_others_another() {
 }
 
 #[test]
-fn only_pages_carry_a_policy_and_it_allows_nothing_inline_unseen() {
+fn only_pages_have_a_policy_and_it_forbids_unknown_inline_code() {
     for kind in KINDS {
         let response = respond(&samples::view(QueueReason::Full), answer(kind));
         let is_page = kind.is_page();
@@ -110,7 +110,7 @@ fn only_pages_carry_a_policy_and_it_allows_nothing_inline_unseen() {
 }
 
 #[test]
-fn the_policy_names_exactly_what_stands_in_the_page() {
+fn the_policy_has_the_digests_of_the_page() {
     let response = respond(&samples::view(QueueReason::Full), answer(RequestKind::Page));
     let policy = response.headers()[CONTENT_SECURITY_POLICY]
         .to_str()
@@ -151,8 +151,8 @@ fn an_operators_page_has_no_policy_and_reloads_by_a_header() {
     );
 }
 
-/// Where templates of operators put an address.
-const SPOTS: [&str; 5] = [
+/// Ways in which operators' templates use an address.
+const USES: [&str; 5] = [
     "<a href=\"{{backUrl}}\">",
     "<a href='{{backUrl}}'>",
     "<script>var back = '{{{backUrl}}}';</script>",
@@ -161,8 +161,8 @@ const SPOTS: [&str; 5] = [
 ];
 
 #[test]
-fn a_requested_path_puts_no_script_or_site_into_a_page() {
-    for location in SPOTS {
+fn an_untrusted_path_puts_no_script_or_site_into_a_page() {
+    for location in USES {
         let template = CustomPage::new(location).unwrap();
         let check = |target: &str, expected: &str| {
             let look = Look {
@@ -222,11 +222,11 @@ fn head_has_the_length_of_the_page_and_no_body() {
 #[test]
 fn retry_after_is_never_zero() {
     let mut view = samples::view(QueueReason::Full);
-    view.place.ask_after = Some(DurationMs(0));
+    view.position.ask_after = Some(DurationMs(0));
     assert_eq!(retry_after(&view), 1);
 }
 
-/// Every field of the reference, then ours.
+/// Fields of the reference, then ours.
 const KEYS: [&str; 29] = [
     "inWaitingRoom",
     "waitTimeKnown",
@@ -272,9 +272,9 @@ fn json_has_every_key_of_the_reference_and_ours() {
             }
             assert_eq!(room.len(), KEYS.len());
             assert_eq!(room["reason"], reason.name());
-            let lets_in = matches!(reason, QueueReason::Full | QueueReason::NotYourTurn);
+            let is_moving = matches!(reason, QueueReason::Full | QueueReason::NotYourTurn);
             assert_eq!(
-                room["waitTimeKnown"], lets_in,
+                room["waitTimeKnown"], is_moving,
                 "an estimate in a standstill"
             );
         }

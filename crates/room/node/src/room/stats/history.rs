@@ -1,4 +1,4 @@
-//! Who admitted how many, minute by minute? Read from the one ledger that knows all data centers.
+//! Admissions by minute and data center, read from the root ledger.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,17 +14,18 @@ use tokio::time::{Instant, timeout};
 
 use crate::room::RoomHandle;
 
-/// So old may it be: whoever reloads a dashboard all the time bothers the store no more than this.
+/// Greatest age of the history, so that reloads of a dashboard add little load on the store.
 const FRESH: Duration = Duration::from_secs(1);
-/// An operator waits no longer for what others did.
-const PATIENCE: Duration = Duration::from_millis(800);
+/// Timeout of a read.
+const TIMEOUT: Duration = Duration::from_millis(800);
 
-/// What was read last.
+/// Cache of the newest history.
 #[derive(Default)]
 pub(in crate::room) struct History(Mutex<Option<(Instant, Vec<MinuteTraffic>)>>);
 
 impl RoomHandle {
-    /// The history of all data centers; `None` if there are no others, or they cannot be asked.
+    /// Returns the history of all data centers; `None` if this node has its own store, or the read
+    /// fails.
     pub(super) async fn history(&self) -> Option<Vec<MinuteTraffic>> {
         let root = self.ledgers.root()?;
         let mut read = self.history.0.lock().await;
@@ -33,7 +34,7 @@ impl RoomHandle {
         {
             return Some(history.clone());
         }
-        let history = timeout(PATIENCE, self.read_history(root)).await.ok()??;
+        let history = timeout(TIMEOUT, self.read_history(root)).await.ok()??;
         *read = Some((Instant::now(), history.clone()));
         Some(history)
     }
@@ -45,7 +46,7 @@ impl RoomHandle {
         Some(by_name(&ledger, &names.await.ok()?))
     }
 
-    /// What is known without asking anybody: all there is, if there is one data center.
+    /// Returns the history that this node knows: that of its own data center.
     pub(super) fn own_history(&self, snapshot: &Snapshot) -> Vec<MinuteTraffic> {
         let here = &self.shared.data_center;
         let minutes = snapshot.admitted.iter();

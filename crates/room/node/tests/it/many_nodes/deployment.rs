@@ -1,5 +1,5 @@
-//! Nodes of several data centers in one process, on stores in memory, in virtual time; and a judge
-//! who sees what an origin would see.
+//! Nodes of several data centers in one process, on stores in memory and in virtual time, and a
+//! checker that sees what an origin sees.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -18,12 +18,12 @@ use tokio::time::Instant;
 /// 2023-09-11T11:45:00Z: the first millisecond of a minute.
 const START: u64 = 1_694_432_700_000;
 
-/// One way between a data center and the global store.
+/// Delay in one direction between a data center and the global store.
 pub(crate) const FAR: Duration = Duration::from_millis(35);
-/// One way between a node and its data center's store.
+/// Delay in one direction between a node and its data center's store.
 pub(crate) const NEAR: Duration = Duration::from_micros(100);
 
-/// Tokio's clock, which stands still while there is something to do.
+/// Tokio's paused clock, which advances only while all tasks wait.
 #[derive(Debug)]
 pub(crate) struct VirtualClock(Instant);
 
@@ -50,7 +50,7 @@ impl NodeClock for VirtualClock {
     fn slew(&self) {}
 }
 
-/// What one room is like, at all nodes.
+/// Configuration of the room at all nodes.
 #[derive(Clone, Copy)]
 pub(crate) struct Rules {
     pub(crate) seats: u32,
@@ -59,22 +59,22 @@ pub(crate) struct Rules {
     pub(crate) more: &'static str,
 }
 
-/// Everything.
+/// Nodes and their stores.
 pub(crate) struct Deployment {
     pub(crate) clock: Arc<VirtualClock>,
-    /// One for each data center; the root's alone if there is one level.
+    /// Store of each data center; none if there is one level.
     pub(crate) locals: Vec<Memory>,
-    pub(crate) world: Memory,
+    pub(crate) root: Memory,
     pub(crate) nodes: Vec<Arc<Node>>,
     rules: Rules,
     membership: Membership,
 }
 
 impl Deployment {
-    /// `nodes` in each of `data_centers`, which have stores of their own.
+    /// Starts `nodes` nodes in each of `data_centers`, which have stores of their own.
     pub(crate) async fn two_levels(data_centers: usize, nodes: usize, rules: Rules) -> Self {
         let mut deployment = Self::empty(rules);
-        deployment.world.set_delay(FAR);
+        deployment.root.set_delay(FAR);
         deployment.join().await;
         for index in 0..data_centers {
             deployment.locals.push(near(&deployment.clock));
@@ -86,10 +86,10 @@ impl Deployment {
         deployment
     }
 
-    /// Nodes on one store.
+    /// Starts nodes on one store.
     pub(crate) async fn one_level(nodes: usize, rules: Rules) -> Self {
         let mut deployment = Self::empty(rules);
-        deployment.world.set_delay(NEAR);
+        deployment.root.set_delay(NEAR);
         deployment.join().await;
         for _ in 0..nodes {
             deployment.start(0);
@@ -100,7 +100,7 @@ impl Deployment {
 
     fn empty(rules: Rules) -> Self {
         let clock = VirtualClock::start();
-        let world = Memory::new(Arc::clone(&clock) as Arc<dyn Clock>);
+        let root = Memory::new(Arc::clone(&clock) as Arc<dyn Clock>);
         let membership = Membership {
             deployment: anteroom_store::Deployment {
                 birth: DeploymentId(7),
@@ -111,7 +111,7 @@ impl Deployment {
         Self {
             clock,
             locals: Vec::new(),
-            world,
+            root,
             nodes: Vec::new(),
             rules,
             membership,
@@ -119,7 +119,7 @@ impl Deployment {
     }
 
     async fn join(&self) {
-        join(&self.world, &self.membership, true).await.unwrap();
+        join(&self.root, &self.membership, true).await.unwrap();
     }
 
     /// Starts one more node in a data center.
@@ -127,15 +127,15 @@ impl Deployment {
         self.start_in(data_center, None);
     }
 
-    /// The same, on a data folder.
+    /// Starts one more node, with a data folder.
     pub(crate) fn start_in(&mut self, data_center: usize, folder: Option<PathBuf>) {
-        let world: Arc<dyn Store> = Arc::new(self.world.clone());
+        let root: Arc<dyn Store> = Arc::new(self.root.clone());
         let stores = match self.locals.get(data_center) {
             Some(local) => Stores::TwoLevels {
                 local: Arc::new(local.clone()),
-                global: world,
+                global: root,
             },
-            None => Stores::Shared(world),
+            None => Stores::Shared(root),
         };
         let rules = self.rules;
         let text = format!(
@@ -163,22 +163,22 @@ impl Deployment {
         }
     }
 
-    /// Waits until every node knows the world.
+    /// Waits until every node has a lease.
     async fn settle(&self) {
         let_pass(Duration::from_secs(5)).await;
         assert!(self.nodes.iter().all(|node| node.is_healthy()));
     }
 
-    /// The room at a node.
+    /// Returns the room at a node.
     pub(crate) fn room(&self, node: usize) -> Arc<RoomHandle> {
         let rooms = self.nodes[node].rooms();
         Arc::clone(&rooms[0])
     }
 
-    /// Calls of all stores so far: next door, and far away.
-    pub(crate) fn calls(&self) -> (u64, u64) {
+    /// Counts requests to the local stores and to the root's store.
+    pub(crate) fn requests(&self) -> (u64, u64) {
         let near = self.locals.iter().map(Memory::calls).sum();
-        (near, self.world.calls())
+        (near, self.root.calls())
     }
 }
 
@@ -194,7 +194,7 @@ pub(crate) async fn let_pass(time: Duration) {
 }
 
 /// Sends a request with the cookie that a visitor has.
-pub(crate) async fn ask(room: &RoomHandle, cookie: Option<&str>) -> Outcome {
+pub(crate) async fn request(room: &RoomHandle, cookie: Option<&str>) -> Outcome {
     let tickets: Vec<&str> = cookie.into_iter().collect();
     let arrival = Arrival {
         tickets: &tickets,
@@ -204,17 +204,17 @@ pub(crate) async fn ask(room: &RoomHandle, cookie: Option<&str>) -> Outcome {
     room.decide(arrival).await
 }
 
-/// What an origin can tell: who came through, until when, and when each was let in.
+/// Checker that sees what an origin sees: visitors who pass, their admissions and ends of sessions.
 #[derive(Default)]
-pub(crate) struct Judge {
+pub(crate) struct Checker {
     ends: BTreeMap<VisitorId, Timestamp>,
     admitted: BTreeMap<Minute, u32>,
     pub(crate) inside_max: usize,
     pub(crate) admitted_total: u32,
 }
 
-impl Judge {
-    /// Takes note of an answer. Returns the cookie that the visitor has from now on.
+impl Checker {
+    /// Records an outcome. Returns the cookie that the visitor has from now on.
     pub(crate) fn note(
         &mut self,
         outcome: Outcome,
@@ -223,7 +223,7 @@ impl Judge {
     ) -> Option<String> {
         match outcome {
             Outcome::Pass(pass) => {
-                assert!(pass.seat_ends_at > now, "passed with a seat that is over");
+                assert!(pass.seat_ends_at > now, "passed after the end of its seat");
                 let end = self.ends.entry(pass.ticket.visitor).or_default();
                 *end = (*end).max(pass.seat_ends_at);
                 if pass.is_admission {
@@ -239,12 +239,12 @@ impl Judge {
         }
     }
 
-    /// Who is inside.
+    /// Counts active visitors.
     pub(crate) fn inside(&self, now: Timestamp) -> usize {
         self.ends.values().filter(|end| **end > now).count()
     }
 
-    /// The most admissions of any minute.
+    /// Returns the most admissions of any minute.
     pub(crate) fn admitted_in_a_minute_max(&self) -> u32 {
         self.admitted.values().copied().max().unwrap_or(0)
     }

@@ -1,21 +1,21 @@
-//! What operators say: heard of by every node within a second, at how many calls?
+//! Overrides: in effect at every node within a second, with few requests to stores.
 
 use std::time::Duration;
 
 use anteroom_config::overrides::{Actor, OperatorCommand};
 use anteroom_node::{CommandOutcome, Outcome, RoomCommandError};
-use anteroom_room::decision::QueueReason;
+use anteroom_room::queue_position::QueueReason;
 use anteroom_room::time::Timestamp;
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::deployment::{Deployment, ask, let_pass};
+use super::deployment::{Deployment, let_pass, request};
 use super::{Rules, SMALL};
 
-/// Says something at the first node.
-async fn say(deployment: &Deployment, order: OperatorCommand) {
+/// Performs a command at the first node.
+async fn command(deployment: &Deployment, command: OperatorCommand) {
     let room = deployment.room(0);
-    room.obey(&order, &Actor::default()).await.unwrap();
+    room.obey(&command, &Actor::default()).await.unwrap();
 }
 
 fn pause() -> OperatorCommand {
@@ -30,12 +30,12 @@ fn set(key: &str, value: impl Into<serde_json::Value>) -> OperatorCommand {
 
 fn reason(outcome: &Outcome) -> Option<QueueReason> {
     match outcome {
-        Outcome::Queue { place, .. } => Some(place.reason),
+        Outcome::Queue { position, .. } => Some(position.reason),
         Outcome::Pass(_) | Outcome::MayCome => None,
     }
 }
 
-/// One level and two, three nodes each.
+/// Returns deployments of one level and of two levels, with three nodes each.
 async fn both() -> [Deployment; 2] {
     [
         Deployment::one_level(3, SMALL).await,
@@ -47,27 +47,27 @@ async fn both() -> [Deployment; 2] {
 async fn a_long_idle_node_admits_nobody_after_a_pause() {
     for deployment in both().await {
         let_pass(Duration::from_secs(60)).await;
-        say(&deployment, pause()).await;
+        command(&deployment, pause()).await;
         let_pass(Duration::from_millis(1_001)).await;
         for node in 0..3 {
             let room = deployment.room(node);
             let began = Instant::now();
-            let outcome = ask(&room, None).await;
+            let outcome = request(&room, None).await;
             assert_eq!(reason(&outcome), Some(QueueReason::QueueAll), "node {node}");
             assert_eq!(room.overrides().message(), Some("Back at ten"));
             assert!(began.elapsed() <= Duration::from_millis(250));
         }
-        say(&deployment, OperatorCommand::Resume).await;
+        command(&deployment, OperatorCommand::Resume).await;
         let_pass(Duration::from_millis(1_001)).await;
         for node in 0..3 {
-            let outcome = ask(&deployment.room(node), None).await;
+            let outcome = request(&deployment.room(node), None).await;
             assert_ne!(reason(&outcome), Some(QueueReason::QueueAll), "node {node}");
         }
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_busy_node_hears_within_a_second_without_making_anybody_wait() {
+async fn a_busy_node_reads_overrides_within_a_second_without_a_request() {
     let rules = Rules {
         seats: 1_000,
         ..SMALL
@@ -75,26 +75,26 @@ async fn a_busy_node_hears_within_a_second_without_making_anybody_wait() {
     let deployment = Deployment::one_level(3, rules).await;
     for round in 0..10 {
         for node in 0..3 {
-            assert_eq!(reason(&ask(&deployment.room(node), None).await), None);
+            assert_eq!(reason(&request(&deployment.room(node), None).await), None);
         }
         // At another moment within the second each time.
         let_pass(Duration::from_millis(500 + 90 * round)).await;
-        say(&deployment, pause()).await;
+        command(&deployment, pause()).await;
         let_pass(Duration::from_millis(1_005)).await;
         for node in 0..3 {
-            // Heard of without being asked: nobody waits for it.
+            // No request triggers the read, so no visitor waits for it.
             assert!(
                 deployment.room(node).overrides().pause.is_some(),
                 "node {node}"
             );
         }
-        say(&deployment, OperatorCommand::Resume).await;
+        command(&deployment, OperatorCommand::Resume).await;
         let_pass(Duration::from_millis(1_005)).await;
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_busy_room_costs_four_calls_in_three_seconds_an_idle_none() {
+async fn a_busy_room_reads_four_times_in_three_seconds_an_idle_never() {
     let deployment = Deployment::two_levels(2, 3, SMALL).await;
     let_pass(Duration::from_secs(60)).await;
     let reads = || -> Vec<u64> {
@@ -104,21 +104,21 @@ async fn a_busy_room_costs_four_calls_in_three_seconds_an_idle_none() {
     };
     let before = reads();
     let_pass(Duration::from_secs(60)).await;
-    assert_eq!(reads(), before, "nobody is here, and nobody reads");
+    assert_eq!(reads(), before, "an idle room reads nothing");
     let began = Instant::now();
     while began.elapsed() < Duration::from_secs(60) {
         for node in 0..6 {
-            ask(&deployment.room(node), None).await;
+            request(&deployment.room(node), None).await;
         }
         let_pass(Duration::from_millis(20)).await;
     }
     let secs = began.elapsed().as_secs();
     for (before, after) in before.into_iter().zip(reads()) {
-        let made = after - before;
-        println!("{made} reads in {secs} s");
+        let count = after - before;
+        println!("{count} reads in {secs} s");
         assert!(
-            (60..=secs * 4 / 3 + 1).contains(&made),
-            "{made} in {secs} s"
+            (60..=secs * 4 / 3 + 1).contains(&count),
+            "{count} in {secs} s"
         );
     }
 }
@@ -127,51 +127,52 @@ async fn a_busy_room_costs_four_calls_in_three_seconds_an_idle_none() {
 async fn a_raised_limit_reaches_all_nodes_even_empty_ones() {
     let rules = Rules { seats: 2, ..SMALL };
     for (deployment, most) in [
-        // What is said is heard within three seconds, and a grant is asked for then.
+        // A node syncs within three seconds, and then requests a grant.
         (Deployment::one_level(3, rules).await, 4),
-        // A data center where nothing happens asks the world every ten seconds.
+        // An idle data center syncs with the root every ten seconds.
         (Deployment::two_levels(2, 2, rules).await, 14),
     ] {
         let began = Instant::now();
         let mut inside = 0;
         for _ in 0..4 {
-            inside += u32::from(reason(&ask(&deployment.room(0), None).await).is_none());
+            inside += u32::from(reason(&request(&deployment.room(0), None).await).is_none());
         }
         assert_eq!(inside, 2);
-        // All nodes learn that somebody is inside: an idle data center asks the world every ten
-        // seconds, and its nodes ask it every three.
+        // All nodes learn of the active visitors: an idle data center syncs with the root every ten
+        // seconds, and its nodes sync with it every three.
         let nodes = deployment.nodes.len();
         while !(0..nodes).all(|node| deployment.room(node).stats().snapshot.inside == 2) {
             let_pass(Duration::from_millis(100)).await;
             assert!(
                 began.elapsed() < Duration::from_secs(15),
-                "they do not learn"
+                "some nodes do not learn of the active visitors"
             );
         }
-        say(&deployment, set("total_active_users", 4)).await;
-        let said = Instant::now();
+        command(&deployment, set("total_active_users", 4)).await;
+        let commanded_at = Instant::now();
         let mut more = 0;
         while more < 2 {
-            let outcome = ask(&deployment.room(0), None).await;
+            let outcome = request(&deployment.room(0), None).await;
             more += u32::from(reason(&outcome).is_none());
             let_pass(Duration::from_millis(100)).await;
             assert!(
-                said.elapsed() < Duration::from_secs(most),
+                commanded_at.elapsed() < Duration::from_secs(most),
                 "it takes too long"
             );
         }
-        println!("{nodes} nodes agreed within {:?}", said.elapsed());
+        let took = commanded_at.elapsed();
+        println!("{nodes} nodes agreed within {took:?}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_starting_node_knows_the_overrides_before_it_admits_anybody() {
+async fn a_starting_node_reads_the_overrides_before_it_admits_visitors() {
     for mut deployment in both().await {
-        say(&deployment, pause()).await;
+        command(&deployment, pause()).await;
         deployment.start(0);
         let room = deployment.room(3);
         for _ in 0..20 {
-            let outcome = ask(&room, None).await;
+            let outcome = request(&room, None).await;
             let reason = reason(&outcome);
             assert!(
                 matches!(reason, Some(QueueReason::QueueAll | QueueReason::StoreAway)),
@@ -184,20 +185,23 @@ async fn a_starting_node_knows_the_overrides_before_it_admits_anybody() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cut_off_data_center_knows_the_overrides_it_had_heard() {
+async fn a_cut_off_data_center_has_the_overrides_of_its_copy() {
     let mut deployment = Deployment::two_levels(2, 1, SMALL).await;
-    say(&deployment, pause()).await;
-    // Somebody comes, so that the other data center hears of it.
-    ask(&deployment.room(1), None).await;
+    command(&deployment, pause()).await;
+    // A visitor makes the other data center read the overrides.
+    request(&deployment.room(1), None).await;
     let_pass(Duration::from_secs(1)).await;
-    deployment.world.set_away(true);
+    deployment.root.set_away(true);
     for data_center in 0..2 {
         deployment.start(data_center);
     }
     let_pass(Duration::from_secs(5)).await;
     for node in 2..4 {
         let room = deployment.room(node);
-        assert_eq!(reason(&ask(&room, None).await), Some(QueueReason::QueueAll));
+        assert_eq!(
+            reason(&request(&room, None).await),
+            Some(QueueReason::QueueAll)
+        );
         assert!(
             room.obey(&OperatorCommand::Resume, &Actor::default())
                 .await
@@ -205,108 +209,105 @@ async fn a_cut_off_data_center_knows_the_overrides_it_had_heard() {
         );
         assert!(
             room.overrides().pause.is_some(),
-            "what was not written does not hold"
+            "a command that was not written has no effect"
         );
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_store_that_is_away_is_asked_no_more_often_whoever_comes() {
+async fn an_unavailable_store_gets_no_more_reads_whatever_the_traffic() {
     for deployment in both().await {
         for node in 0..3 {
-            ask(&deployment.room(node), None).await;
+            request(&deployment.room(node), None).await;
         }
-        deployment.world.set_away(true);
+        deployment.root.set_away(true);
         let before = deployment.room(1).reads_of_overrides();
         let began = Instant::now();
         while began.elapsed() < Duration::from_secs(30) {
-            ask(&deployment.room(1), None).await;
+            request(&deployment.room(1), None).await;
             let_pass(Duration::from_millis(20)).await;
         }
-        let made = deployment.room(1).reads_of_overrides() - before;
-        // Once in 750 ms, and once for whoever comes first after the last answer grew old.
-        assert!((20..=43).contains(&made), "{made} reads in 30 s");
+        let count = deployment.room(1).reads_of_overrides() - before;
+        // One in 750 ms, and one for the first visitor after the last reply grew old.
+        assert!((20..=43).contains(&count), "{count} reads in 30 s");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_idle_node_that_could_not_ask_hears_of_a_pause_later() {
+async fn an_idle_node_whose_read_failed_learns_of_a_later_pause() {
     for deployment in both().await {
         let_pass(Duration::from_secs(60)).await;
-        deployment.world.set_away(true);
-        // Asks, in vain; then nobody comes any more.
-        ask(&deployment.room(1), None).await;
+        deployment.root.set_away(true);
+        // The read fails, and no visitor comes afterwards.
+        request(&deployment.room(1), None).await;
         let_pass(Duration::from_secs(600)).await;
-        deployment.world.set_away(false);
+        deployment.root.set_away(false);
         let_pass(Duration::from_secs(5)).await;
-        say(&deployment, pause()).await;
+        command(&deployment, pause()).await;
         let_pass(Duration::from_millis(1_001)).await;
-        let outcome = ask(&deployment.room(1), None).await;
+        let outcome = request(&deployment.room(1), None).await;
         assert_eq!(reason(&outcome), Some(QueueReason::QueueAll));
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_last_override_wins_after_the_store_forgot_the_rest() {
+async fn a_command_after_a_loss_wins_over_lost_overrides() {
     let mut deployment = Deployment::one_level(2, SMALL).await;
     for seats in [7, 8, 9] {
-        say(&deployment, set("total_active_users", seats)).await;
+        command(&deployment, set("total_active_users", seats)).await;
     }
-    deployment.world.wipe();
-    // Somebody who knows nothing of it says something before anybody has put it back.
+    deployment.root.wipe();
+    // A node without the lost overrides performs a command before another node restores them.
     deployment.start(0);
-    let stranger = deployment.room(2);
+    let newcomer = deployment.room(2);
     let_pass(Duration::from_millis(1)).await;
-    let at_start = stranger.overrides().version;
-    stranger.obey(&pause(), &Actor::default()).await.unwrap();
+    let at_start = newcomer.overrides().version;
+    newcomer.obey(&pause(), &Actor::default()).await.unwrap();
     for _ in 0..30 {
         for node in 0..3 {
-            ask(&deployment.room(node), None).await;
+            request(&deployment.room(node), None).await;
         }
         let_pass(Duration::from_millis(100)).await;
     }
     assert_eq!(at_start, 0, "it has started on the empty store");
     for node in 0..3 {
         let overrides = deployment.room(node).overrides();
-        assert!(
-            overrides.pause.is_some(),
-            "node {node} goes by {overrides:?}"
-        );
+        assert!(overrides.pause.is_some(), "node {node} has {overrides:?}");
         assert_eq!(overrides.version, 1, "node {node}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_store_that_lost_what_was_said_gets_it_back() {
+async fn lost_overrides_are_restored_to_the_store() {
     let deployment = Deployment::one_level(2, SMALL).await;
-    say(&deployment, set("total_active_users", 7)).await;
-    say(&deployment, pause()).await;
-    ask(&deployment.room(1), None).await;
-    deployment.world.wipe();
+    command(&deployment, set("total_active_users", 7)).await;
+    command(&deployment, pause()).await;
+    request(&deployment.room(1), None).await;
+    deployment.root.wipe();
     let_pass(Duration::from_secs(2)).await;
-    ask(&deployment.room(1), None).await;
+    request(&deployment.room(1), None).await;
     let_pass(Duration::from_secs(2)).await;
-    say(&deployment, OperatorCommand::Resume).await;
+    command(&deployment, OperatorCommand::Resume).await;
     let overrides = deployment.room(0).overrides();
     assert_eq!((overrides.version, overrides.pause.is_some()), (3, false));
     assert_eq!(overrides.values["total_active_users"], 7);
     let log = deployment.room(1).log_of_overrides().await.unwrap();
-    let whats: Vec<&str> = log
+    let commands: Vec<&str> = log
         .entries
         .iter()
         .map(|entry| entry.what.as_str())
         .collect();
-    assert_eq!(whats, ["pause --message \"Back at ten\"", "resume"]);
+    assert_eq!(commands, ["pause --message \"Back at ten\"", "resume"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_world_forgot_while_all_nodes_were_down_comes_back() {
+async fn overrides_lost_by_the_root_while_all_nodes_were_down_are_restored() {
     let mut deployment = Deployment::two_levels(2, 1, SMALL).await;
-    say(&deployment, pause()).await;
+    command(&deployment, pause()).await;
     let_pass(Duration::from_secs(1)).await;
     deployment.stop_all().await;
-    deployment.world.wipe();
-    // Nobody has been here since.
+    deployment.root.wipe();
+    // The second data center has no copy.
     deployment.locals[1].wipe();
     deployment.start(0);
     let_pass(Duration::from_secs(2)).await;
@@ -314,52 +315,49 @@ async fn what_the_world_forgot_while_all_nodes_were_down_comes_back() {
     let_pass(Duration::from_secs(2)).await;
     for node in 0..2 {
         let room = deployment.room(node);
-        ask(&room, None).await;
+        request(&room, None).await;
         let overrides = room.overrides();
-        assert!(
-            overrides.pause.is_some(),
-            "node {node} goes by {overrides:?}"
-        );
+        assert!(overrides.pause.is_some(), "node {node} has {overrides:?}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_time_of_opening_is_moved_and_ended_while_people_wait() {
+async fn an_opening_time_is_moved_and_ended_while_visitors_wait() {
     let deployment = Deployment::one_level(2, SMALL).await;
     let now = deployment.room(0).wall_now();
     let at = anteroom_config::time_text::rfc3339_millis(Timestamp(now.0 + 60_000));
-    say(&deployment, set("opens_at", at)).await;
+    command(&deployment, set("opens_at", at)).await;
     let_pass(Duration::from_secs(1)).await;
     let opens = |outcome: &Outcome| match reason(outcome) {
         Some(QueueReason::NotOpenYet { opens_at }) => opens_at.0.saturating_sub(now.0),
         other => panic!("{other:?}"),
     };
     for node in 0..2 {
-        assert_eq!(opens(&ask(&deployment.room(node), None).await), 60_000);
+        assert_eq!(opens(&request(&deployment.room(node), None).await), 60_000);
     }
     let at = anteroom_config::time_text::rfc3339_millis(Timestamp(now.0 + 5_000));
-    say(&deployment, set("opens_at", at)).await;
+    command(&deployment, set("opens_at", at)).await;
     let_pass(Duration::from_millis(1_010)).await;
-    assert_eq!(opens(&ask(&deployment.room(1), None).await), 5_000);
+    assert_eq!(opens(&request(&deployment.room(1), None).await), 5_000);
     let_pass(Duration::from_secs(4)).await;
-    assert_eq!(reason(&ask(&deployment.room(1), None).await), None);
+    assert_eq!(reason(&request(&deployment.room(1), None).await), None);
 
     let at = anteroom_config::time_text::rfc3339_millis(Timestamp(now.0 + 3_600_000));
-    say(&deployment, set("opens_at", at)).await;
+    command(&deployment, set("opens_at", at)).await;
     let_pass(Duration::from_millis(1_010)).await;
-    assert!(reason(&ask(&deployment.room(1), None).await).is_some());
-    say(&deployment, OperatorCommand::Open).await;
+    assert!(reason(&request(&deployment.room(1), None).await).is_some());
+    command(&deployment, OperatorCommand::Open).await;
     let_pass(Duration::from_millis(1_010)).await;
-    assert_eq!(reason(&ask(&deployment.room(1), None).await), None);
+    assert_eq!(reason(&request(&deployment.room(1), None).await), None);
     let values = deployment.room(1).shown();
     assert_eq!(values.values["queue_all"].value, json!(false));
 }
 
-/// What a visitor is told who comes to each node; `None` = let in.
+/// Returns why a visitor waits at each node; `None` = admitted.
 async fn reasons(deployment: &Deployment) -> Vec<Option<QueueReason>> {
     let mut reasons = Vec::new();
     for node in 0..deployment.nodes.len() {
-        reasons.push(reason(&ask(&deployment.room(node), None).await));
+        reasons.push(reason(&request(&deployment.room(node), None).await));
     }
     reasons
 }
@@ -372,27 +370,24 @@ async fn commands(deployment: &Deployment, node: usize) -> Vec<String> {
 const HELD: Option<QueueReason> = Some(QueueReason::QueueAll);
 
 #[tokio::test(start_paused = true)]
-async fn a_stop_holds_at_its_node_while_the_store_is_unavailable() {
+async fn a_stop_is_in_effect_at_its_node_while_the_store_is_unavailable() {
     for deployment in both().await {
-        for order in [pause(), OperatorCommand::QueueAll] {
-            deployment.world.set_away(true);
+        for stop in [pause(), OperatorCommand::QueueAll] {
+            deployment.root.set_away(true);
             let room = deployment.room(0);
             let began = Instant::now();
-            let obeyed = room.obey(&order, &Actor::default()).await.unwrap();
+            let obeyed = room.obey(&stop, &Actor::default()).await.unwrap();
             assert_eq!(obeyed, CommandOutcome::Held { is_kept: false });
             assert!(began.elapsed() < Duration::from_secs(3));
-            assert_eq!(reason(&ask(&room, None).await), HELD);
-            assert_eq!(room.shown().held[0].command, order.command());
-            // The lease of an hour ago would still let people in elsewhere.
-            deployment.world.set_away(false);
+            assert_eq!(reason(&request(&room, None).await), HELD);
+            assert_eq!(room.shown().held[0].command, stop.command());
+            // Other nodes could still admit visitors from their leases.
+            deployment.root.set_away(false);
             let_pass(Duration::from_secs(5)).await;
-            assert_eq!(reasons(&deployment).await, [HELD; 3], "{order:?}");
+            assert_eq!(reasons(&deployment).await, [HELD; 3], "{stop:?}");
             assert!(room.shown().held.is_empty());
-            assert_eq!(
-                commands(&deployment, 1).await.last(),
-                Some(&order.command())
-            );
-            say(&deployment, OperatorCommand::Open).await;
+            assert_eq!(commands(&deployment, 1).await.last(), Some(&stop.command()));
+            command(&deployment, OperatorCommand::Open).await;
             let_pass(Duration::from_secs(2)).await;
             assert_eq!(reasons(&deployment).await, [None; 3]);
         }
@@ -400,33 +395,33 @@ async fn a_stop_holds_at_its_node_while_the_store_is_unavailable() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_held_pause_stops_a_room_that_admits_everybody_without_its_store() {
+async fn a_held_pause_stops_a_room_that_admits_without_its_store() {
     let rules = Rules {
         more: "on_store_failure = \"admit\"",
         ..SMALL
     };
     let deployment = Deployment::one_level(1, rules).await;
     let room = deployment.room(0);
-    deployment.world.set_away(true);
+    deployment.root.set_away(true);
     let_pass(Duration::from_secs(60)).await;
-    assert_eq!(reason(&ask(&room, None).await), None);
+    assert_eq!(reason(&request(&room, None).await), None);
     room.obey(&pause(), &Actor::default()).await.unwrap();
-    assert_eq!(reason(&ask(&room, None).await), HELD);
+    assert_eq!(reason(&request(&room, None).await), HELD);
 }
 
 #[tokio::test(start_paused = true)]
 async fn nobody_is_admitted_after_a_stop_while_the_store_is_slow() {
     let deployment = Deployment::one_level(1, SMALL).await;
     let room = deployment.room(0);
-    deployment.world.set_away(true);
-    let by = room.clone();
-    let saying = tokio::spawn(async move { by.obey(&pause(), &Actor::default()).await });
+    deployment.root.set_away(true);
+    let handle = room.clone();
+    let obeying = tokio::spawn(async move { handle.obey(&pause(), &Actor::default()).await });
     tokio::task::yield_now().await;
-    while !saying.is_finished() {
-        assert_eq!(reason(&ask(&room, None).await), HELD);
+    while !obeying.is_finished() {
+        assert_eq!(reason(&request(&room, None).await), HELD);
         let_pass(Duration::from_millis(10)).await;
     }
-    saying.await.unwrap().unwrap();
+    obeying.await.unwrap().unwrap();
 }
 
 #[tokio::test(start_paused = true)]
@@ -434,7 +429,7 @@ async fn a_held_stop_gives_way_only_to_a_later_command() {
     for is_later in [true, false] {
         let deployment = Deployment::two_levels(2, 1, SMALL).await;
         let (cut_off, other) = (deployment.room(0), deployment.room(1));
-        say(&deployment, pause()).await;
+        command(&deployment, pause()).await;
         let_pass(Duration::from_secs(2)).await;
         if !is_later {
             other
@@ -443,10 +438,10 @@ async fn a_held_stop_gives_way_only_to_a_later_command() {
                 .unwrap();
             let_pass(Duration::from_secs(1)).await;
         }
-        deployment.world.set_away(true);
+        deployment.root.set_away(true);
         let again = OperatorCommand::Pause { message: None };
         cut_off.obey(&again, &Actor::default()).await.unwrap();
-        deployment.world.set_away(false);
+        deployment.root.set_away(false);
         if is_later {
             other
                 .obey(&OperatorCommand::Resume, &Actor::default())
@@ -461,12 +456,12 @@ async fn a_held_stop_gives_way_only_to_a_later_command() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_later_command_about_something_else_leaves_a_held_stop_alone() {
+async fn a_later_command_about_another_subject_keeps_a_held_stop() {
     let deployment = Deployment::two_levels(2, 1, SMALL).await;
     let room = deployment.room(0);
-    deployment.world.set_away(true);
+    deployment.root.set_away(true);
     room.obey(&pause(), &Actor::default()).await.unwrap();
-    deployment.world.set_away(false);
+    deployment.root.set_away(false);
     let set = set("total_active_users", 7);
     deployment
         .room(1)
@@ -489,18 +484,18 @@ async fn a_resume_without_the_store_ends_only_this_nodes_stop() {
     let who = Actor::default();
     let stray = room.obey_here(&OperatorCommand::Resume, &who).await;
     assert!(matches!(stray, Err(RoomCommandError::NotHere)));
-    deployment.world.set_away(true);
+    deployment.root.set_away(true);
     assert!(room.obey(&OperatorCommand::Resume, &who).await.is_err());
     room.obey(&pause(), &who).await.unwrap();
     let ended = room.obey(&OperatorCommand::Resume, &who).await.unwrap();
     assert_eq!(ended, CommandOutcome::Ended);
     assert!(room.overrides().pause.is_none() && room.shown().held.is_empty());
-    deployment.world.set_away(false);
+    deployment.root.set_away(false);
     let_pass(Duration::from_secs(5)).await;
     assert_eq!(reasons(&deployment).await, [None]);
-    // A pause that the store has is not this node's to end.
-    say(&deployment, pause()).await;
-    deployment.world.set_away(true);
+    // A node cannot end a pause that is in the store.
+    command(&deployment, pause()).await;
+    deployment.root.set_away(true);
     room.obey(&OperatorCommand::Pause { message: None }, &who)
         .await
         .unwrap();
@@ -512,24 +507,24 @@ async fn a_resume_without_the_store_ends_only_this_nodes_stop() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stop_for_this_node_holds_before_the_store_is_asked() {
+async fn a_stop_for_this_node_takes_effect_before_it_is_stored() {
     let deployment = Deployment::one_level(2, SMALL).await;
-    let calls = deployment.calls();
+    let requests = deployment.requests();
     let room = deployment.room(0);
     let obeyed = room.obey_here(&pause(), &Actor::default()).await.unwrap();
     assert_eq!(obeyed, CommandOutcome::Held { is_kept: false });
-    assert_eq!(deployment.calls(), calls);
+    assert_eq!(deployment.requests(), requests);
     assert!(room.overrides().pause.is_some());
     let_pass(Duration::from_secs(2)).await;
     assert_eq!(reasons(&deployment).await, [HELD; 2]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_held_stop_outlasts_a_restart_of_its_node() {
+async fn a_held_stop_survives_a_restart_of_its_node() {
     let folder = tempfile::tempdir().unwrap();
     let mut deployment = Deployment::one_level(0, SMALL).await;
     deployment.start_in(0, Some(folder.path().to_path_buf()));
-    deployment.world.set_away(true);
+    deployment.root.set_away(true);
     let obeyed = deployment
         .room(0)
         .obey_here(&pause(), &Actor::default())
@@ -543,17 +538,17 @@ async fn a_held_stop_outlasts_a_restart_of_its_node() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn while_one_process_replaces_another_both_obey_what_either_is_told() {
+async fn during_a_replacement_both_processes_share_held_stops() {
     let folder = tempfile::tempdir().unwrap();
     let mut deployment = Deployment::one_level(0, SMALL).await;
     for _ in 0..2 {
         deployment.start_in(0, Some(folder.path().to_path_buf()));
     }
-    deployment.world.set_away(true);
+    deployment.root.set_away(true);
     let (old, new) = (deployment.room(0), deployment.room(1));
     let obeyed = old.obey_here(&pause(), &Actor::default()).await.unwrap();
     assert_eq!(obeyed, CommandOutcome::Held { is_kept: true });
-    // Each process looks once a second for what the other has changed.
+    // Each process checks once a second for changes of the other.
     let_pass(Duration::from_secs(2)).await;
     assert!(new.overrides().pause.is_some(), "the successor obeys");
     let ended = new

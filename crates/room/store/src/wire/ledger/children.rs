@@ -1,6 +1,6 @@
-//! How is written down what a ledger knows of a child: one that is there, and one that has gone.
+//! Records of a ledger's children, present and departed.
 //!
-//! What the ledger knows of itself is in [`record`](super::record).
+//! The record of the ledger itself is in [`record`](super::record).
 
 use anteroom_room::id::{DataCenterId, NodeId};
 use anteroom_room::ledger::{Child, DepartedChild};

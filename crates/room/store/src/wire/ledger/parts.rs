@@ -1,4 +1,4 @@
-//! What records of a ledger, of its children and of its parent are made of.
+//! Parts that the records of a ledger, of its children and of its parent share.
 
 use anteroom_room::id::VisitorId;
 use anteroom_room::rules::Limits;
@@ -8,7 +8,7 @@ use anteroom_room::time::{DurationMs, Minute, Timestamp};
 use anteroom_room::watermark::WaitingCounts;
 use serde::{Deserialize, Serialize};
 
-/// Stands in a record for what is not there, where its format is older than the `Option`.
+/// Stands in a record for `None` in fields that were not optional in an older format.
 pub(super) const NONE: u64 = 0;
 
 #[derive(Serialize, Deserialize)]

@@ -1,8 +1,7 @@
-//! How is written down what a ledger knows of itself, and the conversions to and from the core's
-//! types.
+//! Record of a ledger, and its conversions to and from the core's types.
 //!
-//! Those of the ledger's children are in [`children`](super::children), those of its parent in
-//! [`upstream`](super::upstream), what all of them are made of in [`parts`](super::parts).
+//! Records of the ledger's children are in [`children`](super::children), that of its parent in
+//! [`upstream`](super::upstream), shared parts in [`parts`](super::parts).
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! Does a ledger survive being written and read, and is damage noticed?
+//! Round trips of ledgers, and damaged records.
 
 use std::borrow::Cow;
 
@@ -90,7 +90,7 @@ fn departed() -> DepartedChild {
     }
 }
 
-/// A ledger in which no field has its default.
+/// Root ledger in which no field has its default.
 fn full() -> Ledger {
     let empty = Ledger::new();
     let mut parts = empty.to_parts();
@@ -141,8 +141,8 @@ fn full() -> Ledger {
     Ledger::from_parts(parts).unwrap()
 }
 
-/// The ledger of a data center in which no field has its default but the reserve, which only the
-/// root holds.
+/// Ledger of a data center in which no field has its default, except the reserve, which only the
+/// root has.
 fn below_root() -> Ledger {
     let ledger = full();
     let empty = Ledger::below_root(Incarnation(1 << 40), DataCenterId(7));
@@ -214,14 +214,14 @@ fn below_root() -> Ledger {
 }
 
 #[test]
-fn a_ledger_survives_being_written_and_read() {
+fn a_ledger_survives_a_round_trip() {
     for ledger in [Ledger::new(), full(), below_root()] {
         assert_eq!(decode(&encode(&ledger)), Ok(ledger));
     }
 }
 
 #[test]
-fn a_damaged_record_is_an_error_and_no_empty_ledger() {
+fn a_damaged_record_is_an_error_and_not_an_empty_ledger() {
     let bytes = encode(&below_root());
     for cut in 1..bytes.len() {
         assert_eq!(decode(&bytes[..cut]), Err(LedgerRecordError::Damaged));
@@ -237,7 +237,7 @@ fn a_damaged_record_is_an_error_and_no_empty_ledger() {
 }
 
 #[test]
-fn a_record_of_the_version_before_is_read_and_knows_no_clock_under_its_parent() {
+fn a_record_of_version_6_has_no_clock_read_under_its_parent() {
     let ledger = below_root();
     let mut before = encode(&ledger);
     assert_eq!(before.pop(), Some(1));
@@ -250,12 +250,12 @@ fn a_record_of_the_version_before_is_read_and_knows_no_clock_under_its_parent() 
 }
 
 #[test]
-fn a_record_that_no_ledger_writes_is_damaged() {
-    let check = |break_it: fn(&mut LedgerParts<'_>)| {
+fn a_record_that_breaks_an_invariant_is_an_error() {
+    let check = |damage: fn(&mut LedgerParts<'_>)| {
         let ledger = full();
         let mut parts = ledger.to_parts();
-        break_it(&mut parts);
-        let error = decode(&write_down(parts)).unwrap_err();
+        damage(&mut parts);
+        let error = decode(&encode_parts(parts)).unwrap_err();
         assert!(matches!(error, LedgerRecordError::Unsound(_)), "{error:?}");
     };
     check(|parts| parts.generation = 4);
@@ -281,13 +281,13 @@ fn a_record_that_no_ledger_writes_is_damaged() {
 }
 
 #[test]
-fn no_damage_of_one_byte_ends_in_a_panic() {
+fn a_damaged_byte_never_panics() {
     let bytes = encode(&below_root());
     for at in 1..bytes.len() {
         for flipped in [0x01, 0x80, 0xff] {
             let mut damaged = bytes.clone();
             damaged[at] ^= flipped;
-            // Most of them are other ledgers.
+            // Most of them decode to another ledger.
             let _ = decode(&damaged);
         }
     }

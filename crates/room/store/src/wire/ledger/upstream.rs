@@ -1,4 +1,4 @@
-//! A data center's place under the world, as it is written down.
+//! Record of what a data center's ledger knows of its parent, the root.
 
 use std::sync::Arc;
 
@@ -130,7 +130,7 @@ impl From<UpstreamRecord> for Upstream {
             data_center: DataCenterId(record.data_center),
             lease: Lease::from_parts(record.lease.into()),
             parent: record.parent.map(Incarnation),
-            // It stands behind the record, where version 6 has nothing.
+            // `decode` sets it from the byte after the record, which version 6 lacks.
             is_read_under_parent: false,
             answered: Some(record.answered).filter(|number| *number != NONE),
             used: LeaseUsage {

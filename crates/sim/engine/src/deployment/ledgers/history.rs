@@ -1,4 +1,4 @@
-//! What was in a record a moment ago? For replicas that have not got the last writes.
+//! Past states of a record, for replicas that lack the last writes.
 
 use std::collections::VecDeque;
 
@@ -7,7 +7,7 @@ use anteroom_room::time::{DurationMs, Timestamp};
 
 use crate::scenario::model::{FaultKind, Scenario, StorePlace};
 
-/// Copies of a record, now and then.
+/// Copies of a record at intervals.
 #[derive(Debug)]
 pub(super) struct History {
     every: DurationMs,
@@ -16,8 +16,8 @@ pub(super) struct History {
 }
 
 impl History {
-    /// A history for a store that will lose writes; `None` for every other one. Where there is only
-    /// one store, both of its names mean it.
+    /// Returns a history for a store that will lose writes, and `None` for every other one. A
+    /// deployment with one store uses it as local and global store.
     pub(super) fn of(scenario: &Scenario, place: StorePlace, is_only: bool) -> Option<Self> {
         let losses = scenario.faults.iter().filter_map(|fault| match fault.kind {
             FaultKind::StoreLosesWrites { store, last } if store == place || is_only => Some(last),
@@ -25,7 +25,7 @@ impl History {
         });
         let keep = losses.max()?;
         Some(Self {
-            // Sixteen steps are fine enough to lose about as much as was asked for.
+            // Sixteen steps lose about as much as the scenario requests.
             every: DurationMs(keep.0 / 16),
             keep,
             records: VecDeque::new(),
@@ -38,14 +38,14 @@ impl History {
             return;
         }
         self.records.push_back((now, ledger.clone()));
-        // The one before the oldest that may be asked for stays.
+        // Keep one record older than the longest loss.
         while self.records.len() > 1 && now.since(self.records[1].0) > self.keep {
             self.records.pop_front();
         }
     }
 
-    /// The newest record that is not newer than `at`, or the oldest there is. What is newer is
-    /// forgotten.
+    /// Returns the newest record that is not newer than `at`, or the oldest one, and drops the
+    /// newer ones.
     pub(super) fn before(&mut self, at: Timestamp) -> Option<Ledger> {
         while self.records.len() > 1 && self.records.back().is_some_and(|(t, _)| *t > at) {
             self.records.pop_back();

@@ -1,4 +1,5 @@
-//! `[[room.NAME.arrivals]]`: who comes when. Every kind ends as points with straight lines between.
+//! `[[room.NAME.arrivals]]`: arrival rates by time. Every kind becomes points with straight lines
+//! between them.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -10,17 +11,17 @@ use anteroom_config::toml_file::{
 };
 use anteroom_room::time::DurationMs;
 
+use super::data_centers::{DATA_CENTER, find_data_center};
 use super::kinds::{PER_SECOND_MAX, Point};
-use super::place::{DATA_CENTER, find_data_center};
 use super::{Frame, LENGTH_MAX, curve};
 use crate::scenario::model::{Arrivals, RatePoint};
 
-/// Most streams of a room: each is looked at for every newcomer.
+/// Most streams of a room: each new visitor needs a look at every stream.
 const STREAMS_MAX: usize = 1_000;
-/// Largest CSV file: half a million lines, five minutes of a year each.
+/// Largest CSV file: half a million lines, five years of one line per five minutes.
 const CSV_BYTES_MAX: u64 = 10 << 20;
 
-/// How the rate is described.
+/// Description of the rate.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Shape {
     Constant,
@@ -120,7 +121,7 @@ pub(super) fn read(room: &mut Table<'_>, frame: &Frame<'_>) -> Vec<Arrivals> {
     let mut all = Vec::new();
     for element in elements.iter().take(STREAMS_MAX) {
         let mut table = room.enter(element);
-        // Without a kind nobody knows which keys belong here.
+        // The kind decides which keys belong here.
         if let Some(shape) = table.required(&KIND) {
             all.extend(read_one(&mut table, shape, frame));
             table.finish();
@@ -164,7 +165,7 @@ fn read_constant(table: &mut Table<'_>, length: DurationMs) -> Option<Vec<RatePo
     let until = table.optional(&UNTIL);
     check_order(table, from, until);
     let (rate, until) = (rate?, until.unwrap_or(length));
-    // Shorter than the stream needs to begin: nobody comes.
+    // The scenario ends before the stream begins: no visitor comes.
     (from < until).then(|| vec![point(from, rate), point(until, rate)])
 }
 
@@ -172,7 +173,7 @@ fn read_ramp(table: &mut Table<'_>) -> Option<Vec<RatePoint>> {
     let first = table.required(&FROM_PER_SECOND);
     let last = table.required(&TO_PER_SECOND);
     let from = table.defaulted(&FROM);
-    // Not the length if left out: a shorter rehearsal must not make it steeper.
+    // The default is not the length: a shorter simulation must not make the ramp steeper.
     let until = table.required(&UNTIL);
     check_order(table, from, until);
     Some(vec![point(from, first?), point(until?, last?)])
@@ -254,11 +255,11 @@ fn read_csv(table: &mut Table<'_>, frame: &Frame<'_>) -> Vec<Arrivals> {
     }
 }
 
-/// The bytes of an ordinary file that is not too long.
+/// Reads an ordinary file that is not too long.
 fn read_file(path: &Path) -> io::Result<Vec<u8>> {
     let file = File::open(path)?;
     if !file.metadata()?.is_file() {
-        return Err(io::Error::other("it is no ordinary file"));
+        return Err(io::Error::other("it is not an ordinary file"));
     }
     let mut bytes = Vec::new();
     file.take(CSV_BYTES_MAX + 1).read_to_end(&mut bytes)?;

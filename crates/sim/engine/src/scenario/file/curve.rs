@@ -1,4 +1,4 @@
-//! A curve of arrivals as a table: time, visitors per second, optionally a data center.
+//! Curve of arrivals as a table: time, visitors per second, optionally a data center.
 //!
 //! The first line may name the columns. A time is a number of seconds or a duration since the
 //! start, or a moment with its offset. The lines of each data center are in the order of time.
@@ -17,14 +17,14 @@ use super::kinds::PER_SECOND_MAX;
 use super::{Frame, LENGTH_MAX, did_you_mean};
 use crate::scenario::model::{Arrivals, RatePoint};
 
-/// Most mistakes that are told of one file: a file of another kind has one in every line.
+/// Most mistakes reported for one file: a file of another kind has one in every line.
 const MISTAKES_MAX: usize = 20;
 
 const TIME: &str = "a time: seconds, a duration such as 5m, or a moment such as \
                     2030-01-31T10:00:00Z, \
                     within 31 days after the start";
 
-/// What is wrong with one field.
+/// Mistake in one field.
 struct Mistake {
     line: usize,
     column: &'static str,
@@ -33,7 +33,7 @@ struct Mistake {
     hint: Option<String>,
 }
 
-/// Reads a table; mistakes go to `notes` with the line of the table.
+/// Reads a table; mistakes go to `notes` with their line in the table.
 pub(super) fn read(
     notes: &mut Notes,
     source: &str,
@@ -67,7 +67,7 @@ fn parse(bytes: &[u8], frame: &Frame<'_>, mistakes: &mut Vec<Mistake>) -> Vec<Ar
     let mut streams: BTreeMap<Option<usize>, Vec<RatePoint>> = BTreeMap::new();
     let mut record = ByteRecord::new();
     let mut is_first = true;
-    // Reading from memory fails on nothing; a broken quote is only an odd field.
+    // Reading from memory cannot fail; a broken quote is only an odd field.
     while reader.read_byte_record(&mut record).unwrap_or(false) {
         let line = record.position().map_or(0, csv::Position::line);
         let line = usize::try_from(line).unwrap_or(usize::MAX);
@@ -124,7 +124,7 @@ fn read_line(
     frame: &Frame<'_>,
     mistakes: &mut Vec<Mistake>,
 ) -> Option<(Option<usize>, RatePoint)> {
-    let mut refuse = |column, found: String, allowed: &str, hint| {
+    let mut reject = |column, found: String, allowed: &str, hint| {
         mistakes.push(Mistake {
             line,
             column,
@@ -143,7 +143,7 @@ fn read_line(
             };
             let has_other_commas = fields.iter().any(|field| field.contains([';', '\t']));
             let hint = has_other_commas.then(|| "put commas between the columns".to_owned());
-            refuse(
+            reject(
                 "",
                 found,
                 "time, visitors per second, optionally a data center",
@@ -154,20 +154,20 @@ fn read_line(
     };
     let at = read_time(time, frame.starts_at);
     if at.is_none() {
-        refuse("time", quoted(time), TIME, None);
+        reject("time", quoted(time), TIME, None);
     }
     let per_second: Option<f64> = rate.parse().ok();
     let per_second = per_second.filter(|rate| (0.0..=PER_SECOND_MAX).contains(rate));
     if per_second.is_none() {
         let allowed = format!("visitors per second, from 0 to {PER_SECOND_MAX}");
-        refuse("per_second", quoted(rate), &allowed, None);
+        reject("per_second", quoted(rate), &allowed, None);
     }
     let data_center = match frame.find(name).filter(|_| !name.is_empty()) {
         None => None,
         Some(Ok(index)) => Some(index),
         Some(Err(nearest)) => {
             let hint = nearest.map(did_you_mean);
-            refuse(
+            reject(
                 "data_center",
                 quoted(name),
                 "the name of a data center",
@@ -206,7 +206,7 @@ fn read_seconds(text: &str) -> Option<DurationMs> {
 ///
 /// # Panics
 ///
-/// If a point is outside of its bounds or out of order without a mistake being told.
+/// Panics if a point is outside its bounds or out of order and no mistake was reported.
 #[doc(hidden)]
 pub fn fuzz(data: &[u8]) {
     let frame = Frame {
@@ -261,9 +261,9 @@ mod tests {
     }
 
     #[test]
-    fn every_bad_field_is_told_with_its_line() {
+    fn every_bad_field_is_reported_with_its_line() {
         let (_, mistakes) = parsed("0,1\nx,1\n2,-1\n3\n4,5,nowhere\n1,1\n0,1\n");
-        let places: Vec<_> = mistakes.iter().map(|m| (m.line, m.column)).collect();
+        let positions: Vec<_> = mistakes.iter().map(|m| (m.line, m.column)).collect();
         let expected = [
             (2, "time"),
             (3, "per_second"),
@@ -271,7 +271,7 @@ mod tests {
             (5, "data_center"),
             (7, "time"),
         ];
-        assert_eq!(places, expected);
+        assert_eq!(positions, expected);
     }
 
     #[test]

@@ -9,7 +9,8 @@ use anteroom_room::time::DurationMs;
 use super::kinds::Travel;
 use crate::scenario::model::{DataCenterPlan, Delay};
 
-/// Most nodes in all: each keeps a room in memory and talks to a store every second.
+/// Most nodes over all data centers: each keeps a room in memory and sends its store a request
+/// every second.
 const NODES_MAX: u32 = 5_000;
 
 const NAME: Key<Text<String>> = Key {
@@ -77,16 +78,16 @@ const NOWHERE: Delay = Delay {
     to: DurationMs::ZERO,
 };
 
-/// How visitors are spread over many data centers.
+/// Distribution of visitors over many data centers.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Spread {
-    /// Alike.
+    /// All the same.
     Even,
-    /// The second has half of the first's, the third a third, and so on: as cities differ.
+    /// The second has half of the first's, the third a third, and so on, as cities differ.
     Zipf,
 }
 
-/// One as far as it could be read.
+/// Data center as far as it could be read.
 struct Read {
     name: Option<Located<String>>,
     nodes: u32,
@@ -95,7 +96,8 @@ struct Read {
     to_global: Option<Delay>,
 }
 
-/// Reads both forms; one node without any delay if there is neither. `None` after a mistake.
+/// Reads both forms; returns one node without delay if there is neither, and `None` after a
+/// mistake.
 pub(super) fn read(root: &mut Table<'_>) -> Option<Vec<DataCenterPlan>> {
     let (has_list, has_many) = (root.has("data_center"), root.has("data_centers"));
     let mut all = Vec::new();
@@ -202,7 +204,7 @@ fn check_sums(root: &mut Table<'_>, key: &'static str, all: &[Read]) {
         root.notes.refuse(&location, found, allowed, None);
     }
     if !all.is_empty() && all.iter().all(|read| read.share <= 0.0) {
-        let finding = Finding::Remark("every share is 0, so nobody comes anywhere".to_owned());
+        let finding = Finding::Remark("every share is 0, so no visitor comes".to_owned());
         root.notes.refuse(&location, finding, "", None);
     }
 }
@@ -213,7 +215,7 @@ fn name(text: &str) -> Result<String, InvalidValue> {
     }
     if text.eq_ignore_ascii_case("global") {
         return Err(InvalidValue::hint(
-            "faults use that word for the store of all",
+            "faults use that word for the global store",
         ));
     }
     data_center_name(text)

@@ -1,18 +1,18 @@
-//! `[[fault]]`: what goes wrong, and what the operator changes, at which time.
+//! `[[fault]]`: faults and changes by the operator, with their times.
 
 use anteroom_config::toml_file::{Choice, Duration, Key, Number, Switch, Table, Text, Whole};
 use anteroom_config::{Finding, read_room_limits};
 use anteroom_room::time::DurationMs;
 
+use super::data_centers::{DATA_CENTER, find_data_center, place, refuse};
 use super::kinds::Step;
-use super::place::{DATA_CENTER, find_data_center, place, refuse};
 use super::{Frame, LENGTH_MAX, did_you_mean};
 use crate::scenario::model::{FaultKind, FaultPlan, LinkPlace, NodePlace, StorePlace};
 
-/// Most faults, each node counted for itself.
+/// Most faults; a fault of several nodes counts once per node.
 const FAULTS_MAX: usize = 10_000;
 
-/// What happens; the keys of each are read by a function of its own.
+/// Kind of a fault; each has a function that reads its keys.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Word {
     Crash,
@@ -115,7 +115,7 @@ const BY: Key<Step> = Key {
     default: None,
 };
 
-/// NTP slews a clock by no more.
+/// NTP slews a clock by at most this.
 const DRIFTS_PPM: Key<Whole<i32>> = Key {
     name: "drifts_ppm",
     kind: Whole {
@@ -139,7 +139,7 @@ pub(super) fn read(root: &mut Table<'_>, frame: &Frame<'_>) -> Vec<FaultPlan> {
     let mut faults = Vec::new();
     for element in elements.iter().take(FAULTS_MAX) {
         let mut table = root.enter(element);
-        // Without a kind nobody knows which keys belong here.
+        // The kind decides which keys belong here.
         if let Some(word) = table.required(&KIND) {
             faults.extend(read_one(&mut table, word, frame));
             table.finish();
@@ -189,7 +189,7 @@ fn read_one(table: &mut Table<'_>, word: Word, frame: &Frame<'_>) -> Vec<FaultPl
     }
 }
 
-/// What happens to nodes: to one, or to several, one after the other.
+/// Reads a fault of one node, or of several, one after the other.
 fn read_of_nodes(
     table: &mut Table<'_>,
     word: Word,
@@ -221,7 +221,7 @@ fn read_of_nodes(
     plans.collect()
 }
 
-/// What happens to a node, before it is said to which.
+/// Fault of a node that is not yet known.
 #[derive(Clone, Copy)]
 enum OfNode {
     Crash(DurationMs),
@@ -258,13 +258,13 @@ fn read_cut(table: &mut Table<'_>, at: Option<DurationMs>, frame: &Frame<'_>) ->
         }
         (None, Some(name)) => {
             let found = find_data_center(table, &DATA_CENTER, &name, frame);
-            found.map(LinkPlace::ToWorld).into_iter().collect()
+            found.map(LinkPlace::ToGlobal).into_iter().collect()
         }
         _ => {
             let location = table.location("node");
             let finding = Finding::Remark("which link?".to_owned());
-            let allowed =
-                "node (to the store of its data center) or data_center (to the world), one of them";
+            let allowed = "node (to the store of its data center) or data_center (to the global store), \
+                 one of them";
             table.notes.refuse(&location, finding, allowed, None);
             Vec::new()
         }
@@ -299,7 +299,7 @@ fn read_bad_network(table: &mut Table<'_>) -> Option<FaultKind> {
 fn read_of_store(table: &mut Table<'_>, word: Word, frame: &Frame<'_>) -> Option<FaultKind> {
     let store = table.required(&STORE).and_then(|name| {
         if name == "global" {
-            return Some(StorePlace::World);
+            return Some(StorePlace::Global);
         }
         find_data_center(table, &STORE, &name, frame).map(StorePlace::Local)
     });
@@ -329,7 +329,7 @@ fn read_of_store(table: &mut Table<'_>, word: Word, frame: &Frame<'_>) -> Option
     }
 }
 
-/// The nodes that `sjc/2`, `sjc/*` or `*` stand for; nodes are counted from 1.
+/// Returns the nodes that `sjc/2`, `sjc/*` or `*` name; nodes are counted from 1.
 fn find_nodes(table: &mut Table<'_>, text: &str, frame: &Frame<'_>) -> Vec<NodePlace> {
     let Some(all) = frame.data_centers else {
         return Vec::new();

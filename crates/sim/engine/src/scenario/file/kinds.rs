@@ -7,14 +7,14 @@ use toml::de::DeValue;
 
 use crate::scenario::model::{Delay, RatePoint};
 
-/// Most newcomers per second: a thousand times what we have seen.
+/// Most new visitors per second: a thousand times what we have seen.
 pub(super) const PER_SECOND_MAX: f64 = 1_000_000.0;
 
-/// How long a message travels: `"3ms"`, or `["1ms", "3ms"]` for anything in between.
+/// Delay of a message: `"3ms"`, or `["1ms", "3ms"]` for anything in between.
 pub(super) struct Travel;
 
 impl Travel {
-    /// Longer than any network: what is lost is lost.
+    /// Longer than any network delay; lost messages have their own key.
     const MAX: DurationMs = DurationMs::from_secs(60);
 
     fn one(value: &DeValue<'_>) -> Option<DurationMs> {
@@ -48,21 +48,21 @@ impl Kind for Travel {
                 to: span,
             });
         };
-        let refusal = || InvalidValue {
+        let invalid = || InvalidValue {
             found: Some(shown_list(list)),
             hint: None,
         };
         let [from, to] = &list[..] else {
-            return Err(refusal());
+            return Err(invalid());
         };
         match (Self::one(from.get_ref()), Self::one(to.get_ref())) {
             (Some(from), Some(to)) if from <= to => Ok(Delay { from, to }),
-            _ => Err(refusal()),
+            _ => Err(invalid()),
         }
     }
 }
 
-/// A short list as it was typed; a long one as what it is.
+/// Returns a short list as it was typed, and the length of a long one.
 fn shown_list(list: &[toml::Spanned<DeValue<'_>>]) -> String {
     let texts: Option<Vec<String>> = list
         .iter()
@@ -81,7 +81,7 @@ fn shown_list(list: &[toml::Spanned<DeValue<'_>>]) -> String {
     }
 }
 
-/// A point of a curve: `["10m", 2.5]`.
+/// Point of a curve: `["10m", 2.5]`.
 pub(super) struct Point;
 
 impl Kind for Point {
@@ -96,12 +96,12 @@ impl Kind for Point {
 
     fn read(&self, value: &DeValue<'_>) -> Result<RatePoint, InvalidValue> {
         let list = value.as_array().ok_or(InvalidValue::PLAIN)?;
-        let refusal = || InvalidValue {
+        let invalid = || InvalidValue {
             found: Some(shown_list(list)),
             hint: None,
         };
         let [at, rate] = &list[..] else {
-            return Err(refusal());
+            return Err(invalid());
         };
         let at = at.get_ref().as_str().and_then(duration::parse);
         let rate = match rate.get_ref() {
@@ -112,16 +112,16 @@ impl Kind for Point {
         let rate = rate.filter(|rate| (0.0..=PER_SECOND_MAX).contains(rate));
         match (at.filter(|at| *at <= super::LENGTH_MAX), rate) {
             (Some(at), Some(per_second)) => Ok(RatePoint { at, per_second }),
-            _ => Err(refusal()),
+            _ => Err(invalid()),
         }
     }
 }
 
-/// How far a clock steps, in milliseconds: `"5s"` forward, `"-5s"` back.
+/// Step of a clock in milliseconds: `"5s"` forward, `"-5s"` back.
 pub(super) struct Step;
 
 impl Step {
-    /// Further off a clock shows another year, and the operator notices.
+    /// A clock that is off by more shows another day, and the operator notices.
     const MAX: DurationMs = DurationMs::from_secs(86_400);
 }
 

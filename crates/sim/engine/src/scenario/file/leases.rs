@@ -1,12 +1,12 @@
-//! `[leases]`: for how long is lent. Only what a rehearsal may want to vary; how long a data center
-//! lends to its nodes is part of the program.
+//! `[leases]`: length of the root's leases. The program fixes the length of leases from a data
+//! center to its nodes.
 
 use anteroom_config::toml_file::{Duration, Key, Table};
 use anteroom_room::time::DurationMs;
 
-/// From the world to a data center. A data center asks once a second: with a shorter lease than two
-/// nobody would be let in. Longer than an hour, a data center that was lost holds its seats for
-/// longer than anybody would wait.
+/// Length of a lease from the root to a data center. A data center syncs once a second, so a lease
+/// of less than two seconds would admit no visitor. With more than an hour, a lost data center
+/// keeps its seats for too long.
 const GLOBAL: Key<Duration> = Key {
     name: "global",
     kind: Duration {
@@ -17,7 +17,7 @@ const GLOBAL: Key<Duration> = Key {
     default: Some("\"10m\""),
 };
 
-/// Reads how long the world lends to a data center.
+/// Reads the length of a lease from the root to a data center.
 pub(super) fn read(root: &mut Table<'_>) -> DurationMs {
     let mut table = root.table("leases");
     let global = table.defaulted(&GLOBAL);

@@ -1,4 +1,4 @@
-//! `[room.NAME]`: limits in the gateway's words, who comes, and what visitors do.
+//! `[room.NAME]`: limits in the gateway's keys, arrivals, and behaviour of visitors.
 
 use anteroom_config::toml_file::{Duration, Key, Located, Number, Table, Whole, nearest};
 use anteroom_config::{Finding, RoomName, read_room_rules};
@@ -7,7 +7,7 @@ use anteroom_room::time::DurationMs;
 use super::{Frame, arrivals};
 use crate::scenario::model::{Behaviour, RoomPlan};
 
-/// Most rooms: they are rehearsed one by one.
+/// Most rooms: they are simulated one by one.
 const ROOMS_MAX: usize = 64;
 
 const PAGES: Key<Number> = Key {
@@ -80,7 +80,7 @@ pub(super) fn read(root: &mut Table<'_>, frame: &Frame<'_>) -> Vec<RoomPlan> {
         .into_iter()
         .partition(|(_, element)| root.is_added(element));
     for (Located { value, location }, _) in added {
-        // A setting changes a room; it cannot make one.
+        // A setting changes a room and cannot create one.
         let known = typed.iter().map(|(name, _)| name.value);
         let hint = nearest(value, known).map(|known| format!("did you mean room.{known}?"));
         let finding = Finding::Remark("there is no such room in the scenario".to_owned());

@@ -1,4 +1,4 @@
-//! Does a scenario mean what it says? Bad files are in `testdata/scenario`.
+//! Tests of the reader. Bad files are in `testdata/scenario`.
 
 use anteroom_room::ledger::LeaseTerms;
 
@@ -59,7 +59,7 @@ fn a_small_file_has_a_default_for_everything_else() {
 }
 
 #[test]
-fn every_shipped_scenario_can_be_read_and_says_what_it_shows() {
+fn every_shipped_scenario_can_be_read_and_describes_itself() {
     for shipped in SHIPPED {
         let scenario = shipped
             .scenario()
@@ -98,7 +98,7 @@ fn every_kind_of_arrivals_becomes_points() {
 }
 
 #[test]
-fn the_root_leases_for_as_long_as_is_typed() {
+fn the_root_leases_for_the_configured_time() {
     let set = |value| read_with(SMALL, &[("leases.global", value)]).map(|s| s.global_lease);
     assert_eq!(set("2s").unwrap(), DurationMs::from_secs(2));
     assert_eq!(set("1h").unwrap(), DurationMs::from_secs(3_600));
@@ -149,7 +149,7 @@ by = \"-2s\"
         (
             180,
             FaultKind::Cut {
-                link: LinkPlace::ToWorld(1),
+                link: LinkPlace::ToGlobal(1),
                 answers_only: true,
                 lasts: DurationMs::from_secs(10),
             },
@@ -164,7 +164,7 @@ by = \"-2s\"
         (
             540,
             FaultKind::StoreWiped {
-                store: StorePlace::World,
+                store: StorePlace::Global,
             },
         ),
     ];
@@ -187,7 +187,7 @@ fn many_data_centers_are_numbered_and_shared_by_size() {
 }
 
 #[test]
-fn a_setting_is_read_as_if_it_stood_in_the_file() {
+fn a_setting_is_read_like_a_line_of_the_file() {
     let settings = [
         ("room.shop.new_users_per_minute", "900"),
         ("room.shop.session_duration", "10m"),
@@ -204,7 +204,7 @@ fn a_setting_is_read_as_if_it_stood_in_the_file() {
 }
 
 #[test]
-fn a_wrong_setting_is_told_in_the_words_of_the_file() {
+fn a_wrong_setting_gets_the_message_of_the_file() {
     let check = |key: &str, value: &str, expected: &str| {
         let problems = read_with(SMALL, &[(key, value)]).unwrap_err();
         assert_eq!(problems.to_string(), expected);
@@ -281,8 +281,11 @@ fn samples_suit_the_length_and_have_a_bound() {
 #[test]
 fn a_file_that_is_too_long_is_not_read_at_all() {
     let long = format!("{SMALL}#{}", "x".repeat(FILE_BYTES_MAX));
-    let told = read(&long).unwrap_err().to_string();
-    assert!(told.contains("allowed: at most 1048576 bytes"), "{told}");
+    let message = read(&long).unwrap_err().to_string();
+    assert!(
+        message.contains("allowed: at most 1048576 bytes"),
+        "{message}"
+    );
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What goes wrong in a small world, and when.
+//! Faults of a seed, with their times.
 
 use crate::scenario::model::{Behaviour, FaultKind, FaultPlan, LinkPlace, NodePlace, StorePlace};
 use anteroom_room::rules::{Limits, Rules};
@@ -47,7 +47,7 @@ pub(super) fn faults(
     faults
 }
 
-/// Faults that only together are worth looking at.
+/// Adds faults that matter only together.
 fn themed(
     rng: &mut Dice,
     shape: Shape,
@@ -66,7 +66,7 @@ fn themed(
     let session = new_session(rng, rules);
     let mut plan = |at, kind| faults.push(FaultPlan { at, kind });
     match rng.below(8) {
-        // A node that is alone while its rules change.
+        // A node without its store while its rules change.
         0 => {
             let link = LinkPlace::NodeToStore(node);
             plan(at, cut(link, long));
@@ -74,13 +74,13 @@ fn themed(
             plan(soon, FaultKind::SessionDuration { session, within });
             plan(later, FaultKind::Crash { node, after: long });
         }
-        // A data center that is alone for longer than its lease.
-        1 if shape.has_world => {
-            let link = LinkPlace::ToWorld(node.data_center);
+        // A data center that is cut off for longer than its lease.
+        1 if shape.has_global_store => {
+            let link = LinkPlace::ToGlobal(node.data_center);
             let lasts = shape.global_lease + rules.longest_seat() + long;
             plan(DurationMs::from_secs(2), cut(link, lasts));
         }
-        // Limits that fall while messages are late.
+        // Lower limits while messages are late.
         2 => {
             let (lost, doubled) = (0.1, 0.4);
             let delayed = DurationMs(3_000);
@@ -96,27 +96,27 @@ fn themed(
                 plan(at, FaultKind::Limits { limits, within });
             }
         }
-        // Nodes that start one after the other, with longer seats in their files than their data
-        // center was lent, which is cut off.
-        3 if shape.has_world => {
-            let link = LinkPlace::ToWorld(node.data_center);
+        // Nodes that restart one after the other in a data center that is cut off. Their files have
+        // longer seats than the data center has leased.
+        3 if shape.has_global_store => {
+            let link = LinkPlace::ToGlobal(node.data_center);
             let lasts = shape.global_lease + rules.longest_seat() + long;
             plan(at, cut(link, lasts));
             plan(at, FaultKind::SessionDuration { session, within });
             restart_all(rng, (node.data_center, shape.nodes), soon, &mut plan);
             (behaviour.pages, behaviour.log_out) = (60.0, 0.0);
         }
-        // A node that is cut off, or starts while it is, for longer than anybody is inside; and
-        // sessions that are ended elsewhere meanwhile.
+        // A node that is cut off for longer than any session, or starts while it is. Other nodes
+        // end sessions meanwhile.
         4 | 5 => {
             missed_logouts(rng, (node, rules), (at, long), &mut plan);
             (behaviour.log_out, behaviour.replays, behaviour.changes_node) = (0.7, 0.9, 0.8);
             behaviour.pages = behaviour.pages.min(4.0);
         }
-        // A session that is lowered and raised again, by somebody who loses an answer in between.
+        // A shorter session that grows again, and a lost reply in between.
         6 if rng.chance(0.5) => {
-            let has_world = shape.has_world;
-            lowered_and_raised(rng, (node, has_world, rules), (at, long), &mut plan);
+            let has_global_store = shape.has_global_store;
+            lowered_and_raised(rng, (node, has_global_store, rules), (at, long), &mut plan);
             (behaviour.pages, behaviour.log_out) = (60.0, 0.0);
         }
         // A longer or a shorter session for visitors who keep coming.
@@ -124,13 +124,13 @@ fn themed(
             plan(later, FaultKind::SessionDuration { session, within });
             behaviour.pages = 200.0;
         }
-        // A node that comes and goes, while its store's clock is stepped back.
-        _ => comes_and_goes(rng, node, [at, soon, later], &mut plan),
+        // A node that restarts while its store's clock is stepped back.
+        _ => crashes_repeatedly(rng, node, [at, soon, later], &mut plan),
     }
 }
 
-/// A node crashes three times, and its store's clock is stepped back in between.
-fn comes_and_goes(
+/// Adds three crashes of a node, and steps its store's clock back in between.
+fn crashes_repeatedly(
     rng: &mut Dice,
     node: NodePlace,
     [at, soon, later]: [DurationMs; 3],
@@ -146,32 +146,32 @@ fn comes_and_goes(
     plan(soon + DurationMs(2_500), stepped);
 }
 
-/// A session is lowered, and raised again while a node or a data center is cut off that may have
-/// lost the answer in between.
+/// Shortens the session and lengthens it again. In between a node or a data center is cut off and
+/// may have lost the reply.
 fn lowered_and_raised(
     rng: &mut Dice,
-    (node, has_world, rules): (NodePlace, bool, Rules),
+    (node, has_global_store, rules): (NodePlace, bool, Rules),
     (at, long): (DurationMs, DurationMs),
     plan: &mut impl FnMut(DurationMs, FaultKind),
 ) {
     let within = DurationMs::ZERO;
     let session = DurationMs(rules.session_duration.0 / 8).max(DurationMs::from_secs(1));
     plan(at, FaultKind::SessionDuration { session, within });
-    let link = if has_world && rng.chance(0.5) {
-        LinkPlace::ToWorld(node.data_center)
+    let link = if has_global_store && rng.chance(0.5) {
+        LinkPlace::ToGlobal(node.data_center)
     } else {
         LinkPlace::NodeToStore(node)
     };
     let lasts = rules.longest_seat() + long;
     let cut_at = if rng.chance(0.5) {
-        // It tells of the lowered session and hears nothing; soon nobody hears of it either.
+        // It reports the shorter session and gets no reply; soon its reports are lost too.
         let lost_at = at.less(DurationMs(u64::from(rng.below(500))));
         plan(lost_at, answers_lost(link, DurationMs(4_000)));
         let cut_at = at + rng.between(DurationMs(500), DurationMs(3_000));
         plan(cut_at, cut(link, lasts));
         cut_at
     } else {
-        // Late enough for everybody to have told the root of it.
+        // Late enough for all nodes to have reported it to the root.
         let cut_at = at + rng.between(DurationMs(500), DurationMs(5_000));
         plan(cut_at, cut(link, lasts));
         cut_at
@@ -181,7 +181,7 @@ fn lowered_and_raised(
     plan(raised_at, FaultKind::SessionDuration { session, within });
 }
 
-/// A node misses what happens to sessions meanwhile: it is cut off, or starts while it is.
+/// Makes a node miss logouts: it is cut off, or starts while it is.
 fn missed_logouts(
     rng: &mut Dice,
     (node, rules): (NodePlace, Rules),
@@ -193,7 +193,7 @@ fn missed_logouts(
     let lasts = rules.longest_seat() + rules.longest_seat() + long;
     let cut = cut(link, lasts);
     let after = rng.between(DurationMs(200), DurationMs(1_500));
-    // Only in a full room a seat that is freed too early is one too many.
+    // Only in a full room does a seat that is freed too early exceed the limit.
     let limits = Limits {
         new_users_per_minute: 400,
         ..rules.limits
@@ -206,7 +206,7 @@ fn missed_logouts(
             plan(at + DurationMs(u64::from(rng.below(1_500))), cut);
         }
         _ => {
-            // Late enough for sessions to have ended before it.
+            // Late enough for sessions to end before it.
             let at = at + DurationMs::from_secs(15);
             plan(at, cut);
             plan(
@@ -217,7 +217,7 @@ fn missed_logouts(
     }
 }
 
-/// All nodes of a data center are replaced in good order, one after the other.
+/// Restarts all nodes of a data center, one after the other.
 fn restart_all(
     rng: &mut Dice,
     (data_center, nodes): (usize, usize),
@@ -233,8 +233,8 @@ fn restart_all(
     }
 }
 
-/// Clocks from the start on: most within what is tolerated, some beyond. The checkers tolerate the
-/// largest error, so it stays below the shortest seat: otherwise they would see nobody inside.
+/// Sets clocks from the start on: most within the tolerance, some beyond. The checkers tolerate the
+/// largest error, so it is below the shortest seat. Otherwise they would see no active visitor.
 fn clocks(rng: &mut Dice, shape: Shape, session: DurationMs, faults: &mut Vec<FaultPlan>) {
     let beyond = u32::try_from(session.0)
         .unwrap_or(u32::MAX)
@@ -243,7 +243,7 @@ fn clocks(rng: &mut Dice, shape: Shape, session: DurationMs, faults: &mut Vec<Fa
     for data_center in 0..shape.data_centers {
         for node in 0..shape.nodes {
             let by_ms = i64::from(rng.below(2 * most + 1)) - i64::from(most);
-            // As far as clocks are slewed; a tenth of a second in a world of four minutes.
+            // Within the slew rate of clocks; a tenth of a second in a run of four minutes.
             let drifts_ppm = i32::try_from(rng.below(900)).unwrap_or(0) - 450;
             let node = NodePlace { data_center, node };
             faults.push(FaultPlan {
@@ -258,19 +258,19 @@ fn clocks(rng: &mut Dice, shape: Shape, session: DurationMs, faults: &mut Vec<Fa
     }
 }
 
-/// If everybody who has known the root's ledger is lost together with it, nobody can tell the
-/// loss from a first start: then the deployment is a new one, and no old ticket is worth anything.
-/// So while the global store is lost the first data center is spared.
+/// Keeps one data center running while the global store is lost. If all nodes that know the root's
+/// ledger are lost with it, the deployment is a new one. The loss then looks like a first start,
+/// and old tickets are void.
 fn keep_a_witness(faults: &mut Vec<FaultPlan>) {
-    let loses_world = |fault: &FaultPlan| {
+    let loses_global_store = |fault: &FaultPlan| {
         let (FaultKind::StoreWiped { store } | FaultKind::StoreLosesWrites { store, .. }) =
             fault.kind
         else {
             return false;
         };
-        store == StorePlace::World
+        store == StorePlace::Global
     };
-    if !faults.iter().any(loses_world) {
+    if !faults.iter().any(loses_global_store) {
         return;
     }
     faults.retain(|fault| match fault.kind {
@@ -280,7 +280,7 @@ fn keep_a_witness(faults: &mut Vec<FaultPlan>) {
         FaultKind::Pause { node, .. } => node.data_center != 0 || node.node != 0,
         FaultKind::Cut { link, .. } => match link {
             LinkPlace::NodeToStore(node) => node.data_center != 0 || node.node != 0,
-            LinkPlace::ToWorld(data_center) => data_center != 0,
+            LinkPlace::ToGlobal(data_center) => data_center != 0,
         },
         FaultKind::StoreWiped { store } | FaultKind::StoreLosesWrites { store, .. } => {
             store != StorePlace::Local(0)
@@ -306,7 +306,7 @@ const fn answers_lost(link: LinkPlace, lasts: DurationMs) -> FaultKind {
     }
 }
 
-/// How many kinds [`fault`] knows.
+/// Number of kinds that [`fault`] knows.
 const KINDS: u32 = 17;
 
 fn fault(rng: &mut Dice, kind: u32, shape: Shape, rules: Rules) -> Option<FaultKind> {
@@ -325,8 +325,8 @@ fn fault(rng: &mut Dice, kind: u32, shape: Shape, rules: Rules) -> Option<FaultK
         node: below(rng, shape.nodes),
     };
     let data_center = below(rng, shape.data_centers);
-    let store = if !shape.has_world || rng.chance(0.3) {
-        StorePlace::World
+    let store = if !shape.has_global_store || rng.chance(0.3) {
+        StorePlace::Global
     } else {
         StorePlace::Local(data_center)
     };
@@ -335,7 +335,7 @@ fn fault(rng: &mut Dice, kind: u32, shape: Shape, rules: Rules) -> Option<FaultK
         1 => FaultKind::Restart { node, after: lasts },
         2 => FaultKind::Pause { node, lasts },
         3 => cut(LinkPlace::NodeToStore(node), lasts),
-        4 if shape.has_world => cut(LinkPlace::ToWorld(data_center), lasts),
+        4 if shape.has_global_store => cut(LinkPlace::ToGlobal(data_center), lasts),
         5 | 6 => FaultKind::BadNetwork {
             lost: rng.unit() * 0.4,
             doubled: rng.unit() * 0.5,
@@ -370,12 +370,13 @@ fn fault(rng: &mut Dice, kind: u32, shape: Shape, rules: Rules) -> Option<FaultK
         },
         14 => cut(LinkPlace::NodeToStore(node), lasts + rules.longest_seat()),
         15 => answers_lost(LinkPlace::NodeToStore(node), lasts),
-        16 if shape.has_world => answers_lost(LinkPlace::ToWorld(data_center), lasts),
+        16 if shape.has_global_store => answers_lost(LinkPlace::ToGlobal(data_center), lasts),
         _ => return None,
     })
 }
 
-/// Rounds overlap: most messages come after their round was given up, some much later.
+/// Returns a delay so long that syncs overlap: most messages arrive after their sync was given up,
+/// some much later.
 fn delay(rng: &mut Dice) -> DurationMs {
     match rng.below(10) {
         0..7 => rng.between(DurationMs::ZERO, DurationMs(3_000)),

@@ -1,21 +1,21 @@
-//! How large is a small world, and how long does a session last in it?
+//! Size of a seed's deployment, and length of its sessions.
 
 use anteroom_room::rules::{Limits, Rules};
 use anteroom_room::time::DurationMs;
 
 use crate::rng::{Dice, Draw};
 
-/// How many of what there is.
+/// Numbers of data centers, nodes and seats.
 #[derive(Clone, Copy)]
 pub(super) struct Shape {
     pub(super) global_lease: DurationMs,
     pub(super) data_centers: usize,
     pub(super) nodes: usize,
-    pub(super) has_world: bool,
+    pub(super) has_global_store: bool,
     pub(super) pace: Pace,
 }
 
-/// How fast things happen: faults of a world with long sessions last longer and are further apart.
+/// Pace of a run: with long sessions, faults last longer and are further apart.
 #[derive(Clone, Copy, Eq, PartialEq)]
 pub(super) enum Pace {
     Short,
@@ -49,7 +49,8 @@ pub(super) fn short_session(rng: &mut Dice) -> DurationMs {
     DurationMs::from_secs(u64::from(1 + rng.below(20)))
 }
 
-/// Another length of the session: anything short, or up to a hundred times as long or as short.
+/// Returns another length of the session: anything short, or up to a hundred times as long or as
+/// short.
 pub(super) fn new_session(rng: &mut Dice, rules: Rules) -> DurationMs {
     if rng.chance(0.5) {
         return short_session(rng);

@@ -1,4 +1,4 @@
-//! Nodes that are added while calls come: how that is written, and what it means for a run.
+//! Flag `--add-nodes`: nodes that are added during a run.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use super::parse_duration;
 use crate::lab::routing::Grown;
 use crate::lab::run::NODES_MAX;
 
-/// So many nodes more, so long after the beginning: `2@4m`.
+/// Number of added nodes and their time after the start: `2@4m`.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct Added {
     nodes: u32,
@@ -18,7 +18,7 @@ pub(super) struct Added {
 impl Added {
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let split = text.split_once('@');
-        let (nodes, after) = split.ok_or("write how many and when, such as 2@4m")?;
+        let (nodes, after) = split.ok_or("write a number and a time, such as 2@4m")?;
         let nodes: u32 = nodes
             .parse()
             .ok()
@@ -38,7 +38,7 @@ impl fmt::Display for Added {
     }
 }
 
-/// How many nodes there are when all have come.
+/// Returns the number of nodes after all additions.
 pub(super) fn in_all(nodes: u32, added: &[Added]) -> anyhow::Result<u32> {
     let more = added.iter().map(|added| u64::from(added.nodes));
     let all = u64::from(nodes) + more.sum::<u64>();
@@ -46,7 +46,7 @@ pub(super) fn in_all(nodes: u32, added: &[Added]) -> anyhow::Result<u32> {
     fits.ok_or_else(|| anyhow::anyhow!("--add-nodes: {all} nodes in all; at most {NODES_MAX}"))
 }
 
-/// How many there are from when on, the beginning first; empty if none is added.
+/// Returns the numbers of nodes by time, the start first; empty if none is added.
 pub(super) fn grown(
     nodes: u32,
     added: &[Added],
@@ -66,7 +66,7 @@ pub(super) fn grown(
         let at = begin + one.after;
         anyhow::ensure!(
             at <= end,
-            "--add-nodes {one}: calls come for {} only",
+            "--add-nodes {one}: requests come for {} only",
             end.since(begin)
         );
         nodes += one.nodes;
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_added_is_told() {
+    fn invalid_additions_are_reported() {
         for (text, expected) in [
             ("2", "such as 2@4m"),
             ("0@4m", "from 1 to 999"),
@@ -106,6 +106,6 @@ mod tests {
         assert!(in_all(2, &added).is_err());
         let minute = (TimestampUs(0), TimestampUs(60_000_000));
         let error = grown(1, &added, minute).unwrap_err().to_string();
-        assert!(error.ends_with("calls come for 60 s only"), "{error}");
+        assert!(error.ends_with("requests come for 60 s only"), "{error}");
     }
 }

@@ -1,18 +1,22 @@
 //! Charts of runs, in a folder.
 
+use std::io::Write;
 use std::path::Path;
 
 use crate::chart::Chart;
-use anteroom_config::terminal::tell;
 use anyhow::Context as _;
 
-use super::Comparison;
 use crate::lab::charts::{self, Name, NotDrawn};
+use crate::lab::comparison::Comparison;
 use crate::lab::traffic::Traffic;
 
-/// A chart of what each algorithm counts, which no store changes, and one of what each run
-/// admitted.
-pub(super) fn draw(folder: &Path, comparison: &Comparison) -> anyhow::Result<()> {
+/// Draws each algorithm's counts once, because no store changes them, and the allowed requests of
+/// each run.
+pub(super) fn draw(
+    folder: &Path,
+    comparison: &Comparison,
+    err: &mut impl Write,
+) -> anyhow::Result<()> {
     let Comparison { traffic, runs, .. } = comparison;
     let mut drawn: Vec<Chart> = Vec::new();
     for (at, run) in runs.iter().enumerate() {
@@ -24,11 +28,11 @@ pub(super) fn draw(folder: &Path, comparison: &Comparison) -> anyhow::Result<()>
                 Ok(chart) => drawn.push(chart),
                 Err(NotDrawn::NoCounts) => {}
                 Err(error @ NotDrawn::LimitUnseen { .. }) => {
-                    tell(&format!("{slug}.svg is not drawn: {error}"));
+                    writeln!(err, "{slug}.svg is not drawn: {error}")?;
                 }
             }
         }
-        let rate = comparison.asked.rate;
+        let rate = comparison.input.rate;
         drawn.push(charts::admissions(
             run.store.word(),
             &name,
@@ -41,22 +45,23 @@ pub(super) fn draw(folder: &Path, comparison: &Comparison) -> anyhow::Result<()>
     let files = files.map(|chart| (folder.join(&chart.file_name), chart.svg.as_str()));
     crate::chart::files::write_files(folder, files.collect(), &[])
         .context("cannot write the charts")?;
-    tell(&format!(
+    writeln!(
+        err,
         "\nThe charts are in {}{}",
         folder.display(),
         whose(&comparison.traffic)
-    ));
+    )?;
     Ok(())
 }
 
-/// Charts show one client; which one is only of interest where there are several.
+/// Returns which client the charts show, where there are several.
 pub(super) fn whose(traffic: &Traffic) -> String {
     if traffic.clients() < 2 {
         return String::new();
     }
     let client = traffic.busiest();
     match traffic.names.get(client as usize) {
-        // A file's bytes are not for the terminal to obey.
+        // Escape the name, so that bytes of a file do not control the terminal.
         Some(name) => format!(
             "; they show the busiest client, \"{}\"",
             name.escape_debug()

@@ -1,4 +1,4 @@
-//! Which algorithms are compared over which stores, and which are not, and why.
+//! Pairs of algorithms and stores that are compared, and the reasons of those that are left out.
 
 use anteroom_limit::policy::Policy;
 use anteroom_limit::registry::AlgorithmKind;
@@ -7,24 +7,17 @@ use anyhow::Context as _;
 
 use super::LimitsOptions;
 use crate::lab::algorithm::{Settings, all};
+use crate::lab::comparison::LeftOut;
 use crate::lab::run::StoreKind;
 
-/// What is compared, and what was to be but cannot.
+/// Pairs that are compared, and those that cannot be.
 pub(super) struct Pairs {
     pub(super) fit: Vec<(AlgorithmKind, StoreKind, Policy)>,
     pub(super) left_out: Vec<LeftOut>,
 }
 
-/// An algorithm that nobody named and that cannot be compared over a store.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub(crate) struct LeftOut {
-    pub(crate) algorithm: AlgorithmKind,
-    pub(crate) store: StoreKind,
-    pub(crate) reason: String,
-}
-
-/// Each algorithm over each store. What was named must fit, and so must settings that were named;
-/// of the rest, what does.
+/// Pairs each algorithm with each store. What a flag names must fit, settings included; of the rest
+/// the fitting ones are taken.
 pub(super) fn pairs(options: &LimitsOptions, settings: &Settings) -> anyhow::Result<Pairs> {
     let named: Vec<AlgorithmKind> = options
         .algorithm
@@ -48,7 +41,7 @@ pub(super) fn pairs(options: &LimitsOptions, settings: &Settings) -> anyhow::Res
                         continue;
                     }
                     Err(error) if is_named => {
-                        return Err(error).with_context(|| unfit(algorithm, store));
+                        return Err(error).with_context(|| unfit_message(algorithm, store));
                     }
                     Err(error) => error.to_string(),
                 },
@@ -71,8 +64,8 @@ pub(super) fn pairs(options: &LimitsOptions, settings: &Settings) -> anyhow::Res
     Ok(Pairs { fit, left_out })
 }
 
-/// Whether a setting of this algorithm was named. If that is wrong, leaving the algorithm out is no
-/// answer.
+/// Whether a flag sets a setting of this algorithm. If that setting is wrong, the command fails
+/// rather than leaving the algorithm out.
 fn has_named_setting(options: &LimitsOptions, algorithm: AlgorithmKind) -> bool {
     let mut settings = algorithm.row().settings.iter();
     settings.any(|setting| match setting {
@@ -83,9 +76,9 @@ fn has_named_setting(options: &LimitsOptions, algorithm: AlgorithmKind) -> bool 
     })
 }
 
-pub(super) fn unfit(algorithm: AlgorithmKind, store: StoreKind) -> String {
+pub(super) fn unfit_message(algorithm: AlgorithmKind, store: StoreKind) -> String {
     format!(
-        "--store {} cannot keep {}; choose another of both",
+        "--store {} cannot keep {}; choose another store or algorithm",
         store.word(),
         algorithm.name()
     )

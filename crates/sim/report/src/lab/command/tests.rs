@@ -1,4 +1,4 @@
-//! Flags: what is compared, what is said where that cannot be, and what is shown.
+//! Flags of the command: compared pairs, errors and output.
 
 use clap::Parser;
 use serde_json::Value;
@@ -23,28 +23,27 @@ fn words(comparison: &Comparison) -> Vec<(&str, &str)> {
 }
 
 #[test]
-fn without_a_word_all_algorithms_are_compared_that_fit() {
+fn by_default_all_fitting_algorithms_are_compared() {
     assert_eq!(compared(&[]).unwrap().runs.len(), 8);
     let two = compared(&["--store", "local,gossip", "--nodes", "2"]).unwrap();
     assert_eq!(two.runs.len(), 8 + 4);
     let leases = compared(&["--store", "leases"]).unwrap();
     assert!(!words(&leases).contains(&("leaky-bucket", "leases")));
     assert_eq!(compared(&[]).unwrap().left_out, []);
-    let told = table::table(&two);
+    let output = table::table(&two);
     assert!(
-        told.ends_with(
+        output.ends_with(
             "left out over gossip: sliding-log, token-bucket, gcra, leaky-bucket: it shares \
-             counts of \
-             calls, which only windows are made of\n"
+             counts of requests, and only windows have them\n"
         ),
-        "{told}"
+        "{output}"
     );
-    let told: Value = serde_json::from_str(&json::json(&leases)).unwrap();
-    assert_eq!(told["left_out"][0]["algorithm"], "leaky-bucket");
+    let output: Value = serde_json::from_str(&crate::lab::json::json(&leases)).unwrap();
+    assert_eq!(output["left_out"][0]["algorithm"], "leaky-bucket");
 }
 
 #[test]
-fn what_was_named_is_never_left_out() {
+fn a_named_algorithm_is_never_left_out() {
     for (flags, expected) in [
         (&["--sub-windows", "0"][..], "from 1 to 120"),
         (&["--sub-windows", "121"], "from 1 to 120"),
@@ -58,7 +57,7 @@ fn what_was_named_is_never_left_out() {
         let error = format!("{:#}", compared(flags).unwrap_err());
         assert!(error.contains(expected), "{flags:?}: {error}");
     }
-    // Whoever names another algorithm does not care.
+    // Other algorithms ignore the setting.
     let flags = ["--sub-windows", "0", "--algorithm", "gcra"];
     assert_eq!(words(&compared(&flags).unwrap()), [("gcra", "local")]);
     let long = compared(&["--limit", "2000000/d", "--rate", "10/s", "--length", "1s"]).unwrap();
@@ -67,7 +66,7 @@ fn what_was_named_is_never_left_out() {
 }
 
 #[test]
-fn what_was_asked_for_is_told_so_it_can_be_repeated() {
+fn inputs_are_printed_so_a_run_can_be_repeated() {
     let flags = [
         &["--store", "kafka,memcached", "--nodes", "3", "--sticky"][..],
         &["--clients", "2", "--length", "1m", "--delay", "9ms"],
@@ -77,7 +76,7 @@ fn what_was_asked_for_is_told_so_it_can_be_repeated() {
     .concat();
     let comparison = compared(&flags).unwrap();
     let table = table::table(&comparison);
-    let told: Value = serde_json::from_str(&json::json(&comparison)).unwrap();
+    let output: Value = serde_json::from_str(&crate::lab::json::json(&comparison)).unwrap();
     for (name, value, words) in [
         ("limit", Value::from("100/m"), "limit 100/m"),
         ("sub_windows", 6.into(), "sub-windows 6"),
@@ -99,16 +98,16 @@ fn what_was_asked_for_is_told_so_it_can_be_repeated() {
             "random, 110/m on average of each of 2 clients, 60 s long",
         ),
     ] {
-        assert_eq!(told[name], value, "{name}");
+        assert_eq!(output[name], value, "{name}");
         assert!(table.contains(words), "{words}: {table}");
     }
     assert!(
-        table.contains("latest news") && table.contains("writes lost"),
+        table.contains("report lag") && table.contains("writes lost"),
         "{table}"
     );
     let alone = table::table(&compared(&[]).unwrap());
     assert!(
-        !alone.contains("latest news") && !alone.contains("writes lost"),
+        !alone.contains("report lag") && !alone.contains("writes lost"),
         "{alone}"
     );
     assert!(
@@ -118,7 +117,7 @@ fn what_was_asked_for_is_told_so_it_can_be_repeated() {
 }
 
 #[test]
-fn nodes_that_are_added_let_clients_begin_anew() {
+fn added_nodes_let_clients_start_again() {
     let flags = [
         &[
             "--algorithm",
@@ -150,7 +149,7 @@ fn nodes_that_are_added_let_clients_begin_anew() {
 }
 
 #[test]
-fn nodes_that_hear_of_each_other_are_never_above_a_limit_each() {
+fn nodes_that_share_counts_allow_at_most_a_limit_each() {
     let algorithms = "fixed-window,sliding-window,sub-windows,sub-windows-strict";
     for store in ["gossip", "kafka"] {
         let flags = ["--algorithm", algorithms, "--store", store, "--nodes", "3"];
@@ -169,16 +168,19 @@ fn nodes_that_hear_of_each_other_are_never_above_a_limit_each() {
 }
 
 #[test]
-fn stats_repeat_with_the_seed_and_are_told_in_both_ways() {
+fn statistics_repeat_with_the_seed_in_both_outputs() {
     let flags = ["--algorithm", "fixed-window,sliding-log", "--seed", "3"];
     let comparison = compared(&flags).unwrap();
-    let told = json::json(&comparison);
-    assert_eq!(told, json::json(&compared(&flags).unwrap()));
-    assert_ne!(told, json::json(&compared(&flags[..2]).unwrap()));
-    let report: Value = serde_json::from_str(&told).unwrap();
+    let output = crate::lab::json::json(&comparison);
+    assert_eq!(output, crate::lab::json::json(&compared(&flags).unwrap()));
+    assert_ne!(
+        output,
+        crate::lab::json::json(&compared(&flags[..2]).unwrap())
+    );
+    let report: Value = serde_json::from_str(&output).unwrap();
     assert_eq!(report["limit"], "100/m");
     let [fixed, log] = &report["runs"].as_array().unwrap()[..] else {
-        panic!("two runs: {told}");
+        panic!("two runs: {output}");
     };
     assert_eq!(fixed["calls"], log["calls"]);
     assert!(fixed["wrongly_admitted"].as_u64() > Some(0));
@@ -195,7 +197,7 @@ fn stats_repeat_with_the_seed_and_are_told_in_both_ways() {
 }
 
 #[test]
-fn recorded_calls_are_judged_by_their_clients() {
+fn recorded_requests_are_counted_by_client() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("calls.csv");
     std::fs::write(&file, "time,client\n0,a\n0.5,a\n0.5,b\n").unwrap();
@@ -210,22 +212,22 @@ fn recorded_calls_are_judged_by_their_clients() {
     ];
     let comparison = compared(&flags).unwrap();
     let stats = comparison.runs[0].outcome.stats;
-    assert_eq!((stats.admitted, stats.refused), (2, 1));
+    assert_eq!((stats.admitted, stats.rejected), (2, 1));
     assert!(drawing::whose(&comparison.traffic).ends_with("client, \"a\""));
     let made_up = compared(&flags[2..]).unwrap();
     assert_eq!(drawing::whose(&made_up.traffic), "");
 }
 
 #[test]
-fn what_cannot_be_run_is_told_with_what_to_do() {
+fn errors_name_the_next_step() {
     for (flags, expected) in [
         (
             &["--store", "gossip", "--algorithm", "gcra"][..],
-            "choose another of both",
+            "choose another store or algorithm",
         ),
         (
             &["--store", "gossip", "--algorithm", "gcra"],
-            "counts of calls",
+            "counts of requests",
         ),
         (
             &["--store", "gossip", "--nodes", "900", "--rate", "90000/min"],
@@ -238,10 +240,7 @@ fn what_cannot_be_run_is_told_with_what_to_do() {
             &["--algorithm", "sub-windows", "--sub-windows", "0"],
             "from 1 to 120",
         ),
-        (
-            &["--limit", "100"],
-            "the time in which so many calls may come is missing",
-        ),
+        (&["--limit", "100"], "rate has no window after a slash"),
         (&["--algorithm", "fixed"], "fixed-window"),
         (&["--nodes", "0"], "1..=1000"),
         (
@@ -251,17 +250,17 @@ fn what_cannot_be_run_is_told_with_what_to_do() {
         (&["--traffic", "adversary", "--rate", "9/s"], "--rate says"),
         (
             &["--traffic", "adversary", "--length", "9s"],
-            "--length says",
+            "--length is for",
         ),
         (
             &["--traffic", "none.csv", "--clients", "1"],
-            "--clients says",
+            "--clients is for",
         ),
         (&["--limit", "0/min"], "take a higher --rate"),
         (&["--rate", "0/min"], "take a higher --rate"),
         (&["--length", "0s"], "a longer --length"),
         (&["--add-nodes", "2"], "such as 2@4m"),
-        (&["--add-nodes", "2@20m"], "calls come for 600 s only"),
+        (&["--add-nodes", "2@20m"], "requests come for 600 s only"),
         (
             &["--nodes", "999", "--add-nodes", "2@1m"],
             "1001 nodes in all",
@@ -282,7 +281,7 @@ fn charts_are_drawn_into_a_folder_and_nothing_else_is_overwritten() {
         "admitted-local-gcra-burst-100.svg",
     ];
     for _ in 0..2 {
-        drawing::draw(folder.path(), &comparison).unwrap();
+        drawing::draw(folder.path(), &comparison, &mut Vec::new()).unwrap();
     }
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 3);
     for name in names {
@@ -290,7 +289,10 @@ fn charts_are_drawn_into_a_folder_and_nothing_else_is_overwritten() {
         let svg = std::fs::read_to_string(&file).unwrap();
         assert!(svg.contains("limit: 100"), "{name}");
         std::fs::write(&file, "my own").unwrap();
-        assert!(drawing::draw(folder.path(), &comparison).is_err(), "{name}");
+        assert!(
+            drawing::draw(folder.path(), &comparison, &mut Vec::new()).is_err(),
+            "{name}"
+        );
         assert_eq!(std::fs::read_to_string(&file).unwrap(), "my own");
         std::fs::write(&file, svg).unwrap();
     }
@@ -304,7 +306,7 @@ fn charts_of_other_settings_have_other_names_and_titles() {
     let folder = tempfile::tempdir().unwrap();
     for (parts, length) in [("4", "15 s"), ("15", "4 s")] {
         let flags = ["--algorithm", "sub-windows", "--sub-windows", parts];
-        drawing::draw(folder.path(), &compared(&flags).unwrap()).unwrap();
+        drawing::draw(folder.path(), &compared(&flags).unwrap(), &mut Vec::new()).unwrap();
         for name in ["counts-sub-windows", "admitted-local-sub-windows"] {
             let file = folder.path().join(format!("{name}-{parts}.svg"));
             let svg = std::fs::read_to_string(file).unwrap();
@@ -319,7 +321,7 @@ fn charts_of_other_settings_have_other_names_and_titles() {
 fn a_chart_that_would_not_show_the_limit_is_left_out() {
     let folder = tempfile::tempdir().unwrap();
     let flags = ["--algorithm", "fixed-window", "--traffic", "adversary"];
-    drawing::draw(folder.path(), &compared(&flags).unwrap()).unwrap();
+    drawing::draw(folder.path(), &compared(&flags).unwrap(), &mut Vec::new()).unwrap();
     let files = std::fs::read_dir(folder.path()).unwrap();
     let names: Vec<_> = files.map(|file| file.unwrap().file_name()).collect();
     assert_eq!(names, ["admitted-local-fixed-window.svg"]);

@@ -1,5 +1,5 @@
-//! A store that can add: a call is added to its counter, the counters are read, and a call that
-//! does not fit is taken back.
+//! Store that adds to counters: it adds a request to its counter and reads the counters, and the
+//! node takes a request back that does not fit.
 
 use std::collections::BTreeMap;
 
@@ -9,21 +9,21 @@ use anteroom_limit::time::TimestampUs;
 
 use crate::lab::outcome::Fate;
 
-use super::desk::{Arrival, Desk, Store};
+use super::scheduler::{Arrival, Scheduler, Store};
 
-/// A counter for each client and stretch of time.
+/// Counters by client and part of the window.
 pub(crate) struct MemcachedCounters {
     counters: Counters,
-    kept: BTreeMap<(u32, CounterIndex), u32>,
+    stored: BTreeMap<(u32, CounterIndex), u32>,
 }
 
-/// What is on its way to the store.
+/// Message between a node and the store.
 pub(crate) enum Message {
-    /// Add a call that came then to its counter, and read.
+    /// Message to the store: adds a request of that time to its counter, and reads.
     Add { client: u32, added_at: TimestampUs },
-    /// To the node: it did not fit.
-    Refused { client: u32, index: CounterIndex },
-    /// To the store: so it does not count.
+    /// Message to the node: the request did not fit.
+    Rejected { client: u32, index: CounterIndex },
+    /// Message to the store: takes the request back.
     TakeBack { client: u32, index: CounterIndex },
 }
 
@@ -31,33 +31,33 @@ impl MemcachedCounters {
     pub(crate) fn new(counters: Counters) -> Self {
         Self {
             counters,
-            kept: BTreeMap::new(),
+            stored: BTreeMap::new(),
         }
     }
 
-    fn add(&mut self, client: u32, added_at: TimestampUs, desk: &mut Desk<Message>) {
+    fn add(&mut self, client: u32, added_at: TimestampUs, scheduler: &mut Scheduler<Message>) {
         let index = self.counters.index_at(added_at);
-        *self.kept.entry((client, index)).or_default() += 1;
-        let call = AddThenRead {
+        *self.stored.entry((client, index)).or_default() += 1;
+        let request = AddThenRead {
             added_at,
-            read_at: desk.now(),
+            read_at: scheduler.now(),
         };
-        let read = |index| self.kept.get(&(client, index)).copied().unwrap_or(0);
-        let counts: Vec<u32> = self.counters.to_read(call).map(read).collect();
-        let verdict = self.counters.judge(call, Cost::ONE, &counts);
-        desk.costs.writes += 1;
+        let read = |index| self.stored.get(&(client, index)).copied().unwrap_or(0);
+        let counts: Vec<u32> = self.counters.to_read(request).map(read).collect();
+        let verdict = self.counters.judge(request, Cost::ONE, &counts);
+        scheduler.costs.writes += 1;
         let fate = if verdict.is_admitted() {
             Fate::Admitted
         } else {
-            Fate::Refused
+            Fate::Rejected
         };
-        // The counter was chosen by the moment at which the call came, so that is when it counts.
-        desk.decide(client, added_at, fate);
-        if fate == Fate::Refused {
-            desk.send(Message::Refused { client, index });
+        // The arrival time of the request chose the counter, so that time counts.
+        scheduler.decide(client, added_at, fate);
+        if fate == Fate::Rejected {
+            scheduler.send(Message::Rejected { client, index });
         } else {
-            // The way back changes nothing any more.
-            desk.costs.messages += 1;
+            // The reply to the node changes nothing more.
+            scheduler.costs.messages += 1;
         }
     }
 }
@@ -65,19 +65,21 @@ impl MemcachedCounters {
 impl Store for MemcachedCounters {
     type Message = Message;
 
-    fn handle_call(&mut self, call: Arrival, desk: &mut Desk<Message>) {
-        desk.send(Message::Add {
-            client: call.client,
-            added_at: desk.now(),
+    fn handle_request(&mut self, request: Arrival, scheduler: &mut Scheduler<Message>) {
+        scheduler.send(Message::Add {
+            client: request.client,
+            added_at: scheduler.now(),
         });
     }
 
-    fn handle_message(&mut self, message: Message, desk: &mut Desk<Message>) {
+    fn handle_message(&mut self, message: Message, scheduler: &mut Scheduler<Message>) {
         match message {
-            Message::Add { client, added_at } => self.add(client, added_at, desk),
-            Message::Refused { client, index } => desk.send(Message::TakeBack { client, index }),
+            Message::Add { client, added_at } => self.add(client, added_at, scheduler),
+            Message::Rejected { client, index } => {
+                scheduler.send(Message::TakeBack { client, index });
+            }
             Message::TakeBack { client, index } => {
-                let counter = self.kept.entry((client, index)).or_default();
+                let counter = self.stored.entry((client, index)).or_default();
                 *counter = counter.saturating_sub(1);
             }
         }

@@ -1,9 +1,9 @@
-//! Calls as events, as the article has it: a node writes each call to one topic, somebody counts
-//! them one after the other, and all nodes read the counts from another topic. Nobody counts its
-//! own calls; the store `kafka` does.
+//! Requests as events, as in the article. A node writes each request to one topic, a job counts
+//! them one after the other, and all nodes read the counts from another topic. No node counts its
+//! own requests; the store `kafka` does.
 //!
-//! Whoever counts is as fast as the plan says. Each event yields new counts at once, which is the
-//! kindest case: a real aggregation hands them out now and then.
+//! The plan sets the speed of the job. Each event yields new counts at once, which is the best
+//! case: a real job publishes them now and then.
 
 use std::collections::BTreeMap;
 
@@ -12,10 +12,10 @@ use anteroom_limit::cost::Cost;
 use anteroom_limit::policy::{Policy, State};
 use anteroom_limit::time::{DurationUs, TimestampUs};
 
-use super::desk::{Arrival, Desk, Store};
+use super::scheduler::{Arrival, Scheduler, Store};
 use crate::lab::run::Plan;
 
-/// What each node has read of each client, and until when there is work for whoever counts.
+/// Counts that each node has read of each client, and the time until which the job is busy.
 pub(crate) struct Events {
     policy: Policy,
     raised: Policy,
@@ -25,7 +25,7 @@ pub(crate) struct Events {
     read: BTreeMap<(u32, u32), State>,
 }
 
-/// A call, and whether it was let through.
+/// Request, and whether it was allowed.
 #[derive(Clone, Copy)]
 pub(crate) struct Event {
     client: u32,
@@ -33,18 +33,18 @@ pub(crate) struct Event {
     is_admitted: bool,
 }
 
-/// What is on its way.
+/// Message on its way.
 pub(crate) enum Message {
-    /// To whoever counts.
+    /// Message to the job.
     Happened(Event),
-    /// It is counted now.
+    /// Counted by the job now.
     Counted(Event),
-    /// To a node.
+    /// Message to a node.
     Total(u32, Event),
 }
 
 impl Events {
-    /// `raised` is the same algorithm with a limit that nobody reaches.
+    /// Creates the store; `raised` is the algorithm with a limit that is never reached.
     pub(crate) fn new(plan: &Plan, raised: Policy) -> Self {
         Self {
             policy: plan.policy,
@@ -60,33 +60,34 @@ impl Events {
 impl Store for Events {
     type Message = Message;
 
-    /// A call is decided by what was read, and its own node reads of it like all others.
-    fn handle_call(&mut self, call: Arrival, desk: &mut Desk<Message>) {
-        let at = desk.now();
-        let state = self.read.entry((call.node, call.client)).or_default();
+    /// Decides a request by the counts that its node has read. Its own node reads it from the topic
+    /// like all others.
+    fn handle_request(&mut self, request: Arrival, scheduler: &mut Scheduler<Message>) {
+        let at = scheduler.now();
+        let state = self.read.entry((request.node, request.client)).or_default();
         let verdict = self.policy.step(state, at, Cost::Peek);
-        desk.tell(call.client, &verdict);
-        desk.send(Message::Happened(Event {
-            client: call.client,
+        scheduler.record(request.client, &verdict);
+        scheduler.send(Message::Happened(Event {
+            client: request.client,
             at,
             is_admitted: verdict.is_admitted(),
         }));
     }
 
-    fn handle_message(&mut self, message: Message, desk: &mut Desk<Message>) {
+    fn handle_message(&mut self, message: Message, scheduler: &mut Scheduler<Message>) {
         match message {
             Message::Happened(event) => {
-                self.busy_until = self.busy_until.max(desk.now()) + self.each_takes;
-                desk.wake(self.busy_until, Message::Counted(event));
+                self.busy_until = self.busy_until.max(scheduler.now()) + self.each_takes;
+                scheduler.wake(self.busy_until, Message::Counted(event));
             }
             Message::Counted(event) if event.is_admitted => {
                 for node in 0..self.nodes {
-                    desk.send(Message::Total(node, event));
+                    scheduler.send(Message::Total(node, event));
                 }
             }
             Message::Counted(_) => {}
             Message::Total(node, event) => {
-                desk.hear(event.at);
+                scheduler.note_lag(event.at);
                 let state = self.read.entry((node, event.client)).or_default();
                 self.raised.step(state, event.at, Cost::ONE);
             }

@@ -1,47 +1,47 @@
-//! Chatty servers: nodes tell all others what they let through, and each decides by what it
-//! admitted and has heard.
+//! Chatty servers: nodes report their allowed requests to all others, and each decides by its own
+//! and the reported ones.
 //!
-//! They do so in rounds, as the store `gossip` does, or with an interval of zero at once, as the
-//! article has it. A message has all that a node has to tell another; a datagram of the store has
-//! 34 counters, and goes out three times, as some are lost. None is lost here.
+//! They report at intervals, as the store `gossip` does, or at once with an interval of zero, as in
+//! the article. A message has all that a node reports to another. A datagram of the store has 34
+//! counters, and is sent three times, because some are lost. The model loses none.
 
 use std::rc::Rc;
 
 use anteroom_limit::counters::Counters;
 
-use super::desk::{Arrival, Desk, Store};
-use super::known::Known;
-use super::news::{Due, News, Round};
+use super::node_counts::NodeCounts;
+use super::outbox::{Due, Increment, Outbox};
+use super::scheduler::{Arrival, Scheduler, Store};
 use crate::lab::run::Plan;
 
-/// What each node knows of each client, and what it has to tell.
+/// Counts of each node by client, and the pending reports.
 pub(crate) struct Gossip {
     nodes: u32,
-    known: Known,
-    rounds: Vec<Round>,
+    node_counts: NodeCounts,
+    outboxes: Vec<Outbox>,
 }
 
-/// What is on its way, or due.
+/// Message on its way, or planned report.
 pub(crate) enum Message {
-    /// A node's round.
-    Round(u32),
-    /// To a node.
-    Told(u32, Rc<[News]>),
+    /// A node's report is due.
+    ReportDue(u32),
+    /// Message to a node.
+    Report(u32, Rc<[Increment]>),
 }
 
 impl Gossip {
     pub(crate) fn new(plan: &Plan, counters: Counters) -> Self {
         Self {
             nodes: plan.nodes,
-            known: Known::new(counters),
-            rounds: Round::of(plan, plan.nodes),
+            node_counts: NodeCounts::new(counters),
+            outboxes: Outbox::of(plan, plan.nodes),
         }
     }
 
-    fn tell_others(&mut self, node: u32, desk: &mut Desk<Message>) {
-        let news: Rc<[News]> = self.rounds[node as usize].take().into();
+    fn send_reports(&mut self, node: u32, scheduler: &mut Scheduler<Message>) {
+        let increments: Rc<[Increment]> = self.outboxes[node as usize].take().into();
         for to in (0..self.nodes).filter(|to| *to != node) {
-            desk.send(Message::Told(to, Rc::clone(&news)));
+            scheduler.send(Message::Report(to, Rc::clone(&increments)));
         }
     }
 }
@@ -49,27 +49,27 @@ impl Gossip {
 impl Store for Gossip {
     type Message = Message;
 
-    fn handle_call(&mut self, call: Arrival, desk: &mut Desk<Message>) {
-        let now = desk.now();
-        let (verdict, news) = self.known.charge(call.node, call.client, now);
-        desk.tell(call.client, &verdict);
-        let Some(news) = news else {
+    fn handle_request(&mut self, request: Arrival, scheduler: &mut Scheduler<Message>) {
+        let now = scheduler.now();
+        let (verdict, increment) = self.node_counts.acquire(request.node, request.client, now);
+        scheduler.record(request.client, &verdict);
+        let Some(increment) = increment else {
             return;
         };
-        match self.rounds[call.node as usize].gather(news, now) {
-            Due::Now => self.tell_others(call.node, desk),
-            Due::At(at) => desk.wake(at, Message::Round(call.node)),
-            Due::Known => {}
+        match self.outboxes[request.node as usize].gather(increment, now) {
+            Due::Now => self.send_reports(request.node, scheduler),
+            Due::At(at) => scheduler.wake(at, Message::ReportDue(request.node)),
+            Due::Planned => {}
         }
     }
 
-    fn handle_message(&mut self, message: Message, desk: &mut Desk<Message>) {
+    fn handle_message(&mut self, message: Message, scheduler: &mut Scheduler<Message>) {
         match message {
-            Message::Round(node) => self.tell_others(node, desk),
-            Message::Told(to, told) => {
-                for news in told.iter() {
-                    desk.hear(news.since);
-                    self.known.hear(to, news);
+            Message::ReportDue(node) => self.send_reports(node, scheduler),
+            Message::Report(to, report) => {
+                for increment in report.iter() {
+                    scheduler.note_lag(increment.since);
+                    self.node_counts.add(to, increment);
                 }
             }
         }

@@ -1,73 +1,74 @@
-//! The store `kafka`: nodes tell one topic in rounds what they admitted, somebody sums that up, and
-//! publishes totals in rounds to another topic, which all nodes read. Each decides by what it
-//! admitted and has read.
+//! Store `kafka`: nodes report to one topic at intervals what they allowed. An aggregator sums that
+//! up and publishes totals to another topic, which all nodes read. Each node decides by its own
+//! requests and the totals.
 //!
-//! Whoever sums up is as fast as the plan says. The article's queue of events, where nodes only
-//! read, is [`super::Events`].
+//! The plan sets the speed of the aggregator. The article's queue of events, where nodes only read,
+//! is [`super::Events`].
 
 use std::rc::Rc;
 
 use anteroom_limit::counters::Counters;
 use anteroom_limit::time::{DurationUs, TimestampUs};
 
-use super::desk::{Arrival, Desk, Store};
-use super::known::Known;
-use super::news::{Due, News, Round};
+use super::node_counts::NodeCounts;
+use super::outbox::{Due, Increment, Outbox};
+use super::scheduler::{Arrival, Scheduler, Store};
 use crate::lab::run::Plan;
 
-/// What each node knows, what it has to tell, and until when there is work for whoever sums up.
+/// Counts of each node, pending reports, and the time until which the aggregator is busy.
 pub(crate) struct Kafka {
     nodes: u32,
-    known: Known,
-    rounds: Vec<Round>,
-    totals: Round,
+    node_counts: NodeCounts,
+    outboxes: Vec<Outbox>,
+    totals: Outbox,
     each_takes: DurationUs,
     busy_until: TimestampUs,
 }
 
-/// What is on its way, or due.
+/// Message on its way, or planned report.
 pub(crate) enum Message {
-    /// A node's round.
-    Round(u32),
-    /// To whoever sums up.
-    Told(News),
-    /// It is summed up now.
-    Counted(News),
-    /// The round of whoever sums up.
+    /// A node's report is due.
+    ReportDue(u32),
+    /// Message to the aggregator.
+    Report(Increment),
+    /// Summed up by the aggregator now.
+    Counted(Increment),
+    /// The aggregator's report is due.
     Publish,
-    /// To a node.
-    Totals(u32, Rc<[News]>),
+    /// Message to a node.
+    Totals(u32, Rc<[Increment]>),
 }
 
 impl Kafka {
     pub(crate) fn new(plan: &Plan, counters: Counters) -> Self {
-        let mut rounds = Round::of(plan, plan.nodes + 1);
-        let totals = rounds.remove(0);
+        let mut outboxes = Outbox::of(plan, plan.nodes + 1);
+        let totals = outboxes.remove(0);
         Self {
             nodes: plan.nodes,
-            known: Known::new(counters),
-            rounds,
+            node_counts: NodeCounts::new(counters),
+            outboxes,
             totals,
             each_takes: DurationUs(1_000_000 / u64::from(plan.events_per_second.max(1))),
             busy_until: TimestampUs(0),
         }
     }
 
-    fn tell(&mut self, node: u32, desk: &mut Desk<Message>) {
-        for news in self.rounds[node as usize].take() {
-            desk.send(Message::Told(news));
+    fn send_reports(&mut self, node: u32, scheduler: &mut Scheduler<Message>) {
+        for increment in self.outboxes[node as usize].take() {
+            scheduler.send(Message::Report(increment));
         }
     }
 
-    /// A message for each client and node; those of a round come together.
-    fn publish(&mut self, desk: &mut Desk<Message>) {
-        let totals: Rc<[News]> = self.totals.take().into();
+    /// Publishes the totals: one message for each client and node; those of one report come
+    /// together.
+    fn publish(&mut self, scheduler: &mut Scheduler<Message>) {
+        let totals: Rc<[Increment]> = self.totals.take().into();
         let clients = totals
             .chunk_by(|one, next| one.client == next.client)
             .count();
         for to in 0..self.nodes {
-            desk.send(Message::Totals(to, Rc::clone(&totals)));
-            desk.costs.messages += (clients as u64).saturating_sub(1);
+            scheduler.send(Message::Totals(to, Rc::clone(&totals)));
+            scheduler.costs.messages += (clients as u64).saturating_sub(1);
         }
     }
 }
@@ -75,38 +76,38 @@ impl Kafka {
 impl Store for Kafka {
     type Message = Message;
 
-    fn handle_call(&mut self, call: Arrival, desk: &mut Desk<Message>) {
-        let now = desk.now();
-        let (verdict, news) = self.known.charge(call.node, call.client, now);
-        desk.tell(call.client, &verdict);
-        let Some(news) = news else {
+    fn handle_request(&mut self, request: Arrival, scheduler: &mut Scheduler<Message>) {
+        let now = scheduler.now();
+        let (verdict, increment) = self.node_counts.acquire(request.node, request.client, now);
+        scheduler.record(request.client, &verdict);
+        let Some(increment) = increment else {
             return;
         };
-        match self.rounds[call.node as usize].gather(news, now) {
-            Due::Now => self.tell(call.node, desk),
-            Due::At(at) => desk.wake(at, Message::Round(call.node)),
-            Due::Known => {}
+        match self.outboxes[request.node as usize].gather(increment, now) {
+            Due::Now => self.send_reports(request.node, scheduler),
+            Due::At(at) => scheduler.wake(at, Message::ReportDue(request.node)),
+            Due::Planned => {}
         }
     }
 
-    fn handle_message(&mut self, message: Message, desk: &mut Desk<Message>) {
+    fn handle_message(&mut self, message: Message, scheduler: &mut Scheduler<Message>) {
         match message {
-            Message::Round(node) => self.tell(node, desk),
-            Message::Told(news) => {
-                self.busy_until = self.busy_until.max(desk.now()) + self.each_takes;
-                desk.wake(self.busy_until, Message::Counted(news));
+            Message::ReportDue(node) => self.send_reports(node, scheduler),
+            Message::Report(increment) => {
+                self.busy_until = self.busy_until.max(scheduler.now()) + self.each_takes;
+                scheduler.wake(self.busy_until, Message::Counted(increment));
             }
-            Message::Counted(news) => match self.totals.gather(news, desk.now()) {
-                Due::Now => self.publish(desk),
-                Due::At(at) => desk.wake(at, Message::Publish),
-                Due::Known => {}
+            Message::Counted(increment) => match self.totals.gather(increment, scheduler.now()) {
+                Due::Now => self.publish(scheduler),
+                Due::At(at) => scheduler.wake(at, Message::Publish),
+                Due::Planned => {}
             },
-            Message::Publish => self.publish(desk),
+            Message::Publish => self.publish(scheduler),
             Message::Totals(to, totals) => {
-                // What a node admitted itself it has counted at once.
-                for news in totals.iter().filter(|news| news.writer != to) {
-                    desk.hear(news.since);
-                    self.known.hear(to, news);
+                // A node has counted its own requests at once.
+                for increment in totals.iter().filter(|increment| increment.writer != to) {
+                    scheduler.note_lag(increment.since);
+                    self.node_counts.add(to, increment);
                 }
             }
         }

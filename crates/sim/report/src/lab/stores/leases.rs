@@ -1,76 +1,75 @@
-//! Calls are lent to nodes: the lending of `anteroom-limit` itself, in one step at the store.
+//! Leases of requests to nodes, by the code of `anteroom-limit`, in one step at the store.
 //!
-//! A round is what a node of the gateway does where nothing is unusual: one question, which the
-//! store answers from what it keeps of the client and has written down before it answers. What
-//! costs a gateway more (a store that was emptied, a clock that was set back, a changed limit) does
-//! not happen here.
+//! A round is what a node of the gateway does when all is well. It sends one request, and the store
+//! replies from the client's record, after it has written it. Cases that cost a gateway more do not
+//! happen here: an empty store, a clock that was set back, a changed limit.
 
 use std::collections::BTreeMap;
 
 use anteroom_limit::cost::Cost;
-use anteroom_limit::lending::epoch::{Before, Epoch, EpochId, StoreIdentity};
-use anteroom_limit::lending::holding::{Decision, Holding, Turn};
-use anteroom_limit::lending::message::{Answer, Request, RequestId};
-use anteroom_limit::lending::parent::lend;
-use anteroom_limit::lending::record::Record;
-use anteroom_limit::lending::widened::{LeasedLimit, NotLeasableError};
+use anteroom_limit::leases::epoch::{Before, Epoch, EpochId, StoreIdentity};
+use anteroom_limit::leases::holding::{Decision, Holding, Turn};
+use anteroom_limit::leases::message::{Answer, Request, RequestId};
+use anteroom_limit::leases::parent::lend;
+use anteroom_limit::leases::record::Record;
+use anteroom_limit::leases::widened::{LeasedLimit, NotLeasableError};
 use anteroom_limit::policy::Policy;
 use anteroom_limit::time::{DurationUs, TimestampUs};
 
-use super::desk::{Arrival, Desk, Store};
+use super::scheduler::{Arrival, Scheduler, Store};
 use crate::lab::outcome::Fate;
 use crate::lab::rng::{Dice, Purpose};
 use crate::lab::run::Plan;
 
-/// How long a call waits for an answer, as in the gateway.
-const PATIENCE: DurationUs = DurationUs::from_secs(1);
+/// Longest wait of a request for a reply, as in the gateway.
+const TIMEOUT: DurationUs = DurationUs::from_secs(1);
 
-/// What nodes hold, and what the store keeps.
+/// Leases of nodes, and records of the store.
 pub(crate) struct Leases {
     lending: LeasedLimit,
     epoch: Epoch,
-    kept: BTreeMap<u32, Record>,
-    holders: BTreeMap<Place, Holder>,
+    records: BTreeMap<u32, Record>,
+    holders: BTreeMap<NodeClient, Holder>,
     number: u64,
-    lent: u64,
+    leased: u64,
     spent: u64,
 }
 
-/// A client at a node.
+/// Client at a node.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub(crate) struct Place {
+pub(crate) struct NodeClient {
     node: u32,
     client: u32,
 }
 
-/// What a node has of a client: what it holds, and who waits for more.
+/// State of a client at a node: its lease, and the requests that wait for more.
 #[derive(Default)]
 struct Holder {
     holding: Holding,
     waiting: Vec<(Turn, TimestampUs)>,
 }
 
-/// A round of a node, under way.
+/// Lease request under way.
 #[derive(Clone, Copy)]
-pub(crate) struct Round {
-    place: Place,
+pub(crate) struct LeaseRequest {
+    node_client: NodeClient,
     request: Request,
-    /// When it was sent: from then on a lease is counted.
+    /// Time at which it was sent; the lease counts from then on.
     sent_at: TimestampUs,
 }
 
-/// What is on its way.
+/// Message on its way.
 pub(crate) enum Message {
-    /// To the store.
-    Ask(Round),
-    /// To the node.
-    Answer(Round, Box<Answer>),
-    /// Somebody may have waited too long.
-    Look(Place),
+    /// Message to the store.
+    Request(LeaseRequest),
+    /// Message to the node.
+    Reply(LeaseRequest, Box<Answer>),
+    /// A request may have waited too long.
+    WaitEnds(NodeClient),
 }
 
 impl Leases {
-    /// What is lent of this limit, with leases of the usual length.
+    /// Returns the leased limit of a policy, with leases of the usual length.
     pub(crate) fn lending(policy: &Policy) -> Result<LeasedLimit, NotLeasableError> {
         LeasedLimit::new(*policy)
     }
@@ -85,126 +84,133 @@ impl Leases {
                     random: rng.word(),
                 },
                 identity: StoreIdentity(1),
-                // Before all calls, recorded ones too.
+                // Before all requests, recorded ones included.
                 began_at: TimestampUs(0),
                 before: Before::Nothing,
             },
-            kept: BTreeMap::new(),
+            records: BTreeMap::new(),
             holders: BTreeMap::new(),
             number: 0,
-            lent: 0,
+            leased: 0,
             spent: 0,
         }
     }
 
     /// Sends a request if one is due.
-    fn poll(&mut self, place: Place, desk: &mut Desk<Message>) {
-        let holder = self.holders.entry(place).or_default();
+    fn poll(&mut self, node_client: NodeClient, scheduler: &mut Scheduler<Message>) {
+        let holder = self.holders.entry(node_client).or_default();
         let id = RequestId {
-            incarnation: u64::from(place.node),
+            incarnation: u64::from(node_client.node),
             number: self.number,
         };
-        let now = desk.now();
+        let now = scheduler.now();
         if let Some(request) = holder.holding.poll_request(now, id, &self.lending) {
             self.number += 1;
-            desk.send(Message::Ask(Round {
-                place,
+            scheduler.send(Message::Request(LeaseRequest {
+                node_client,
                 request,
                 sent_at: now,
             }));
         }
     }
 
-    /// Decides again about all who wait.
-    fn settle(&mut self, place: Place, desk: &mut Desk<Message>) {
-        let holder = self.holders.entry(place).or_default();
-        let now = desk.now();
+    /// Decides again about all waiting requests.
+    fn decide_waiting(&mut self, node_client: NodeClient, scheduler: &mut Scheduler<Message>) {
+        let holder = self.holders.entry(node_client).or_default();
+        let now = scheduler.now();
         let mut spent = 0;
         holder.waiting.retain_mut(|(turn, since)| {
             let decision = holder.holding.decide_again(now, Cost::ONE, *turn);
             match decision {
                 Decision::Ask(later) => {
                     *turn = later;
-                    if now.since(*since) < PATIENCE {
+                    if now.since(*since) < TIMEOUT {
                         return true;
                     }
-                    desk.decide(place.client, now, Fate::Undecided);
+                    scheduler.decide(node_client.client, now, Fate::Undecided);
                 }
                 Decision::Decided(verdict) => {
                     spent += u64::from(verdict.is_admitted());
-                    desk.tell(place.client, &verdict);
+                    scheduler.record(node_client.client, &verdict);
                 }
-                Decision::Away => desk.decide(place.client, now, Fate::Undecided),
+                Decision::Away => scheduler.decide(node_client.client, now, Fate::Undecided),
             }
             false
         });
         self.spent += spent;
-        self.poll(place, desk);
+        self.poll(node_client, scheduler);
     }
 
-    /// At the store.
-    fn step(&mut self, round: Round, desk: &mut Desk<Message>) {
-        let client = round.place.client;
-        let record = self.kept.get(&client);
-        let lent = lend(
+    /// Handles a lease request at the store.
+    fn grant(&mut self, lease_request: LeaseRequest, scheduler: &mut Scheduler<Message>) {
+        let client = lease_request.node_client.client;
+        let record = self.records.get(&client);
+        let granted = lend(
             &self.lending,
             &self.epoch,
             record,
-            &round.request,
-            desk.now(),
+            &lease_request.request,
+            scheduler.now(),
         );
-        if let Some(write) = lent.write {
-            desk.costs.writes += 1;
-            self.lent += u64::from(lent.answer.held);
-            self.kept.insert(client, write.record);
+        if let Some(write) = granted.write {
+            scheduler.costs.writes += 1;
+            self.leased += u64::from(granted.answer.held);
+            self.records.insert(client, write.record);
         }
-        desk.send(Message::Answer(round, Box::new(lent.answer)));
+        scheduler.send(Message::Reply(lease_request, Box::new(granted.answer)));
     }
 
-    /// At the node: what was lent is there.
-    fn take(&mut self, round: Round, answer: &Answer, desk: &mut Desk<Message>) {
-        let holder = self.holders.entry(round.place).or_default();
+    /// Handles a grant at the node.
+    fn handle_grant(
+        &mut self,
+        lease_request: LeaseRequest,
+        answer: &Answer,
+        scheduler: &mut Scheduler<Message>,
+    ) {
+        let holder = self.holders.entry(lease_request.node_client).or_default();
         holder
             .holding
-            .handle_answer(desk.now(), answer, round.sent_at);
-        self.settle(round.place, desk);
+            .handle_answer(scheduler.now(), answer, lease_request.sent_at);
+        self.decide_waiting(lease_request.node_client, scheduler);
     }
 }
 
 impl Store for Leases {
     type Message = Message;
 
-    fn handle_call(&mut self, call: Arrival, desk: &mut Desk<Message>) {
-        let place = Place {
-            node: call.node,
-            client: call.client,
+    fn handle_request(&mut self, request: Arrival, scheduler: &mut Scheduler<Message>) {
+        let node_client = NodeClient {
+            node: request.node,
+            client: request.client,
         };
-        let holder = self.holders.entry(place).or_default();
-        let now = desk.now();
+        let holder = self.holders.entry(node_client).or_default();
+        let now = scheduler.now();
         match holder.holding.decide(now, Cost::ONE) {
             Decision::Decided(verdict) => {
                 self.spent += u64::from(verdict.is_admitted());
-                desk.tell(call.client, &verdict);
+                scheduler.record(request.client, &verdict);
             }
             Decision::Ask(turn) => {
                 holder.waiting.push((turn, now));
-                desk.wake(now + PATIENCE, Message::Look(place));
+                scheduler.wake(now + TIMEOUT, Message::WaitEnds(node_client));
             }
-            Decision::Away => desk.decide(call.client, now, Fate::Undecided),
+            Decision::Away => scheduler.decide(request.client, now, Fate::Undecided),
         }
-        self.poll(place, desk);
+        self.poll(node_client, scheduler);
     }
 
-    fn handle_message(&mut self, message: Message, desk: &mut Desk<Message>) {
+    fn handle_message(&mut self, message: Message, scheduler: &mut Scheduler<Message>) {
         match message {
-            Message::Ask(round) => self.step(round, desk),
-            Message::Answer(round, answer) => self.take(round, &answer, desk),
-            Message::Look(place) => self.settle(place, desk),
+            Message::Request(lease_request) => self.grant(lease_request, scheduler),
+            Message::Reply(lease_request, answer) => {
+                self.handle_grant(lease_request, &answer, scheduler);
+            }
+            Message::WaitEnds(node_client) => self.decide_waiting(node_client, scheduler),
         }
     }
 
-    /// Whatever was lent is over by now, or of no use to anybody any more.
+    /// Counts them at the end, when every lease has expired or is of no use.
     fn stranded(&self) -> u64 {
-        self.lent.saturating_sub(self.spent)
+        self.leased.saturating_sub(self.spent)
     }
 }

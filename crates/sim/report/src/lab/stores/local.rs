@@ -1,4 +1,4 @@
-//! Each node counts by itself.
+//! Counting without sharing: each node counts alone.
 
 use std::collections::BTreeMap;
 
@@ -6,10 +6,10 @@ use anteroom_limit::algorithm::Algorithm as _;
 use anteroom_limit::cost::Cost;
 use anteroom_limit::policy::{Policy, State};
 
-use super::desk::{Arrival, Desk, Store};
+use super::scheduler::{Arrival, Scheduler, Store};
 use crate::lab::run::Plan;
 
-/// A state for each node and client.
+/// State by node and client.
 pub(crate) struct Local {
     policy: Policy,
     states: BTreeMap<(u32, u32), State>,
@@ -27,11 +27,14 @@ impl Local {
 impl Store for Local {
     type Message = ();
 
-    fn handle_call(&mut self, call: Arrival, desk: &mut Desk<()>) {
-        let state = self.states.entry((call.node, call.client)).or_default();
-        let verdict = self.policy.step(state, desk.now(), Cost::ONE);
-        desk.tell(call.client, &verdict);
+    fn handle_request(&mut self, request: Arrival, scheduler: &mut Scheduler<()>) {
+        let state = self
+            .states
+            .entry((request.node, request.client))
+            .or_default();
+        let verdict = self.policy.step(state, scheduler.now(), Cost::ONE);
+        scheduler.record(request.client, &verdict);
     }
 
-    fn handle_message(&mut self, (): (), _desk: &mut Desk<()>) {}
+    fn handle_message(&mut self, (): (), _desk: &mut Scheduler<()>) {}
 }

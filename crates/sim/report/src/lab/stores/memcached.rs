@@ -1,9 +1,9 @@
-//! Optimistic: read the state, decide, write it back if nobody has written meanwhile, and otherwise
-//! try again.
+//! Optimistic store: read the state, decide, write it back if it is unchanged, and otherwise try
+//! again.
 //!
-//! As the store `memcached` does it: calls of one node for one client wait for each other
-//! ([`super::turns`]), and whoever was too slow waits for a time that grows and that chance
-//! shortens. Or plainly, as the article has it: everybody at once, and again at once.
+//! With backoff it works like the store `memcached`: requests of one node for one client wait for
+//! each other ([`super::turns`]). A writer that was too slow pauses for a random time that grows.
+//! Without backoff it works as in the article: all writers try at once, and again at once.
 
 use std::collections::BTreeMap;
 
@@ -14,99 +14,102 @@ use anteroom_limit::swapping::{TRIES, pause_longest};
 use anteroom_limit::time::{DurationUs, TimestampUs};
 use anteroom_limit::verdict::Outcome;
 
-use super::desk::{Arrival, Desk, Store};
-use super::turns::{Place, Turn, Turns};
+use super::scheduler::{Arrival, Scheduler, Store};
+use super::turns::{NodeClient, Turn, Turns};
 use crate::lab::outcome::Fate;
 use crate::lab::rng::{Dice, Purpose};
 use crate::lab::run::Plan;
 
-/// No try begins later, as in the gateway.
-const PATIENCE: DurationUs = DurationUs::from_secs(1);
+/// Latest start of a try, as in the gateway.
+const TIMEOUT: DurationUs = DurationUs::from_secs(1);
 
-/// How those deal with each other who write at one moment.
+/// Behaviour of writers that write at the same moment.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Manner {
-    /// They do not.
-    Plain,
-    /// Calls of one node wait for each other, and nodes pause.
-    Patient,
+pub(crate) enum RetryPolicy {
+    /// Writers try again at once.
+    Immediate,
+    /// Requests of one node wait for each other, and nodes pause between tries.
+    Backoff,
 }
 
-/// A state and its version for each client.
+/// State and version by client.
 pub(crate) struct Memcached {
     policy: Policy,
-    manner: Manner,
+    retry: RetryPolicy,
     turns: Turns<Attempt>,
     rng: Dice,
-    kept: BTreeMap<u32, (u64, State)>,
+    stored: BTreeMap<u32, (u64, State)>,
 }
 
-/// A call that is being decided.
+/// Request that is being decided.
 #[derive(Clone, Copy)]
 pub(crate) struct Attempt {
-    place: Place,
+    node_client: NodeClient,
     tries: u32,
     until: TimestampUs,
-    /// When the last try began.
+    /// Start of the last try.
     began_at: TimestampUs,
 }
 
-/// What is on its way.
+/// Message on its way.
 pub(crate) enum Message {
-    /// To the store: `gets`.
+    /// Message to the store: `gets`.
     Read(Attempt),
-    /// To the node.
+    /// Message to the node.
     Found(Attempt, u64, State),
-    /// To the store: `cas`, decided then.
+    /// Message to the store: `cas`, decided at that time.
     Write(Attempt, u64, State, Decided),
-    /// To the node: written.
-    Done(Place),
-    /// To the node: somebody else wrote first.
+    /// Message to the node: written.
+    Done(NodeClient),
+    /// Message to the node: another writer was faster.
     Lost(Attempt),
     /// The pause is over.
     Again(Attempt),
 }
 
-/// When a call was let through, if its write is the first.
+/// Time at which a request goes on, if its write succeeds.
 #[derive(Clone, Copy)]
 pub(crate) struct Decided {
     goes_on_at: TimestampUs,
 }
 
 impl Memcached {
-    pub(crate) fn new(plan: &Plan, manner: Manner) -> Self {
+    pub(crate) fn new(plan: &Plan, retry: RetryPolicy) -> Self {
         Self {
             policy: plan.policy,
-            manner,
+            retry,
             turns: Turns::default(),
             rng: Dice::new(plan.seed, Purpose::Pauses),
-            kept: BTreeMap::new(),
+            stored: BTreeMap::new(),
         }
     }
 
-    fn begin(attempt: Attempt, desk: &mut Desk<Message>) {
-        desk.send(Message::Read(Attempt {
-            began_at: desk.now(),
+    fn begin(attempt: Attempt, scheduler: &mut Scheduler<Message>) {
+        scheduler.send(Message::Read(Attempt {
+            began_at: scheduler.now(),
             ..attempt
         }));
     }
 
-    /// A call is decided, or given up, at its node: the next one's turn.
-    fn end(&mut self, place: Place, desk: &mut Desk<Message>) {
-        if self.manner == Manner::Plain {
+    /// Ends a request at its node and begins the next one.
+    fn end(&mut self, node_client: NodeClient, scheduler: &mut Scheduler<Message>) {
+        if self.retry == RetryPolicy::Immediate {
             return;
         }
-        self.give_up_late(place, desk);
-        if let Some(next) = self.turns.next(place) {
-            Self::begin(next, desk);
+        self.give_up_late(node_client, scheduler);
+        if let Some(next) = self.turns.next(node_client) {
+            Self::begin(next, scheduler);
         }
     }
 
-    /// Those who have waited for too long.
-    fn give_up_late(&mut self, place: Place, desk: &mut Desk<Message>) {
-        let now = desk.now();
-        while let Some(late) = self.turns.take_first_if(place, |first| first.until <= now) {
-            desk.decide(place.client, late.until, Fate::Undecided);
+    /// Gives up requests that have waited too long.
+    fn give_up_late(&mut self, node_client: NodeClient, scheduler: &mut Scheduler<Message>) {
+        let now = scheduler.now();
+        while let Some(late) = self
+            .turns
+            .take_first_if(node_client, |first| first.until <= now)
+        {
+            scheduler.decide(node_client.client, late.until, Fate::Undecided);
         }
     }
 
@@ -115,18 +118,18 @@ impl Memcached {
         attempt: Attempt,
         version: u64,
         mut state: State,
-        desk: &mut Desk<Message>,
+        scheduler: &mut Scheduler<Message>,
     ) {
-        let verdict = self.policy.step(&mut state, desk.now(), Cost::ONE);
+        let verdict = self.policy.step(&mut state, scheduler.now(), Cost::ONE);
         let Outcome::Admit { delay } = verdict.outcome else {
-            desk.tell(attempt.place.client, &verdict);
-            self.end(attempt.place, desk);
+            scheduler.record(attempt.node_client.client, &verdict);
+            self.end(attempt.node_client, scheduler);
             return;
         };
         let decided = Decided {
-            goes_on_at: desk.now() + delay,
+            goes_on_at: scheduler.now() + delay,
         };
-        desk.send(Message::Write(attempt, version, state, decided));
+        scheduler.send(Message::Write(attempt, version, state, decided));
     }
 
     fn write(
@@ -135,36 +138,36 @@ impl Memcached {
         version: u64,
         state: State,
         decided: Decided,
-        desk: &mut Desk<Message>,
+        scheduler: &mut Scheduler<Message>,
     ) {
-        desk.costs.writes += 1;
-        let client = attempt.place.client;
-        let kept = self.kept.entry(client).or_default();
-        if kept.0 == version {
-            *kept = (version + 1, state);
-            desk.decide(client, decided.goes_on_at, Fate::Admitted);
-            desk.send(Message::Done(attempt.place));
+        scheduler.costs.writes += 1;
+        let client = attempt.node_client.client;
+        let stored = self.stored.entry(client).or_default();
+        if stored.0 == version {
+            *stored = (version + 1, state);
+            scheduler.decide(client, decided.goes_on_at, Fate::Admitted);
+            scheduler.send(Message::Done(attempt.node_client));
             return;
         }
-        desk.costs.writes_lost += 1;
-        desk.send(Message::Lost(attempt));
+        scheduler.costs.writes_lost += 1;
+        scheduler.send(Message::Lost(attempt));
     }
 
-    /// Somebody else was quicker.
-    fn lose(&mut self, attempt: Attempt, desk: &mut Desk<Message>) {
-        let again_at = match self.manner {
-            Manner::Plain => desk.now(),
-            Manner::Patient => desk.now() + self.pause(attempt, desk.now()),
+    /// Handles a write that came too late.
+    fn lose(&mut self, attempt: Attempt, scheduler: &mut Scheduler<Message>) {
+        let again_at = match self.retry {
+            RetryPolicy::Immediate => scheduler.now(),
+            RetryPolicy::Backoff => scheduler.now() + self.pause(attempt, scheduler.now()),
         };
         let later = Attempt {
             tries: attempt.tries + 1,
             ..attempt
         };
         if later.tries >= TRIES || again_at >= attempt.until {
-            desk.decide(attempt.place.client, desk.now(), Fate::Undecided);
-            self.end(attempt.place, desk);
+            scheduler.decide(attempt.node_client.client, scheduler.now(), Fate::Undecided);
+            self.end(attempt.node_client, scheduler);
         } else {
-            desk.wake(again_at, Message::Again(later));
+            scheduler.wake(again_at, Message::Again(later));
         }
     }
 
@@ -177,44 +180,46 @@ impl Memcached {
 impl Store for Memcached {
     type Message = Message;
 
-    fn handle_call(&mut self, call: Arrival, desk: &mut Desk<Message>) {
-        let now = desk.now();
-        let place = Place {
-            node: call.node,
-            client: call.client,
+    fn handle_request(&mut self, request: Arrival, scheduler: &mut Scheduler<Message>) {
+        let now = scheduler.now();
+        let node_client = NodeClient {
+            node: request.node,
+            client: request.client,
         };
         let attempt = Attempt {
-            place,
+            node_client,
             tries: 0,
-            until: now + PATIENCE,
+            until: now + TIMEOUT,
             began_at: now,
         };
-        if self.manner == Manner::Plain {
-            Self::begin(attempt, desk);
+        if self.retry == RetryPolicy::Immediate {
+            Self::begin(attempt, scheduler);
             return;
         }
-        self.give_up_late(place, desk);
-        match self.turns.stand(place, attempt) {
-            Turn::Now => Self::begin(attempt, desk),
+        self.give_up_late(node_client, scheduler);
+        match self.turns.enqueue(node_client, attempt) {
+            Turn::Now => Self::begin(attempt, scheduler),
             Turn::Later => {}
-            Turn::Crowded => desk.decide(call.client, now, Fate::Undecided),
+            Turn::Full => scheduler.decide(request.client, now, Fate::Undecided),
         }
     }
 
-    fn handle_message(&mut self, message: Message, desk: &mut Desk<Message>) {
+    fn handle_message(&mut self, message: Message, scheduler: &mut Scheduler<Message>) {
         match message {
             Message::Read(attempt) => {
-                let kept = self.kept.get(&attempt.place.client).cloned();
-                let (version, state) = kept.unwrap_or_default();
-                desk.send(Message::Found(attempt, version, state));
+                let stored = self.stored.get(&attempt.node_client.client).cloned();
+                let (version, state) = stored.unwrap_or_default();
+                scheduler.send(Message::Found(attempt, version, state));
             }
-            Message::Found(attempt, version, state) => self.decide(attempt, version, state, desk),
+            Message::Found(attempt, version, state) => {
+                self.decide(attempt, version, state, scheduler);
+            }
             Message::Write(attempt, version, state, decided) => {
-                self.write(attempt, version, state, decided, desk);
+                self.write(attempt, version, state, decided, scheduler);
             }
-            Message::Done(place) => self.end(place, desk),
-            Message::Lost(attempt) => self.lose(attempt, desk),
-            Message::Again(attempt) => Self::begin(attempt, desk),
+            Message::Done(node_client) => self.end(node_client, scheduler),
+            Message::Lost(attempt) => self.lose(attempt, scheduler),
+            Message::Again(attempt) => Self::begin(attempt, scheduler),
         }
     }
 }

@@ -1,27 +1,26 @@
-//! Whose turn is it? Calls of one node for one client that swap its state do so one after the
-//! other.
+//! Turns: requests of one node for one client that swap its state do so one after the other.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use anteroom_limit::swapping::WAITING_MAX;
 
-/// A client at a node.
+/// Client at a node.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub(crate) struct Place {
+pub(crate) struct NodeClient {
     pub(crate) node: u32,
     pub(crate) client: u32,
 }
 
-/// Who waits, behind one whose turn it is.
-pub(crate) struct Turns<T>(BTreeMap<Place, VecDeque<T>>);
+/// Waiting requests, behind the one that has the turn.
+pub(crate) struct Turns<T>(BTreeMap<NodeClient, VecDeque<T>>);
 
-/// When it is a call's turn.
+/// Time of a request's turn.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Turn {
     Now,
     Later,
-    /// Never: too many wait.
-    Crowded,
+    /// Rejected: too many requests wait.
+    Full,
 }
 
 impl<T> Default for Turns<T> {
@@ -31,31 +30,35 @@ impl<T> Default for Turns<T> {
 }
 
 impl<T> Turns<T> {
-    /// A call comes.
-    pub(crate) fn stand(&mut self, place: Place, call: T) -> Turn {
-        let Some(line) = self.0.get_mut(&place) else {
-            self.0.insert(place, VecDeque::new());
+    /// Adds a request to the queue.
+    pub(crate) fn enqueue(&mut self, node_client: NodeClient, request: T) -> Turn {
+        let Some(queue) = self.0.get_mut(&node_client) else {
+            self.0.insert(node_client, VecDeque::new());
             return Turn::Now;
         };
-        // One has the turn.
-        if line.len() + 1 >= WAITING_MAX {
-            return Turn::Crowded;
+        // One request has the turn.
+        if queue.len() + 1 >= WAITING_MAX {
+            return Turn::Full;
         }
-        line.push_back(call);
+        queue.push_back(request);
         Turn::Later
     }
 
-    /// The first that waits, if it is one of these: it waits no more.
-    pub(crate) fn take_first_if(&mut self, place: Place, is_one: impl Fn(&T) -> bool) -> Option<T> {
-        let line = self.0.get_mut(&place)?;
-        line.pop_front_if(|first| is_one(first))
+    /// Takes the first waiting request, if it is one of these.
+    pub(crate) fn take_first_if(
+        &mut self,
+        node_client: NodeClient,
+        is_one: impl Fn(&T) -> bool,
+    ) -> Option<T> {
+        let queue = self.0.get_mut(&node_client)?;
+        queue.pop_front_if(|first| is_one(first))
     }
 
-    /// Whoever had the turn has it no more: who has it now, if anybody waits.
-    pub(crate) fn next(&mut self, place: Place) -> Option<T> {
-        let next = self.0.get_mut(&place)?.pop_front();
+    /// Ends a turn and returns the request that has the next one.
+    pub(crate) fn next(&mut self, node_client: NodeClient) -> Option<T> {
+        let next = self.0.get_mut(&node_client)?.pop_front();
         if next.is_none() {
-            self.0.remove(&place);
+            self.0.remove(&node_client);
         }
         next
     }
@@ -67,18 +70,21 @@ mod tests {
 
     #[test]
     fn one_after_the_other_and_never_too_many() {
-        let (here, there) = (Place { node: 0, client: 0 }, Place { node: 1, client: 0 });
+        let (here, there) = (
+            NodeClient { node: 0, client: 0 },
+            NodeClient { node: 1, client: 0 },
+        );
         let mut turns = Turns::default();
-        assert_eq!(turns.stand(here, 0), Turn::Now);
-        for call in 1..WAITING_MAX {
-            assert_eq!(turns.stand(here, call), Turn::Later);
+        assert_eq!(turns.enqueue(here, 0), Turn::Now);
+        for request in 1..WAITING_MAX {
+            assert_eq!(turns.enqueue(here, request), Turn::Later);
         }
-        assert_eq!(turns.stand(here, 999), Turn::Crowded);
-        assert_eq!(turns.stand(there, 0), Turn::Now);
-        assert_eq!(turns.take_first_if(here, |call| *call == 2), None);
-        assert_eq!(turns.take_first_if(here, |call| *call == 1), Some(1));
+        assert_eq!(turns.enqueue(here, 999), Turn::Full);
+        assert_eq!(turns.enqueue(there, 0), Turn::Now);
+        assert_eq!(turns.take_first_if(here, |request| *request == 2), None);
+        assert_eq!(turns.take_first_if(here, |request| *request == 1), Some(1));
         assert_eq!(turns.next(here), Some(2));
         assert_eq!(turns.next(there), None);
-        assert_eq!(turns.stand(there, 0), Turn::Now);
+        assert_eq!(turns.enqueue(there, 0), Turn::Now);
     }
 }

@@ -1,6 +1,7 @@
-//! One store decides about every call: a message there, a message back.
+//! Store that decides about every request: a message to it, a message back.
 //!
-//! A call counts when the store decides, by its clock; when it goes on depends on the way back.
+//! A request counts when the store decides, by its clock; when it goes on depends on the delay of
+//! the reply.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +9,10 @@ use anteroom_limit::algorithm::Algorithm as _;
 use anteroom_limit::cost::Cost;
 use anteroom_limit::policy::{Policy, State};
 
-use super::desk::{Arrival, Desk, Store};
+use super::scheduler::{Arrival, Scheduler, Store};
 use crate::lab::run::Plan;
 
-/// A state for each client.
+/// State by client.
 pub(crate) struct OneStore {
     policy: Policy,
     states: BTreeMap<u32, State>,
@@ -27,18 +28,18 @@ impl OneStore {
 }
 
 impl Store for OneStore {
-    /// A question about a client's call.
+    /// Request of a client, sent to the store.
     type Message = u32;
 
-    fn handle_call(&mut self, call: Arrival, desk: &mut Desk<u32>) {
-        desk.send(call.client);
+    fn handle_request(&mut self, request: Arrival, scheduler: &mut Scheduler<u32>) {
+        scheduler.send(request.client);
     }
 
-    fn handle_message(&mut self, client: u32, desk: &mut Desk<u32>) {
+    fn handle_message(&mut self, client: u32, scheduler: &mut Scheduler<u32>) {
         let state = self.states.entry(client).or_default();
-        let verdict = self.policy.step(state, desk.now(), Cost::ONE);
-        desk.tell(client, &verdict);
-        // The way back changes nothing any more.
-        desk.costs.messages += 1;
+        let verdict = self.policy.step(state, scheduler.now(), Cost::ONE);
+        scheduler.record(client, &verdict);
+        // The reply to the node changes nothing more.
+        scheduler.costs.messages += 1;
     }
 }

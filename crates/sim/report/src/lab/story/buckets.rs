@@ -1,4 +1,4 @@
-//! Buckets: tokens that come back, and calls that wait.
+//! Buckets: tokens that come back, and requests that wait.
 
 use anteroom_limit::registry::AlgorithmKind;
 
@@ -9,53 +9,52 @@ pub(super) fn push(page: &mut Page) {
     page.push(format_args!(
         "## Pocket money: the token bucket (`token-bucket`, `gcra`)\n\
          \n\
-         In the article's picture parents leave a child in an arcade with a bucket, and put five \
-         dollars into it every hour. A client's bucket\n\
-         holds up to {LIMIT} tokens, a call takes one, and {LIMIT} come back in a minute. Nobody \
-         has to come and fill it: what has come in since the last\n\
-         call is worked out at the next one, from two numbers, the tokens and the time. {LIMIT} \
-         calls a minute, step by step:\n\
+         In the article's picture, parents leave a child in an arcade with a bucket, and put five \
+         dollars into it every hour. A client's bucket holds up to {LIMIT} tokens. A request takes \
+         one, and {LIMIT} come back in a minute. No timer fills it: the next request computes the \
+         new tokens from two numbers, the tokens and the time. {LIMIT} requests a minute, step by \
+         step:\n\
          \n"
     ));
     let rows = visits().map(|visit| {
         [
             format!("{} s", visit.at_secs),
             visit.tokens.to_string(),
-            visit.calls.to_string(),
+            visit.requests.to_string(),
             visit.admitted.to_string(),
             (visit.tokens - visit.admitted).to_string(),
         ]
     });
-    page.table(["at", "tokens", "calls", "admitted", "tokens left"], &rows);
+    page.table(
+        ["at", "tokens", "requests", "allowed", "tokens left"],
+        &rows,
+    );
     let bucket = policy(AlgorithmKind::TokenBucket, PARTS);
     page.push(format_args!(
-        "After half a minute of silence {half} have come back, after a minute it is full, and \
-         never above that. The article warns that new tokens must be worked out correctly.\n\
-         What is easily done wrong there is the time that did not make a whole token: it must be \
-         kept, or a client never gets all that its rate says. A new client may be given more than \
-         {LIMIT}: that passes at\n\
-         once, and does not come back.\n\
+        "After half a minute without requests {half} tokens have come back. After a minute the \
+         bucket is full, and it never has more. The article warns that new tokens must be computed \
+         correctly. A frequent mistake is to drop the time that did not make a whole token. Then a \
+         client never gets its full rate. A new client may start with more than {LIMIT} tokens. \
+         They pass at once, and do not come back.\n\
          \n\
-         The article calls this very accurate, and it is, for a rate. For a limit in any minute \
-         it is not: a client spends {LIMIT} tokens in an instant, and\n\
-         then those that come back. That makes **{highest}** in one minute. `gcra` is the same in \
-         one number. Anyone who wants {LIMIT} in any minute\n\
-         and no more needs a small burst, or windows.\n\
+         The article calls this very accurate, and for a rate it is. For a limit in any minute it \
+         is not. A client spends {LIMIT} tokens in an instant, and then those that come back. That \
+         makes **{highest}** in one minute. `gcra` is the same in one number. For at most {LIMIT} \
+         in any minute you need a small burst, or windows.\n\
          \n\
-         Both read, decide and write back, so the store must do that in one piece. On this the \
-         article turns: the token bucket is its best compromise of speed and accuracy, *if* the\n\
-         store has transactions. With Redis it would be a script (`store = \"valkey\"` is that). \
-         Memcached has counters and no transactions: *therefore* the article\n\
-         approximates by windows, as above. Memcached can also swap, which the article expects to \
-         get slower under load; of that more below.\n\
+         Both algorithms read, decide and write back, so the store must do that in one step. This \
+         decides the article's choice. The token bucket is its best compromise of speed and \
+         accuracy, *if* the store has transactions. With Redis a script does it (`store = \
+         \"valkey\"`). Memcached has counters and no transactions. *Therefore* the article \
+         approximates by windows, as above. Memcached can also swap values, and the article \
+         expects that to slow down under load. See below.\n\
          \n\
          ## Let them wait: the leaky bucket (`leaky-bucket`)\n\
          \n\
-         The other bucket has a hole. Calls are poured in and drip out at an even rate; what does \
-         not fit is refused. The origin sees calls at least\n\
-         {apart} ms apart and never more than {LIMIT} in a minute, and a call may have to wait. \
-         That is the point where an even load is worth it, and a\n\
-         nuisance elsewhere.\n\
+         The other bucket has a hole. Requests enter it and leave at an even rate, and the bucket \
+         rejects those that do not fit. The origin sees requests at least {apart} ms apart and \
+         never more than {LIMIT} in a minute. A request may have to wait. That is useful where the \
+         origin needs an even load, and a nuisance elsewhere.\n\
          \n",
         half = back_after(30),
         highest = under_attack(bucket).highest,

@@ -1,4 +1,4 @@
-//! Many nodes: what each way of sharing counts does where it is weakest.
+//! Many nodes: each way of sharing counts in its worst case.
 
 use crate::chart::number::{duration, grouped, length};
 use anteroom_limit::swapping::TRIES;
@@ -6,23 +6,23 @@ use anteroom_limit::time::DurationUs;
 
 use super::Page;
 use crate::lab::run::{INTERVAL, Plan, StoreKind, run, run_events};
-use crate::lab::systems::{self, NEAR, chatty, contention, plan, queue, sticky, strict};
+use crate::lab::systems::{self, NEAR, contention, plan, queue, report_to_all, sticky, strict};
 use crate::lab::traffic::Traffic;
 
 pub(super) fn push(page: &mut Page) {
     page.push(format_args!(
         "## Many nodes\n\
          \n\
-         One node can count as above. Several have to know of each other's calls. Runs below use \
-         strict sub-windows of {width}, which are never exceeded\n\
-         where one place counts: whatever is, is due to the way of sharing. Only where a state is \
-         swapped it is a token bucket, which is never empty there.\n\
+         One node can count as above. Several nodes have to know of each other's requests. The \
+         runs below use strict sub-windows of {width}, which never exceed the limit in one place. \
+         So any excess is due to the way of sharing. Only the runs that swap a state use a token \
+         bucket, which is never empty there.\n\
          \n\
-         **The load balancer** stands before all nodes and sees every call, so it could count. \
-         The article finds that it works well, and that it lacks what they\n\
-         needed: limits that change while it runs, limits by what a token says. One thing to know \
-         besides: HAProxy's stick tables tell each other their values and\n\
-         overwrite them, they do not add them. Several balancers are several counts.\n\
+         **The load balancer** is in front of all nodes and sees every request, so it could count. \
+         The article finds that it works well, and that it lacks two features that they needed. \
+         These are limits that change at run time, and limits by the content of a token. Note that \
+         HAProxy's stick tables send each other their values and overwrite them. They do not add \
+         them, so several load balancers are several counts.\n\
          \n",
         width = length(60_000 / u64::from(systems::STRICT_PARTS)),
     ));
@@ -39,58 +39,56 @@ fn push_sticky(page: &mut Page) {
     page.push(format_args!(
         "### Sticky sessions\n\
          \n\
-         If a client always meets the same node, that node can count alone (`store = \"local\"`), \
-         and nothing has to be shared. It holds as long as nobody\n\
-         adds a node. On the busiest days of the year somebody does; and then either all clients \
-         stay where they are, and the new nodes have nothing to do, or some move,\n\
-         to nodes that do not know what they have called. So the limit gives way exactly when it \
-         is needed.\n\
+         If a client always reaches the same node, that node can count alone (`store = \
+         \"local\"`), and nodes share nothing. This holds until an operator adds a node, which \
+         happens on the busiest days of the year. Then either all clients stay where they are, and \
+         the new nodes have nothing to do. Or some move to nodes that do not know their earlier \
+         requests. So the limit fails exactly when it is needed.\n\
          \n\
-         {clients} clients who call {calls} times a minute where {limit} are allowed; {first} \
-         nodes, {second} after {second_at} s, {third} after {third_at} s. No more clients move \
-         than must.\n\
-         The two moments are chosen: all clients have just used up what they may, so they are the \
-         worst that there are.\n\
+         {clients} clients send {requests} requests a minute where {limit} are allowed. There are \
+         {first} nodes, {second} after {second_at} s, and {third} after {third_at} s. No more \
+         clients move than necessary. The two moments are the worst ones: all clients have just \
+         used up their limits.\n\
          \n",
         clients = sticky::CLIENTS,
-        calls = sticky::CALLS,
-        limit = sticky::LIMIT_CALLS,
+        requests = sticky::REQUESTS,
+        limit = sticky::LIMIT_REQUESTS,
     ));
     let (local, shared) = (sticky.local, sticky.shared);
     let sum = sticky.highest_sum;
     page.show(sticky.chart);
     page.push(format_args!(
-        "In the minute after, all clients together get up to {sum} calls through where {all} are \
-         allowed, and a client that moved up to {highest} instead of {limit}: {wrong}\n\
-         calls too many. With one store for all nodes it is {none}.\n\
+        "In the next minute the nodes allow up to {sum} requests of all clients, where {all} are \
+         allowed. A client that moved gets up to {highest} instead of {limit}. Together {wrong} \
+         requests are too many. With one store for all nodes it is {none}.\n\
          \n",
         sum = grouped(sum),
-        all = grouped(u64::from(sticky::LIMIT_CALLS * sticky::CLIENTS)),
+        all = grouped(u64::from(sticky::LIMIT_REQUESTS * sticky::CLIENTS)),
         highest = local.highest,
-        limit = sticky::LIMIT_CALLS,
+        limit = sticky::LIMIT_REQUESTS,
         wrong = grouped(local.wrongly_admitted),
         none = shared.wrongly_admitted,
     ));
 }
 
 fn push_chatty(page: &mut Page) {
-    let chatty = chatty::rehearse();
+    let chatty = report_to_all::rehearse();
     page.push(format_args!(
         "### Chatty servers\n\
          \n\
-         Clients may go anywhere if nodes tell each other what they let through. (Or ask each \
-         other at each call, which is as much talk and makes the call wait.)\n\
-         Each has to know where all others are, and to learn it anew when one is added. And with \
-         n nodes every call is n - 1 messages: once there are many,\n\
-         twice the nodes with twice the calls are nearly four times the messages.\n\
+         Clients may go to any node if nodes report to each other what they allow. (Or they send \
+         each other a request each time, which takes as many messages and makes the client wait.) \
+         Each node has to know the addresses of all others, and to learn new ones. With n nodes \
+         every request is n - 1 messages. Once there are many, twice the nodes with twice the \
+         requests are nearly four times the messages.\n\
          \n"
     ));
     page.show(chatty.chart);
-    let row = |row: &chatty::Row| {
+    let row = |row: &report_to_all::Row| {
         let [gossip, valkey, leases] = row.messages.map(grouped);
         [
             row.nodes.to_string(),
-            grouped(row.calls),
+            grouped(row.requests),
             gossip,
             valkey,
             leases,
@@ -100,24 +98,24 @@ fn push_chatty(page: &mut Page) {
     page.table(
         [
             "nodes",
-            "calls a second",
-            "each tells all others",
+            "requests a second",
+            "each reports to all",
             "one store",
             "leases",
         ],
         &rows,
     );
     page.push(format_args!(
-        "Messages a second; each node brings a client with it who makes {calls} calls a minute of \
-         {limit} that are allowed, spread over all nodes. News can be gathered and sent less\n\
-         often, and are later then: what has not been told yet is admitted twice. So does `store \
-         = \"gossip\"`, each {interval}. Leases save messages where a node sees much of a client. \
-         Many nodes that each see a\n\
-         call a second of it ask for nearly each call, as they ask the one store.\n\
+        "The table has messages a second. Each node adds a client that sends {requests} requests a \
+         minute of {limit} that are allowed, spread over all nodes. Nodes can collect their \
+         reports and send them less often, and then they are later. Until a report arrives, nodes \
+         allow the same requests twice. `store = \"gossip\"` reports each {interval}. Leases save \
+         messages where a node sees many requests of a client. Where many nodes each see a request \
+         a second of it, they need a message for nearly each one, like one store.\n\
          \n",
-        calls = grouped(u64::from(chatty::CALLS)),
+        requests = grouped(u64::from(report_to_all::REQUESTS)),
         interval = duration(INTERVAL.0 / 1_000),
-        limit = grouped(u64::from(chatty::LIMIT_CALLS)),
+        limit = grouped(u64::from(report_to_all::LIMIT_REQUESTS)),
     ));
 }
 
@@ -126,25 +124,25 @@ fn push_queue(page: &mut Page) {
     page.push(format_args!(
         "### A queue of events (Kafka)\n\
          \n\
-         So let nodes talk to one place: each call is an event on a topic, a stream job counts \
-         the events of the last minute for each client, and publishes the\n\
-         counts on another topic, which all nodes read. Nobody has to know anybody. But nobody \
-         waits for anybody either. As long as all is well the counts are a\n\
-         moment old; when there is more to count than can be counted, they get later and later, \
-         and calls pass by counts of the past.\n\
+         So let nodes talk to one place. Each request is an event on a topic. A stream job counts \
+         the events of the last minute for each client. It publishes the counts on another topic, \
+         which all nodes read. Nodes need not know each other, but no node waits for the count \
+         either. As long as all is well the counts are a moment old. When more events come than \
+         the job can count, counts get later and later. Nodes then allow requests by counts of the \
+         past.\n\
          \n\
-         Clients who call {calls} times a minute where {limit} are allowed, for {minutes} \
-         minutes; {events} events a second can be counted:\n\
+         Clients send {requests} requests a minute where {limit} are allowed, for {minutes} \
+         minutes. The job counts {events} events a second:\n\
          \n",
-        calls = queue::CALLS,
-        limit = queue::LIMIT_CALLS,
+        requests = queue::REQUESTS,
+        limit = queue::LIMIT_REQUESTS,
         minutes = queue::MINUTES,
         events = queue::EVENTS_PER_SECOND,
     ));
-    let most_told = queue
+    let most_kafka = queue
         .rows
         .iter()
-        .map(|row| row.highest_told)
+        .map(|row| row.highest_kafka)
         .max()
         .unwrap_or(0);
     page.show(queue.chart);
@@ -155,7 +153,7 @@ fn push_queue(page: &mut Page) {
             row.highest.to_string(),
             format!("{} %", row.wrong_percent),
             row.highest_shared.to_string(),
-            row.highest_told.to_string(),
+            row.highest_kafka.to_string(),
         ]
     };
     let rows: Vec<[String; 6]> = queue.rows.iter().map(row).collect();
@@ -164,26 +162,23 @@ fn push_queue(page: &mut Page) {
             "load",
             "counts are late by",
             "fullest minute of a client",
-            "wrongly admitted, of what was admitted",
+            "wrongly allowed, of those allowed",
             "fullest minute with one store",
             "with `store = \"kafka\"`",
         ],
         &rows,
     );
     page.push(format_args!(
-        "The model is kind: each event yields new counts at once, where a real job hands them out \
-         now and then. What the article concludes from this is the sentence to keep:\n\
-         these ways work well while all is well, and a limit is not there for the best 99 % of \
-         the time but for the worst 1 %.\n\
+        "The model is kind: each event yields new counts at once, where a real job publishes them \
+         now and then. The article concludes that these ways work well while all is well. But a \
+         limit is there for the worst 1 % of the time, and not for the best 99 %.\n\
          \n\
-         The last column is Anteroom's, in the same place: nodes count what they admit at once, \
-         and tell only that, each {interval}, so there is less to count. More than can be counted \
-         it\n\
-         is only while clients use up what they may, and up to {most} calls pass then. The later \
-         sums are the more pass, but each of the {nodes} nodes lets through a whole limit at \
-         most.\n\
+         The last column is Anteroom's `kafka` store. Nodes count what they allow at once, and \
+         report only that, each {interval}, so there is less to count. The job falls behind only \
+         while clients use up their limits, and up to {most} requests pass then. Later totals \
+         allow more, but each of the {nodes} nodes allows one whole limit at most.\n\
          \n",
-        most = most_told,
+        most = most_kafka,
         interval = duration(INTERVAL.0 / 1_000),
         nodes = queue::NODES,
     ));
@@ -195,29 +190,29 @@ fn push_contention(page: &mut Page) {
     page.push(format_args!(
         "### One place that swaps (Memcached)\n\
          \n\
-         What is left is one place that all ask and wait for. What it can do decides which \
-         algorithms it can keep. Memcached adds to counters in one\n\
-         step, which is enough for all windows. For a bucket it has a swap: read the value with \
-         its version, work out the new one, write it if the version is still\n\
-         the same, and begin again if not. That works until many write the same value, which is \
-         what a client over its limit makes them do.\n\
+         The last way is one place that all nodes request and wait for. Its operations decide \
+         which algorithms it can keep. Memcached adds to counters in one step, which is enough for \
+         all windows. For a bucket it has a swap. A writer reads the value with its version, \
+         computes the new one, writes it if the version is unchanged, and otherwise tries again. \
+         That works until many writers change the same value, which is what a client over its \
+         limit causes.\n\
          \n"
     ));
     let hundredths = |hundredths: u64| format!("{}.{:02}", hundredths / 100, hundredths % 100);
     let row = |row: &contention::Row| {
         let contention::Row {
             writers,
-            plain,
-            patient,
+            immediate,
+            backoff,
         } = *row;
         [
             writers.to_string(),
-            hundredths(plain.writes_percent),
-            format!("{} %", plain.lost_percent),
-            format!("{} %", plain.given_up_percent),
-            hundredths(patient.writes_percent),
-            format!("{} %", patient.lost_percent),
-            format!("{} %", patient.given_up_percent),
+            hundredths(immediate.writes_percent),
+            format!("{} %", immediate.lost_percent),
+            format!("{} %", immediate.given_up_percent),
+            hundredths(backoff.writes_percent),
+            format!("{} %", backoff.lost_percent),
+            format!("{} %", backoff.given_up_percent),
         ]
     };
     let rows: Vec<[String; 7]> = contention.rows.iter().map(row).collect();
@@ -225,36 +220,35 @@ fn push_contention(page: &mut Page) {
     page.table(
         [
             "writers at one moment",
-            "again at once: writes for a call",
-            "of them for nothing",
-            "calls given up",
-            "with pauses: writes for a call",
-            "of them for nothing",
-            "calls given up",
+            "again at once: writes per request",
+            "of them failed",
+            "requests given up",
+            "with pauses: writes per request",
+            "of them failed",
+            "requests given up",
         ],
         &rows,
     );
     page.push(format_args!(
-        "With {writers} writers who try again at once {lost} % of all writes come to nothing. \
-         Each try is two round trips, and who has tried {tries} times gives up, {given_up} % of \
-         the calls. `store = \"memcached\"`\n\
-         waits before each further one, for a time that grows and that chance shortens: {patient} \
-         % are given up of writers who come once. Of {writers} nodes\n\
-         that call again as soon as they are answered 2.4 to 6.6 % were measured \
-         ([benchmarks](explanation/benchmarks-limits.md#limits-on-memcached)). In the model \
-         messages take from {least} to {most}, and the store needs no time to think.\n\
+        "With {writers} writers who try again at once, {lost} % of all writes fail. Each try is \
+         two round trips, and a writer gives up after {tries} tries. {given_up} % of requests end \
+         that way. `store = \"memcached\"` waits before each further try, for a random time that \
+         grows. Of writers who come once, {backoff} % give up then. Of {writers} nodes that send \
+         the next request after each response, we measured 2.4 to 6.6 % \
+         ([benchmarks](explanation/benchmarks-limits.md#limits-on-memcached)). In the model a \
+         message takes from {least} to {most}, and the store takes no time.\n\
          \n",
         writers = sixteen.writers,
-        lost = sixteen.plain.lost_percent,
-        given_up = sixteen.plain.given_up_percent,
-        patient = sixteen.patient.given_up_percent,
+        lost = sixteen.immediate.lost_percent,
+        given_up = sixteen.immediate.given_up_percent,
+        backoff = sixteen.backoff.given_up_percent,
         tries = TRIES,
         least = as_ms(NEAR.0 / 2),
         most = as_ms(NEAR.0),
     ));
 }
 
-/// Milliseconds, with tenths if there are any.
+/// Formats milliseconds, with tenths if there are any.
 fn as_ms(micros: u64) -> String {
     let tenths = micros / 100;
     match tenths % 10 {
@@ -263,7 +257,7 @@ fn as_ms(micros: u64) -> String {
     }
 }
 
-/// What became of a rush, for each way of sharing.
+/// Returns the results of a rush, for each way of sharing.
 fn shared_rows(traffic: &Traffic) -> [[String; 6]; 8] {
     let of = |store, interval| Plan {
         interval,
@@ -273,7 +267,10 @@ fn shared_rows(traffic: &Traffic) -> [[String; 6]; 8] {
     let at_once = of(StoreKind::Gossip, DurationUs::ZERO);
     let runs = [
         ("each node by itself", usual(StoreKind::Local)),
-        ("chatty servers, each call told", run(&at_once, traffic)),
+        (
+            "chatty servers, each request reported",
+            run(&at_once, traffic),
+        ),
         ("`gossip`", usual(StoreKind::Gossip)),
         ("queue of events", run_events(&at_once, traffic)),
         ("`kafka`", usual(StoreKind::Kafka)),
@@ -283,14 +280,14 @@ fn shared_rows(traffic: &Traffic) -> [[String; 6]; 8] {
     ];
     runs.map(|(name, outcome)| {
         let stats = outcome.expect("all can keep it").stats;
-        let of_calls = stats.messages * 100 / stats.calls.max(1);
+        let of_requests = stats.messages * 100 / stats.requests.max(1);
         [
             name.to_owned(),
             grouped(stats.admitted),
             grouped(stats.wrongly_admitted),
             grouped(stats.highest),
             grouped(stats.stranded),
-            format!("{}.{:02}", of_calls / 100, of_calls % 100),
+            format!("{}.{:02}", of_requests / 100, of_requests % 100),
         ]
     })
 }
@@ -298,33 +295,33 @@ fn shared_rows(traffic: &Traffic) -> [[String; 6]; 8] {
 fn push_one_place(page: &mut Page) {
     let traffic = systems::rush();
     page.push(format_args!(
-        "### One place that decides, or that lends\n\
+        "### One place that decides, or that leases\n\
          \n\
-         Where there is a Redis, the article says, a store that runs the whole step is the \
-         perfect answer: a script, one round trip for each call, and never wrong. `store = \
-         \"valkey\"` is that.\n\
+         Where there is a Redis, the article says, a store that runs the whole step is the perfect \
+         solution. It is a script, one round trip for each request, and never wrong. `store = \
+         \"valkey\"` does that.\n\
          \n\
-         Anteroom has one more. `store = \"leases\"` lends calls to nodes ahead of demand, and \
-         anyone who holds some decides by itself. What is lent counts as\n\
-         used, so nothing is exceeded, whatever becomes of the node; what a node does not use in \
-         time is stranded, so a little less than the limit gets through.\n\
+         Anteroom has one more. `store = \"leases\"` leases requests to nodes ahead of demand, and \
+         a node with a lease decides alone. Leased requests count as used, so the limit is never \
+         exceeded, even if the node crashes. What a node does not use in time is stranded, so \
+         slightly less than the limit passes.\n\
          \n\
-         {nodes} nodes, {minutes} minutes of bursts of one client, {calls} calls where {limit} a \
-         minute are allowed:\n\
+         {nodes} nodes, {minutes} minutes of bursts of one client, {requests} requests where \
+         {limit} a minute are allowed:\n\
          \n",
         nodes = systems::RUSH_NODES,
         minutes = systems::RUSH_MINUTES,
-        calls = grouped(traffic.calls.len() as u64),
+        requests = grouped(traffic.requests.len() as u64),
         limit = grouped(u64::from(systems::RUSH_LIMIT)),
     ));
     page.table(
         [
             "",
-            "admitted",
-            "wrongly admitted",
+            "allowed",
+            "wrongly allowed",
             "highest",
             "stranded",
-            "messages for a call",
+            "messages per request",
         ],
         &shared_rows(&traffic),
     );

@@ -1,6 +1,5 @@
-//! Calls as events that somebody counts, as the article has it: how late are the counts when more
-//! come than can be counted? Beside it one store, and what `store = "kafka"` makes of the same
-//! calls.
+//! Requests as events that a job counts, as in the article: the lag of the counts when more events
+//! come than it can count. It compares them with one store, and with `store = "kafka"`.
 
 use crate::chart::axis::{Axis, as_f64};
 use crate::chart::line::{Line, LineChart};
@@ -12,37 +11,38 @@ use crate::lab::charts::{DASHED_LIMIT, LINES};
 use crate::lab::run::{Plan, StoreKind, run, run_events};
 use crate::lab::traffic::{Demand, random};
 
-/// The article's limit, a minute.
-pub(crate) const LIMIT_CALLS: u32 = 100;
-/// Each client calls three times as often as it may.
-pub(crate) const CALLS: u32 = 300;
-/// So many events a second can be counted: those of twenty clients.
+/// Article's limit, requests per minute.
+pub(crate) const LIMIT_REQUESTS: u32 = 100;
+/// Requests per minute of each client: three times its limit.
+pub(crate) const REQUESTS: u32 = 300;
+/// Events per second that the job can count: those of twenty clients.
 pub(crate) const EVENTS_PER_SECOND: u32 = 100;
-/// How many clients come.
+/// Numbers of clients to run.
 const CLIENTS: [u32; 10] = [4, 8, 12, 16, 18, 20, 22, 24, 28, 32];
-/// What comes at most then, in percent of what can be counted.
+/// Largest load, in percent of what the job can count.
 const LOAD_MOST: u32 = 160;
-/// How many read the counts. How late these are depends on whoever counts, and hardly on them.
+/// Number of nodes that read the counts. The lag depends on the job, and hardly on them.
 pub(crate) const NODES: u32 = 6;
-/// For so long: what cannot be counted in time has piled up for minutes by then.
+/// Length of a run: by its end, uncounted events have piled up for minutes.
 pub(crate) const MINUTES: u64 = 5;
-/// Across a data center, twice, and a moment in a buffer.
+/// One-way delay: across a data center, twice, and a moment in a buffer.
 pub(crate) const DELAY: DurationUs = DurationUs(20_000);
 
-/// What came out for so many clients.
+/// Results for a number of clients.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Row {
-    /// Events of what can be counted, in percent.
+    /// Events in percent of what the job can count.
     pub(crate) load: u32,
-    /// How late counts were at most.
+    /// Largest lag of the counts.
     pub(crate) lag: DurationUs,
-    /// The most of one client in a minute.
+    /// Most requests of one client in a minute.
     pub(crate) highest: u64,
-    /// With one store instead.
+    /// Most requests of one client with one store instead.
     pub(crate) highest_shared: u64,
-    /// With nodes that count their own calls at once, and tell only what they admit.
-    pub(crate) highest_told: u64,
-    /// How many of a hundred calls that were admitted should not have been.
+    /// Most requests of one client with nodes that count their own requests at once, and report
+    /// only allowed ones.
+    pub(crate) highest_kafka: u64,
+    /// Wrongly allowed requests of a hundred allowed ones.
     pub(crate) wrong_percent: u64,
 }
 
@@ -59,31 +59,31 @@ pub(crate) fn rehearse() -> Queue {
 
 fn row(clients: u32) -> Row {
     let demand = Demand {
-        rate: a_minute(CALLS),
+        rate: a_minute(REQUESTS),
         length: MINUTE.times(MINUTES),
         clients,
         seed: SEED,
     };
-    let traffic = random(&demand).expect("some ten thousand calls");
+    let traffic = random(&demand).expect("some ten thousand requests");
     let plan_of = |store| Plan {
         delay: DELAY,
         events_per_second: EVENTS_PER_SECOND,
-        ..plan(strict(LIMIT_CALLS), store, NODES)
+        ..plan(strict(LIMIT_REQUESTS), store, NODES)
     };
     let of = |store| {
         run(&plan_of(store), &traffic)
             .expect("both can keep it")
             .stats
     };
-    let (told, shared) = (of(StoreKind::Kafka), of(StoreKind::Valkey));
+    let (kafka, shared) = (of(StoreKind::Kafka), of(StoreKind::Valkey));
     let queue = run_events(&plan_of(StoreKind::Kafka), &traffic);
     let queue = queue.expect("it keeps counts").stats;
     Row {
-        load: clients * CALLS * 100 / 60 / EVENTS_PER_SECOND,
+        load: clients * REQUESTS * 100 / 60 / EVENTS_PER_SECOND,
         lag: queue.lag,
         highest: queue.highest,
         highest_shared: shared.highest,
-        highest_told: told.highest,
+        highest_kafka: kafka.highest,
         wrong_percent: queue.wrongly_admitted * 100 / queue.admitted.max(1),
     }
 }
@@ -98,23 +98,22 @@ fn draw(rows: &[Row]) -> Chart {
             .map(|row| (f64::from(row.load), as_f64(value(row))))
             .collect(),
     };
-    let limit = u64::from(LIMIT_CALLS);
+    let limit = u64::from(LIMIT_REQUESTS);
     LineChart {
         caption: Caption {
             file_name: "events-under-load.svg".to_owned(),
-            title: "Most calls of one client in a minute, against load".to_owned(),
+            title: "Most requests of one client in a minute, against load".to_owned(),
             description: format!(
-                "While fewer events come than can be counted, the most is just above the limit of \
-                 {limit}. \
-                 When more come, counts are later and later, and up to {most} calls pass. With one \
-                 store it is never above the limit."
+                "While fewer events come than the job can count, the most is just above the limit \
+                of {limit}. When more come, counts get later and later, and up to {most} requests \
+                pass. With one store it is never above the limit."
             ),
         },
         across: Axis::between(0, LOAD_MOST, 20, " %"),
-        across_is: "events, of those that can be counted".to_owned(),
+        across_is: "events, in percent of those that the job can count".to_owned(),
         up: Axis::count(as_f64(most)),
-        up_is: "calls in the fullest minute".to_owned(),
-        // One store lies on the limit, which is dashed above it, so that both are seen.
+        up_is: "requests in the fullest minute".to_owned(),
+        // The line of one store is on the limit, which is dashed, so that both are visible.
         lines: vec![
             line("counts from a queue of events", LINES[1], &|row| {
                 row.highest

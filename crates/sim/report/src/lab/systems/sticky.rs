@@ -1,4 +1,4 @@
-//! Sessions that stick to nodes, while nodes are added: whoever moves begins anew.
+//! Sticky sessions while nodes are added: a client that moves starts with an empty count.
 
 use crate::chart::axis::{Axis, as_f64};
 use crate::chart::line::{Line, LineChart};
@@ -11,42 +11,42 @@ use anteroom_room::time::Timestamp;
 use super::{MINUTE, SEED, a_minute, plan, strict};
 use crate::lab::charts::{LIMIT, LINES};
 use crate::lab::estimate;
-use crate::lab::outcome::{Decision, Figures, Outcome};
+use crate::lab::outcome::{Decision, LimitStatistics, Outcome};
 use crate::lab::routing::{Grown, Routing};
 use crate::lab::run::{Plan, StoreKind, run};
 use crate::lab::traffic::{BEGIN, Demand, Traffic, random};
 
-/// The article's limit, a minute.
-pub(crate) const LIMIT_CALLS: u32 = 100;
-/// So many that chance gives each node about as many of them.
+/// Article's limit, requests per minute.
+pub(crate) const LIMIT_REQUESTS: u32 = 100;
+/// Number of clients: enough for a nearly equal share at each node.
 pub(crate) const CLIENTS: u32 = 100;
-/// Twice the limit: a rush is when limits are for something.
-pub(crate) const CALLS: u32 = 200;
-/// How many nodes there are, and from how many seconds on: when all clients have
-/// just used up what they may, the worst moment that there is.
+/// Requests per minute of each client: twice the limit, because limits matter in a rush.
+pub(crate) const REQUESTS: u32 = 200;
+/// Numbers of nodes and the second from which each applies. Nodes are added when all clients have
+/// just used up their limits, which is the worst moment.
 pub(crate) const NODES: [(u64, u32); 3] = [(0, 2), (276, 4), (398, 8)];
-/// Until two windows after the last nodes were added.
+/// Length of a run: two windows more after the last nodes were added.
 const MINUTES: u64 = 9;
 
-/// What came out.
+/// Results of the runs.
 pub(crate) struct Sticky {
-    /// Each node by itself.
-    pub(crate) local: Figures,
+    /// Each node counts alone.
+    pub(crate) local: LimitStatistics,
     /// One store for all.
-    pub(crate) shared: Figures,
-    /// The most that was admitted of all clients together in a minute, while nodes were added.
+    pub(crate) shared: LimitStatistics,
+    /// Most allowed requests of all clients together in a minute, while nodes were added.
     pub(crate) highest_sum: u64,
     pub(crate) chart: Chart,
 }
 
 pub(crate) fn rehearse() -> Sticky {
     let demand = Demand {
-        rate: a_minute(CALLS),
+        rate: a_minute(REQUESTS),
         length: MINUTE.times(MINUTES),
         clients: CLIENTS,
         seed: SEED,
     };
-    let traffic = random(&demand).expect("some hundred thousand calls");
+    let traffic = random(&demand).expect("few enough requests");
     let grown = NODES.map(|(secs, nodes)| Grown {
         at: BEGIN + DurationUs::from_secs(secs),
         nodes,
@@ -54,7 +54,7 @@ pub(crate) fn rehearse() -> Sticky {
     let of = |store| {
         let plan = Plan {
             routing: Routing::Sticky(grown.to_vec()),
-            ..plan(strict(LIMIT_CALLS), store, NODES[0].1)
+            ..plan(strict(LIMIT_REQUESTS), store, NODES[0].1)
         };
         run(&plan, &traffic).expect("both can keep it")
     };
@@ -69,14 +69,14 @@ pub(crate) fn rehearse() -> Sticky {
     }
 }
 
-/// How many calls of all clients together were admitted in the last minute.
+/// Returns how many requests of all clients together were allowed in the last minute.
 fn sum(outcome: &Outcome, traffic: &Traffic) -> Vec<(TimestampUs, u64)> {
     let all: Vec<Decision> = outcome
         .decisions
         .iter()
         .map(|one| Decision { client: 0, ..*one })
         .collect();
-    estimate::admitted(a_minute(LIMIT_CALLS), &all, 0, traffic.span)
+    estimate::admitted(a_minute(LIMIT_REQUESTS), &all, 0, traffic.span)
 }
 
 fn draw([local, shared]: [Vec<(TimestampUs, u64)>; 2], highest: u64) -> Chart {
@@ -89,27 +89,25 @@ fn draw([local, shared]: [Vec<(TimestampUs, u64)>; 2], highest: u64) -> Chart {
             .map(|(at, count)| (ms(at), as_f64(count)))
             .collect(),
     };
-    let limit = as_f64(u64::from(LIMIT_CALLS * CLIENTS));
+    let limit = as_f64(u64::from(LIMIT_REQUESTS * CLIENTS));
     let length = MINUTE.times(MINUTES);
     let end = ms(BEGIN + length);
     LineChart {
         caption: Caption {
             file_name: "sticky-sessions.svg".to_owned(),
-            title: "Calls admitted in the last minute, while nodes are added".to_owned(),
+            title: "Requests allowed in the last minute, while nodes are added".to_owned(),
             description: format!(
                 "With one store the count is never above the limits of all clients, {all}. Where \
-                 each node \
-                 counts by itself it rises above that for a minute each time that nodes are \
-                 added, to \
-                 {most} at most.",
-                all = grouped(u64::from(LIMIT_CALLS * CLIENTS)),
+                each node counts alone, it rises above them for a minute each time that nodes are \
+                added. It reaches {most}.",
+                all = grouped(u64::from(LIMIT_REQUESTS * CLIENTS)),
                 most = grouped(highest),
             ),
         },
         across: Axis::time(Timestamp(BEGIN.0 / 1_000), length.0 / 1_000),
         across_is: growth(),
         up: Axis::count(as_f64(highest) * 1.05),
-        up_is: "calls of all clients".to_owned(),
+        up_is: "requests of all clients".to_owned(),
         lines: vec![
             line("each node by itself", LINES[1], local),
             line("one store", LINES[0], shared),
@@ -123,7 +121,7 @@ fn draw([local, shared]: [Vec<(TimestampUs, u64)>; 2], highest: u64) -> Chart {
     .draw()
 }
 
-/// When nodes were added, as the axis has the time.
+/// Returns the label of the axis, with the times at which nodes were added.
 fn growth() -> String {
     let [(_, first), (second_at, second), (third_at, third)] = NODES;
     let clock = |secs: u64| {
@@ -142,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_axis_says_when_nodes_were_added() {
+    fn the_axis_label_has_the_times_of_added_nodes() {
         assert_eq!(
             growth(),
             "time of day (UTC); from 2 to 4 nodes at 07:04:36, to 8 at 07:06:38"
@@ -153,11 +151,11 @@ mod tests {
     fn calls_move_only_to_new_nodes_that_count_by_themselves() {
         let sticky = rehearse();
         assert_eq!(sticky.shared.wrongly_admitted, 0);
-        assert_eq!(sticky.shared.highest, u64::from(LIMIT_CALLS));
+        assert_eq!(sticky.shared.highest, u64::from(LIMIT_REQUESTS));
         assert!(sticky.local.highest >= 190, "{:?}", sticky.local);
         assert!(sticky.local.wrongly_admitted > 5_000, "{:?}", sticky.local);
         let demand = Demand {
-            rate: a_minute(CALLS),
+            rate: a_minute(REQUESTS),
             length: DurationUs::from_secs(NODES[1].0),
             clients: CLIENTS,
             seed: SEED,
@@ -165,7 +163,7 @@ mod tests {
         let before = random(&demand).unwrap();
         let calm = Plan {
             routing: Routing::Sticky(Vec::new()),
-            ..plan(strict(LIMIT_CALLS), StoreKind::Local, NODES[0].1)
+            ..plan(strict(LIMIT_REQUESTS), StoreKind::Local, NODES[0].1)
         };
         let calm = run(&calm, &before).unwrap().stats;
         assert_eq!(

@@ -1,27 +1,27 @@
-//! Calls that come in bursts: each client is loud for a while, then quiet for a while.
+//! Requests in bursts: each client is loud for a while, then quiet for a while.
 
 use anteroom_limit::time::DurationUs;
 
 use super::poisson::{self, Apart};
-use super::{BEGIN, Demand, TooManyCallsError, Traffic};
+use super::{BEGIN, Demand, TooManyRequestsError, Traffic};
 use crate::lab::rng::{Dice, Purpose};
 
-/// A loud phase has so many tenths of the mean rate, a quiet one the rest of twenty.
+/// Tenths of the mean rate in a loud phase; a quiet one has the rest of twenty.
 const LOUD_TENTHS: u64 = 19;
-/// So many phases in a window, on average: long enough to fill a part of it, short enough that both
+/// Mean number of phases in a window: long enough to fill a part of it, short enough that both
 /// kinds meet in one window.
 const PHASES: u64 = 3;
 
-/// Calls in bursts.
+/// Generates requests in bursts.
 ///
 /// # Errors
 ///
-/// [`TooManyCallsError`].
-pub fn bursty(demand: &Demand) -> Result<Traffic, TooManyCallsError> {
+/// Returns [`TooManyRequestsError`].
+pub fn bursty(demand: &Demand) -> Result<Traffic, TooManyRequestsError> {
     demand.check()?;
     let mut rng = Dice::new(demand.seed, Purpose::Traffic);
     let phase = DurationUs(demand.rate.window().0 / PHASES);
-    let mut calls = Vec::new();
+    let mut requests = Vec::new();
     if let Some(apart) = Apart::of(demand.rate) {
         for client in 0..demand.clients {
             let (mut from, mut is_loud) = (BEGIN, false);
@@ -33,11 +33,11 @@ pub fn bursty(demand: &Demand) -> Result<Traffic, TooManyCallsError> {
                     20 - LOUD_TENTHS
                 };
                 let apart = apart.at_tenths(tenths);
-                poisson::push(&mut calls, &mut rng, client, apart, (from, to));
+                poisson::push(&mut requests, &mut rng, client, apart, (from, to));
                 from = to + DurationUs(1);
                 is_loud = !is_loud;
             }
         }
     }
-    Ok(demand.made("bursty", calls))
+    Ok(demand.made("bursty", requests))
 }

@@ -1,22 +1,28 @@
-//! Calls that know nothing of each other: a Poisson process for each client.
+//! Independent requests: a Poisson process for each client.
 
 use super::poisson::{self, Apart};
-use super::{BEGIN, Demand, TooManyCallsError, Traffic};
+use super::{BEGIN, Demand, TooManyRequestsError, Traffic};
 use crate::lab::rng::{Dice, Purpose};
 
-/// Calls at random, evenly on average.
+/// Generates requests at random, evenly on average.
 ///
 /// # Errors
 ///
-/// [`TooManyCallsError`].
-pub fn random(demand: &Demand) -> Result<Traffic, TooManyCallsError> {
+/// Returns [`TooManyRequestsError`].
+pub fn random(demand: &Demand) -> Result<Traffic, TooManyRequestsError> {
     demand.check()?;
     let mut rng = Dice::new(demand.seed, Purpose::Traffic);
-    let mut calls = Vec::new();
+    let mut requests = Vec::new();
     if let Some(apart) = Apart::of(demand.rate) {
         for client in 0..demand.clients {
-            poisson::push(&mut calls, &mut rng, client, apart, (BEGIN, demand.end()));
+            poisson::push(
+                &mut requests,
+                &mut rng,
+                client,
+                apart,
+                (BEGIN, demand.end()),
+            );
         }
     }
-    Ok(demand.made("random", calls))
+    Ok(demand.made("random", requests))
 }

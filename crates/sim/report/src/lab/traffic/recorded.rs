@@ -1,9 +1,9 @@
-//! Recorded calls: a CSV file with a time in each line and, if there are several, a client.
+//! Recorded requests: a CSV file with a time in each line and, if there are several, a client.
 //!
 //! A time is a number of seconds, with up to six decimals, or a moment such as
-//! `2022-02-24T07:10:23.5Z`; one file has one of both. The first line may name the columns, the
-//! first of them with `time` or `date` in it. Lines may be in any order, as a log that is written
-//! when calls end has them.
+//! `2022-02-24T07:10:23.5Z`. All times of a file have one form. The first line may name the
+//! columns, the first of them with `time` or `date` in it. Lines may be in any order, because some
+//! logs are written when requests end.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -14,75 +14,75 @@ use anteroom_limit::time::TimestampUs;
 use csv::{ReaderBuilder, StringRecord};
 use jiff::Timestamp;
 
-use super::{CALLS_MAX, Call, Traffic};
+use super::{REQUESTS_MAX, Request, Traffic};
 
-/// The longest file: lines of 100 bytes, as many as there may be calls.
+/// Longest file: lines of 100 bytes, for the most requests.
 const FILE_BYTES_MAX: u64 = 200_000_000;
-/// The longest name of a client.
+/// Longest name of a client.
 const NAME_BYTES_MAX: usize = 256;
-/// What some programs begin texts with.
+/// Byte order mark that some programs write.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
-/// The last moment, in seconds: the year 9999. Windows are added to it, and must not overflow.
+/// Last moment, in seconds: the year 9999. Windows are added to it, and must not overflow.
 const SECS_MAX: u64 = 253_402_300_799;
 
-/// Why a file is no recorded traffic.
+/// Error of reading recorded traffic.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ReadError {
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("{}: cannot read the file", file.display())]
     Open {
-        /// Which.
+        /// File that cannot be read.
         file: PathBuf,
-        /// Why.
+        /// Underlying error.
         source: io::Error,
     },
-    /// It is longer than 200 MB.
+    /// The file is longer than 200 MB.
     #[error("{}: longer than {FILE_BYTES_MAX} bytes; cut a part out of it", file.display())]
     FileTooLong {
-        /// Which.
+        /// File that is too long.
         file: PathBuf,
     },
     /// A line is wrong.
     #[error("{}:{line}: {mistake}", file.display())]
     Line {
-        /// Which file.
+        /// File with the line.
         file: PathBuf,
-        /// Which line, from 1.
+        /// Number of the line, from 1.
         line: u64,
-        /// What is wrong with it.
+        /// Mistake in the line.
         mistake: Mistake,
     },
-    /// It has no calls.
+    /// The file has no requests.
     #[error("{}: no line with a time", file.display())]
     Empty {
-        /// Which.
+        /// File without requests.
         file: PathBuf,
     },
 }
 
-/// What is wrong with a line.
+/// Mistake in a line.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 pub(crate) enum Mistake {
-    /// What should be a time is none.
+    /// The time cannot be read.
     #[error(
-        "\"{found}\" is no time: write seconds such as 23.5, or a moment such as \
+        "\"{found}\" is not a time: write seconds such as 23.5, or a moment such as \
          2022-02-24T07:10:23.5Z, until the year 9999; a first line may name the columns, such as \
          time,client"
     )]
     NoTime {
-        /// What is there.
+        /// Text as found.
         found: String,
     },
-    /// More than two fields, or none.
+    /// The line has more than two fields, or none.
     #[error("{found} fields; write a time, or a time, a comma and a client")]
     Fields {
-        /// How many there are.
+        /// Number of fields.
         found: usize,
     },
-    /// Seconds beside moments: one of them would be decades away.
+    /// The file has seconds and moments: one of them would be decades away.
     #[error("seconds and moments in one file; write all times in one of both ways")]
     Mixed,
-    /// A quote that does not end in its line.
+    /// A quote does not end in its line.
     #[error(
         "a quote that is not closed; a name with a quote in it is written \"like \"\"this\"\"\""
     )]
@@ -90,15 +90,15 @@ pub(crate) enum Mistake {
     /// A client's name is too long.
     #[error("a client of {bytes} bytes; at most {NAME_BYTES_MAX}")]
     NameTooLong {
-        /// How long it is.
+        /// Length of the name.
         bytes: usize,
     },
-    /// It is one too many.
-    #[error("more than {CALLS_MAX} calls; cut a part out of the file")]
-    TooManyCalls,
+    /// The request is one too many.
+    #[error("more than {REQUESTS_MAX} requests; cut a part out of the file")]
+    TooManyRequests,
 }
 
-/// Reads a file of calls; or says which line is the first that is wrong.
+/// Reads a file of requests; an error has the first wrong line.
 pub(crate) fn read(file: &Path) -> Result<Traffic, ReadError> {
     let open = |source| ReadError::Open {
         file: file.to_owned(),
@@ -118,7 +118,7 @@ pub(crate) fn read(file: &Path) -> Result<Traffic, ReadError> {
         line,
         mistake,
     })?;
-    if traffic.calls.is_empty() {
+    if traffic.requests.is_empty() {
         return Err(ReadError::Empty {
             file: file.to_owned(),
         });
@@ -129,10 +129,10 @@ pub(crate) fn read(file: &Path) -> Result<Traffic, ReadError> {
     })
 }
 
-/// Reads calls; or says which line is wrong, and how.
+/// Reads requests; an error has the wrong line and its mistake.
 fn parse(bytes: &[u8]) -> Result<Traffic, (u64, Mistake)> {
     let mut clients: BTreeMap<String, u32> = BTreeMap::new();
-    let mut calls = Vec::new();
+    let mut requests = Vec::new();
     let mut kind = None;
     let mut is_first = true;
     let bytes = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes);
@@ -149,13 +149,13 @@ fn parse(bytes: &[u8]) -> Result<Traffic, (u64, Mistake)> {
             continue;
         }
         let (at, name) = read_line(fields, &mut kind).map_err(|mistake| (line, mistake))?;
-        if calls.len() == CALLS_MAX {
-            return Err((line, Mistake::TooManyCalls));
+        if requests.len() == REQUESTS_MAX {
+            return Err((line, Mistake::TooManyRequests));
         }
-        // There are not more clients than calls.
+        // There are at most as many clients as requests.
         let next = u32::try_from(clients.len()).unwrap_or(u32::MAX);
         let client = *clients.entry(name).or_insert(next);
-        calls.push(Call { at, client });
+        requests.push(Request { at, client });
     }
     let mut names = vec![String::new(); clients.len()];
     for (name, client) in clients {
@@ -163,16 +163,16 @@ fn parse(bytes: &[u8]) -> Result<Traffic, (u64, Mistake)> {
     }
     Ok(Traffic {
         names,
-        ..Traffic::new(String::new(), calls)
+        ..Traffic::new(String::new(), requests)
     })
 }
 
-/// The fields of a line. Each line is read by itself: a quote that is not closed would take all
-/// lines that follow for one name.
+/// Splits a line into fields. Each line is read separately, because an unclosed quote would take
+/// all further lines for one name.
 fn fields(line: &str) -> Result<Vec<String>, Mistake> {
     let quotes = line.bytes().filter(|byte| *byte == b'"').count();
     if quotes == 0 {
-        // A reader is much dearer than this, and hardly any line needs one.
+        // A CSV reader is much slower than this, and few lines need it.
         return Ok(line
             .split(',')
             .map(|field| field.trim().to_owned())
@@ -186,19 +186,19 @@ fn fields(line: &str) -> Result<Vec<String>, Mistake> {
         .trim(csv::Trim::All)
         .from_reader(line.as_bytes());
     let mut record = StringRecord::new();
-    // Reading UTF-8 from memory fails on nothing.
+    // Reading UTF-8 from memory cannot fail.
     reader.read_record(&mut record).unwrap_or(false);
     Ok(record.iter().map(str::to_owned).collect())
 }
 
-/// Whether the first line names the columns: the first of them has `time` or `date` in it, as no
+/// Whether the first line names the columns: its first field has `time` or `date` in it, which no
 /// time has.
 fn is_heading(fields: &[String]) -> bool {
     let first = fields.first().map(|field| field.to_ascii_lowercase());
     first.is_some_and(|first| first.contains("time") || first.contains("date"))
 }
 
-/// In which of both ways a file tells times.
+/// Form of times in a file.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Kind {
     Seconds,
@@ -229,7 +229,7 @@ fn read_line(
     Ok((at, name))
 }
 
-/// `23`, `23.5`, `1645686623.000001`: never by way of floats, which are wrong in the sixth decimal.
+/// Parses `23`, `23.5` or `1645686623.000001` without floats, which are wrong in the sixth decimal.
 fn seconds(text: &str) -> Option<TimestampUs> {
     let (whole, decimals) = text.split_once('.').unwrap_or((text, "0"));
     let is_digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
@@ -253,9 +253,9 @@ mod tests {
     fn check(text: &str, expected: &[(u64, u32)]) {
         let traffic = parse(text.as_bytes()).unwrap();
         let found: Vec<(u64, u32)> = traffic
-            .calls
+            .requests
             .iter()
-            .map(|call| (call.at.0, call.client))
+            .map(|request| (request.at.0, request.client))
             .collect();
         assert_eq!(found, expected, "{text}");
     }
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_its_line() {
+    fn a_mistake_is_reported_with_its_line() {
         let no_time = |found: &str| Mistake::NoTime {
             found: found.to_owned(),
         };
@@ -318,15 +318,15 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_told_by_its_name_and_line() {
+    fn an_error_has_the_file_name_and_line() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("calls.csv");
-        let told = |text: &str| {
+        let message = |text: &str| {
             std::fs::write(&file, text).unwrap();
             read(&file).unwrap_err().to_string()
         };
-        assert!(told("1\nnoon\n").contains("calls.csv:2: \"noon\" is no time"));
-        assert!(told("").contains("no line with a time"));
+        assert!(message("1\nnoon\n").contains("calls.csv:2: \"noon\" is not a time"));
+        assert!(message("").contains("no line with a time"));
         let missing = read(&folder.path().join("none.csv")).unwrap_err();
         assert!(missing.to_string().contains("none.csv: cannot read"));
     }

@@ -1,4 +1,4 @@
-//! The fixture holds what the article says; the code must yield it, and the text must say it.
+//! The fixture has the article's numbers; the code must yield them, and the text must contain them.
 
 use serde_json::Value;
 
@@ -74,7 +74,7 @@ fn the_curve_gives_what_the_article_gives() {
 }
 
 #[test]
-fn two_nodes_with_ten_slots_admit_whom_the_article_admits() {
+fn two_nodes_with_ten_slots_admit_as_in_the_article() {
     let article = article();
     let cases = article["two_nodes_ten_slots"].as_array().expect("a list");
     let found = facts().two_nodes;
@@ -99,7 +99,7 @@ fn two_nodes_with_ten_slots_admit_whom_the_article_admits() {
 }
 
 #[test]
-fn counters_let_in_whom_the_article_lets_in() {
+fn counters_admit_as_in_the_article() {
     let (facts, article) = (facts(), article());
     let counter = &article["counter"];
     for at in 0..2 {
@@ -109,7 +109,7 @@ fn counters_let_in_whom_the_article_lets_in() {
     }
 }
 
-/// Every number of a JSON value, at any depth; numbers inside texts too, such as `20/200`.
+/// Collects every number of a JSON value, at any depth, and those in texts, such as `20/200`.
 fn numbers(value: &Value, found: &mut Vec<f64>) {
     match value {
         Value::Number(number) => found.extend(number.as_f64()),
@@ -120,7 +120,7 @@ fn numbers(value: &Value, found: &mut Vec<f64>) {
     }
 }
 
-/// Numbers that stand in a text, written with digits and a point.
+/// Returns the numbers of a text, written with digits and a point.
 fn numbers_in(text: &str) -> Vec<f64> {
     let is_part = |c: char| c.is_ascii_digit() || c == '.';
     text.split(|c: char| !is_part(c))
@@ -131,14 +131,14 @@ fn numbers_in(text: &str) -> Vec<f64> {
 #[test]
 fn every_number_of_the_article_is_in_the_text() {
     let mut article = article();
-    // What the fixture says of itself is not in the article.
+    // The fixture's source is not part of the article.
     article["source"] = Value::Null;
     let mut expected = Vec::new();
     numbers(&article, &mut expected);
     assert!(expected.len() > 80, "{}", expected.len());
-    let said = numbers_in(&crate::story::tell::worked_example());
+    let found = numbers_in(&crate::story::text::worked_example());
     for number in expected {
-        let is_said = said.iter().any(|said| (said - number).abs() < 1e-9);
-        assert!(is_said, "{number} is missing");
+        let is_found = found.iter().any(|one| (one - number).abs() < 1e-9);
+        assert!(is_found, "{number} is missing");
     }
 }

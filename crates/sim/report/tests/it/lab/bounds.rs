@@ -1,4 +1,4 @@
-//! Each algorithm's adversary gets what the bound says, and not one call more.
+//! Each algorithm's adversary reaches the bound, and never exceeds it.
 
 use anteroom_limit::algorithm::Algorithm as _;
 use anteroom_limit::policy::Policy;
@@ -12,7 +12,7 @@ use proptest::prelude::*;
 
 use crate::lab::common::{alone, plan, policy, settings};
 
-/// The adversary of one algorithm.
+/// Returns the adversary of one algorithm.
 fn against(policy: &Policy) -> Traffic {
     let most = policy.most_in_any_window(1);
     adversary(policy.rate(), most, 1, DurationUs::ZERO).expect("a small limit")
@@ -34,13 +34,13 @@ fn each_adversary_reaches_its_bound_and_none_goes_beyond() {
         let stats = alone(policy, &against(&policy)).stats;
         assert_eq!(stats.highest, most, "{algorithm:?}");
         assert_eq!(policy.most_in_any_window(1), most, "{algorithm:?}");
-        // So far above the limit, so many were wrong at least.
+        // At least the excess over the limit was wrong.
         assert!(stats.wrongly_admitted >= most - 100, "{algorithm:?}");
         assert_eq!(stats.wrongly_admitted > 0, most > 100, "{algorithm:?}");
     }
 }
 
-/// The most in any window that the adversary gets who knows how far away the store is.
+/// Returns the most requests in any window for an adversary that knows the distance of the store.
 fn highest_over(store: StoreKind, algorithm: AlgorithmKind, delay: DurationUs) -> u64 {
     const NODES: u32 = 3;
     let policy = policy(algorithm);
@@ -66,15 +66,15 @@ fn a_distant_store_does_not_cure_an_algorithm_that_overshoots() {
             (AlgorithmKind::TokenBucket, 199, 190),
         ] {
             let highest = |store| highest_over(store, algorithm, delay);
-            let place = format!("{algorithm:?} {delay:?}");
-            assert_eq!(highest(StoreKind::Valkey), most, "{place}");
+            let case = format!("{algorithm:?} {delay:?}");
+            assert_eq!(highest(StoreKind::Valkey), most, "{case}");
             if policy(algorithm).counters().is_some() {
-                assert_eq!(highest(StoreKind::Memcached), most, "{place}");
+                assert_eq!(highest(StoreKind::Memcached), most, "{case}");
             }
-            // What is lent is charged when it is lent and spent later, so most bounds are not quite
-            // reached.
+            // Leased requests count when they are leased and are used later, so most bounds are not
+            // quite reached.
             let leases = highest(StoreKind::Leases);
-            assert!((lent..=most).contains(&leases), "{place}: {leases}");
+            assert!((lent..=most).contains(&leases), "{case}: {leases}");
         }
     }
 }
@@ -91,11 +91,11 @@ fn finer_sub_windows_lower_the_number_of_mistakes_and_not_the_peak() {
     };
     let (coarse, fine) = (with(1), with(60));
     assert_eq!((coarse.highest, fine.highest), (199, 199));
-    assert!(fine.wrongly_refused * 10 < coarse.wrongly_refused);
+    assert!(fine.wrongly_rejected * 10 < coarse.wrongly_rejected);
 }
 
 #[test]
-fn nodes_that_count_by_themselves_let_through_that_many_times_as_much() {
+fn nodes_that_count_alone_allow_that_many_times_as_much() {
     let policy = policy(AlgorithmKind::FixedWindow);
     let traffic = adversary(policy.rate(), 200, 6, DurationUs::ZERO).unwrap();
     let stats = run(&plan(policy, StoreKind::Local, 6), &traffic)
@@ -107,8 +107,8 @@ fn nodes_that_count_by_themselves_let_through_that_many_times_as_much() {
 }
 
 fn any_settings() -> impl Strategy<Value = Settings> {
-    let rate = (1u32..60, 1u64..20).prop_map(|(calls, secs)| {
-        Rate::new(calls, DurationUs::from_secs(secs)).expect("the window is in range")
+    let rate = (1u32..60, 1u64..20).prop_map(|(requests, secs)| {
+        Rate::new(requests, DurationUs::from_secs(secs)).expect("the window is in range")
     });
     (
         rate,
@@ -142,7 +142,7 @@ proptest! {
             seed,
         };
         let make = if is_bursty { traffic::bursty } else { traffic::random };
-        let traffic = make(&demand).expect("a few hundred calls");
+        let traffic = make(&demand).expect("a few hundred requests");
         for algorithm in all() {
             let policy = settings.policy(algorithm).expect("the settings fit");
             let stats = alone(policy, &traffic).stats;
@@ -151,7 +151,7 @@ proptest! {
             let is_strict = most <= u64::from(rate.calls());
             prop_assert!(stats.wrongly_admitted == 0 || !is_strict, "{algorithm:?}");
             if algorithm == AlgorithmKind::SlidingLog {
-                prop_assert_eq!(stats.wrongly_refused, 0);
+                prop_assert_eq!(stats.wrongly_rejected, 0);
             }
         }
     }

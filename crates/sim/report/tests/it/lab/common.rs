@@ -8,11 +8,12 @@ use anteroom_report::lab::algorithm::Settings;
 use anteroom_report::lab::outcome::{Decision, Fate, Outcome};
 use anteroom_report::lab::routing::Routing;
 use anteroom_report::lab::run::{INTERVAL, Plan, StoreKind, run};
-use anteroom_report::lab::traffic::{BEGIN, Call, Traffic};
+use anteroom_report::lab::traffic::{BEGIN, Request, Traffic};
 
 pub(crate) const MINUTE: DurationUs = DurationUs::from_secs(60);
 
-/// The article's limit: 100 calls a minute, four sub-windows of 15 seconds and a part of a fifth.
+/// Returns the article's limit: 100 requests a minute, four sub-windows of 15 seconds and a part of
+/// a fifth.
 pub(crate) fn settings() -> Settings {
     Settings {
         rate: Rate::new(100, MINUTE).expect("a minute is in range"),
@@ -39,12 +40,12 @@ pub(crate) fn plan(policy: Policy, store: StoreKind, nodes: u32) -> Plan {
     }
 }
 
-/// One node that counts by itself.
+/// Runs one node that counts alone.
 pub(crate) fn alone(policy: Policy, traffic: &Traffic) -> Outcome {
     run(&plan(policy, StoreKind::Local, 1), traffic).expect("one node can keep all")
 }
 
-/// A moment of the morning of made-up traffic, `07:10:23`.
+/// Returns a moment of the morning of generated traffic, `07:10:23`.
 pub(crate) fn clock(time: &str) -> TimestampUs {
     let secs = time.split(':').fold(0, |sum, part| {
         sum * 60 + part.parse::<u64>().expect("it is a time of day")
@@ -52,20 +53,20 @@ pub(crate) fn clock(time: &str) -> TimestampUs {
     BEGIN - DurationUs::from_secs(7 * 3_600) + DurationUs::from_secs(secs)
 }
 
-/// So many calls at each of these moments.
-pub(crate) fn calls(at: &[(&str, u64)]) -> Traffic {
-    let mut calls = Vec::new();
+/// Returns so many requests at each of these moments.
+pub(crate) fn requests_at(at: &[(&str, u64)]) -> Traffic {
+    let mut requests = Vec::new();
     for (time, count) in at {
-        let call = Call {
+        let request = Request {
             at: clock(time),
             client: 0,
         };
-        calls.extend((0..*count).map(|_| call));
+        requests.extend((0..*count).map(|_| request));
     }
-    Traffic::new(String::new(), calls)
+    Traffic::new(String::new(), requests)
 }
 
-/// How many calls were admitted from one moment on, before another.
+/// Counts allowed requests in a range of time.
 pub(crate) fn admitted_in(decisions: &[Decision], from: TimestampUs, to: TimestampUs) -> usize {
     let is_in = |one: &&Decision| one.at >= from && one.at < to && one.fate == Fate::Admitted;
     decisions.iter().filter(is_in).count()

@@ -1,12 +1,12 @@
-//! Each way of sharing counts: what is exact stays exact, what is late goes over, and all of it is
-//! the same for the same seed.
+//! Ways of sharing counts: exact ones stay exact, late ones exceed the limit, and the same seed
+//! gives the same run.
 
 use anteroom_limit::algorithm::Algorithm as _;
 use anteroom_limit::rate::Rate;
 use anteroom_limit::registry::AlgorithmKind;
 use anteroom_limit::time::DurationUs;
 use anteroom_report::lab::algorithm::{Settings, all};
-use anteroom_report::lab::outcome::Figures;
+use anteroom_report::lab::outcome::LimitStatistics;
 use anteroom_report::lab::run::{Plan, StoreKind, UnfitError, run};
 use anteroom_report::lab::traffic::{self, Demand, Traffic, adversary};
 use proptest::prelude::*;
@@ -19,9 +19,9 @@ const STRICT: [AlgorithmKind; 3] = [
     AlgorithmKind::LeakyBucket,
 ];
 
-fn demand(calls: u32, seed: u64) -> Demand {
+fn demand(requests: u32, seed: u64) -> Demand {
     Demand {
-        rate: Rate::new(calls, MINUTE).expect("a minute is in range"),
+        rate: Rate::new(requests, MINUTE).expect("a minute is in range"),
         length: MINUTE.times(5),
         clients: 2,
         seed,
@@ -29,21 +29,21 @@ fn demand(calls: u32, seed: u64) -> Demand {
 }
 
 fn rush(seed: u64) -> Traffic {
-    traffic::bursty(&demand(400, seed)).expect("a few thousand calls")
+    traffic::bursty(&demand(400, seed)).expect("a few thousand requests")
 }
 
-fn stats(plan: &Plan, traffic: &Traffic) -> Figures {
+fn stats(plan: &Plan, traffic: &Traffic) -> LimitStatistics {
     run(plan, traffic).expect("the store can keep it").stats
 }
 
 #[test]
-fn every_call_is_decided_once_whoever_decides() {
+fn every_request_is_decided_once() {
     let traffic = rush(1);
     for store in StoreKind::ALL {
         let plan = plan(policy(AlgorithmKind::SubWindowsStrict), store, 6);
         let stats = stats(&plan, &traffic);
-        assert_eq!(stats.calls, traffic.calls.len() as u64, "{store:?}");
-        assert_eq!(stats.admitted + stats.refused, stats.calls);
+        assert_eq!(stats.requests, traffic.requests.len() as u64, "{store:?}");
+        assert_eq!(stats.admitted + stats.rejected, stats.requests);
     }
 }
 
@@ -56,12 +56,12 @@ fn one_node_is_as_right_as_one_store() {
         let mut near = plan(policy, StoreKind::Valkey, 6);
         near.delay = DurationUs::ZERO;
         let near = stats(&near, &traffic);
-        let costs = Figures {
+        let costs = LimitStatistics {
             messages: near.messages,
             ..local
         };
         assert_eq!(near, costs, "{algorithm:?}");
-        assert_eq!(near.messages, 2 * near.calls);
+        assert_eq!(near.messages, 2 * near.requests);
     }
 }
 
@@ -84,7 +84,7 @@ fn the_same_seed_gives_the_same_run_and_another_one_another() {
 }
 
 #[test]
-fn late_news_lets_calls_through_and_later_news_more() {
+fn later_reports_allow_more_requests() {
     let traffic = rush(3);
     let over = |store, delay_ms: u64| {
         let plan = Plan {
@@ -103,7 +103,7 @@ fn late_news_lets_calls_through_and_later_news_more() {
 }
 
 #[test]
-fn whoever_counts_too_slowly_lets_more_and_more_through() {
+fn a_slow_job_allows_more_and_more() {
     let traffic = rush(4);
     let over = |events_per_second| {
         let plan = Plan {
@@ -116,19 +116,19 @@ fn whoever_counts_too_slowly_lets_more_and_more_through() {
 }
 
 #[test]
-fn a_rumour_goes_to_all_but_one() {
+fn a_report_goes_to_all_other_nodes() {
     let traffic = rush(5);
     for nodes in [2, 3, 9] {
-        let told = |interval| {
+        let messages = |interval| {
             let plan = Plan {
                 interval,
                 ..plan(policy(AlgorithmKind::FixedWindow), StoreKind::Gossip, nodes)
             };
             stats(&plan, &traffic)
         };
-        let at_once = told(DurationUs::ZERO);
+        let at_once = messages(DurationUs::ZERO);
         assert_eq!(at_once.messages, at_once.admitted * u64::from(nodes - 1));
-        let in_rounds = told(DurationUs::from_secs(1));
+        let in_rounds = messages(DurationUs::from_secs(1));
         let one_each = in_rounds.admitted * u64::from(nodes - 1);
         assert!(in_rounds.messages < one_each, "{in_rounds:?}");
         assert!(in_rounds.lag > at_once.lag, "{in_rounds:?}");
@@ -137,8 +137,9 @@ fn a_rumour_goes_to_all_but_one() {
 
 #[test]
 fn nodes_that_gossip_in_rounds_overshoot_as_measured() {
-    // The demand of docs/explanation/benchmarks-limits.md, "Limits that nodes tell each other":
-    // 2,067 to 2,300 were admitted there, and no more than is offered in an interval and a way.
+    // The traffic of docs/explanation/benchmarks-limits.md, "Limits that nodes tell each other":
+    // 2,067 to 2,300 were allowed there. That is at most the requests of one interval and one delay
+    // more.
     let limit = Rate::new(2_000, MINUTE).unwrap();
     let demand = Demand {
         rate: Rate::new(240_000, MINUTE).unwrap(),
@@ -170,24 +171,24 @@ fn separate_counting_admits_one_limit_at_each_node_at_most() {
         for nodes in [1, 2, 4, 6] {
             let traffic = adversary(strict.rate(), 100, nodes, DurationUs::ZERO).unwrap();
             let highest = stats(&plan(strict, store, nodes), &traffic).highest;
-            // All of it comes at one moment, so nobody has heard of anybody.
+            // All requests come at one moment, so no node has a report of another.
             assert_eq!(highest, 100 * u64::from(nodes), "{store:?}");
         }
     }
 }
 
 #[test]
-fn calls_of_a_node_queue_up_and_few_are_given_up() {
-    let of = |calls, nodes| {
+fn requests_of_a_node_queue_and_few_are_given_up() {
+    let of = |requests, nodes| {
         let settings = Settings {
             rate: Rate::new(6_000, MINUTE).unwrap(),
-            // Most calls are over the limit, and need not write.
+            // Most requests are over the limit, and need no write.
             burst: Some(100),
             ..settings()
         };
         let gcra = settings.policy(AlgorithmKind::Gcra).unwrap();
         let demand = Demand {
-            rate: Rate::new(calls, MINUTE).unwrap(),
+            rate: Rate::new(requests, MINUTE).unwrap(),
             length: MINUTE,
             clients: 1,
             seed: 1,
@@ -199,7 +200,7 @@ fn calls_of_a_node_queue_up_and_few_are_given_up() {
     assert_eq!((alone.writes_lost, alone.undecided), (0, 0), "{alone:?}");
     let many = of(20_000, 6);
     assert!(many.writes_lost > 0, "{many:?}");
-    assert!(many.undecided * 100 < many.calls, "{many:?}");
+    assert!(many.undecided * 100 < many.requests, "{many:?}");
 }
 
 #[test]
@@ -216,21 +217,21 @@ fn a_client_faster_than_its_server_shuts_itself_out() {
         ..plan(policy(AlgorithmKind::Gcra), StoreKind::Memcached, 1)
     };
     let stats = stats(&far, &traffic);
-    assert_eq!(stats.calls, traffic.calls.len() as u64);
-    // A question takes 30 ms, so 33 calls a second are decided, of 2,000.
-    assert!(stats.undecided * 20 > stats.calls * 19, "{stats:?}");
+    assert_eq!(stats.requests, traffic.requests.len() as u64);
+    // A round trip takes 30 ms, so 33 requests a second are decided, of 2,000.
+    assert!(stats.undecided * 20 > stats.requests * 19, "{stats:?}");
     assert!(stats.highest <= 199, "{stats:?}");
 }
 
 #[test]
-fn what_is_lent_and_not_used_is_told() {
+fn unused_leased_requests_are_reported() {
     let plan = plan(policy(AlgorithmKind::SlidingLog), StoreKind::Leases, 6);
     let stats = stats(&plan, &rush(6));
     assert!(
         stats.stranded > 0 && stats.stranded < stats.admitted,
         "{stats:?}"
     );
-    assert!(stats.messages < stats.calls * 2, "{stats:?}");
+    assert!(stats.messages < stats.requests * 2, "{stats:?}");
 }
 
 #[test]
@@ -249,7 +250,7 @@ fn leases_stay_below_even_and_admit_most_of_the_limit() {
 }
 
 #[test]
-fn what_a_store_cannot_keep_it_says() {
+fn a_store_rejects_algorithms_that_it_cannot_keep() {
     let check = |store: StoreKind, algorithm, expected: &str| {
         let error = store.check(&policy(algorithm)).unwrap_err();
         assert!(error.to_string().contains(expected), "{error}");
@@ -270,13 +271,13 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_store_that_all_ask_is_never_wrong_by_a_strict_algorithm(
+    fn one_store_is_never_wrong_with_a_strict_algorithm(
         seed in 0u64..10_000,
         nodes in 1u32..9,
         delay in 0u64..400_000,
         times in 1u32..5,
     ) {
-        let traffic = traffic::bursty(&demand(100 * times, seed)).expect("a few thousand calls");
+        let traffic = traffic::bursty(&demand(100 * times, seed)).expect("a few thousand requests");
         for store in [StoreKind::Valkey, StoreKind::Memcached] {
             for algorithm in STRICT {
                 let plan = Plan {
@@ -293,13 +294,13 @@ proptest! {
     }
 
     #[test]
-    fn what_is_lent_never_goes_beyond_the_promise(
+    fn leases_never_exceed_their_bound(
         seed in 0u64..10_000,
         nodes in 1u32..9,
         delay in 0u64..400_000,
         times in 1u32..5,
     ) {
-        let traffic = traffic::bursty(&demand(100 * times, seed)).expect("a few thousand calls");
+        let traffic = traffic::bursty(&demand(100 * times, seed)).expect("a few thousand requests");
         for algorithm in all().into_iter().filter(|one| *one != AlgorithmKind::LeakyBucket) {
             let policy = settings().policy(algorithm).expect("the settings fit");
             let plan = Plan {

@@ -1,21 +1,22 @@
-//! The three allocations that promise no limit, on real nodes: visitors go in, nobody with a valid
-//! ticket is queued. Two of them keep to a minute's admissions while nodes know how many they are;
-//! by how much the third misses them, and all of them the seats, is printed.
+//! Allocations without a promised limit, on real nodes: visitors enter, and no visitor with a valid
+//! ticket is queued. Two of them keep the admissions of a minute while nodes know their number. The
+//! runs print by how much the third exceeds them, and all of them the seats.
 
-use anteroom_e2e::crowd::{Crowd, Habits};
+use anteroom_testkit::load::{Habits, VisitorLoad};
 
-use super::{Run, is_told_full, limits, meanwhile};
+use super::{Run, limits, meanwhile, room_is_full};
 
-/// Many more come at once than may. Returns the most that were admitted in a minute that has sixty.
+/// Sends many more visitors at once than the limit. Returns the most admissions in a minute, which
+/// has sixty.
 async fn run_with(allocation: &str) -> usize {
     let mut setup = limits(120, 60, 20);
     setup.allocation = allocation.to_owned();
     let run = Run::start(setup).await;
     run.cluster.know_each_other().await;
-    let crowd = Crowd::at_once(&run.cluster.doors(), 300, &Habits::default(), 200);
-    is_told_full(&crowd).await;
+    let load = VisitorLoad::at_once(&run.cluster.routes(), 300, &Habits::default(), 200);
+    room_is_full(&load).await;
     meanwhile(12).await;
-    let counters = crowd.go_home().await;
+    let counters = load.stop().await;
     run.cluster.assert_nobody_thrown_out(&counters);
     let minutes = run.cluster.origin().minutes();
     let admissions = minutes.values().copied().max().unwrap_or(0);

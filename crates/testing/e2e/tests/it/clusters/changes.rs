@@ -1,8 +1,8 @@
-//! The rules change while visitors are inside.
+//! Changes of the rules while visitors are active.
 
 use anteroom_e2e::cluster::Cluster;
-use anteroom_e2e::crowd::Habits;
 use anteroom_e2e::eventually;
+use anteroom_testkit::load::Habits;
 
 use super::{Run, meanwhile};
 
@@ -28,15 +28,15 @@ async fn seats_become_fewer_and_more_again() {
         let inside = run.cluster.origin().inside();
         assert!(
             inside <= before.max(20),
-            "{inside} inside after {before}, where 20 may be"
+            "{inside} active after {before}, 20 allowed"
         );
         before = inside;
     }
-    assert!(before <= 20, "{before} inside after a session");
+    assert!(before <= 20, "{before} active after a session");
     change(&mut run.cluster, fewer, more).await;
     let is_fuller = async || run.cluster.origin().inside() > 25;
-    eventually("more than 25 are inside again", is_fuller).await;
-    run.judge(load).await;
+    eventually("more than 25 visitors are active again", is_fuller).await;
+    run.check(load).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -48,6 +48,6 @@ async fn another_allocation_takes_over_and_gives_back() {
     meanwhile(5).await;
     change(&mut run.cluster, even, leases).await;
     run.cluster.admits(10).await;
-    let (_, counters) = run.judge_visitors(load).await;
+    let (_, counters) = run.check_visitors(load).await;
     assert!(counters.entered > 0, "{counters}");
 }

@@ -1,6 +1,6 @@
-//! Sessions are ended, and their tickets sent to other nodes at once.
+//! Logouts, with the tickets sent to other nodes at once.
 
-use anteroom_e2e::crowd::{Habits, Wander};
+use anteroom_testkit::load::{Habits, NodeChoice};
 
 use super::{Run, meanwhile};
 
@@ -8,7 +8,7 @@ use super::{Run, meanwhile};
 async fn tickets_are_sent_to_other_nodes_right_after_a_logout() {
     let run = Run::small().await;
     let habits = Habits {
-        wander: Wander::InDataCenter,
+        node_choice: NodeChoice::InDataCenter,
         pages: 1..=2,
         replays_after_logout: 4,
         log_out_percent: 100,
@@ -16,6 +16,6 @@ async fn tickets_are_sent_to_other_nodes_right_after_a_logout() {
     };
     let load = run.load(&habits, 180).await;
     meanwhile(25).await;
-    let counters = run.judge(load).await;
+    let counters = run.check(load).await;
     assert!(counters.replayed.1 > 0, "{counters}");
 }

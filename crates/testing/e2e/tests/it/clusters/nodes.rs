@@ -1,12 +1,11 @@
-//! Nodes die, sleep, and are replaced, under load.
+//! Nodes that crash, pause, and are replaced, under load.
 //!
-//! How soon somebody is admitted again is not judged: those who waited at a node that is gone are
-//! counted for a minute or two more, and hold back those behind them if they have gone elsewhere.
+//! The runs do not check how soon admissions continue. Visitors who waited at a lost node count for
+//! a minute or two more, and delay those behind them if they have gone to other nodes.
 
-mod carriers;
+mod upstream_syncs;
 
-use anteroom_e2e::cluster::NodeAt;
-use anteroom_e2e::crowd::Habits;
+use anteroom_testkit::load::{Habits, NodeAt};
 
 use super::{Run, limits, meanwhile};
 
@@ -18,11 +17,11 @@ async fn a_node_is_killed_and_comes_back() {
     let mut run = Run::small().await;
     let load = run.load(&Habits::default(), 30).await;
     run.cluster.node_mut(NodeAt(0, 1)).kill().await;
-    // What the node held is free again when the last seat that it could have given has ended.
+    // The node's leases are free again when the last seat that it could have given has expired.
     meanwhile(20).await;
     run.cluster.restart(NodeAt(0, 1)).await;
     meanwhile(15).await;
-    let counters = run.judge(load).await;
+    let counters = run.check(load).await;
     assert_eq!(counters.ran_out, 0, "{counters}");
 }
 
@@ -38,7 +37,7 @@ async fn several_nodes_are_killed_and_come_back_at_once() {
         run.cluster.restart(victim).await;
     }
     meanwhile(25).await;
-    run.judge(load).await;
+    run.check(load).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -54,7 +53,7 @@ async fn all_nodes_of_a_data_center_are_killed() {
         run.cluster.restart(NodeAt(0, number)).await;
     }
     meanwhile(10).await;
-    run.judge_limits(load).await;
+    run.check_limits(load).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -63,7 +62,7 @@ async fn nodes_are_killed_again_and_again_while_the_rate_holds_visitors_back() {
     let load = run.load(&Habits::default(), 45).await;
     let nodes = run.cluster.all();
     let mut kills = 0;
-    // Into the next minute: most are admitted at its beginning.
+    // Into the next minute, because most admissions are at its beginning.
     while kills < nodes.len() || run.cluster.origin().minutes().len() < 2 {
         let node = nodes[kills % nodes.len()];
         run.cluster.node_mut(node).kill().await;
@@ -72,13 +71,13 @@ async fn nodes_are_killed_again_and_again_while_the_rate_holds_visitors_back() {
         kills += 1;
     }
     meanwhile(3).await;
-    let counters = run.judge(load).await;
+    let counters = run.check(load).await;
     assert_eq!(counters.ran_out, 0, "{counters}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_is_paused_for_longer_than_its_lease_and_woken() {
-    // Seats outlast the pause, so that requests that were under way are not late.
+    // Seats outlast the pause, so that requests under way are not late.
     let run = Run::start(limits(40, 600, 15)).await;
     let load = run.load(&Habits::default(), 60).await;
     let sleeper = NodeAt(0, 0);
@@ -86,7 +85,7 @@ async fn a_node_is_paused_for_longer_than_its_lease_and_woken() {
     meanwhile(LONGER_THAN_A_LEASE_SECS).await;
     run.cluster.node(sleeper).resume();
     meanwhile(15).await;
-    run.judge(load).await;
+    run.check(load).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -99,6 +98,6 @@ async fn all_nodes_are_restarted_one_after_the_other() {
         meanwhile(1).await;
     }
     meanwhile(20).await;
-    let counters = run.judge(load).await;
+    let counters = run.check(load).await;
     assert_eq!(counters.ran_out, 0, "{counters}");
 }

@@ -1,10 +1,9 @@
-//! Stores die, forget, and cannot be reached, under load.
+//! Stores that crash, lose data, and cannot be reached, under load.
 
 mod clocks;
 mod failovers;
 
-use anteroom_e2e::cluster::NodeAt;
-use anteroom_e2e::crowd::{Crowd, Habits, Wander};
+use anteroom_testkit::load::{Habits, NodeAt, NodeChoice, VisitorLoad};
 
 use super::{Run, limits, meanwhile};
 
@@ -18,7 +17,7 @@ async fn the_store_of_a_data_center_is_killed_and_comes_back_empty() {
     run.cluster.local_mut(0).restart().await;
     // Longer than all seats that were given before.
     meanwhile(30).await;
-    run.judge(load).await;
+    run.check(load).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -31,7 +30,7 @@ async fn the_store_of_a_data_center_is_lost_together_with_a_node() {
     run.cluster.local_mut(0).restart().await;
     run.cluster.restart(NodeAt(0, 1)).await;
     meanwhile(28).await;
-    run.judge(load).await;
+    run.check(load).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -46,7 +45,7 @@ async fn the_global_store_cannot_be_reached_for_longer_than_a_lease() {
         run.cluster.global_link(data_center).heal();
     }
     run.cluster.admits(20).await;
-    let counters = run.judge(load).await;
+    let counters = run.check(load).await;
     assert_eq!(counters.ran_out, 0, "{counters}");
 }
 
@@ -59,34 +58,34 @@ async fn data_centers_are_cut_from_each_other() {
     }
     // Some travel, and take their tickets along.
     let travellers = Habits {
-        wander: Wander::Anywhere,
+        node_choice: NodeChoice::Anywhere,
         ..Habits::default()
     };
-    let travellers = Crowd::at_once(&run.cluster.doors(), 60, &travellers, 112);
+    let travellers = VisitorLoad::at_once(&run.cluster.routes(), 60, &travellers, 112);
     load.others.push(travellers);
     meanwhile(20).await;
     for data_center in 0..2 {
         run.cluster.global_link(data_center).heal();
     }
     run.cluster.admits(20).await;
-    run.judge(load).await;
+    run.check(load).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nodes_cannot_reach_their_own_store_for_longer_than_a_lease() {
-    // Seats outlast the outage: after its lease a node renews nobody.
+    // Seats outlast the outage, because without a lease a node renews no session.
     let run = Run::start(limits(40, 600, 20)).await;
     let load = run.load(&Habits::default(), 130).await;
     run.cluster.local_link(0).stall();
     meanwhile(LONGER_THAN_A_LEASE_SECS).await;
     run.cluster.local_link(0).heal();
     meanwhile(15).await;
-    run.judge(load).await;
+    run.check(load).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_sleeps_while_the_store_of_its_data_center_is_lost() {
-    // Seats outlast the pause, so that requests that were under way are not late.
+    // Seats outlast the pause, so that requests under way are not late.
     let mut run = Run::start(limits(40, 600, 20)).await;
     let load = run.load(&Habits::default(), 140).await;
     run.cluster.node(NodeAt(0, 0)).pause();
@@ -95,7 +94,7 @@ async fn a_node_sleeps_while_the_store_of_its_data_center_is_lost() {
     meanwhile(LONGER_THAN_A_LEASE_SECS).await;
     run.cluster.node(NodeAt(0, 0)).resume();
     meanwhile(15).await;
-    run.judge(load).await;
+    run.check(load).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -108,5 +107,5 @@ async fn the_global_store_is_killed_and_comes_back_empty() {
     run.cluster.node_mut(NodeAt(1, 0)).kill().await;
     run.cluster.restart(NodeAt(1, 0)).await;
     meanwhile(20).await;
-    run.judge(load).await;
+    run.check(load).await;
 }

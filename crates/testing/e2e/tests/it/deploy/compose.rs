@@ -1,5 +1,4 @@
-//! Three gateways, a Redis, an origin: names, ports and paths agree with the config file beside
-//! them.
+//! Three gateways, a Redis, an origin: names, ports and paths agree with their config file.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -44,18 +43,18 @@ fn each_gateway_has_ports_of_its_own_and_operators_only_this_machine() {
         let [visitors, operators] = ports[..] else {
             panic!("{name}: two ports, and not {ports:?}");
         };
-        let (outside, inside) = visitors.split_once(':').unwrap();
-        assert_eq!(inside, config.listen.port().to_string(), "{name}");
+        let (published, internal) = visitors.split_once(':').unwrap();
+        assert_eq!(internal, config.listen.port().to_string(), "{name}");
         assert!(
-            seen.insert(outside.to_owned()),
-            "{name}: {outside} stands twice"
+            seen.insert(published.to_owned()),
+            "{name}: {published} is used twice"
         );
         let operators = operators.strip_prefix("127.0.0.1:").unwrap();
-        let (outside, inside) = operators.split_once(':').unwrap();
-        assert_eq!(inside, config.admin.port().to_string(), "{name}");
+        let (published, internal) = operators.split_once(':').unwrap();
+        assert_eq!(internal, config.admin.port().to_string(), "{name}");
         assert!(
-            seen.insert(outside.to_owned()),
-            "{name}: {outside} stands twice"
+            seen.insert(published.to_owned()),
+            "{name}: {published} is used twice"
         );
     }
 }

@@ -1,5 +1,5 @@
-//! The image: what is copied is there and suffices, and what it says of itself is what the others
-//! expect.
+//! Image: its copied files exist and suffice, and its ports, user and health check are those of the
+//! config.
 
 use std::collections::BTreeSet;
 
@@ -8,14 +8,14 @@ use anteroom_e2e::deploy::files::{path_of, read};
 
 const DOCKERFILE: &str = "deploy/docker/Dockerfile";
 
-/// The version of all crates, which is the tag of the image.
+/// Returns the version of all crates, which is the tag of the image.
 pub(crate) fn version() -> String {
     let manifest: toml::Value = toml::from_str(&read("Cargo.toml")).unwrap();
     let version = &manifest["workspace"]["package"]["version"];
     version.as_str().unwrap().to_owned()
 }
 
-/// The arguments of each instruction of this name, in their order.
+/// Returns the arguments of each instruction of this name, in their order.
 pub(crate) fn instructions(name: &str) -> Vec<String> {
     let text = read(DOCKERFILE).replace("\\\n", " ");
     let lines = text
@@ -25,11 +25,11 @@ pub(crate) fn instructions(name: &str) -> Vec<String> {
     lines.map(|line| line.trim().to_owned()).collect()
 }
 
-/// The only argument of an instruction that stands once.
+/// Returns the only argument of an instruction that occurs once.
 pub(crate) fn instruction(name: &str) -> String {
     let found = instructions(name);
     let [only] = &found[..] else {
-        panic!("{name} stands once, and not as {found:?}");
+        panic!("{name} must occur once; found {found:?}");
     };
     only.clone()
 }
@@ -38,7 +38,7 @@ pub(crate) fn instruction(name: &str) -> String {
 fn what_is_copied_is_there_is_not_ignored_and_holds_all_crates() {
     let ignored = read("deploy/docker/Dockerfile.dockerignore");
     let mut lines = ignored.lines().filter(|line| !line.starts_with('#'));
-    assert_eq!(lines.next(), Some("*"), "everything is left out but");
+    assert_eq!(lines.next(), Some("*"), "the list begins by ignoring all");
     let sent: BTreeSet<&str> = lines.map(|line| line.strip_prefix('!').unwrap()).collect();
     let copies = instructions("COPY");
     let copies = copies.iter().filter(|copy| !copy.starts_with("--from"));
@@ -99,6 +99,6 @@ fn ports_and_folder_are_those_of_the_config_that_comes_with_it() {
             .any(|copy| copy.contains("--chown=65532:65532") && copy.ends_with(&folder)),
         "the user may write there: {copied:?}"
     );
-    let said = format!("-t anteroom:{} .", version());
-    assert!(read(DOCKERFILE).contains(&said), "{said}");
+    let build_command = format!("-t anteroom:{} .", version());
+    assert!(read(DOCKERFILE).contains(&build_command), "{build_command}");
 }

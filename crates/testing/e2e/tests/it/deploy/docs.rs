@@ -1,11 +1,11 @@
-//! Docs: every metric is explained, every file of `deploy/` is spoken of.
+//! Docs: they explain every metric, and mention every file of `deploy/`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use anteroom_e2e::deploy::files::{below, read};
 use anteroom_e2e::deploy::metrics::{selected, series};
 
-/// Cells of the rows of all tables below a heading, up to the next one of its kind.
+/// Returns the cells of all tables below a heading, up to the next one of its kind.
 fn rows(text: &str, heading: &str) -> Vec<Vec<String>> {
     let mark = heading.split(' ').next().unwrap_or_default();
     let mut lines = text.lines().skip_while(|line| *line != heading);
@@ -21,11 +21,11 @@ fn rows(text: &str, heading: &str) -> Vec<Vec<String>> {
         .collect()
 }
 
-/// The page that says what to do when, and the heading of its table of alerts.
+/// Page with symptoms and actions, and the heading of its table of alerts.
 const TROUBLE: &str = "docs/how-to/what-to-do-when.md";
 const ALERTS: &str = "## Alerts and their rows";
 
-/// The rows of the tables of symptoms.
+/// Returns the rows of the tables of symptoms.
 fn trouble() -> Vec<Vec<String>> {
     let page = read(TROUBLE);
     let (symptoms, _) = page.split_once(ALERTS).expect("a table of alerts");
@@ -34,12 +34,12 @@ fn trouble() -> Vec<Vec<String>> {
     rows
 }
 
-/// What stands in the first column of what to do when.
+/// Returns the first column of these tables.
 pub(crate) fn symptoms() -> BTreeSet<String> {
     trouble().into_iter().map(|mut row| row.remove(0)).collect()
 }
 
-/// The row of each alert, as the page has it.
+/// Returns the row of each alert.
 pub(crate) fn rows_of_alerts() -> BTreeMap<String, String> {
     let rows = rows(&read(TROUBLE), ALERTS);
     let rows = rows.iter().filter(|row| row[0] != "alert");
@@ -74,7 +74,7 @@ fn every_metric_is_explained_and_no_other() {
             "name, what it is, normal, when to worry: {row:?}"
         );
         assert!(row.iter().all(|cell| !cell.is_empty()), "{row:?}");
-        assert!(explained.insert(name.clone()), "{name} stands twice");
+        assert!(explained.insert(name.clone()), "{name} occurs twice");
     }
     let families: BTreeSet<String> = series()
         .into_keys()
@@ -106,9 +106,9 @@ fn every_event_of_a_store_of_limits_is_explained_and_no_other() {
             explained.entry(store).or_default().extend(words);
         }
     }
-    let said: BTreeMap<&str, &[&str]> = BTreeMap::from([
+    let expected: BTreeMap<&str, &[&str]> = BTreeMap::from([
         ("valkey", &["crates/backend/valkey/src/counts.rs"][..]),
-        ("leases", &["crates/limit/store/src/lending/counts.rs"]),
+        ("leases", &["crates/limit/store/src/leases/counts.rs"]),
         ("memcached", &["crates/backend/memcached/src/counts.rs"]),
         (
             "kafka",
@@ -120,8 +120,8 @@ fn every_event_of_a_store_of_limits_is_explained_and_no_other() {
         ("gossip", &["crates/backend/gossip/src/event_counts.rs"]),
     ]);
     let stores: Vec<_> = explained.keys().collect();
-    assert_eq!(stores, said.keys().collect::<Vec<_>>());
-    for (store, files) in said {
+    assert_eq!(stores, expected.keys().collect::<Vec<_>>());
+    for (store, files) in expected {
         let texts: Vec<String> = files.iter().map(|file| read(file)).collect();
         let words: BTreeSet<&str> = texts.iter().flat_map(|text| events(text)).collect();
         assert!(!words.is_empty(), "{store}");
@@ -129,7 +129,7 @@ fn every_event_of_a_store_of_limits_is_explained_and_no_other() {
     }
 }
 
-/// Words of figures in the source of a store: the texts of pairs with a number of its own.
+/// Returns the words of events in the source of a store: the texts of pairs with a number.
 fn events(text: &str) -> Vec<&str> {
     let lines = text.lines().map(str::trim);
     let words = lines.filter_map(|line| {
@@ -148,7 +148,7 @@ fn events(text: &str) -> Vec<&str> {
 }
 
 #[test]
-fn docs_speak_of_series_that_there_are() {
+fn docs_name_only_existing_series() {
     let mut known: BTreeSet<String> = series().into_keys().collect();
     // Families by their own name, and nothing but names.
     for histogram in [
@@ -161,11 +161,11 @@ fn docs_speak_of_series_that_there_are() {
     for file in below("docs") {
         let is_page = file.ends_with(".md") && !file.contains("/reference/");
         let text = if is_page { read(&file) } else { String::new() };
-        // Between backticks: blocks of other programs' files have names of their own.
+        // Only between backticks: blocks of other programs' files have their own names.
         let prose = text.lines().filter(|line| !line.starts_with("    "));
         let quoted = prose.flat_map(|line| line.split('`').skip(1).step_by(2));
         for (name, _) in quoted.flat_map(selected) {
-            // What cookies begin with has the same form, and so have crates.
+            // Cookie prefixes and crates have the same form.
             let package = format!("\n{} ", name.replace('_', "-"));
             let is_cookie = text.contains(&format!("_{name}"));
             let is_other = is_cookie || packages.contains(&package);
@@ -185,11 +185,11 @@ fn what_to_do_when_has_three_columns_and_says_something_in_each() {
 }
 
 #[test]
-fn every_file_to_deploy_is_spoken_of() {
+fn docs_mention_every_file_to_deploy() {
     let pages = below("docs/how-to");
     let text: String = pages.iter().map(|page| read(page)).collect();
     for file in below("deploy") {
-        // Secrets that somebody has made there by following the docs.
+        // Skip secrets that a reader of the docs has created there.
         if file.contains("/secrets/") {
             continue;
         }

@@ -14,7 +14,7 @@ use crate::deploy::docker;
 
 const FOLDER: &str = "deploy/kubernetes";
 
-/// The objects of all files, the list of files for kustomize left out.
+/// Returns the objects of all files, without kustomize's list of files.
 fn objects() -> Vec<Value> {
     let files = below(FOLDER)
         .into_iter()
@@ -101,7 +101,7 @@ fn ports_and_probes_are_those_of_the_config() {
         assert_eq!(container[probe]["httpGet"], expected, "{probe}");
         assert!(
             control.contains(&format!(".route(\"{path}\"")),
-            "{path} is answered"
+            "{path} gets a response"
         );
     }
     let annotations = &pod["metadata"]["annotations"];
@@ -133,10 +133,10 @@ fn a_pod_has_time_to_start_and_to_end() {
     let needed = config().end_time() + Duration::from_secs(before_end);
     assert!(Duration::from_secs(grace) >= needed, "{grace} s");
     let startup = &container["startupProbe"];
-    let patience =
+    let startup_secs =
         startup["periodSeconds"].as_u64().unwrap() * startup["failureThreshold"].as_u64().unwrap();
     // As long as a new node waits for its store.
-    assert!(patience > 30, "{patience} s");
+    assert!(startup_secs > 30, "{startup_secs} s");
 }
 
 #[test]
@@ -180,7 +180,7 @@ fn what_the_config_names_is_mounted() {
 }
 
 #[test]
-fn the_placeholders_of_the_secret_are_refused() {
+fn the_placeholders_of_the_secret_are_rejected() {
     let secret = object("Secret", "anteroom");
     let text = |key: &str| secret["stringData"][key].as_str().unwrap().to_owned();
     assert!(Token::parse(&text("admin-tokens")).is_err());
@@ -234,7 +234,7 @@ fn selectors_find_the_pods() {
 }
 
 #[test]
-fn the_network_lets_through_what_the_config_needs() {
+fn the_network_policy_allows_what_the_config_needs() {
     let config = config();
     let policy = object("NetworkPolicy", "anteroom");
     let ports = |direction: &str| -> Vec<u64> {
@@ -247,5 +247,5 @@ fn the_network_lets_through_what_the_config_needs() {
     let expected = [53, 53, config.store.unwrap().1, config.origin.1].map(u64::from);
     assert_eq!(ports("egress"), expected);
     let open = list(&policy["spec"]["ingress"]).filter(|rule| rule.get("from").is_none());
-    assert_eq!(open.count(), 0, "a rule without `from` lets everybody in");
+    assert_eq!(open.count(), 0, "a rule without `from` allows all");
 }

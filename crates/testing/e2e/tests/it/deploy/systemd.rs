@@ -1,4 +1,4 @@
-//! Units: sockets, paths and times agree with the config files beside them.
+//! Units: sockets, paths and times agree with their config files.
 
 use std::time::Duration;
 
@@ -7,13 +7,13 @@ use anteroom_e2e::deploy::files::read;
 use anteroom_e2e::deploy::unit::Unit;
 use anteroom_proxy::downstream::handover::{OPERATORS, VISITORS};
 
-/// Each socket unit, the name by which the gateway takes its socket over, and what connects there.
+/// Socket units with the name by which the gateway takes each socket over, and its clients.
 const SOCKETS: [(&str, &str); 2] = [
     ("anteroom.socket", VISITORS),
     ("anteroom-operators.socket", OPERATORS),
 ];
 const CONFIGS: [&str; 2] = ["anteroom.toml", "shared/anteroom.toml"];
-/// Where systemd puts what `LoadCredential=` names, for a unit of this name.
+/// Folder in which systemd puts the files of `LoadCredential=`, for a unit of this name.
 const CREDENTIALS: &str = "/run/credentials/anteroom.service/";
 
 fn unit(name: &str) -> Unit {
@@ -98,7 +98,7 @@ fn the_user_is_the_created_one_and_has_no_privileges() {
     assert_eq!(made.unwrap().split(' ').nth(1), Some(user));
     assert_eq!(service.one("Service", "CapabilityBoundingSet"), "");
     assert_eq!(service.one("Service", "NoNewPrivileges"), "yes");
-    // The boot's id is read from there.
+    // The boot id is read from there.
     assert!(service.all("Service", "ProcSubset").is_empty());
 }
 

@@ -1,4 +1,4 @@
-//! Before Anteroom and behind it: whose address counts, and whether each believes the other.
+//! HAProxy before and behind Anteroom: whose address counts, and whether each trusts the other.
 
 use std::process::Command;
 
@@ -6,23 +6,23 @@ use anteroom_e2e::deploy::config::Deployed;
 use anteroom_e2e::deploy::files;
 use anteroom_testkit::wire::header;
 
-use crate::haproxy::calls::{Caller, Counting, Tally};
+use crate::haproxy::clients::{Client, Counting, Counts};
 use crate::haproxy::process::{Haproxy, program};
 use crate::haproxy::recipe::{LIMIT, Recipe, SLIDING, block};
 
-/// The line of the page for a HAProxy behind Anteroom, and the address that it has there.
+/// Line of the page for a HAProxy behind Anteroom, and Anteroom's address in it.
 const BEHIND: &str = "http-request set-src req.hdr_ip(x-forwarded-for,-1) if { src 10.0.0.10 }";
 const ANTEROOM: &str = "10.0.0.10";
 
 #[tokio::test]
-async fn whoever_is_behind_haproxy_is_told_the_client_last() {
+async fn behind_haproxy_the_last_address_is_the_client() {
     let origin = Counting::start().await;
     let haproxy = Haproxy::start(&Recipe::of(SLIDING), origin.address).await;
-    let mut caller = Caller::connect(haproxy.address()).await;
+    let mut client = Client::connect(haproxy.address()).await;
     let made_up = "x-forwarded-for: 192.0.2.1, 192.0.2.2";
-    let head = caller.call("/", &[made_up]).await;
+    let head = client.request("/", &[made_up]).await;
     assert_eq!(header(&head, "x-client"), Some("127.0.0.1"));
-    // What it made up is no other client either.
+    // A made-up address is not another client either.
     assert_eq!(
         haproxy.counts("calls").await,
         [("::ffff:127.0.0.1".to_owned(), 1)]
@@ -30,7 +30,7 @@ async fn whoever_is_behind_haproxy_is_told_the_client_last() {
 }
 
 #[test]
-fn anteroom_behind_haproxy_listens_where_it_is_looked_for() {
+fn anteroom_behind_haproxy_listens_at_its_address() {
     let ours = block("[server]");
     let room = "[[room]]\nname = \"shop\"\norigin = \"http://127.0.0.1:3000\"\n\
                 total_active_users = 10\n\
@@ -47,7 +47,7 @@ fn anteroom_behind_haproxy_listens_where_it_is_looked_for() {
 }
 
 #[tokio::test]
-async fn behind_anteroom_clients_are_those_that_it_alone_names() {
+async fn behind_anteroom_only_anteroom_names_clients() {
     let origin = Counting::start().await;
     let line = block(BEHIND);
     for (anteroom, is_believed) in [("127.0.0.1", true), (ANTEROOM, false)] {
@@ -56,16 +56,19 @@ async fn behind_anteroom_clients_are_those_that_it_alone_names() {
         let recipe = Recipe::of(SLIDING).with(acl, &format!("    {line}\n{acl}"));
         let haproxy = Haproxy::start(&recipe, origin.address).await;
         // One connection, as Anteroom has it for all.
-        let mut caller = Caller::connect(haproxy.address()).await;
+        let mut client = Client::connect(haproxy.address()).await;
         let one = ["x-forwarded-for: 203.0.113.9, 192.0.2.1"];
-        assert_eq!(caller.calls(LIMIT + 1, &one).await, Tally::new(LIMIT, 1));
+        assert_eq!(
+            client.requests(LIMIT + 1, &one).await,
+            Counts::new(LIMIT, 1)
+        );
         let other = ["x-forwarded-for: 192.0.2.1, 192.0.2.2"];
-        assert_eq!(caller.passes("/", &other).await, is_believed, "{anteroom}");
+        assert_eq!(client.passes("/", &other).await, is_believed, "{anteroom}");
     }
 }
 
 #[test]
-fn three_nodes_behind_haproxy_are_where_it_looks_for_them() {
+fn three_nodes_behind_haproxy_have_its_addresses() {
     let page = "docs/how-to/rate-limit-many-nodes.md";
     let node = files::block(page, "# anteroom.toml of the first of three nodes");
     let node = Deployed::parse(&node).unwrap();
@@ -81,7 +84,7 @@ fn three_nodes_behind_haproxy_are_where_it_looks_for_them() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("haproxy.cfg");
     std::fs::write(&file, format!("{defaults}{backend}")).unwrap();
-    // Looks at the file alone: nothing listens.
+    // Checks the file only: nothing listens.
     let mut haproxy = Command::new(program());
     let checked = haproxy.arg("-c").arg("-f").arg(&file).output().unwrap();
     assert!(checked.status.success(), "{checked:?}");

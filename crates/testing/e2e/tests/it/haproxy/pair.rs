@@ -1,59 +1,59 @@
-//! Two HAProxies that tell each other: what they let through together, and how far off that may be.
+//! Two HAProxies that exchange counts: what they allow together, and the largest error.
 
 use anteroom_testkit::eventually;
 use anteroom_testkit::relay::{Delays, Relay};
 use tokio::join;
 
-use crate::haproxy::calls::{Caller, Counting, Tally, burst};
+use crate::haproxy::clients::{Client, Counting, Counts, burst};
 use crate::haproxy::process::{Haproxy, TRIES, free_addresses};
 use crate::haproxy::recipe::{LIMIT, PAIR, Recipe, SLIDING};
 
 const PEERS: &str = "peers pair\n    peer a 10.0.0.11:10000\n    peer b 10.0.0.12:10000\n";
 
-/// Which table counts calls at the one and at the other.
+/// Tables that count requests at each of them.
 #[derive(Clone, Copy, Debug)]
 struct Tables {
     of_a: &'static str,
     of_b: &'static str,
 }
 
-/// Each writes its own, as in the file of the page.
+/// Each writes its own table, as in the file of the page.
 const OWN: Tables = Tables {
     of_a: "calls_a",
     of_b: "calls_b",
 };
-/// Both write the same: the trap that the page warns of.
+/// Both write the same table: the trap that the page warns of.
 const SHARED: Tables = Tables {
     of_a: "calls",
     of_b: "calls",
 };
 
-/// Two HAProxies before one origin, and the link over which they talk.
+/// Two HAProxies before one origin, and the link between them.
 #[derive(Debug)]
 struct Pair {
     a: Haproxy,
     b: Haproxy,
     link: Relay,
-    /// Where the second finds nobody. If both connected, HAProxy would give up one of two
-    /// connections a moment after they had been in touch.
+    /// Peer address without a listener. If both connected, HAProxy would close one of two
+    /// connections a moment later.
     _dead_end: Relay,
     tables: Tables,
     origin: Counting,
 }
 
 impl Pair {
-    /// Two that are in touch.
+    /// Starts two connected HAProxies.
     async fn start(tables: Tables) -> Self {
         let pair = Self::start_with(tables, false).await;
-        eventually("the two are in touch", async || {
+        eventually("the two are connected", async || {
             let (a, b) = pair.peers().await;
             [a, b]
                 .iter()
                 .all(|shown| shown.contains("last_status=ESTA"))
         })
         .await;
-        // That may be a connection that is being given up: only what arrives shows that one lasts.
-        // It is about clients who do not call.
+        // This connection may be the one that closes. Only an entry that arrives proves that it
+        // lasts, so use a client without requests.
         let Self { a, b, .. } = &pair;
         for (from, to, table, key) in [
             (a, b, tables.of_a, "::ffff:192.0.2.1"),
@@ -61,9 +61,9 @@ impl Pair {
         ] {
             let set = format!("set table {table} key {key} data.http_req_rate 1");
             from.ask(&set).await;
-            eventually("the other hears of a client", async || {
-                let heard = to.counts(table).await;
-                heard.iter().any(|(client, _)| client == key)
+            eventually("the other learns of a client", async || {
+                let received = to.counts(table).await;
+                received.iter().any(|(client, _)| client == key)
             })
             .await;
         }
@@ -77,7 +77,7 @@ impl Pair {
             Recipe::of(PAIR)
         };
         let origin = Counting::start().await;
-        let mut said = String::new();
+        let mut output = String::new();
         for _ in 0..TRIES {
             let [clients_a, clients_b, peer_a, peer_b] = free_addresses();
             let link = Relay::start(peer_b, Delays::default()).await;
@@ -86,7 +86,7 @@ impl Pair {
             if is_cut {
                 link.cut();
             }
-            // Each has its own address, and the other's beyond a link.
+            // Each has its own address, and the other's is behind a link.
             let file = |of_a, of_b| {
                 recipe
                     .clone()
@@ -112,31 +112,30 @@ impl Pair {
                         origin,
                     };
                 }
-                (Err(log), _) | (_, Err(log)) => said = log,
+                (Err(log), _) | (_, Err(log)) => output = log,
             }
         }
-        panic!("HAProxy does not start:\n{said}");
+        panic!("HAProxy does not start:\n{output}");
     }
 
-    /// What each says about the other.
+    /// Returns what each shows about the other.
     async fn peers(&self) -> (String, String) {
         let (a, b) = join!(self.a.ask("show peers"), self.b.ask("show peers"));
         (about_the_other(&a), about_the_other(&b))
     }
 
-    /// Waits until each has said all that it knows of its own calls; whether that arrives is
-    /// another matter.
-    async fn until_said(&self) {
-        eventually("both have said what they counted", async || {
+    /// Waits until each has sent all its counts; they may not have arrived.
+    async fn until_sent(&self) {
+        eventually("both have sent their counts", async || {
             let (a, b) = self.peers().await;
-            has_said(&a, self.tables.of_a) && has_said(&b, self.tables.of_b)
+            has_sent(&a, self.tables.of_a) && has_sent(&b, self.tables.of_b)
         })
         .await;
     }
 
-    /// Waits until each has heard that the other has counted so many.
-    async fn until_heard(&self, of_a: usize, of_b: usize) {
-        eventually("both have heard what the other counted", async || {
+    /// Waits until each has received so many counts of the other.
+    async fn until_received(&self, of_a: usize, of_b: usize) {
+        eventually("both have received the other's counts", async || {
             let (a, b) = join!(
                 self.a.count(self.tables.of_b),
                 self.b.count(self.tables.of_a)
@@ -146,7 +145,7 @@ impl Pair {
         .await;
     }
 
-    /// What each has counted itself.
+    /// Returns the counts of each.
     async fn counted(&self) -> (usize, usize) {
         join!(
             self.a.count(self.tables.of_a),
@@ -154,29 +153,32 @@ impl Pair {
         )
     }
 
-    /// Lets 102 calls come around one message each way, three times; how many passed.
+    /// Sends 102 requests around one message each way, three times; returns how many passed.
     async fn three_rounds_around_a_message(&self) -> usize {
-        let mut at_a = Caller::connect(self.a.address()).await;
-        let mut at_b = Caller::connect(self.b.address()).await;
+        let mut at_a = Client::connect(self.a.address()).await;
+        let mut at_b = Client::connect(self.b.address()).await;
         let mut passed = 0;
         for _ in 0..3 {
             self.link.stall();
-            passed += at_a.calls(1, &[]).await.passed;
-            passed += at_b.calls(LIMIT, &[]).await.passed;
-            self.until_said().await;
+            passed += at_a.requests(1, &[]).await.passed;
+            passed += at_b.requests(LIMIT, &[]).await.passed;
+            self.until_sent().await;
             let (of_a, of_b) = self.counted().await;
             self.link.heal();
-            self.until_heard(of_a, of_b).await;
-            passed += at_b.calls(1, &[]).await.passed;
+            self.until_received(of_a, of_b).await;
+            passed += at_b.requests(1, &[]).await.passed;
             let (_, of_b) = self.counted().await;
-            let heard = "the one has heard of the last call at the other";
-            eventually(heard, async || self.a.count(self.tables.of_b).await == of_b).await;
+            let received = "one has received the other's last count";
+            eventually(received, async || {
+                self.a.count(self.tables.of_b).await == of_b
+            })
+            .await;
         }
         passed
     }
 }
 
-/// The file for one HAProxy with `peers` at its table.
+/// Returns the file for one HAProxy with `peers` at its table.
 fn shared_table() -> Recipe {
     let table = "store http_req_rate(1m)";
     Recipe::of(SLIDING)
@@ -184,16 +186,16 @@ fn shared_table() -> Recipe {
         .with(table, &format!("{table} peers pair"))
 }
 
-/// The part of `show peers` that is not about itself.
+/// Returns the part of `show peers` about the other one.
 fn about_the_other(shown: &str) -> String {
     let (_, other) = shown.split_once("(remote").unwrap();
     let end = other.find("(local").unwrap_or(other.len());
     other[..end].to_owned()
 }
 
-/// Whether all that was counted here in this table has been sent. It stands in two lines: what was
-/// sent last, and then which table that is and what was changed last.
-fn has_said(about_the_other: &str, table: &str) -> bool {
+/// Whether all local counts of this table have been sent. Two lines show it: the last update sent,
+/// and then the table with its last change.
+fn has_sent(about_the_other: &str, table: &str) -> bool {
     let lines: Vec<&str> = about_the_other.lines().collect();
     let name = format!(" id={table} ");
     let of_table = lines
@@ -214,15 +216,15 @@ fn number(line: &str, name: &str) -> Option<u64> {
 #[tokio::test]
 async fn one_after_the_other_the_limit_passes_over_both_together() {
     let pair = Pair::start(OWN).await;
-    let mut callers = [
-        Caller::connect(pair.a.address()).await,
-        Caller::connect(pair.b.address()).await,
+    let mut clients = [
+        Client::connect(pair.a.address()).await,
+        Client::connect(pair.b.address()).await,
     ];
     let mut passed = 0;
-    for call in 0..LIMIT + 20 {
-        passed += callers[call % 2].calls(1, &[]).await.passed;
+    for request in 0..LIMIT + 20 {
+        passed += clients[request % 2].requests(1, &[]).await.passed;
         let (of_a, of_b) = pair.counted().await;
-        pair.until_heard(of_a, of_b).await;
+        pair.until_received(of_a, of_b).await;
     }
     assert_eq!(passed, LIMIT);
     assert_eq!(pair.origin.served(), LIMIT);
@@ -239,32 +241,31 @@ async fn at_once_between_one_and_two_limits_pass() {
     eprintln!("{passed} of {LIMIT} passed at both together: {at_a:?}, {at_b:?}");
     assert!((LIMIT..=2 * LIMIT).contains(&passed), "{passed}");
     assert_eq!(pair.origin.served(), passed);
-    // Each is told all in the end, and lets nobody through any more.
-    pair.until_heard(4 * LIMIT, 4 * LIMIT).await;
+    // Each gets all counts in the end, and allows no more requests.
+    pair.until_received(4 * LIMIT, 4 * LIMIT).await;
     for haproxy in [&pair.a, &pair.b] {
-        assert_eq!(burst(haproxy.address(), 1, 1).await, Tally::new(0, 1));
+        assert_eq!(burst(haproxy.address(), 1, 1).await, Counts::new(0, 1));
     }
 }
 
 #[tokio::test]
-async fn without_a_word_between_them_each_lets_the_limit_through() {
+async fn without_a_link_each_allows_the_limit() {
     let pair = Pair::start_with(OWN, true).await;
     let (at_a, at_b) = join!(
         burst(pair.a.address(), 4, LIMIT),
         burst(pair.b.address(), 4, LIMIT)
     );
-    let each = Tally::new(LIMIT, 3 * LIMIT);
+    let each = Counts::new(LIMIT, 3 * LIMIT);
     assert_eq!((at_a, at_b), (each, each));
     assert_eq!(pair.a.count("calls_b").await, 0);
     assert_eq!(pair.origin.served(), 2 * LIMIT);
 }
 
 #[tokio::test]
-async fn what_comes_around_a_message_is_forgotten_where_both_write_one_table() {
+async fn requests_around_a_message_are_lost_in_a_shared_table() {
     for (tables, expected) in [
         (OWN, LIMIT + 1),
-        // Three times the limit, and not the end of it: a low count that arrives replaces a high
-        // one.
+        // Three times the limit, and more with time: a low count that arrives replaces a high one.
         (SHARED, 3 * LIMIT),
     ] {
         let pair = Pair::start(tables).await;
@@ -275,16 +276,16 @@ async fn what_comes_around_a_message_is_forgotten_where_both_write_one_table() {
 }
 
 #[tokio::test]
-async fn one_that_was_killed_is_told_its_own_counts_by_the_other() {
+async fn a_killed_one_gets_its_own_counts_from_the_other() {
     let mut pair = Pair::start(OWN).await;
     let spent = burst(pair.a.address(), 1, LIMIT).await;
-    assert_eq!(spent, Tally::new(LIMIT, 0));
-    pair.until_heard(LIMIT, 0).await;
+    assert_eq!(spent, Counts::new(LIMIT, 0));
+    pair.until_received(LIMIT, 0).await;
     pair.a.kill();
     pair.a.start_again().await;
-    eventually("it has been told what it had counted", async || {
+    eventually("it has received its own counts", async || {
         pair.a.count("calls_a").await == LIMIT
     })
     .await;
-    assert_eq!(burst(pair.a.address(), 1, 1).await, Tally::new(0, 1));
+    assert_eq!(burst(pair.a.address(), 1, 1).await, Counts::new(0, 1));
 }

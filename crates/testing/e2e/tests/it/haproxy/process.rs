@@ -1,4 +1,4 @@
-//! A HAProxy of this test: started, asked, killed.
+//! HAProxy process of a test: started, queried, killed.
 
 use std::fs::{self, File};
 use std::io::Error as IoError;
@@ -14,16 +14,16 @@ use tokio::time::{Instant, interval};
 
 use crate::haproxy::recipe::Recipe;
 
-/// How long one may take to start. Generous: a test that fails for slowness teaches nothing.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Longest time until one starts. Generous, because a slow test should not fail.
+const START_WITHIN: Duration = Duration::from_secs(60);
 const LOOK_EVERY: Duration = Duration::from_millis(10);
-/// How often other ports are tried when somebody else was faster.
+/// Most ports that are tried when another process took one first.
 pub(crate) const TRIES: usize = 10;
 
-/// A HAProxy that ends with the test.
+/// HAProxy that ends with the test.
 #[derive(Debug)]
 pub(crate) struct Haproxy {
-    /// What it is called among its peers.
+    /// Name among its peers.
     name: &'static str,
     address: SocketAddr,
     folder: TempDir,
@@ -31,20 +31,21 @@ pub(crate) struct Haproxy {
 }
 
 impl Haproxy {
-    /// One that runs this file before this origin.
+    /// Starts one with this file before this origin.
     pub(crate) async fn start(recipe: &Recipe, origin: SocketAddr) -> Self {
-        let mut said = String::new();
+        let mut output = String::new();
         for _ in 0..TRIES {
             let [address] = free_addresses();
             match Self::try_start("a", address, recipe, origin).await {
                 Ok(haproxy) => return haproxy,
-                Err(log) => said = log,
+                Err(log) => output = log,
             }
         }
-        panic!("HAProxy does not start:\n{said}");
+        panic!("HAProxy does not start:\n{output}");
     }
 
-    /// One of this name at this address, or what it said when it ended: a port may have been taken.
+    /// Starts one with this name at this address; an error is its output, because a port may have
+    /// been taken.
     pub(crate) async fn try_start(
         name: &'static str,
         address: SocketAddr,
@@ -63,33 +64,33 @@ impl Haproxy {
         haproxy.run().await.map(|()| haproxy)
     }
 
-    /// Ends it as a crash does.
+    /// Kills it like a crash.
     pub(crate) fn kill(&mut self) {
         if let Some(mut process) = self.process.take() {
-            // It may have ended by itself.
+            // It may have ended already.
             let _ = process.kill();
             let _ = process.wait();
         }
     }
 
-    /// Starts it once more, with the same file and at the same port.
+    /// Starts it again, with the same file and at the same port.
     pub(crate) async fn start_again(&mut self) {
         let started = self.run().await;
         started.unwrap_or_else(|log| panic!("it does not start again:\n{log}"));
     }
 
-    /// Where clients connect.
+    /// Returns the address for clients.
     pub(crate) const fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// What it answers to a command of an operator.
+    /// Sends an operator's command and returns the reply.
     pub(crate) async fn ask(&self, command: &str) -> String {
-        let asked = ask(&self.socket(), command).await;
-        asked.unwrap_or_else(|error| panic!("{command}: {error}"))
+        let reply = ask(&self.socket(), command).await;
+        reply.unwrap_or_else(|error| panic!("{command}: {error}"))
     }
 
-    /// Clients in a table, and what is counted for each.
+    /// Returns the clients of a table with their counts.
     pub(crate) async fn counts(&self, table: &str) -> Vec<(String, usize)> {
         let shown = self.ask(&format!("show table {table}")).await;
         assert!(shown.contains(&format!("# table: {table},")), "{shown}");
@@ -97,11 +98,11 @@ impl Haproxy {
         entries.map(|line| entry(line).unwrap()).collect()
     }
 
-    /// What a table counts for whoever calls in these tests; none if it does not know him.
+    /// Returns a table's count for the client of these tests; 0 if it is not there.
     pub(crate) async fn count(&self, table: &str) -> usize {
         let counts = self.counts(table).await;
-        let of_caller = counts.iter().find(|(key, _)| key == "::ffff:127.0.0.1");
-        of_caller.map_or(0, |(_, count)| *count)
+        let of_client = counts.iter().find(|(key, _)| key == "::ffff:127.0.0.1");
+        of_client.map_or(0, |(_, count)| *count)
     }
 
     fn socket(&self) -> PathBuf {
@@ -109,20 +110,20 @@ impl Haproxy {
     }
 
     async fn run(&mut self) -> Result<(), String> {
-        // One that was killed leaves its socket behind, which must not be taken for an answer.
+        // A killed one leaves its socket behind, which must not be used.
         let _ = fs::remove_file(self.socket());
         let log_file = self.folder.path().join("log");
         let log = File::create(&log_file).unwrap();
         let mut process = spawn(
             Command::new(program())
-                // In the foreground, and never more than one process.
+                // In the foreground, and only one process.
                 .args(["-db", "-L", self.name, "-f"])
                 .arg(self.folder.path().join("haproxy.cfg"))
                 .stdin(Stdio::null())
                 .stdout(Stdio::null())
                 .stderr(log),
         );
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + START_WITHIN;
         let mut looks = interval(LOOK_EVERY);
         let mut has_ended = false;
         while !has_ended && Instant::now() < deadline {
@@ -156,7 +157,7 @@ fn spawn(command: &mut Command) -> Child {
     })
 }
 
-/// Debian has it where only root looks.
+/// Debian installs it where only root looks.
 pub(crate) fn program() -> PathBuf {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::env::split_paths(&path).chain([PathBuf::from("/usr/sbin")]);
@@ -165,9 +166,9 @@ pub(crate) fn program() -> PathBuf {
     found.unwrap_or_else(|| PathBuf::from("haproxy"))
 }
 
-/// Addresses that were free a moment ago.
+/// Returns addresses that were free a moment ago.
 pub(crate) fn free_addresses<const COUNT: usize>() -> [SocketAddr; COUNT] {
-    // All at once, or one might come twice.
+    // All at once, because otherwise one might come twice.
     let listeners = [(); COUNT].map(|()| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap());
     listeners.map(|listener| listener.local_addr().unwrap())
 }
@@ -180,7 +181,7 @@ async fn ask(socket: &Path, command: &str) -> Result<String, IoError> {
     Ok(answer)
 }
 
-/// `192.0.2.1` and 7 of `0x55: key=192.0.2.1 use=0 exp=119719 http_req_rate(60000)=7`.
+/// Parses `192.0.2.1` and 7 from `0x55: key=192.0.2.1 use=0 exp=119719 http_req_rate(60000)=7`.
 fn entry(line: &str) -> Option<(String, usize)> {
     let (_, rest) = line.split_once(" key=")?;
     let (key, rest) = rest.split_once(' ')?;

@@ -1,4 +1,4 @@
-//! A supervisor opens the socket, and wants to know what goes on, as systemd does.
+//! Supervisor that opens the socket and gets notifications, like systemd.
 
 use std::net::TcpListener;
 use std::os::fd::OwnedFd;
@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
-use anteroom_e2e::judge;
+use anteroom_e2e::origin;
 use anteroom_e2e::{binary, eventually};
 use anteroom_room::rules::Limits;
 use rustix::process::{Pid, Signal, kill_process};
@@ -37,13 +37,13 @@ fn start(folder: &Path, socket: &TcpListener, notify: &Path) -> Child {
         .unwrap()
 }
 
-/// Waits until the supervisor is told this, and returns all of that message.
-async fn told(supervisor: &UnixDatagram, word: &str) -> String {
+/// Waits until the supervisor gets this word, and returns the whole message.
+async fn notified(supervisor: &UnixDatagram, word: &str) -> String {
     loop {
         let mut message = [0; 1_000];
         let received = timeout(Duration::from_secs(60), supervisor.recv(&mut message)).await;
         let length = received
-            .unwrap_or_else(|_| panic!("not told: {word}"))
+            .unwrap_or_else(|_| panic!("no message: {word}"))
             .unwrap();
         let message = String::from_utf8_lossy(&message[..length]).into_owned();
         if message.contains(word) {
@@ -59,7 +59,7 @@ async fn a_supervisors_socket_is_served_and_the_supervisor_is_notified() {
         total_active_users: 10,
         new_users_per_minute: 100_000,
     };
-    let origin = judge::start(limits, Duration::from_secs(30)).await;
+    let origin = origin::start(limits, Duration::from_secs(30)).await;
     std::fs::write(
         temp.path().join("anteroom.toml"),
         config(origin.address(), 10, ""),
@@ -68,7 +68,7 @@ async fn a_supervisors_socket_is_served_and_the_supervisor_is_notified() {
     let socket = TcpListener::bind("127.0.0.1:0").unwrap();
     let notify = temp.path().join("notify");
     let supervisor = UnixDatagram::bind(&notify).unwrap();
-    // Somebody is there before anybody serves.
+    // A client connects before the program serves.
     let mut early = TcpStream::connect(socket.local_addr().unwrap())
         .await
         .unwrap();
@@ -77,19 +77,19 @@ async fn a_supervisors_socket_is_served_and_the_supervisor_is_notified() {
         .await
         .unwrap();
     let mut child = start(temp.path(), &socket, &notify);
-    told(&supervisor, "READY=1").await;
+    notified(&supervisor, "READY=1").await;
     let mut answer = String::new();
     early.read_to_string(&mut answer).await.unwrap();
     assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
 
     let id = Pid::from_raw(i32::try_from(child.id().unwrap()).unwrap()).unwrap();
     kill_process(id, Signal::HUP).unwrap();
-    let reloading = told(&supervisor, "RELOADING=1").await;
+    let reloading = notified(&supervisor, "RELOADING=1").await;
     assert!(reloading.contains("MONOTONIC_USEC="), "{reloading}");
-    told(&supervisor, "READY=1").await;
+    notified(&supervisor, "READY=1").await;
 
     kill_process(id, Signal::USR2).unwrap();
-    let main = told(&supervisor, "MAINPID=").await;
+    let main = notified(&supervisor, "MAINPID=").await;
     let number = main
         .split("MAINPID=")
         .nth(1)
@@ -109,7 +109,7 @@ async fn a_supervisors_socket_is_served_and_the_supervisor_is_notified() {
     late.read_to_string(&mut answer).await.unwrap();
     assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
     kill_process(successor, Signal::TERM).unwrap();
-    told(&supervisor, "STOPPING=1").await;
+    notified(&supervisor, "STOPPING=1").await;
     let successor = Successor(successor);
     eventually("it ends", async || successor.has_ended()).await;
 }

@@ -1,5 +1,5 @@
-//! Calls that nodes tell each other, on the real program: two gateways count together, over a kill
-//! and a successor.
+//! Gossip between two gateways of the real program: they count together, over a kill and a
+//! successor.
 
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ use tempfile::TempDir;
 use crate::processes::overrides::{let_through, limits, start};
 use crate::processes::successor::{SERVES, Successor, count};
 
-/// How many calls a client may make in an hour.
+/// Requests of a client in an hour.
 const LIMIT: usize = 40;
 
 /// Two gateways that know each other's address.
@@ -43,21 +43,24 @@ impl Pair {
             _temp: temp,
         };
         for (node, word) in [(0, "first"), (1, "second")] {
-            // Each has found the other when it hears of a call there.
+            // Each has found the other when it learns of a request there.
             assert_eq!(let_through(&pair.nodes[node], word, 1).await, 1);
             pair.knows(1 - node, word, 1).await;
         }
         pair
     }
 
-    /// Waits until a node knows of so many calls of a client.
+    /// Waits until a node knows so many requests of a client.
     async fn knows(&self, node: usize, client: &str, calls: usize) {
         let left = Value::from(LIMIT - calls);
         let (folder, node) = (&self.folders[node], &self.nodes[node]);
-        eventually(&format!("{} knows {calls}", node.name()), async || {
-            let standing = limits(node, folder, &["show", "api", client]).await;
-            standing["remaining"] == left
-        })
+        eventually(
+            &format!("{} knows {calls} requests", node.name()),
+            async || {
+                let standing = limits(node, folder, &["show", "api", client]).await;
+                standing["remaining"] == left
+            },
+        )
         .await;
     }
 }
@@ -74,7 +77,8 @@ fn config(listen: SocketAddr, peer: SocketAddr) -> String {
     )
 }
 
-/// Somewhere where the system puts nobody by itself, for it must be free again after a kill.
+/// Returns an address that the system assigns to no other process, because it must be free again
+/// after a kill.
 fn free_address() -> SocketAddr {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     let first = u16::try_from(process::id() % 1_000).unwrap() * 10;
@@ -90,7 +94,7 @@ fn free_address() -> SocketAddr {
 #[tokio::test]
 async fn two_gateways_keep_one_limit_together() {
     let pair = Pair::start().await;
-    // What was called at one is known to the other before five more calls.
+    // The other node knows each request before five more.
     for calls in 1..=LIMIT {
         let at = calls % 2;
         assert_eq!(let_through(&pair.nodes[at], "gold", 1).await, 1);
@@ -103,13 +107,13 @@ async fn two_gateways_keep_one_limit_together() {
     for node in &pair.nodes {
         assert_eq!(let_through(node, "gold", 5).await, 0);
     }
-    // As fast as may be: at most a whole limit at each node.
+    // At full speed: at most a whole limit at each node.
     let mut admitted = 0;
     for calls in 0..3 * LIMIT {
         admitted += let_through(&pair.nodes[calls % 2], "tin", 1).await;
     }
     assert!((LIMIT..=2 * LIMIT).contains(&admitted), "{admitted}");
-    println!("{admitted} of {LIMIT} calls went through");
+    println!("{admitted} of {LIMIT} requests passed");
     for node in 0..2 {
         pair.knows(node, "tin", LIMIT).await;
         assert_eq!(let_through(&pair.nodes[node], "tin", 5).await, 0);
@@ -117,7 +121,7 @@ async fn two_gateways_keep_one_limit_together() {
 }
 
 #[tokio::test]
-async fn a_killed_gateway_hears_of_all_calls_after_its_restart() {
+async fn a_killed_gateway_learns_of_all_requests_after_its_restart() {
     let mut pair = Pair::start().await;
     assert_eq!(let_through(&pair.nodes[0], "gold", 10).await, 10);
     assert_eq!(let_through(&pair.nodes[1], "gold", 5).await, 5);
@@ -126,7 +130,7 @@ async fn a_killed_gateway_hears_of_all_calls_after_its_restart() {
     assert_eq!(let_through(&pair.nodes[0], "gold", 3).await, 3);
     pair.nodes[1].spawn();
     pair.nodes[1].serves().await;
-    // Of its former self it hears from the other one.
+    // It gets its former counts from the other one.
     pair.knows(1, "gold", 18).await;
     assert_eq!(let_through(&pair.nodes[1], "gold", 4).await, 4);
     pair.knows(0, "gold", 22).await;
@@ -135,16 +139,16 @@ async fn a_killed_gateway_hears_of_all_calls_after_its_restart() {
 #[tokio::test]
 async fn a_replaced_gateways_counts_reach_its_successor_and_the_others() {
     let mut pair = Pair::start().await;
-    let door = pair.nodes[0].door().address().unwrap();
+    let address = pair.nodes[0].address().get().unwrap();
     let mut open = Vec::new();
     for client in ["lead", "gold", "gold", "gold"] {
-        // It closes: a process that has not begun to drain yet would keep the connection.
+        // `close`, because a process that does not drain yet would keep the connection.
         let request = format!(
             "GET / HTTP/1.1\r\nHost: api.example\r\nX-Api-Key: {client}\r\n\
              Connection: close\r\n\r\n"
         );
-        let mut wire = Wire::connect(door).await;
-        // So that it is there, and not only on its way.
+        let mut wire = Wire::connect(address).await;
+        // Wait for a response, so that the connection is accepted.
         wire.send("GET / HTTP/1.1\r\nHost: api.example\r\nX-Api-Key: warm\r\n\r\n")
             .await;
         wire.head().await;

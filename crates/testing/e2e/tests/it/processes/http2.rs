@@ -1,9 +1,10 @@
-//! A visitor of HTTP/2 waits on our own page and is told of its turn, on one connection.
+//! Visitor of HTTP/2 who waits on our own page and learns of its turn, on one connection.
 
 use std::time::Duration;
 
+use anteroom_demo::checking_origin::LOGOUT;
 use anteroom_e2e::eventually;
-use anteroom_e2e::judge::{self, LOGOUT};
+use anteroom_e2e::origin;
 use anteroom_room::rules::Limits;
 use anteroom_testkit::http2::{Connection, connect};
 use http::{Request, Response, Version};
@@ -14,7 +15,7 @@ use serde_json::Value;
 use crate::processes::tls::renew;
 use crate::processes::{config, node};
 
-/// Somebody with a jar for one cookie.
+/// Visitor with a jar for one cookie.
 struct Visitor {
     connection: Connection,
     cookie: Option<String>,
@@ -58,17 +59,17 @@ async fn text(answer: Response<Incoming>) -> String {
     String::from_utf8(body.to_vec()).unwrap()
 }
 
-/// Reads what is said up to `end`.
-async fn hear(events: &mut Incoming, end: &str) {
-    let mut heard = String::new();
-    while !heard.contains(end) {
+/// Reads events up to `end`.
+async fn read_events(events: &mut Incoming, end: &str) {
+    let mut received = String::new();
+    while !received.contains(end) {
         let piece = events.frame().await.unwrap().unwrap().into_data().unwrap();
-        heard += std::str::from_utf8(&piece).unwrap();
+        received += std::str::from_utf8(&piece).unwrap();
     }
 }
 
 #[tokio::test]
-async fn a_listener_on_our_page_hears_its_turn_beside_other_requests() {
+async fn an_event_stream_reports_the_turn_beside_other_requests() {
     let temp = tempfile::tempdir().unwrap();
     let folder = temp.path().join("node");
     std::fs::create_dir(&folder).unwrap();
@@ -77,10 +78,10 @@ async fn a_listener_on_our_page_hears_its_turn_beside_other_requests() {
         total_active_users: 1,
         new_users_per_minute: 100_000,
     };
-    let origin = judge::start(limits, Duration::from_secs(30)).await;
+    let origin = origin::start(limits, Duration::from_secs(30)).await;
     let tls = "tls_certificate = \"cert.pem\"\ntls_key = \"key.pem\"";
     let node = node(&temp, &config(origin.address(), 1, tls)).await;
-    let connection = connect(node.door().address().unwrap(), own).await;
+    let connection = connect(node.address().get().unwrap(), own).await;
 
     let mut inside = Visitor::new(&connection);
     let answer = inside.ask("/").await;
@@ -101,11 +102,11 @@ async fn a_listener_on_our_page_hears_its_turn_beside_other_requests() {
     let answer = waiting.ask("/.well-known/anteroom/events?room=shop").await;
     assert_eq!(answer.headers()["content-type"], "text/event-stream");
     let mut events = answer.into_body();
-    hear(&mut events, "retry:").await;
+    read_events(&mut events, "retry:").await;
     inside.ask(LOGOUT).await;
-    hear(&mut events, "event: ask").await;
+    read_events(&mut events, "event: ask").await;
     let waiting = tokio::sync::Mutex::new(waiting);
-    eventually("asking leads in", async || {
+    eventually("polling admits the visitor", async || {
         waiting.lock().await.place().await["cfWaitingRoom"]["inWaitingRoom"] == false
     })
     .await;

@@ -1,5 +1,5 @@
-//! What a process still does that has a successor, when it is told to end, too: systemd tells all
-//! processes of a service.
+//! Process with a successor that gets another signal to end: systemd sends it to all processes of a
+//! service.
 
 use anteroom_e2e::eventually;
 use anteroom_e2e::node::Node;
@@ -10,10 +10,10 @@ use tempfile::TempDir;
 use crate::processes::successor::{SERVES, Successor, count};
 use crate::processes::{config, node};
 
-const TOLD: &str = "told to end";
+const STOPPING: &str = "already stopping";
 
-/// A node with a successor and a request that is not answered yet: the client, the node, its
-/// successor, and the request at the origin.
+/// Node with a successor and an open request: the client, the node, its successor, and the request
+/// at the origin.
 struct Scene {
     client: Wire,
     node: Node,
@@ -27,16 +27,19 @@ impl Scene {
         let folder = tempfile::tempdir().unwrap();
         let origin = Origin::new().await;
         let node = node(&folder, &config(origin.address, 10, "")).await;
-        let mut client = Wire::connect(node.door().address().unwrap()).await;
+        let mut client = Wire::connect(node.address().get().unwrap()).await;
         client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n").await;
         let mut at_origin = origin.accept().await;
         at_origin.head().await;
         node.replace();
         eventually("there is a successor", async || count(&node, SERVES) == 1).await;
-        // From here on it ends with the test, however that ends.
+        // From here on it ends with the test, whatever its result.
         let successor = Successor::of(&node);
-        node.tell_to_end();
-        eventually("it has heard", async || count(&node, TOLD) == 1).await;
+        node.request_end();
+        eventually("it has received the signal", async || {
+            count(&node, STOPPING) == 1
+        })
+        .await;
         Self {
             client,
             successor,
@@ -53,7 +56,7 @@ impl Scene {
 }
 
 #[tokio::test]
-async fn told_to_end_after_it_was_replaced_it_still_answers() {
+async fn after_a_signal_a_replaced_process_still_responds() {
     let mut scene = Scene::new().await;
     let answer = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";
     scene.at_origin.send(answer).await;
@@ -64,9 +67,9 @@ async fn told_to_end_after_it_was_replaced_it_still_answers() {
 }
 
 #[tokio::test]
-async fn told_twice_it_ends_at_once() {
+async fn after_two_signals_it_ends_at_once() {
     let mut scene = Scene::new().await;
-    scene.node.tell_to_end();
+    scene.node.request_end();
     assert_eq!(scene.client.rest().await, "");
     assert!(!scene.node.ends().await, "{}", scene.node.log());
     scene.end().await;

@@ -1,18 +1,17 @@
-//! Origins: another one takes the place of the first while visitors come, and what cannot be used
-//! does not.
+//! Changes of origins while visitors come, and invalid changes.
 
 use std::time::Duration;
 
 use anteroom_e2e::eventually;
-use anteroom_e2e::judge;
 use anteroom_e2e::node::Node;
+use anteroom_e2e::origin;
 use anteroom_room::rules::Limits;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use crate::processes::{config, node};
 
-/// The answer to somebody on a connection of its own.
+/// Sends a request on its own connection and returns the response.
 async fn ask(address: std::net::SocketAddr, path: &str) -> String {
     let mut stream = TcpStream::connect(address).await.unwrap();
     let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
@@ -23,7 +22,7 @@ async fn ask(address: std::net::SocketAddr, path: &str) -> String {
 }
 
 async fn metrics(node: &Node) -> String {
-    ask(node.admin().address().unwrap(), "/metrics").await
+    ask(node.admin().get().unwrap(), "/metrics").await
 }
 
 #[tokio::test]
@@ -33,12 +32,12 @@ async fn origins_change_at_a_signal_and_no_visitor_notices() {
         total_active_users: 10_000,
         new_users_per_minute: 100_000,
     };
-    let start = || judge::start(limits, Duration::from_secs(30));
+    let start = || origin::start(limits, Duration::from_secs(30));
     let (first, second) = (start().await, start().await);
     let node = node(&temp, &config(first.address(), 10_000, "")).await;
-    let door = node.door().address().unwrap();
+    let address = node.address().get().unwrap();
     let comes = async || {
-        let answer = ask(door, "/").await;
+        let answer = ask(address, "/").await;
         assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
         assert!(!answer.contains("anteroom-verdict"), "{answer}");
     };
@@ -57,13 +56,13 @@ async fn origins_change_at_a_signal_and_no_visitor_notices() {
     for _ in 0..10 {
         comes().await;
     }
-    assert_eq!(first.admissions(), at_first, "nobody goes to the first");
+    assert_eq!(first.admissions(), at_first, "no visitor goes to the first");
     let shown = metrics(&node).await;
     assert!(shown.contains(&new) && !shown.contains(&old), "{shown}");
 
     let bad = format!("origin = \"https://{old}\"\norigin_ca_file = \"none.pem\"");
     node.reload(|text| text.replace(&format!("origin = \"http://{new}\""), &bad));
-    eventually("it is refused", async || {
+    eventually("it is rejected", async || {
         metrics(&node)
             .await
             .contains("\nanteroom_config_rejected 1\n")

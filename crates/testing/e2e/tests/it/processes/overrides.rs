@@ -1,5 +1,5 @@
-//! Limits of single clients that operators change while they act: on the real program, from its own
-//! command to what a client is answered.
+//! Overrides for single clients on the real program: from its own command to the response to a
+//! client.
 
 use std::path::{Path, PathBuf};
 use std::process::Output;
@@ -13,8 +13,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::process::Command;
 
-/// A limit under which nobody gets far, of an API without an origin: what is let through is
-/// answered with 404.
+/// Returns a config with a low limit, of an API without an origin: an allowed request gets 404.
 fn config(store: &str) -> String {
     format!(
         "[server]\nlisten = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:0\"\ndata_dir = \"data\"\n{store}\
@@ -31,20 +30,20 @@ pub(crate) async fn start(name: &str, folder: PathBuf, config: &str) -> Node {
     node
 }
 
-/// What an operator says with the program's own command, and what it answers.
+/// Runs an operator's command of the program and returns its output.
 pub(crate) async fn limits(node: &Node, folder: &Path, words: &[&str]) -> Value {
-    let output = said(node, folder, words).await;
+    let output = run_command(node, folder, words).await;
     let (out, err) = (output.stdout, String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{words:?}: {err}");
     serde_json::from_slice(&out).unwrap()
 }
 
-async fn said(node: &Node, folder: &Path, words: &[&str]) -> Output {
+async fn run_command(node: &Node, folder: &Path, words: &[&str]) -> Output {
     Command::new(binary::path())
         .arg("limits")
         .args(words)
         .args(["--json", "--admin"])
-        .arg(node.admin().address().unwrap().to_string())
+        .arg(node.admin().get().unwrap().to_string())
         .arg("--token-file")
         .arg(folder.join("data/admin-token"))
         .output()
@@ -52,7 +51,7 @@ async fn said(node: &Node, folder: &Path, words: &[&str]) -> Output {
         .unwrap()
 }
 
-/// How many calls of a client go through at once, of so many.
+/// Returns how many of so many requests of a client pass at once.
 pub(crate) async fn let_through(node: &Node, client: &str, calls: usize) -> usize {
     let mut passed = 0;
     for _ in 0..calls {
@@ -65,10 +64,10 @@ pub(crate) async fn let_through(node: &Node, client: &str, calls: usize) -> usiz
     passed
 }
 
-/// How a call of a client is answered: 404 if it goes through.
+/// Returns the status of a client's request: 404 if it passes.
 pub(crate) async fn call(node: &Node, client: &str) -> u16 {
-    let door = node.door().address().unwrap();
-    let mut stream = TcpStream::connect(door).await.unwrap();
+    let address = node.address().get().unwrap();
+    let mut stream = TcpStream::connect(address).await.unwrap();
     let request = format!(
         "GET / HTTP/1.1\r\nHost: api.example\r\nX-Api-Key: {client}\r\nConnection: close\r\n\r\n"
     );
@@ -80,13 +79,13 @@ pub(crate) async fn call(node: &Node, client: &str) -> u16 {
 }
 
 #[tokio::test]
-async fn what_is_set_acts_at_once_and_after_a_kill() {
+async fn an_override_acts_at_once_and_after_a_kill() {
     let temp = tempfile::tempdir().unwrap();
     let folder = temp.path().join("node");
     let mut node = start("only", folder.clone(), &config("")).await;
     assert_eq!(let_through(&node, "gold", 4).await, 3);
     limits(&node, &folder, &["set", "api", "gold", "10/h"]).await;
-    // What it has called stays counted.
+    // Its earlier requests still count.
     assert_eq!(let_through(&node, "gold", 10).await, 7);
     let standing = limits(&node, &folder, &["show", "api", "gold"]).await;
     assert_eq!(
@@ -127,13 +126,13 @@ async fn an_override_at_one_node_acts_at_all_sharing_a_store() {
     let one = start("one", folders[0].clone(), &config).await;
     let other = start("other", folders[1].clone(), &config).await;
     limits(&one, &folders[0], &["set", "api", "gold", "10/h"]).await;
-    eventually("the other node has heard", async || {
+    eventually("the other node knows it", async || {
         limits(&other, &folders[1], &["show", "api", "gold"]).await["calls"] == 10
     })
     .await;
     assert_eq!(let_through(&other, "gold", 11).await, 10);
     limits(&other, &folders[1], &["unset", "api", "gold"]).await;
-    eventually("the first node has heard", async || {
+    eventually("the first node knows it", async || {
         limits(&one, &folders[0], &["show", "api", "gold"]).await["calls"] == 3
     })
     .await;
@@ -141,9 +140,8 @@ async fn an_override_at_one_node_acts_at_all_sharing_a_store() {
     assert_eq!(log["entries"].as_array().unwrap().len(), 2);
 }
 
-/// An order that the server could not count exactly would be refused by it for each call.
 #[tokio::test]
-async fn what_a_store_cannot_count_is_refused_and_nothing_changes() {
+async fn an_override_that_a_store_cannot_count_is_rejected() {
     let temp = tempfile::tempdir().unwrap();
     let redis = RedisServer::start().await;
     let store = format!(
@@ -155,21 +153,21 @@ async fn what_a_store_cannot_count_is_refused_and_nothing_changes() {
     let folder = temp.path().join("node");
     let node = start("only", folder.clone(), &config).await;
     limits(&node, &folder, &["set", "api", "tin", "1/h"]).await;
-    let output = said(
+    let output = run_command(
         &node,
         &folder,
         &["set", "api", "gold", "1/31d", "--burst", "2000"],
     )
     .await;
     assert_eq!(output.status.code(), Some(2), "{output:?}");
-    // As a program is told it, which asked for JSON.
+    // As JSON, which the command was run for.
     let told = String::from_utf8_lossy(&output.stdout);
     assert!(told.contains("at most 142 years"), "{told}");
     let shown = limits(&node, &folder, &["list", "api"]).await;
     let overrides = shown["limits"][0]["overrides"].as_array().unwrap();
     assert_eq!(overrides.len(), 1, "{shown}");
     assert_eq!(let_through(&node, "gold", 4).await, 3);
-    // A file like that does not take the place of one that holds.
+    // An invalid file does not replace a valid one.
     let check = temp.path().join("check.toml");
     let own = "overrides = [{ key = \"gold\", limit = \"1/31d\", burst = 2000 }]\n";
     std::fs::write(&check, config + own).unwrap();

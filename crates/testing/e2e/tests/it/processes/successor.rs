@@ -1,13 +1,13 @@
-//! A gateway is replaced by another process of the same program, and nobody is lost.
+//! Gateway that is replaced by another process of the same program, without a lost visitor.
 
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use anteroom_e2e::crowd::{Crowd, Doors, Habits};
 use anteroom_e2e::eventually;
-use anteroom_e2e::judge;
 use anteroom_e2e::node::Node;
+use anteroom_e2e::origin;
 use anteroom_room::rules::Limits;
+use anteroom_testkit::load::{Habits, NodeRoutes, VisitorLoad};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -21,11 +21,11 @@ const LIMITS: Limits = Limits {
     new_users_per_minute: 100_000,
 };
 
-/// A process that no test has started itself; ended when dropped.
+/// Process that no test has started itself; ended when dropped.
 pub(crate) struct Successor(pub(crate) Pid);
 
 impl Successor {
-    /// The newest that the log tells of.
+    /// Returns the newest successor in the log.
     pub(crate) fn of(node: &Node) -> Self {
         let log = node.log();
         let line = log.lines().rfind(|line| line.contains(SERVES)).unwrap();
@@ -38,7 +38,7 @@ impl Successor {
         kill_process(self.0, signal).unwrap();
     }
 
-    /// Whether it has ended; whoever adopted it may not have noticed yet.
+    /// Whether it has ended; its new parent may not have noticed yet.
     pub(crate) fn has_ended(&self) -> bool {
         let state = std::fs::read_to_string(format!("/proc/{}/stat", self.0.as_raw_nonzero()));
         state.map_or(true, |state| state.contains(") Z "))
@@ -63,18 +63,18 @@ pub(crate) fn count(node: &Node, words: &str) -> usize {
         .count()
 }
 
-/// Connects anew for each request, for ever; says what went wrong.
-async fn connect_again_and_again(door: SocketAddr) -> String {
+/// Connects again for each request, for ever; returns the first failure.
+async fn connect_again_and_again(address: SocketAddr) -> String {
     loop {
         let mut answer = String::new();
-        let asked = async {
-            let mut stream = TcpStream::connect(door).await?;
+        let result = async {
+            let mut stream = TcpStream::connect(address).await?;
             let request =
                 b"GET /new HTTP/1.1\r\nHost: a\r\nAccept: text/html\r\nConnection: close\r\n\r\n";
             stream.write_all(request).await?;
             stream.read_to_string(&mut answer).await
         };
-        match asked.await {
+        match result.await {
             Ok(_) if answer.starts_with("HTTP/1.1 200 ") => {}
             Ok(_) => return answer,
             Err(error) => return error.to_string(),
@@ -82,32 +82,37 @@ async fn connect_again_and_again(door: SocketAddr) -> String {
     }
 }
 
-fn crowd(node: &Node, visitors: u32, seed: u64) -> Crowd {
+fn load(node: &Node, visitors: u32, seed: u64) -> VisitorLoad {
     let habits = Habits {
         think: Duration::from_millis(50)..=Duration::from_millis(300),
         refresh_interval: Duration::from_millis(200)..=Duration::from_millis(600),
         log_out_percent: 100,
         ..Habits::default()
     };
-    Crowd::at_once(&Doors::of(node), visitors, &habits, seed)
+    VisitorLoad::at_once(
+        &NodeRoutes::to_one(node.name(), node.address()),
+        visitors,
+        &habits,
+        seed,
+    )
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn replaced_twice_under_a_crowd_nobody_is_lost_and_the_limits_hold() {
+async fn two_replacements_under_load_lose_no_visitor_and_keep_the_limits() {
     let temp = tempfile::tempdir().unwrap();
-    let origin = judge::start(LIMITS, Duration::from_secs(30)).await;
+    let origin = origin::start(LIMITS, Duration::from_secs(30)).await;
     let mut node = node(
         &temp,
         &config(origin.address(), LIMITS.total_active_users, ""),
     )
     .await;
-    let crowd = crowd(&node, 60, 7);
-    let anew = tokio::spawn(connect_again_and_again(node.door().address().unwrap()));
+    let load = load(&node, 60, 7);
+    let anew = tokio::spawn(connect_again_and_again(node.address().get().unwrap()));
     let mut newest: Option<Successor> = None;
     for times in 1..=2 {
-        let entered = crowd.counters().entered;
-        eventually("visitors come in", async || {
-            crowd.counters().entered >= entered + 20
+        let entered = load.counters().entered;
+        eventually("visitors are admitted", async || {
+            load.counters().entered >= entered + 20
         })
         .await;
         match &newest {
@@ -120,34 +125,28 @@ async fn replaced_twice_under_a_crowd_nobody_is_lost_and_the_limits_hold() {
         .await;
         let (since, admitted) = (Instant::now(), origin.admissions());
         eventually("it admits", async || origin.admissions() > admitted).await;
-        println!("admitted somebody new after {:?}", since.elapsed());
+        println!("admitted a new visitor after {:?}", since.elapsed());
         let before = newest.replace(Successor::of(&node));
         match before {
             None => assert!(node.ends().await, "{}", node.log()),
             Some(before) => eventually("the one before ends", async || before.has_ended()).await,
         }
     }
-    let entered = crowd.counters().entered;
-    eventually("visitors still come in", async || {
-        crowd.counters().entered >= entered + 20
+    let entered = load.counters().entered;
+    eventually("visitors are still admitted", async || {
+        load.counters().entered >= entered + 20
     })
     .await;
     assert!(!anew.is_finished(), "{}", anew.await.unwrap());
     anew.abort();
-    let counters = crowd.go_home().await;
+    let counters = load.stop().await;
     let lost = (
-        counters.thrown_out.len(),
+        counters.thrown_out,
         counters.ran_out,
         counters.unanswered,
         counters.failed.len(),
     );
-    assert_eq!(
-        lost,
-        (0, 0, 0, 0),
-        "{counters} {:?} {}",
-        counters.thrown_out,
-        node.log()
-    );
+    assert_eq!(lost, (0, 0, 0, 0), "{counters} {}", node.log());
     let verdict = origin.verdict();
     assert!(
         verdict.is_within_limits(),
@@ -163,26 +162,32 @@ async fn replaced_twice_under_a_crowd_nobody_is_lost_and_the_limits_hold() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_successor_that_cannot_start_changes_nothing() {
     let temp = tempfile::tempdir().unwrap();
-    let origin = judge::start(LIMITS, Duration::from_secs(30)).await;
+    let origin = origin::start(LIMITS, Duration::from_secs(30)).await;
     let node = node(
         &temp,
         &config(origin.address(), LIMITS.total_active_users, ""),
     )
     .await;
-    let crowd = crowd(&node, 5, 8);
-    eventually("visitors come in", async || crowd.counters().entered >= 5).await;
+    let load = load(&node, 5, 8);
+    eventually("visitors are admitted", async || {
+        load.counters().entered >= 5
+    })
+    .await;
     let file = temp.path().join("node/anteroom.toml");
     std::fs::write(file, "not toml [").unwrap();
     for times in 1..=2 {
         node.replace();
-        eventually("it is told", async || count(&node, GOES_ON) == times).await;
+        eventually("the log reports it", async || {
+            count(&node, GOES_ON) == times
+        })
+        .await;
     }
-    let entered = crowd.counters().entered;
+    let entered = load.counters().entered;
     eventually("it still admits", async || {
-        crowd.counters().entered > entered
+        load.counters().entered > entered
     })
     .await;
-    let counters = crowd.go_home().await;
+    let counters = load.stop().await;
     assert_eq!(
         (counters.unanswered, counters.failed.len()),
         (0, 0),
@@ -193,7 +198,7 @@ async fn a_successor_that_cannot_start_changes_nothing() {
 #[tokio::test]
 async fn a_successor_without_read_access_changes_nothing_and_the_next_serves() {
     let temp = tempfile::tempdir().unwrap();
-    let origin = judge::start(LIMITS, Duration::from_secs(30)).await;
+    let origin = origin::start(LIMITS, Duration::from_secs(30)).await;
     let folder = temp.path().join("node");
     std::fs::create_dir(&folder).unwrap();
     let tokens = folder.join("tokens");
@@ -205,12 +210,12 @@ async fn a_successor_without_read_access_changes_nothing_and_the_next_serves() {
         &config(origin.address(), LIMITS.total_active_users, server),
     )
     .await;
-    let door = node.door().address().unwrap();
-    // Read by the successor when it has the sockets already.
+    let address = node.address().get().unwrap();
+    // The successor reads it only after it has the sockets.
     std::fs::write(&tokens, "short\n").unwrap();
     node.replace();
-    eventually("it is told", async || count(&node, GOES_ON) == 1).await;
-    let anew = tokio::spawn(connect_again_and_again(door));
+    eventually("the log reports it", async || count(&node, GOES_ON) == 1).await;
+    let anew = tokio::spawn(connect_again_and_again(address));
     let admitted = origin.admissions();
     eventually("it still admits", async || origin.admissions() > admitted).await;
     assert!(!anew.is_finished(), "{}", anew.await.unwrap());

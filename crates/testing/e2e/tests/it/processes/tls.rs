@@ -1,5 +1,4 @@
-//! Certificates: visitors are served by https, and a new certificate takes the place of the old
-//! one.
+//! Certificates: visitors use https, and a new certificate replaces the old one.
 
 use std::fs::Permissions;
 use std::net::SocketAddr;
@@ -8,8 +7,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anteroom_e2e::judge;
 use anteroom_e2e::node::Node;
+use anteroom_e2e::origin;
 use anteroom_e2e::{binary, eventually};
 use anteroom_room::rules::Limits;
 use rcgen::{CertifiedKey, generate_simple_self_signed};
@@ -40,12 +39,13 @@ async fn ask(mut stream: impl AsyncRead + AsyncWrite + Unpin, path: &str) -> Str
     let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).await.unwrap();
     let mut answer = String::new();
-    // An end without a goodbye of TLS is an end, too.
+    // An end without TLS's close is an end as well.
     let _ = stream.read_to_string(&mut answer).await;
     answer.to_lowercase()
 }
 
-/// Asks by https, trusting this certificate alone; `None` if another one is shown.
+/// Sends a request by https, trusting this certificate alone; returns `None` if another one is
+/// shown.
 async fn ask_trusting(address: SocketAddr, trusted: &CertificateDer<'static>) -> Option<String> {
     ask_for("localhost", address, trusted).await
 }
@@ -68,7 +68,7 @@ async fn ask_for(
 }
 
 async fn operators(node: &Node, path: &str) -> String {
-    let address = node.admin().address().unwrap();
+    let address = node.admin().get().unwrap();
     ask(TcpStream::connect(address).await.unwrap(), path).await
 }
 
@@ -81,20 +81,20 @@ async fn https_is_served_and_a_usable_renewed_certificate_is_taken() {
         total_active_users: 10,
         new_users_per_minute: 100_000,
     };
-    let origin = judge::start(limits, Duration::from_secs(30)).await;
+    let origin = origin::start(limits, Duration::from_secs(30)).await;
     let first = renew(&folder);
     let tls = "tls_certificate = \"cert.pem\"\ntls_key = \"key.pem\"";
     let node = node(&temp, &config(origin.address(), 10, tls)).await;
-    let door = node.door().address().unwrap();
+    let address = node.address().get().unwrap();
 
-    let answer = ask_trusting(door, &first).await.unwrap();
+    let answer = ask_trusting(address, &first).await.unwrap();
     assert!(answer.starts_with("http/1.1 200 "), "{answer}");
     let cookie = answer
         .lines()
         .find(|line| line.starts_with("set-cookie:"))
         .unwrap();
     assert!(cookie.contains("; secure"), "{cookie}");
-    let plain = ask(TcpStream::connect(door).await.unwrap(), "/").await;
+    let plain = ask(TcpStream::connect(address).await.unwrap(), "/").await;
     assert!(
         plain.starts_with("http/1.1 400 ") && plain.contains("https"),
         "{plain}"
@@ -104,7 +104,7 @@ async fn https_is_served_and_a_usable_renewed_certificate_is_taken() {
         metrics.contains("\nanteroom_tls_certificate_expires_at_seconds "),
         "{metrics}"
     );
-    // The one who did not speak it, once it is gone.
+    // The client without TLS counts once it is gone.
     eventually("it is counted", async || {
         operators(&node, "/metrics")
             .await
@@ -112,14 +112,14 @@ async fn https_is_served_and_a_usable_renewed_certificate_is_taken() {
     })
     .await;
 
-    // A key that belongs to another certificate.
+    // A key of another certificate.
     let key = std::fs::read(folder.join("key.pem")).unwrap();
     let second = renew(&folder);
     let new_key = std::fs::read(folder.join("key.pem")).unwrap();
     std::fs::write(folder.join("key.pem"), key).unwrap();
     let edit = |text: &str| format!("{text}\n");
     node.reload(edit);
-    eventually("it is refused", async || {
+    eventually("it is rejected", async || {
         operators(&node, "/metrics")
             .await
             .contains("\nanteroom_config_rejected 1\n")
@@ -131,10 +131,10 @@ async fn https_is_served_and_a_usable_renewed_certificate_is_taken() {
             .contains("belongs to another key")
     );
     assert!(
-        ask_trusting(door, &first).await.is_some(),
+        ask_trusting(address, &first).await.is_some(),
         "the old one holds"
     );
-    assert!(ask_trusting(door, &second).await.is_none());
+    assert!(ask_trusting(address, &second).await.is_none());
 
     std::fs::write(folder.join("key.pem"), new_key).unwrap();
     node.reload(edit);
@@ -144,8 +144,8 @@ async fn https_is_served_and_a_usable_renewed_certificate_is_taken() {
             .contains("\nanteroom_config_rejected 0\n")
     })
     .await;
-    assert!(ask_trusting(door, &second).await.is_some());
-    assert!(ask_trusting(door, &first).await.is_none());
+    assert!(ask_trusting(address, &second).await.is_some());
+    assert!(ask_trusting(address, &first).await.is_none());
 }
 
 #[tokio::test]
@@ -160,15 +160,15 @@ async fn a_further_certificate_is_served_for_its_name_and_renewed() {
         more_certificates = [{ tls_certificate = \"shop.pem\", tls_key = \"shop.key\" }]";
     let origin = SocketAddr::from(([127, 0, 0, 1], 9));
     let node = node(&temp, &config(origin, 10, server)).await;
-    let door = node.door().address().unwrap();
-    assert!(ask_for("localhost", door, &first).await.is_some());
-    assert!(ask_for("shop.example", door, &further).await.is_some());
-    assert!(ask_for("shop.example", door, &first).await.is_none());
+    let address = node.address().get().unwrap();
+    assert!(ask_for("localhost", address, &first).await.is_some());
+    assert!(ask_for("shop.example", address, &further).await.is_some());
+    assert!(ask_for("shop.example", address, &first).await.is_none());
 
     std::fs::write(folder.join("shop.key"), "").unwrap();
     let edit = |text: &str| format!("{text}\n");
     node.reload(edit);
-    eventually("it is refused", async || {
+    eventually("it is rejected", async || {
         let health = operators(&node, "/healthz").await;
         health.contains("server.more_certificates[1]: cannot read the key")
     })
@@ -176,10 +176,10 @@ async fn a_further_certificate_is_served_for_its_name_and_renewed() {
     let renewed = renew_further();
     node.reload(edit);
     eventually("it is taken", async || {
-        ask_for("shop.example", door, &renewed).await.is_some()
+        ask_for("shop.example", address, &renewed).await.is_some()
     })
     .await;
-    assert!(ask_for("localhost", door, &first).await.is_some());
+    assert!(ask_for("localhost", address, &first).await.is_some());
 }
 
 #[tokio::test]
@@ -188,7 +188,7 @@ async fn visitors_of_http_are_sent_to_the_port_that_they_see() {
     let folder = temp.path().join("node");
     std::fs::create_dir(&folder).unwrap();
     renew(&folder);
-    // An address of its own, where nobody else takes the port meanwhile.
+    // Use an own address, where no other process takes the port meanwhile.
     let plain = std::net::TcpListener::bind("127.9.8.7:0").unwrap();
     let address = plain.local_addr().unwrap();
     drop(plain);
@@ -208,7 +208,7 @@ async fn visitors_of_http_are_sent_to_the_port_that_they_see() {
 
 #[tokio::test]
 async fn a_key_readable_by_all_draws_a_warning_at_each_read() {
-    const WORDS: &str = "everybody on this machine may read the private key";
+    const WORDS: &str = "every user of this machine can read the private key";
     let temp = tempfile::tempdir().unwrap();
     let folder = temp.path().join("node");
     std::fs::create_dir(&folder).unwrap();
@@ -222,12 +222,15 @@ async fn a_key_readable_by_all_draws_a_warning_at_each_read() {
     assert_eq!(count(&node, WORDS), 0, "{}", node.log());
     open(0o644);
     node.reload(|text| format!("{text}\n"));
-    eventually("it is told", async || count(&node, WORDS) == 1).await;
+    eventually("the log reports it", async || count(&node, WORDS) == 1).await;
     let check = Command::new(binary::path())
         .args(["check", "--config"])
         .arg(folder.join("anteroom.toml"))
         .output();
     let checked = check.await.unwrap();
-    let told = String::from_utf8_lossy(&checked.stdout).into_owned();
-    assert!(checked.status.success() && told.contains(WORDS), "{told}");
+    let output = String::from_utf8_lossy(&checked.stdout).into_owned();
+    assert!(
+        checked.status.success() && output.contains(WORDS),
+        "{output}"
+    );
 }

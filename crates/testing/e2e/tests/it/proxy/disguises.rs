@@ -1,11 +1,11 @@
-//! Nobody walks around a room by writing its path in another way.
+//! Clients cannot get around a room by another spelling of its path.
 
 use anteroom_config::{Host, Route};
 use anteroom_proxy::path::{Decoding, Readings};
 use anteroom_proxy::route::{AmbiguousPathError, Routes};
 use proptest::prelude::*;
 
-/// Ways to write a path so that some origin still takes it for the same path.
+/// Spellings of a path that some origin still takes for the same path.
 const DISGUISES: [fn(&str) -> String; 20] = [
     |path| format!("/{path}"),
     |path| path.replace('/', "//"),
@@ -41,7 +41,7 @@ fn any_disguise() -> impl Strategy<Value = fn(&str) -> String> {
     prop::sample::select(DISGUISES.to_vec())
 }
 
-/// A path as a room has it: whole segments, nothing to normalise.
+/// Returns a path as a room has it: whole segments, nothing to normalise.
 fn plain_path() -> impl Strategy<Value = String> {
     prop::collection::vec("[a-z0-9_~-]{1,6}", 1..4).prop_map(|segments| {
         let segments = segments.iter().map(|segment| format!("/{segment}"));
@@ -70,7 +70,7 @@ fn find_under(
     routes.find("any.example", &Readings::under(decoding, sent).unwrap())
 }
 
-/// As a client writes a path that is decoded on the way.
+/// Encodes a path like a client whose path is decoded on the way.
 fn encoded(path: &str) -> String {
     path.replace('%', "%25")
         .replace('?', "%3F")
@@ -88,7 +88,7 @@ proptest! {
         let sent = below.map_or_else(|| path.clone(), |below| format!("{path}/{below}"));
         prop_assert_eq!(find(&[&path], &sent), Ok(Some(0)));
         prop_assert_eq!(find(&[&path], &first(&sent)), Ok(Some(0)), "{}", first(&sent));
-        // Disguises on top of each other, except those that need two decodings to see through.
+        // Combinations of disguises, except those that need two decodings.
         let twice = second(&first(&sent));
         if !first(&sent).contains('%') {
             prop_assert_eq!(find(&[&path], &twice), Ok(Some(0)), "{}", twice);

@@ -1,4 +1,4 @@
-//! `Expect`: who says that a body may come, and what happens to one that may not.
+//! `Expect`: the origin allows or rejects a body.
 
 use crate::proxy::support::{Setup, all, header};
 
@@ -22,7 +22,7 @@ async fn the_origin_says_whether_a_body_may_come() {
 }
 
 #[tokio::test]
-async fn a_body_that_the_origin_refuses_is_never_asked_for() {
+async fn a_body_that_the_origin_rejects_is_never_requested() {
     let (mut client, _gateway, origin) = all(Setup::default()).await;
     client.send(UPLOAD).await;
     let mut wire = origin.accept().await;
@@ -97,7 +97,7 @@ async fn without_a_body_nothing_is_expected() {
 }
 
 #[tokio::test]
-async fn an_expectation_that_nobody_meets_is_417() {
+async fn an_unsupported_expectation_is_417() {
     for expected in [
         "a-miracle",
         "100-continue, a-miracle",

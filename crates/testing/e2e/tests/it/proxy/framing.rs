@@ -1,10 +1,9 @@
-//! Where a message ends, and how large it may be. What requests may not look like is listed in
-//! `tests/it/doorway`.
+//! End and size of messages. `tests/it/raw_http` lists invalid requests.
 
 use crate::proxy::support::{Setup, all, header};
 
-/// Sends bytes that must be refused, and expects the status and the end of the connection.
-async fn refused(request: &str, expected: &str) {
+/// Sends invalid bytes, and expects the status and the end of the connection.
+async fn check_rejected(request: &str, expected: &str) {
     let (mut client, _gateway, _origin) = all(Setup::default()).await;
     client.send(request).await;
     let answer = client.rest().await;
@@ -50,7 +49,7 @@ async fn a_length_beside_chunks_in_an_answer_is_dropped() {
 }
 
 #[tokio::test]
-async fn a_head_that_is_too_large_is_refused() {
+async fn a_head_that_is_too_large_is_rejected() {
     let (mut client, _gateway, _origin) = all(Setup::default()).await;
     let long = "x".repeat(20_000);
     let request = format!("GET / HTTP/1.1\r\nHost: a\r\nX-Long: {long}\r\n\r\n");
@@ -58,11 +57,11 @@ async fn a_head_that_is_too_large_is_refused() {
     let answer = client.rest().await;
     assert!(answer.starts_with("HTTP/1.1 431"), "{answer}");
     let many = "X-A: 1\r\n".repeat(101);
-    refused(&format!("GET / HTTP/1.1\r\nHost: a\r\n{many}\r\n"), "431").await;
+    check_rejected(&format!("GET / HTTP/1.1\r\nHost: a\r\n{many}\r\n"), "431").await;
 }
 
 #[tokio::test]
-async fn a_length_that_an_origin_says_twice_is_passed_on_once() {
+async fn a_repeated_length_of_an_origin_is_forwarded_once() {
     let repeated = [
         "Content-Length: 2, 2\r\n",
         "Content-Length: 2\r\nContent-Length: 2\r\n",
@@ -86,7 +85,7 @@ async fn a_length_that_an_origin_says_twice_is_passed_on_once() {
 }
 
 #[tokio::test]
-async fn an_origin_that_says_two_lengths_is_broken() {
+async fn two_lengths_of_an_origin_are_an_error() {
     let answers = [
         ("GET", "200 OK", "2, 3"),
         ("HEAD", "200 OK", "2, 3"),

@@ -1,4 +1,4 @@
-//! What stands in the heads that go on, both ways.
+//! Headers that are forwarded, both ways.
 
 use crate::proxy::support::{Setup, all, header};
 
@@ -138,7 +138,7 @@ async fn an_old_client_gets_an_old_response_over_a_new_request() {
     assert!(answer.ends_with("\r\n\r\nabc"), "{answer}");
 }
 
-/// The head of a request as the origin gets it, in lower case.
+/// Returns the head of a request at the origin, in lower case.
 async fn passed_on(setup: Setup, lines: &str) -> String {
     let (mut client, _gateway, origin) = all(setup).await;
     let request = format!("GET / HTTP/1.1\r\nHost: a\r\n{lines}\r\n");
@@ -146,13 +146,13 @@ async fn passed_on(setup: Setup, lines: &str) -> String {
     origin.accept().await.head().await
 }
 
-/// Headers by which proxies name the client, and the like.
+/// Headers by which proxies name the client.
 const CLAIMS: &str = "X-Real-IP: 6.6.6.6\r\nTrue-Client-IP: 6.6.6.6\r\n\
                       CF-Connecting-IP: 6.6.6.6\r\nX-Client-IP: 6.6.6.6\r\n\
                       X-Original-Host: evil.example\r\n";
 
 #[tokio::test]
-async fn who_is_no_trusted_proxy_cannot_name_the_client_by_any_header() {
+async fn an_untrusted_client_cannot_name_the_client_by_any_header() {
     let head = passed_on(Setup::default(), CLAIMS).await;
     assert!(
         !head.contains("6.6.6.6") && !head.contains("evil"),
@@ -176,7 +176,7 @@ async fn a_trusted_proxy_names_the_client_by_its_usual_header() {
         assert_eq!(header(&head, name), Some("6.6.6.6"), "{name}");
     }
     assert_eq!(header(&head, "x-original-host"), Some("evil.example"));
-    // No proxy writes these: they are a client's, which it has overlooked.
+    // No proxy writes these: they are a client's, and a proxy has overlooked them.
     let disguised = CLAIMS.replace('-', "_");
     let head = passed_on(setup(), &disguised).await;
     assert!(

@@ -1,4 +1,4 @@
-//! Origins that speak HTTP/2, without TLS and without asking.
+//! Origins that speak HTTP/2 without TLS, by prior knowledge.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -21,7 +21,7 @@ use tokio::net::{TcpListener, TcpSocket};
 
 use crate::proxy::support::{Setup, Wire, gateway, header};
 
-/// What an origin has seen and given.
+/// Counts of an origin.
 #[derive(Default)]
 struct Seen {
     connections: AtomicUsize,
@@ -35,8 +35,8 @@ fn http2() -> Setup {
     }
 }
 
-/// An origin that says what it was asked; `/endless` gives bytes as long as somebody takes them,
-/// `/deaf` never reads.
+/// Starts an origin that responds with the request; `/endless` sends bytes as long as a client
+/// takes them, `/deaf` never reads.
 async fn origin() -> (SocketAddr, Arc<Seen>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -66,7 +66,7 @@ async fn answer(request: Request<Incoming>, seen: Arc<Seen>) -> Result<Answer, I
         "/deaf" => {
             let _unread = body;
             std::future::pending::<()>().await;
-            unreachable!("nobody waits so long")
+            unreachable!("the test ends first")
         }
         "/large-head" => {
             let mut answer = Response::new(whole(String::new()));
@@ -108,7 +108,7 @@ async fn answer(request: Request<Incoming>, seen: Arc<Seen>) -> Result<Answer, I
     Ok(answer)
 }
 
-/// Gives a kilobyte whenever somebody wants one.
+/// Body with a kilobyte for each poll.
 struct Endless(Arc<Seen>);
 
 impl http_body::Body for Endless {
@@ -160,7 +160,7 @@ async fn the_request_reaches_the_origin_whole_and_trailers_pass_both_ways() {
     assert_eq!(
         seen.connections.load(Relaxed),
         1,
-        "whatever host is asked for"
+        "whatever host is requested"
     );
 }
 
@@ -183,12 +183,11 @@ async fn an_upgrade_goes_by_http_1() {
     assert_eq!(header(&head, "upgrade"), Some("websocket"));
 }
 
-/// What the kernel is told to hold for either end of a slow visitor's connection, so that what is
-/// seen is what the gateway holds.
+/// Socket buffers of a slow visitor's connection, so that the gateway's own buffers show.
 const SOCKET_BYTES: u32 = 32 * 1_024;
 
 #[tokio::test]
-async fn slow_readers_hold_little_and_nobody_up() {
+async fn slow_readers_use_little_memory_and_delay_no_request() {
     let (address, seen) = origin().await;
     let setup = Setup {
         socket_bytes: Some(SOCKET_BYTES),
@@ -206,10 +205,10 @@ async fn slow_readers_hold_little_and_nobody_up() {
         client.head().await;
         slow.push(client);
     }
-    // Until nothing moves: each of them has filled what there is to fill.
+    // Until nothing moves: all buffers of each connection are full.
     let mut last = 0;
     loop {
-        // Requests of others take their turn in between, all on one connection.
+        // Other requests pass in between, all on one connection.
         for _ in 0..20 {
             let mut client = Wire::connect(gateway.address).await;
             client.send("GET /quick HTTP/1.1\r\nHost: a\r\n\r\n").await;
@@ -221,8 +220,8 @@ async fn slow_readers_hold_little_and_nobody_up() {
         }
         last = given;
     }
-    // For each: a window of 256 KiB, what the kernel was told to hold, and as much again for what
-    // is being written; 360,000 were seen.
+    // For each: a window of 256 KiB, the kernel's buffers, and as much again for data being
+    // written; 360,000 were seen.
     assert!(last < 60 * 600_000, "{last} bytes were taken");
     assert_eq!(seen.connections.load(Relaxed), 1);
 }
@@ -242,7 +241,7 @@ async fn an_upload_that_the_origin_does_not_read_is_given_up() {
     let head = client.head().await;
     assert!(head.starts_with("http/1.1 504 "), "{head}");
     client.rest().await;
-    // The connection to the origin is not to blame.
+    // The connection to the origin still works.
     let mut client = Wire::connect(gateway.address).await;
     client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n").await;
     assert!(client.head().await.starts_with("http/1.1 200 "));
@@ -290,7 +289,7 @@ async fn a_head_that_is_larger_than_the_limits_is_502() {
 }
 
 #[tokio::test]
-async fn an_origin_that_speaks_no_http_2_is_502() {
+async fn an_origin_without_http_2_is_502() {
     let origin = crate::proxy::support::Origin::new().await;
     let gateway = gateway(http2(), origin.address).await;
     let mut client = Wire::connect(gateway.address).await;

@@ -1,5 +1,5 @@
-//! Visitors who leave an origin that hangs, before any time-out: by HTTP/2, where a request that is
-//! given up ends at once. (Over HTTP/1.1 it goes on: a client may close its side after asking.)
+//! Visitors who leave an origin that hangs, before any timeout. They use HTTP/2, where an aborted
+//! request ends at once. (Over HTTP/1.1 it continues: a client may close its side after a request.)
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -14,10 +14,10 @@ use http_body_util::Empty;
 use rcgen::{CertifiedKey, generate_simple_self_signed};
 use tokio::task::JoinSet;
 
-use crate::proxy::whole::{Origin, Site, config};
+use crate::proxy::whole_gateway::{Origin, Site, config};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn admissions_stop_at_a_hanging_origin_before_any_time_out() {
+async fn admissions_stop_at_a_hanging_origin_before_any_timeout() {
     let origin = Origin::start("one").await;
     let folder = tempfile::tempdir().unwrap();
     let CertifiedKey { cert, signing_key } =
@@ -32,7 +32,7 @@ async fn admissions_stop_at_a_hanging_origin_before_any_time_out() {
     std::fs::write(&files.key, signing_key.serialize_pem()).unwrap();
     let mut config = config(&folder, &[origin.address], "");
     config.server.tls = vec![files];
-    // Nobody has to be inside.
+    // The bypass rule lets them reach the origin without an admission.
     config.rooms[0].bypass = vec![BypassRule {
         expression: "path == \"/held\"".to_owned(),
         line: 0,
@@ -48,22 +48,22 @@ async fn admissions_stop_at_a_hanging_origin_before_any_time_out() {
         let request = Request::get("https://localhost/held").body(Empty::new());
         visitors.spawn(async move { sender.send_request(request.unwrap()).await });
     }
-    eventually("all three are there", async || {
+    eventually("all three have arrived", async || {
         origin.seen.holds.load(Relaxed) == 3
     })
     .await;
-    // Long, for a visitor; the time-out is longer still.
+    // Long for a visitor; the timeout is longer still.
     let held_since = tokio::time::Instant::now();
     eventually("they have waited long", async || {
         held_since.elapsed() >= wait / 4
     })
     .await;
     visitors.shutdown().await;
-    eventually("the room is told", async || {
+    eventually("the room learns of it", async || {
         site.state().await["degraded"] == "origin_down"
     })
     .await;
     let metrics = site.operators("/metrics").await;
-    let told = "anteroom_origin_outcomes_total{room=\"shop\",class=\"abandoned\"} 3\n";
-    assert!(metrics.contains(told), "{metrics}");
+    let sample = "anteroom_origin_outcomes_total{room=\"shop\",class=\"abandoned\"} 3\n";
+    assert!(metrics.contains(sample), "{metrics}");
 }

@@ -1,4 +1,4 @@
-//! How connections begin, how many there may be, and how they end.
+//! Start, number and end of connections.
 
 use std::sync::Arc;
 
@@ -42,7 +42,7 @@ async fn draining_finishes_open_requests_and_accepts_no_more() {
 }
 
 #[tokio::test]
-async fn what_is_open_at_the_end_of_draining_is_cut() {
+async fn open_connections_are_cut_at_the_end_of_draining() {
     let mut setup = Setup::default();
     setup.timeouts.drain = DurationMs(50);
     let (mut client, gateway, origin) = all(setup).await;
@@ -81,7 +81,7 @@ async fn where_all_connections_are_busy_idle_ones_make_room() {
 }
 
 #[tokio::test]
-async fn an_address_with_only_busy_connections_is_told_unless_trusted() {
+async fn an_address_with_too_many_busy_connections_gets_429_unless_trusted() {
     for trusted in ["127.0.0.1/32", "10.0.0.0/8"] {
         let mut setup = Setup::default();
         setup.sizes.connections_per_address = 1;
@@ -109,23 +109,23 @@ async fn an_address_with_only_busy_connections_is_told_unless_trusted() {
 }
 
 #[tokio::test]
-async fn an_answer_of_an_origin_is_finished_though_many_connect() {
+async fn a_response_is_finished_though_many_clients_connect() {
     let mut setup = Setup::default();
     setup.sizes.connections = 4;
-    let (mut inside, gateway, origin) = all(setup).await;
-    inside.send(GET).await;
+    let (mut active, gateway, origin) = all(setup).await;
+    active.send(GET).await;
     let mut wire = origin.accept().await;
     wire.head().await;
     wire.send("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nhi")
         .await;
-    inside.read_until("hi").await;
+    active.read_until("hi").await;
     let mut idle = Vec::new();
     for _ in 0..20 {
         idle.push(Wire::connect(gateway.address).await);
     }
     gateway.counts.wait(|counts| &counts.opened, 21).await;
     wire.send("ho").await;
-    inside.read_until("ho").await;
+    active.read_until("ho").await;
 }
 
 #[tokio::test]
@@ -157,7 +157,7 @@ async fn a_client_may_close_its_sending_side_and_still_gets_its_answer() {
 }
 
 #[tokio::test]
-async fn a_client_that_still_sends_gets_to_read_why_it_was_refused() {
+async fn a_client_that_still_sends_can_read_its_rejection() {
     let mut setup = Setup::default();
     setup.sizes.request_body_bytes = 10;
     let (mut client, _gateway, _origin) = all(setup).await;

@@ -1,5 +1,5 @@
-//! Limits of calls in a whole gateway: what the origin sees of those who call too often, and what
-//! they are told.
+//! Rate limits in a whole gateway: the requests at the origin, and the responses to clients over
+//! the limit.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use anteroom_e2e::eventually;
 use tokio::task::JoinSet;
 
 use crate::proxy::support::header;
-use crate::proxy::whole::{Origin, Site, config};
+use crate::proxy::whole_gateway::{Origin, Site, config};
 
-/// Counts by a header, so that whoever sends none is not concerned. An hour, so that no test sees
-/// its end.
+/// Returns a limit that counts by a header, so that requests without it do not count. An hour, so
+/// that no test sees its end.
 fn limit(limit: &str, more: &str) -> String {
     format!(
         "[[limit]]\nname = \"api\"\nlimit = \"{limit}\"\nkey = \"header:X-Api-Key\"\n\
@@ -21,7 +21,8 @@ fn limit(limit: &str, more: &str) -> String {
 }
 
 impl Site {
-    /// A call by this key of somebody with this cookie: status, and the head of the answer.
+    /// Sends a request with this cookie and this key; returns the status, and the head of the
+    /// response.
     async fn call(&self, cookie: &str, key: &str) -> (u16, String) {
         let (head, _) = self
             .ask("/", &format!("{cookie}\r\nX-Api-Key: {key}"))
@@ -33,7 +34,7 @@ impl Site {
         (status.unwrap(), head)
     }
 
-    /// Status codes of so many calls, one after the other, and how often each came.
+    /// Sends so many requests, one after the other, and counts the statuses.
     async fn calls(&self, count: usize, cookie: &str, key: &str) -> BTreeMap<u16, usize> {
         let mut seen = BTreeMap::new();
         for _ in 0..count {
@@ -51,10 +52,10 @@ impl Site {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_origin_sees_the_limits_calls_however_many_come() {
+async fn the_origin_gets_at_most_the_limit() {
     let origin = Origin::start("one").await;
     let site = Arc::new(Site::open(&[origin.address], &limit("20/h", "")).await);
-    let inside = site.insider().await;
+    let inside = site.active_visitor_cookie().await;
     let before = origin.seen.requests.load(Relaxed);
     let mut callers = JoinSet::new();
     for _ in 0..10 {
@@ -67,7 +68,7 @@ async fn the_origin_sees_the_limits_calls_however_many_come() {
     }
     assert_eq!(seen, [(200, 20), (429, 80)].into());
     assert_eq!(origin.seen.requests.load(Relaxed) - before, 20);
-    // Another client has the limit for itself, and whoever has no key is not counted.
+    // Another client has its own limit, and requests without a key do not count.
     assert_eq!(site.calls(3, &inside, "eight").await, [(200, 3)].into());
     let (head, _) = site.ask("/", &inside).await;
     assert!(head.starts_with("HTTP/1.1 200 ") && header(&head, "ratelimit").is_none());
@@ -79,11 +80,11 @@ async fn the_origin_sees_the_limits_calls_however_many_come() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn answers_tell_how_the_limit_stands_and_when_to_come_again() {
+async fn responses_report_the_limit_and_the_retry_time() {
     let origin = Origin::start("one").await;
     let more = "algorithm = \"fixed-window\"\nheaders = \"both\"";
     let site = Site::open(&[origin.address], &limit("2/h", more)).await;
-    let inside = site.insider().await;
+    let inside = site.active_visitor_cookie().await;
     let (_, head) = site.call(&inside, "seven").await;
     assert_eq!(
         header(&head, "ratelimit-policy"),
@@ -105,10 +106,10 @@ async fn answers_tell_how_the_limit_stands_and_when_to_come_again() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_changed_limit_holds_at_once_and_what_was_called_stays_counted() {
+async fn a_changed_limit_holds_at_once_and_keeps_its_counts() {
     let origin = Origin::start("one").await;
     let site = Site::open(&[origin.address], &limit("3/h", "")).await;
-    let inside = site.insider().await;
+    let inside = site.active_visitor_cookie().await;
     assert_eq!(
         site.calls(5, &inside, "seven").await,
         [(200, 3), (429, 2)].into()
@@ -141,7 +142,7 @@ async fn another_algorithm_begins_anew_also_the_strict_kind_of_sub_windows() {
     let origin = Origin::start("one").await;
     let by = |algorithm: &str| limit("3/h", &format!("algorithm = \"{algorithm}\""));
     let site = Site::open(&[origin.address], &by("sub-windows")).await;
-    let inside = site.insider().await;
+    let inside = site.active_visitor_cookie().await;
     let (all, none) = ([(200, 3)].into(), [(429, 1)].into());
     assert_eq!(site.calls(3, &inside, "seven").await, all);
     assert_eq!(site.calls(1, &inside, "seven").await, none);
@@ -155,14 +156,14 @@ async fn another_algorithm_begins_anew_also_the_strict_kind_of_sub_windows() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_frequent_caller_outside_waits_and_enters_later() {
+async fn a_new_visitor_over_the_limit_waits_and_enters_later() {
     let origin = Origin::start("one").await;
     let more = "on_limit = \"wait\"";
     let site = Site::open(&[origin.address], &limit("1/h", more)).await;
-    let inside = site.insider().await;
+    let inside = site.active_visitor_cookie().await;
     let (_, head) = site.call("", "seven").await;
     assert!(header(&head, "anteroom-verdict").is_none(), "{head}");
-    // Over the limit, though there is place: a page, and a place in the line.
+    // Over the limit, though there is room: a page, and a position in the queue.
     let (status, head) = site.call("", "seven").await;
     assert_eq!(
         (status, header(&head, "anteroom-verdict")),
@@ -172,13 +173,13 @@ async fn a_frequent_caller_outside_waits_and_enters_later() {
     assert_eq!(header(&head, "anteroom-reason"), Some("not_your_turn"));
     let ticket = header(&head, "set-cookie").unwrap();
     let ticket = ticket.split(';').next().unwrap().to_owned();
-    // Its page asks without the key, and is not held back.
-    eventually("whoever waited is let in", async || {
+    // Its page polls without the key, and the limit does not delay it.
+    eventually("the waiting visitor is admitted", async || {
         let (head, _) = site.ask("/", &ticket).await;
         header(&head, "anteroom-verdict").is_none()
     })
     .await;
-    // Whoever is inside is never sent to wait.
+    // An active visitor is never queued.
     let (status, _) = site.call(&inside, "seven").await;
     assert_eq!(status, 429);
     let waited = "anteroom_limit_requests_total{limit=\"api\",verdict=\"wait\"}";
@@ -187,10 +188,10 @@ async fn a_frequent_caller_outside_waits_and_enters_later() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whoever_cannot_be_made_to_wait_is_rejected() {
+async fn requests_that_cannot_queue_are_rejected() {
     let origin = Origin::start("one").await;
     let more = "on_limit = \"wait\"";
-    // All but the shop passes without a room, or by a rule.
+    // Other paths pass without a room, or by a rule.
     let room = "path = \"/shop\"\nbypass = [\"path.startsWith('/shop/free')\"]\n";
     let site = Site::open(&[origin.address], &format!("{room}{}", limit("0/h", more))).await;
     let calls = async |path: &str, cookie: &str| {
@@ -206,12 +207,12 @@ async fn whoever_cannot_be_made_to_wait_is_rejected() {
     }
     assert_eq!(origin.seen.requests.load(Relaxed), 0);
 
-    // A waiting ticket that has been exchanged already is no way in.
+    // A waiting ticket that has been exchanged already admits no one.
     let head = calls("/shop", "").await;
     assert_eq!(header(&head, "anteroom-verdict"), Some("queue"), "{head}");
     let ticket = header(&head, "set-cookie").unwrap();
     let waiting = ticket.split(';').next().unwrap().to_owned();
-    eventually("whoever waited is let in", async || {
+    eventually("the waiting visitor is admitted", async || {
         let (head, _) = site.ask("/shop", &waiting).await;
         header(&head, "anteroom-verdict").is_none()
     })
@@ -221,10 +222,7 @@ async fn whoever_cannot_be_made_to_wait_is_rejected() {
         let head = calls("/shop", &waiting).await;
         assert!(head.starts_with("HTTP/1.1 429 "), "{head}");
         let ticket = header(&head, "set-cookie").unwrap();
-        assert!(
-            !ticket.starts_with(&waiting),
-            "it is handed its accepted ticket"
-        );
+        assert!(!ticket.starts_with(&waiting), "it gets its accepted ticket");
     }
     assert_eq!(origin.seen.requests.load(Relaxed), before);
     site.gateway.stop_soon().await;
@@ -236,7 +234,10 @@ async fn a_visitor_is_counted_by_its_ticket() {
     let limit = "[[limit]]\nname = \"visitor\"\nlimit = \"4/h\"\nkey = \"ticket\"\n\
                  without_key = \"skip\"\n";
     let site = Site::open(&[origin.address], limit).await;
-    let (first, second) = (site.insider().await, site.insider().await);
+    let (first, second) = (
+        site.active_visitor_cookie().await,
+        site.active_visitor_cookie().await,
+    );
     assert_eq!(
         site.calls(6, &first, "a").await,
         [(200, 4), (429, 2)].into()
@@ -245,7 +246,7 @@ async fn a_visitor_is_counted_by_its_ticket() {
         site.calls(6, &second, "a").await,
         [(200, 4), (429, 2)].into()
     );
-    // A forged one is a new visitor's: without a ticket nobody is counted.
+    // A forged ticket is a new visitor's: without a ticket no client counts.
     let forged = first.replace('=', "=A");
     assert_eq!(site.calls(6, &forged, "a").await, [(200, 6)].into());
     site.gateway.stop_soon().await;

@@ -1,11 +1,11 @@
-//! What ends a request that comes back to the gateway that sent it.
+//! Requests that come back to the gateway that sent them.
 
 use crate::proxy::support::{Setup, Wire, all, header};
 
 const LOOP: &str = "anteroom-loop";
 
 #[tokio::test]
-async fn a_request_that_comes_back_is_answered_508_and_goes_no_further() {
+async fn a_request_that_comes_back_gets_508_and_goes_no_further() {
     let (mut client, gateway, origin) = all(Setup::default()).await;
     client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n").await;
     let mut wire = origin.accept().await;
@@ -51,7 +51,7 @@ async fn another_gateway_in_front_is_no_loop_and_keeps_its_mark() {
 }
 
 #[tokio::test]
-async fn a_request_of_too_many_gateways_is_taken_for_a_loop() {
+async fn a_request_of_too_many_gateways_counts_as_a_loop() {
     for (count, expected) in [(15, "200"), (16, "508")] {
         let (mut client, _gateway, origin) = all(Setup::default()).await;
         let marks = vec!["x"; count].join(", ");

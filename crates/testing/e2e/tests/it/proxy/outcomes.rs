@@ -1,4 +1,4 @@
-//! What is told when the origin, or the client, does not do its part.
+//! Responses when the origin, or the client, fails.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::proxy::support::{Gateway, Origin, Setup, Wire, all, gateway, header};
 
 const GET: &str = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 
-async fn asked(gateway: &Gateway, request: &str) -> String {
+async fn head_of(gateway: &Gateway, request: &str) -> String {
     let mut client = Wire::connect(gateway.address).await;
     client.send(request).await;
     client.head().await
@@ -29,17 +29,17 @@ async fn a_request_that_no_layer_gave_an_origin_is_404() {
 }
 
 #[tokio::test]
-async fn an_origin_that_is_not_there_is_502() {
+async fn an_origin_without_a_listener_is_502() {
     let origin = Origin::new().await;
     let gateway = gateway(Setup::default(), origin.address).await;
     drop(origin);
-    let head = asked(&gateway, GET).await;
+    let head = head_of(&gateway, GET).await;
     assert!(head.starts_with("http/1.1 502 "), "{head}");
     assert_eq!(header(&head, "x-outcome"), Some("connect-failed"));
 }
 
 #[tokio::test]
-async fn an_origin_that_does_not_take_the_connection_is_502_in_time() {
+async fn an_origin_that_accepts_no_connection_is_502_in_time() {
     // A listener that accepts nothing: once its queue is full, connecting hangs.
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
@@ -53,14 +53,14 @@ async fn an_origin_that_does_not_take_the_connection_is_502_in_time() {
     let mut setup = Setup::default();
     setup.timeouts.origin_connect = DurationMs(50);
     let gateway = gateway(setup, address).await;
-    let head = asked(&gateway, GET).await;
+    let head = head_of(&gateway, GET).await;
     assert!(head.starts_with("http/1.1 502 "), "{head}");
     assert_eq!(header(&head, "x-outcome"), Some("connect-failed"));
 }
 
 #[tokio::test]
 async fn an_origin_that_hangs_up_or_talks_nonsense_is_502() {
-    for said in [
+    for sent in [
         "",
         "SSH-2.0-OpenSSH\r\n\r\n",
         "HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n",
@@ -69,16 +69,16 @@ async fn an_origin_that_hangs_up_or_talks_nonsense_is_502() {
         client.send(GET).await;
         let mut wire = origin.accept().await;
         wire.head().await;
-        wire.send(said).await;
+        wire.send(sent).await;
         drop(wire);
         let head = client.head().await;
-        assert!(head.starts_with("http/1.1 502 "), "{said:?}: {head}");
-        assert_eq!(header(&head, "x-outcome"), Some("broken"), "{said:?}");
+        assert!(head.starts_with("http/1.1 502 "), "{sent:?}: {head}");
+        assert_eq!(header(&head, "x-outcome"), Some("broken"), "{sent:?}");
     }
 }
 
 #[tokio::test]
-async fn an_origin_that_does_not_answer_is_504() {
+async fn an_origin_that_does_not_respond_is_504() {
     let mut setup = Setup::default();
     setup.timeouts.origin_response = DurationMs(50);
     let (mut client, _gateway, origin) = all(setup).await;
@@ -91,7 +91,7 @@ async fn an_origin_that_does_not_answer_is_504() {
 }
 
 #[tokio::test]
-async fn an_origin_that_dies_in_a_response_breaks_it_off() {
+async fn an_origin_that_crashes_during_a_response_aborts_it() {
     let (mut client, _gateway, origin) = all(Setup::default()).await;
     client.send(GET).await;
     let mut wire = origin.accept().await;
@@ -150,9 +150,9 @@ async fn an_upload_may_take_longer_than_the_origin_may_think() {
         .await;
     let mut wire = origin.accept().await;
     wire.read_until("abc").await;
-    // Each of these takes a whole time-out of the origin, in which the client above sends nothing.
+    // Each of these takes a whole timeout of the origin, in which the client above sends nothing.
     for _ in 0..3 {
-        assert!(asked(&gateway, GET).await.starts_with("http/1.1 504 "));
+        assert!(head_of(&gateway, GET).await.starts_with("http/1.1 504 "));
     }
     client.send("def").await;
     wire.read_until("def").await;

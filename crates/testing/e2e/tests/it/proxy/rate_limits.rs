@@ -1,5 +1,5 @@
-//! Envoy's rate limit service beside a whole gateway: by the config file, with its figures, until
-//! the end.
+//! Envoy's rate limit service in a whole gateway: by the config file, with its metrics, until the
+//! end.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -8,11 +8,11 @@ use anteroom::gateway::Gateway;
 use tokio::net::TcpStream;
 
 use crate::proxy::support::Wire;
-use crate::proxy::whole::config;
+use crate::proxy::whole_gateway::config;
 
 const LIMITS: &str =
     "domain: edge\ndescriptors:\n- key: k\n  rate_limit: {unit: day, requests_per_unit: 2}\n";
-const QUESTION: &str = r#"{"domain":"edge","descriptors":[{"entries":[{"key":"k","value":"v"}]}]}"#;
+const REQUEST: &str = r#"{"domain":"edge","descriptors":[{"entries":[{"key":"k","value":"v"}]}]}"#;
 
 async fn send(address: SocketAddr, request: &str, body: &str) -> String {
     let mut wire = Wire::connect(address).await;
@@ -35,13 +35,13 @@ async fn the_configured_service_starts_and_ends_with_the_gateway() {
         "[rate_limit_service]\ngrpc = \"127.0.0.1:0\"\nhttp = \"127.0.0.1:0\"\n\
          config_dir = {limits:?}\n"
     );
-    let nobody = SocketAddr::from(([127, 0, 0, 1], 9));
-    let gateway = Gateway::start(&config(&folder, &[nobody], &table)).await;
+    let unused = SocketAddr::from(([127, 0, 0, 1], 9));
+    let gateway = Gateway::start(&config(&folder, &[unused], &table)).await;
     let gateway = gateway.unwrap();
     let service = gateway.rate_limits().unwrap();
     let (grpc, http) = (service.grpc().unwrap(), service.http().unwrap());
     for status in [200, 200, 429] {
-        let answer = send(http, "POST /json", QUESTION).await;
+        let answer = send(http, "POST /json", REQUEST).await;
         assert!(
             answer.starts_with(&format!("HTTP/1.1 {status} ")),
             "{answer}"
@@ -69,8 +69,8 @@ async fn a_mistake_in_the_files_of_limits_is_one_of_the_start() {
         "[rate_limit_service]\nhttp = \"127.0.0.1:0\"\nconfig_dir = {:?}\n",
         folder.path()
     );
-    let nobody = SocketAddr::from(([127, 0, 0, 1], 9));
-    let started = Gateway::start(&config(&folder, &[nobody], &table)).await;
+    let unused = SocketAddr::from(([127, 0, 0, 1], 9));
+    let started = Gateway::start(&config(&folder, &[unused], &table)).await;
     let error = format!("{:#}", started.unwrap_err());
     assert!(
         error.contains("a.yaml:4: invalid rate limit unit 'eon'"),

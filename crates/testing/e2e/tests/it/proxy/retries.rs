@@ -1,10 +1,10 @@
-//! What is sent again, and what never is.
+//! Requests that are sent again, and those that never are.
 
 use crate::proxy::support::{Gateway, Origin, Setup, Wire, all, gateway_to};
 
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";
 
-/// A client, and an origin's connection that was used once.
+/// Returns a client, and an origin's connection that was used once.
 async fn used() -> (Wire, Gateway, Origin, Wire) {
     let (mut client, gateway, origin) = all(Setup::default()).await;
     client.send("GET /first HTTP/1.1\r\nHost: a\r\n\r\n").await;
@@ -53,7 +53,7 @@ async fn it_is_not_sent_a_third_time() {
 }
 
 #[tokio::test]
-async fn what_may_not_be_done_twice_is_not_sent_twice() {
+async fn a_request_that_is_not_idempotent_is_not_sent_twice() {
     for request in [
         "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n",
         "POST / HTTP/1.1\r\nHost: a\r\n\r\n",
@@ -76,7 +76,7 @@ async fn what_may_not_be_done_twice_is_not_sent_twice() {
 }
 
 #[tokio::test]
-async fn nothing_is_sent_again_once_an_answer_has_begun() {
+async fn no_request_is_retried_once_a_response_has_begun() {
     let (mut client, gateway, origin, mut wire) = used().await;
     client.send("GET /second HTTP/1.1\r\nHost: a\r\n\r\n").await;
     wire.head().await;
@@ -102,7 +102,7 @@ async fn a_first_request_on_a_new_connection_is_not_sent_again() {
 }
 
 #[tokio::test]
-async fn nonsense_on_a_used_connection_is_not_asked_for_again() {
+async fn an_invalid_response_on_a_used_connection_is_not_retried() {
     let (mut client, gateway, origin, mut wire) = used().await;
     client.send("GET /second HTTP/1.1\r\nHost: a\r\n\r\n").await;
     wire.head().await;
@@ -118,7 +118,7 @@ async fn a_request_without_a_connection_moves_to_another_origin_with_body() {
     let gateway = gateway_to(Setup::default(), &[gone.address, there.address]).await;
     drop(gone);
     let mut wire = None;
-    // By lot between two who have as much to do, until it is out.
+    // At random between two origins with as many requests, until the failing one is excluded.
     let is_up = || gateway.group.stats().origins[0].condition.name() == "up";
     for number in (0..1_000).take_while(|_| is_up()).chain(1_000..1_020) {
         let mut client = Wire::connect(gateway.address).await;
@@ -142,7 +142,7 @@ async fn a_request_without_a_connection_moves_to_another_origin_with_body() {
         .map(|one| one.condition.name())
         .collect();
     assert_eq!(conditions, ["out", "up"], "{stats:?}");
-    assert_eq!(stats.retries.elsewhere, 5, "then it is left out");
+    assert_eq!(stats.retries.elsewhere, 5, "then it is excluded");
     let failed = stats.origins[0]
         .outcomes
         .iter()
@@ -167,11 +167,11 @@ async fn where_no_origin_takes_a_connection_it_is_502() {
         .origins
         .iter()
         .filter(|one| one.condition.name() == "up");
-    assert_eq!(up.count(), 1, "requests alone never put out the last one");
+    assert_eq!(up.count(), 1, "requests alone never exclude the last one");
 }
 
 #[tokio::test]
-async fn a_request_counts_as_in_flight_until_its_answer_has_been_read() {
+async fn a_request_counts_as_in_flight_until_its_response_has_been_read() {
     let (mut client, gateway, origin) = all(Setup::default()).await;
     client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n").await;
     let mut wire = origin.accept().await;

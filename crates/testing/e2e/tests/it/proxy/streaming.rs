@@ -1,4 +1,4 @@
-//! Bodies go on piece by piece, and only as fast as they are taken.
+//! Bodies are forwarded piece by piece, and only as fast as they are read.
 
 use anteroom_room::time::DurationMs;
 
@@ -42,7 +42,7 @@ async fn an_upload_arrives_before_it_ends() {
     }
     client.send("0\r\n\r\n").await;
     wire.read_until("0\r\n\r\n").await;
-    // The origin may answer an upload and be done.
+    // The origin may respond to an upload before its end.
     wire.send("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
         .await;
     assert!(client.head().await.starts_with("http/1.1 200 "));
@@ -51,7 +51,7 @@ async fn an_upload_arrives_before_it_ends() {
 #[tokio::test]
 async fn a_body_is_not_collected_in_memory() {
     let mut setup = Setup::default();
-    // Ends the test if the gateway swallows what nobody reads.
+    // Ends the test if the gateway buffers data that no client reads.
     setup.timeouts.body_idle = DurationMs(200);
     let (mut client, _gateway, origin) = all(setup).await;
     client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n").await;
@@ -60,18 +60,18 @@ async fn a_body_is_not_collected_in_memory() {
     wire.send("HTTP/1.1 200 OK\r\nContent-Length: 1000000000\r\n\r\n")
         .await;
     client.head().await;
-    // The client reads no further; the gateway must stop taking, and then give up on the client.
+    // The client reads no further; the gateway must stop reading, and then abort.
     let piece = vec![7; 1_000_000];
     let mut sent = 0;
     while wire.try_send(&piece).await {
         sent += piece.len();
     }
-    // What fits into the buffers of four sockets, and not the gigabyte.
+    // About the buffers of four sockets, and not the gigabyte.
     assert!(sent < 100_000_000, "{sent} bytes went somewhere");
 }
 
 #[tokio::test]
-async fn trailers_pass_both_ways_without_what_is_ours() {
+async fn trailers_pass_both_ways_without_our_own() {
     let (mut client, _gateway, origin) = all(Setup::default()).await;
     client
         .send(
@@ -113,18 +113,18 @@ async fn an_upload_that_the_origin_does_not_read_is_given_up() {
     let mut wire = origin.accept().await;
     wire.head().await;
     let sent = client.send_until_held_back().await;
-    // What fits into the buffers of four sockets, and not the gigabyte.
+    // About the buffers of four sockets, and not the gigabyte.
     assert!(sent < 100_000_000, "{sent} bytes went somewhere");
     let head = client.head().await;
     assert!(head.starts_with("http/1.1 504 "), "{head}");
-    // Neither connection stays.
+    // Both connections end.
     wire.rest().await;
     client.rest().await;
 }
 
 #[tokio::test]
 async fn trailers_that_would_change_a_message_do_not_pass() {
-    // Those that would frame or route it are refused before they get here.
+    // The gateway rejects those that would frame or route a request before they get here.
     let (mut client, _gateway, origin) = all(Setup::default()).await;
     client
         .send(

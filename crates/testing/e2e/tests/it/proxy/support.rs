@@ -1,4 +1,4 @@
-//! A gateway without rooms in front of one origin, and raw sockets at both ends.
+//! Gateway without rooms in front of one origin, and raw sockets at both ends.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -26,7 +26,7 @@ use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tower::ServiceExt;
 
-/// What a test may want to set.
+/// Settings of a test.
 #[derive(Clone)]
 pub(crate) struct Setup {
     pub(crate) timeouts: Timeouts,
@@ -36,7 +36,7 @@ pub(crate) struct Setup {
     pub(crate) head_bytes: usize,
     pub(crate) headers: usize,
     pub(crate) idle: Duration,
-    /// What the kernel may hold of what goes to one client; `None` = as much as it likes.
+    /// Socket send buffer for one client; `None` = the default.
     pub(crate) socket_bytes: Option<u32>,
 }
 
@@ -72,7 +72,7 @@ impl Default for Setup {
     }
 }
 
-/// Counts what happens to connections.
+/// Counts of connection events.
 #[derive(Default)]
 pub(crate) struct Counts {
     pub(crate) opened: AtomicUsize,
@@ -113,7 +113,7 @@ impl ConnectionObserver for Counts {
     }
 }
 
-/// A gateway that sends everything to one origin, and says `x-outcome` in its answers.
+/// Gateway that sends everything to one origin, and adds `x-outcome` to its responses.
 pub(crate) struct Gateway {
     pub(crate) address: SocketAddr,
     pub(crate) counts: Arc<Counts>,
@@ -123,7 +123,7 @@ pub(crate) struct Gateway {
 }
 
 impl Gateway {
-    /// What became of requests at the first origin, as far as anything did.
+    /// Returns the outcomes of requests at the first origin.
     pub(crate) fn outcomes(&self) -> Vec<(&'static str, u64)> {
         let mut outcomes = self.group.stats().origins.remove(0).outcomes;
         outcomes.retain(|(_, count)| *count > 0);
@@ -135,7 +135,7 @@ pub(crate) async fn gateway(setup: Setup, origin: SocketAddr) -> Gateway {
     gateway_to(setup, &[origin]).await
 }
 
-/// The same with several origins.
+/// Starts a gateway with several origins.
 pub(crate) async fn gateway_to(setup: Setup, origins: &[SocketAddr]) -> Gateway {
     let proxy = ReverseProxy::new(&setup.timeouts);
     let upstream = Upstream::new(group(&setup, origins));
@@ -147,7 +147,7 @@ pub(crate) async fn gateway_to(setup: Setup, origins: &[SocketAddr]) -> Gateway 
                 RequestContext::of_mut(&mut request).unwrap().upstream = Some(upstream);
             }
             let mut response = proxy.oneshot(request).await?;
-            tell_outcome(&mut response);
+            add_outcome(&mut response);
             Ok::<_, Infallible>(response)
         }
     });
@@ -184,7 +184,7 @@ fn listener(socket_bytes: Option<u32>) -> TcpListener {
         return listen(address, true).unwrap();
     };
     let socket = TcpSocket::new_v4().unwrap();
-    // Sockets that are accepted are like the one that accepts.
+    // Accepted sockets inherit the buffer of the listener.
     socket.set_send_buffer_size(bytes).unwrap();
     socket.bind(address).unwrap();
     socket.listen(1_024).unwrap()
@@ -208,20 +208,20 @@ fn group(setup: &Setup, origins: &[SocketAddr]) -> Arc<Group<Body>> {
     Origins::new(limits).single(&room, &origins).unwrap()
 }
 
-fn tell_outcome(response: &mut Response<Body>) {
+fn add_outcome(response: &mut Response<Body>) {
     let outcome = match response.extensions().get::<OriginOutcome>() {
         Some(OriginOutcome::Answered(_)) => "answered",
         Some(OriginOutcome::ConnectFailed) => "connect-failed",
         Some(OriginOutcome::TimedOut) => "timed-out",
         Some(OriginOutcome::Broken) => "broken",
-        Some(OriginOutcome::Abandoned) => unreachable!("nobody would be there to be told"),
+        Some(OriginOutcome::Abandoned) => unreachable!("the client is gone"),
         None => "none",
     };
     let outcome = HeaderValue::from_static(outcome);
     response.headers_mut().insert("x-outcome", outcome);
 }
 
-/// A gateway with default settings, its origin, and a connected client.
+/// Starts a gateway with its origin, and connects a client.
 pub(crate) async fn all(setup: Setup) -> (Wire, Gateway, Origin) {
     let origin = Origin::new().await;
     let gateway = gateway(setup, origin.address).await;

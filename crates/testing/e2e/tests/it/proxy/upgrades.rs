@@ -4,21 +4,21 @@ use anteroom_room::time::DurationMs;
 
 use crate::proxy::support::{Gateway, Origin, Setup, Wire, all, header};
 
-const ASK: &str = "GET /ws HTTP/1.1\r\nHost: a\r\nConnection: keep-alive, Upgrade\r\n\
+const UPGRADE_REQUEST: &str = "GET /ws HTTP/1.1\r\nHost: a\r\nConnection: keep-alive, Upgrade\r\n\
                    Upgrade: websocket\r\nSec-WebSocket-Key: k\r\n\r\n";
-const GRANT: &str = "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\n\
+const SWITCHING: &str = "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\n\
                      Upgrade: WebSocket\r\nSec-WebSocket-Accept: x\r\n\r\n";
 
 async fn tunnel(setup: Setup) -> (Wire, Wire, Gateway, Origin) {
     let (mut client, gateway, origin) = all(setup).await;
-    client.send(ASK).await;
+    client.send(UPGRADE_REQUEST).await;
     let mut wire = origin.accept().await;
     let head = wire.head().await;
     assert_eq!(header(&head, "upgrade"), Some("websocket"));
     assert_eq!(header(&head, "connection"), Some("upgrade"));
     assert_eq!(header(&head, "sec-websocket-key"), Some("k"));
-    // What the origin says at once must not get lost.
-    wire.send(&format!("{GRANT}hello")).await;
+    // The origin's first data must not get lost.
+    wire.send(&format!("{SWITCHING}hello")).await;
     let head = client.head().await;
     assert!(head.starts_with("http/1.1 101 "), "{head}");
     assert_eq!(header(&head, "upgrade"), Some("websocket"));
@@ -66,7 +66,7 @@ async fn a_tunnel_is_a_connection_that_draining_waits_for_and_then_cuts() {
 }
 
 #[tokio::test]
-async fn http_in_a_tunnel_is_asked_for_in_vain() {
+async fn an_upgrade_to_http_is_ignored() {
     let (mut client, _gateway, origin) = all(Setup::default()).await;
     client
         .send(
@@ -85,10 +85,10 @@ async fn http_in_a_tunnel_is_asked_for_in_vain() {
 }
 
 #[tokio::test]
-async fn a_switch_that_nobody_asked_for_is_502() {
+async fn an_unrequested_switch_is_502() {
     let plain = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
-    let other = GRANT.replace("WebSocket\r\nSec", "other\r\nSec");
-    for (asked, granted) in [(plain, GRANT), (ASK, other.as_str())] {
+    let other = SWITCHING.replace("WebSocket\r\nSec", "other\r\nSec");
+    for (asked, granted) in [(plain, SWITCHING), (UPGRADE_REQUEST, other.as_str())] {
         let (mut client, gateway, origin) = all(Setup::default()).await;
         client.send(asked).await;
         let mut wire = origin.accept().await;
@@ -104,7 +104,7 @@ async fn a_switch_that_nobody_asked_for_is_502() {
 #[tokio::test]
 async fn an_origin_may_decline_an_upgrade() {
     let (mut client, _gateway, origin) = all(Setup::default()).await;
-    client.send(ASK).await;
+    client.send(UPGRADE_REQUEST).await;
     let mut wire = origin.accept().await;
     wire.head().await;
     wire.send("HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\nno")

@@ -1,4 +1,4 @@
-//! Stores to play on: in memory, on disk, and a real server; and two that are no good.
+//! Stores of the replay: in memory, on disk, and a real server; and two faulty ones.
 
 use std::fs;
 use std::sync::Arc;
@@ -16,11 +16,11 @@ use anteroom_testkit::redis_server::RedisServer;
 use anteroom_valkey::Valkey;
 use tempfile::TempDir;
 
-/// Goes on by a millisecond whenever somebody looks.
+/// Clock that advances by a millisecond at every read.
 #[derive(Default)]
-struct LookedAt(AtomicU64);
+struct Ticking(AtomicU64);
 
-impl Clock for LookedAt {
+impl Clock for Ticking {
     fn now(&self) -> Timestamp {
         Timestamp(self.0.fetch_add(1, Ordering::SeqCst))
     }
@@ -30,7 +30,7 @@ impl Clock for LookedAt {
     }
 }
 
-/// Goes back by a millisecond whenever somebody looks.
+/// Clock that goes back by a millisecond at every read.
 struct Backwards(AtomicU64);
 
 impl Clock for Backwards {
@@ -41,12 +41,12 @@ impl Clock for Backwards {
     fn never_before(&self, _at: Timestamp) {}
 }
 
-/// A store in memory.
+/// Store in memory.
 pub(crate) struct InMemory(Memory);
 
 impl InMemory {
     pub(crate) fn new() -> Self {
-        Self(Memory::new(Arc::new(LookedAt::default())))
+        Self(Memory::new(Arc::new(Ticking::default())))
     }
 
     pub(crate) fn with_a_clock_that_runs_backwards() -> Self {
@@ -65,7 +65,7 @@ impl Rig for InMemory {
     }
 }
 
-/// A store in memory that says now and then that it has written what it has not.
+/// Store in memory that sometimes confirms a write without performing it.
 pub(crate) struct Forgetful(InMemory);
 
 impl Forgetful {
@@ -119,7 +119,7 @@ impl Store for ForgetfulStore {
     }
 }
 
-/// A journal in a folder.
+/// Journal in a folder.
 pub(crate) struct OnDisk {
     temp: TempDir,
     folders: u32,
@@ -155,11 +155,11 @@ impl Rig for OnDisk {
 
 fn journal(temp: &TempDir, number: u32) -> Arc<Embedded> {
     let dir = DataDir::open(&temp.path().join(number.to_string())).unwrap();
-    let clock = Arc::new(LookedAt::default());
+    let clock = Arc::new(Ticking::default());
     Arc::new(Embedded::new(dir, Identity(u64::from(number)), clock))
 }
 
-/// A server of this machine.
+/// Server of this machine.
 pub(crate) struct OnServer {
     server: RedisServer,
     store: Arc<Valkey>,

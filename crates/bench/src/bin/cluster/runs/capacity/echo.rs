@@ -1,6 +1,6 @@
-//! The calls of nodes without the nodes: load, compare and swap, records as long, as often.
+//! Requests of nodes without nodes: loads and swaps of records of the same length at the same rate.
 //!
-//! Says nothing of what is in a record, and decides nothing.
+//! The records have no content, and nothing is decided.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,11 +14,11 @@ use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 use super::Run;
 use crate::deployment::{connect, used_cpu};
 
-/// Makes as many calls for each room and node as nodes made in `like`.
+/// Sends as many requests for each room and node as nodes did in `like`.
 pub(super) async fn run(like: &Run, rooms: usize, lasts: Duration) -> anyhow::Result<Run> {
     let server = RedisServer::start().await;
-    let calls = Arc::new(AtomicU64::new(0));
-    // Two calls a round.
+    let requests = Arc::new(AtomicU64::new(0));
+    // Two requests per round.
     let period = Duration::from_secs_f64(2.0 / like.calls.max(0.1));
     let began = Instant::now();
     let count = (rooms * like.nodes) as u64;
@@ -27,26 +27,26 @@ pub(super) async fn run(like: &Run, rooms: usize, lasts: Duration) -> anyhow::Re
         let store = connect(server.port())?;
         for room in 0..rooms {
             let index = (room * like.nodes + node) as u64;
-            // In a scattered order, so that nodes of one room do not come one after the other.
+            // Scattered, so that nodes of one room do not follow each other.
             let part = (index.wrapping_mul(0x9e37_79b9) % count) as f64 / count as f64;
             let ticks = interval_at(began + period.mul_f64(part), period);
-            tasks.spawn(visit_again_and_again(
+            tasks.spawn(visit_repeatedly(
                 ticks,
                 Record {
                     store: Arc::clone(&store),
                     key: RecordKey(format!("room-{room}/echo")),
                     value: vec![0x5a; like.record_bytes],
-                    calls: Arc::clone(&calls),
+                    requests: Arc::clone(&requests),
                 },
             ));
         }
     }
     tokio::time::sleep(lasts / 4).await;
     let before = used_cpu(&server.info("cpu").await)?;
-    let (calls_before, began) = (calls.load(Ordering::Relaxed), Instant::now());
+    let (requests_before, began) = (requests.load(Ordering::Relaxed), Instant::now());
     tokio::time::sleep(lasts).await;
     let seconds = began.elapsed().as_secs_f64();
-    let called = calls.load(Ordering::Relaxed) - calls_before;
+    let sent = requests.load(Ordering::Relaxed) - requests_before;
     let used = used_cpu(&server.info("cpu").await)? - before;
     tasks.shutdown().await;
     Ok(Run {
@@ -54,22 +54,22 @@ pub(super) async fn run(like: &Run, rooms: usize, lasts: Duration) -> anyhow::Re
         rooms,
         local_cores: used / seconds,
         world_cores: 0.0,
-        calls: called as f64 / seconds / count as f64,
+        calls: sent as f64 / seconds / count as f64,
         queued: 0,
         record_bytes: like.record_bytes,
     })
 }
 
-/// A record as one node sees it.
+/// Record as one node sees it.
 struct Record {
     store: Arc<dyn Store>,
     key: RecordKey,
     value: Vec<u8>,
-    calls: Arc<AtomicU64>,
+    requests: Arc<AtomicU64>,
 }
 
 impl Record {
-    /// Loads and writes, until nobody else was faster.
+    /// Loads and swaps until the swap succeeds.
     async fn visit(&self) -> Result<(), StoreError> {
         loop {
             let loaded = self.store.load(&self.key).await?;
@@ -78,7 +78,7 @@ impl Record {
                 .store
                 .compare_and_swap(&self.key, loaded.expected(), value)
                 .await?;
-            self.calls.fetch_add(2, Ordering::Relaxed);
+            self.requests.fetch_add(2, Ordering::Relaxed);
             if swap == Swap::Swapped {
                 return Ok(());
             }
@@ -86,11 +86,11 @@ impl Record {
     }
 }
 
-async fn visit_again_and_again(mut ticks: Interval, record: Record) {
+async fn visit_repeatedly(mut ticks: Interval, record: Record) {
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
-        // One that fails shows as calls that are missing.
+        // A failure shows as missing requests.
         let _ = record.visit().await;
     }
 }

@@ -1,20 +1,19 @@
-//! Wall clocks are wrong: those of nodes by 200 ms either way, and a store's is stepped by half a
-//! minute, forth and back. Stores and nodes with a clock of their own are processes like the
-//! others.
+//! Wrong wall clocks: those of nodes by 200 ms either way, and a store's is stepped by half a
+//! minute, forward and back.
 
-use anteroom_e2e::cluster::{NodeAt, Setup};
-use anteroom_e2e::crowd::Habits;
+use anteroom_e2e::cluster::Setup;
 use anteroom_e2e::stores::{Store, StoreKind};
+use anteroom_testkit::load::{Habits, NodeAt};
 
 use crate::clusters::{Load, Run, limits, meanwhile};
 
-/// Of the first and the second node of each data center; the third has the machine's clock.
+/// Offsets of the first and the second node of each data center; the third has the machine's clock.
 const APART_MS: [i64; 2] = [-200, 200];
 const STEP_MS: i64 = 30_000;
-/// What processes of a busy machine take for a visitor's way from a node to the origin, at best.
+/// Shortest time of a request from a node to the origin on a busy machine, as processes see it.
 const WAY_MS: i64 = 100;
 
-/// Forty seats, and nodes whose clocks are apart.
+/// Returns a setup with forty seats, and nodes whose clocks differ.
 fn apart() -> Setup {
     Setup {
         clocks_ms: APART_MS.to_vec(),
@@ -22,13 +21,13 @@ fn apart() -> Setup {
     }
 }
 
-/// Fails if the nodes' clocks are not what they should be: then a run proves nothing.
+/// Fails if the nodes' clocks do not differ, because then a run proves nothing.
 fn check_clocks(run: &Run) {
     for data_center in 0..2 {
         for (number, ahead) in APART_MS.into_iter().chain([0]).enumerate() {
             let name = run.cluster.node(NodeAt(data_center, number)).name();
             let behind = run.cluster.origin().clock_behind_ms(name);
-            let behind = behind.expect("each node has admitted somebody");
+            let behind = behind.expect("each node has admitted a visitor");
             eprintln!("the clock of {name} is {behind} ms behind or less");
             assert!(
                 (-5..WAY_MS).contains(&(behind + ahead)),
@@ -44,7 +43,7 @@ async fn the_clocks_of_nodes_are_400_ms_apart() {
     let load = run.load(&Habits::default(), 260).await;
     meanwhile(25).await;
     check_clocks(&run);
-    let counters = run.judge(load).await;
+    let counters = run.check(load).await;
     assert_eq!(counters.ran_out, 0, "{counters}");
 }
 
@@ -89,14 +88,14 @@ async fn all_store_clocks_step_back_while_a_node_is_replaced() {
         step(run.cluster.local_store_mut(data_center), -STEP_MS).await;
     }
     step(run.cluster.global_store_mut(), -STEP_MS).await;
-    // Whoever comes new compares its clock with the store's.
+    // A new node compares its clock with the store's.
     run.cluster.node_mut(NodeAt(0, 2)).kill().await;
     run.cluster.restart(NodeAt(0, 2)).await;
-    // How soon somebody is admitted is not judged after a kill: those who waited there hold others
-    // back for a while.
+    // The runs do not check how soon admissions continue after a kill: visitors who waited there
+    // delay others for a while.
     meanwhile(20).await;
     check_clocks(&run);
-    run.judge(load).await;
+    run.check(load).await;
 }
 
 async fn step(store: &Store, offset_ms: i64) {
@@ -106,10 +105,10 @@ async fn step(store: &Store, offset_ms: i64) {
     server.step_to(offset_ms).await;
 }
 
-/// A store's clock measures leases and nothing else: no epoch begins, and admissions go on.
+/// Checks that a store's clock affects leases only: no new epoch begins, and admissions continue.
 async fn goes_on(run: Run, load: Load) {
     run.cluster.admits(20).await;
     meanwhile(12).await;
     check_clocks(&run);
-    run.judge(load).await;
+    run.check(load).await;
 }

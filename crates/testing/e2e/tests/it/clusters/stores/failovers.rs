@@ -1,21 +1,21 @@
-//! Other servers take the place of a store, under load: a replica without the newest writes, the
-//! one that a sentinel promotes, the one to which a cluster moves the room.
+//! Failovers of stores under load: to a replica without the newest writes, to the one that a
+//! sentinel promotes, and to another server of a cluster.
 //!
-//! A server that was not there before may have lost something, so a store of the world, or one that
-//! is all there is, begins another epoch. After that nothing is lent until all that may have been
-//! lent has ended: ten minutes with a world, which is longer than a run.
+//! A new server may have lost something. So the global store, or the only one, begins another
+//! epoch. After that it grants no leases until all earlier ones have expired: ten minutes with a
+//! global store, which is longer than a run.
 
-use anteroom_e2e::cluster::{NodeAt, Setup};
-use anteroom_e2e::crowd::Habits;
+use anteroom_e2e::cluster::Setup;
 use anteroom_e2e::eventually;
 use anteroom_e2e::stores::{Replicated, Store, StoreKind};
+use anteroom_testkit::load::{Habits, NodeAt};
 
 use crate::clusters::{Run, limits, meanwhile};
 
-/// For how long a replica hears of nothing before it takes over.
+/// Time without replication before the replica takes over.
 const BEHIND_SECS: u64 = 4;
 
-/// Forty seats, in a deployment whose global store is of this kind.
+/// Returns a setup with forty seats and this kind of global store.
 fn with_global(kind: StoreKind) -> Setup {
     Setup {
         global: Some(kind),
@@ -46,11 +46,11 @@ async fn a_promoted_replica_of_the_global_store_lacks_the_newest_writes() {
     let load = run.load(&Habits::default(), 200).await;
     let before = run.cluster.epoch(NodeAt(0, 0)).await;
     fail_over_behind(replicated(run.cluster.global_store_mut())).await;
-    let before = before.expect("a node that serves says its epoch");
+    let before = before.expect("a node that serves has an epoch");
     run.cluster.begins_another_epoch(before).await;
     // Longer than all seats that were given before.
     meanwhile(17).await;
-    run.judge(load).await;
+    run.check(load).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -68,7 +68,7 @@ async fn a_data_centers_promoted_replica_lacks_the_newest_writes() {
     })
     .await;
     meanwhile(20).await;
-    run.judge(load).await;
+    run.check(load).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -80,10 +80,10 @@ async fn a_sentinel_replaces_the_master_of_the_global_store() {
         panic!("the setup has a sentinel");
     };
     watched.fail_over().await;
-    let before = before.expect("a node that serves says its epoch");
+    let before = before.expect("a node that serves has an epoch");
     run.cluster.begins_another_epoch(before).await;
     meanwhile(17).await;
-    run.judge(load).await;
+    run.check(load).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -96,10 +96,10 @@ async fn a_sentinel_replaces_the_only_stores_master_and_admissions_go_on() {
         panic!("the setup has a sentinel");
     };
     watched.fail_over().await;
-    let before = before.expect("a node that serves says its epoch");
+    let before = before.expect("a node that serves has an epoch");
     run.cluster.begins_another_epoch(before).await;
-    check_that_it_goes_on(&run).await;
-    run.judge(load).await;
+    check_admissions_continue(&run).await;
+    run.check(load).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -109,10 +109,10 @@ async fn a_cluster_moves_the_room_to_another_server_and_admissions_go_on() {
     let load = run.load(&Habits::default(), 240).await;
     let before = run.cluster.epoch(NodeAt(0, 0)).await;
     move_the_room(run.cluster.local_store_mut(0)).await;
-    let before = before.expect("a node that serves says its epoch");
+    let before = before.expect("a node that serves has an epoch");
     run.cluster.begins_another_epoch(before).await;
-    check_that_it_goes_on(&run).await;
-    run.judge(load).await;
+    check_admissions_continue(&run).await;
+    run.check(load).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -121,13 +121,13 @@ async fn a_global_cluster_moves_the_room_to_another_server() {
     let load = run.load(&Habits::default(), 250).await;
     let before = run.cluster.epoch(NodeAt(0, 0)).await;
     move_the_room(run.cluster.global_store_mut()).await;
-    let before = before.expect("a node that serves says its epoch");
+    let before = before.expect("a node that serves has an epoch");
     run.cluster.begins_another_epoch(before).await;
     meanwhile(17).await;
-    run.judge(load).await;
+    run.check(load).await;
 }
 
-/// Moves what a room has from one server to another, with calls under way in each phase.
+/// Moves the data of a room from one server to another, with requests under way in each phase.
 async fn move_the_room(store: &Store) {
     let Store::Cluster(servers) = store else {
         panic!("the setup has a cluster");
@@ -141,9 +141,10 @@ async fn move_the_room(store: &Store) {
     servers.end_move(slot, to).await;
 }
 
-/// After a lease and a session, and not before the end of the minute, for its admissions may have
-/// been used: so this takes from twenty seconds to a minute and some.
-async fn check_that_it_goes_on(run: &Run) {
+/// Checks that admissions continue after a lease and a session. They wait for the end of the
+/// minute, because its admissions may have been used. This takes from twenty seconds to over a
+/// minute.
+async fn check_admissions_continue(run: &Run) {
     run.cluster.lends_again().await;
     run.cluster.admits(20).await;
     meanwhile(5).await;

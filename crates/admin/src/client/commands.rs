@@ -1,0 +1,136 @@
+//! Commands of an operator as authorized requests, and the replies to them.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+
+use crate::Token;
+use anyhow::Context as _;
+use bytes::Bytes;
+use http::{Method, Request, StatusCode};
+use http_body_util::Full;
+use serde_json::Value;
+
+use crate::client::http::{NOT_OURS, send};
+
+/// Maximum bytes read from a token file, more than any token.
+const TOKEN_FILE_BYTES_MAX: u64 = 64 * 1_024;
+
+/// Exit code if a node did not obey: it or its store is unavailable.
+pub(crate) const EXIT_FAILED: u8 = 1;
+/// Exit code if the command is not allowed, as for a configuration with mistakes.
+pub(crate) const EXIT_NOT_ALLOWED: u8 = 2;
+/// Exit code if a command applies at the contacted node only, because the store is unavailable.
+pub(crate) const EXIT_THIS_NODE_ONLY: u8 = 3;
+
+/// Request of an operator's command.
+#[derive(Clone)]
+pub(crate) struct OperatorRequest {
+    pub(crate) method: Method,
+    /// Path without the leading slash, such as `rooms/shop/set`.
+    pub(crate) path: String,
+    pub(crate) body: Option<Value>,
+    pub(crate) needs_token: bool,
+}
+
+/// Response of the gateway, as JSON.
+pub(crate) enum OperatorReply {
+    /// The command was executed.
+    Done(Value),
+    /// The command applies at this node only, and is not stored.
+    ThisNodeOnly(Value),
+    /// The command is not allowed; nothing was changed.
+    NotAllowed(Value),
+}
+
+/// Sends a command and returns the reply.
+pub(crate) async fn execute(
+    admin: SocketAddr,
+    command: OperatorRequest,
+    token_file: &Path,
+) -> anyhow::Result<OperatorReply> {
+    let url = format!("http://{admin}/{}", command.path);
+    let mut request = Request::builder().method(command.method).uri(url);
+    if command.needs_token {
+        let token = token(token_file)?;
+        request = request
+            .header("authorization", format!("Bearer {token}"))
+            .header("anteroom-operator", user());
+    }
+    let body = command.body.map(|body| Bytes::from(body.to_string()));
+    let request = request
+        .body(Full::new(body.unwrap_or_default()))
+        .context("a token is visible ASCII")?;
+    let (status, reply) = send(admin, request).await?;
+    let reply: Value = serde_json::from_slice(&reply).context(NOT_OURS)?;
+    if status == StatusCode::ACCEPTED {
+        return Ok(OperatorReply::ThisNodeOnly(reply));
+    }
+    if status.is_success() {
+        return Ok(OperatorReply::Done(reply));
+    }
+    if status == StatusCode::UNPROCESSABLE_ENTITY {
+        return Ok(OperatorReply::NotAllowed(reply));
+    }
+    let message = reply["message"]
+        .as_str()
+        .unwrap_or("the response has no message");
+    if status == StatusCode::UNAUTHORIZED {
+        let file = token_file.display();
+        anyhow::bail!("{message}; the one in {file} is not valid there (--token-file)");
+    }
+    let details = |key: &str| {
+        let details = reply[key].as_array()?.iter().filter_map(Value::as_str);
+        Some(details.collect::<Vec<_>>().join(", "))
+    };
+    if let Some(names) = details("rooms").or_else(|| details("limits")) {
+        anyhow::bail!("{message}; there are: {names}");
+    }
+    match details("problems") {
+        Some(problems) => anyhow::bail!("{message}: {problems}"),
+        None => anyhow::bail!("{message}"),
+    }
+}
+
+/// Reads the first token in a file.
+fn token(file: &Path) -> anyhow::Result<String> {
+    use std::io::Read as _;
+    let mut text = String::new();
+    let read = fs::File::open(file)
+        .and_then(|file| file.take(TOKEN_FILE_BYTES_MAX).read_to_string(&mut text));
+    read.with_context(|| {
+        format!(
+            "cannot read the token in {}; give --token-file DIR/admin-token with the gateway's \
+             data folder, or your own file",
+            file.display()
+        )
+    })?;
+    let token = Token::first_in(&text);
+    let token = token.with_context(|| format!("the token in {}", file.display()))?;
+    Ok(token.to_owned())
+}
+
+/// Returns the Unix user of this process for the audit log, and the user before `sudo`.
+fn user() -> String {
+    let name = fs::metadata("/proc/self").ok().map(|process| {
+        let id = process.uid().to_string();
+        let known = fs::read_to_string("/etc/passwd").unwrap_or_default();
+        let mut users = known.lines().map(|line| line.split(':'));
+        let named = users.find_map(|mut fields| {
+            let name = fields.next()?;
+            (fields.nth(1)? == id).then(|| name.to_owned())
+        });
+        named.unwrap_or(id)
+    });
+    let env = |name| std::env::var(name).ok().filter(|user| !user.is_empty());
+    let name = name.or_else(|| env("USER")).unwrap_or_default();
+    let name = match env("SUDO_USER") {
+        Some(before) if before != name => format!("{name} ({before})"),
+        _ => name,
+    };
+    // The name goes into a header, and into logs.
+    name.chars()
+        .filter(|c| c.is_ascii_graphic() || *c == ' ')
+        .collect()
+}

@@ -1,0 +1,173 @@
+//! Polls of the position, until the visitor may enter.
+
+use std::collections::BTreeSet;
+
+use http::Method;
+use jiff::Timestamp;
+
+use crate::support::eventually;
+use crate::support::site::{Site, until_inside};
+
+const POSITION: &str = "/.well-known/anteroom/place?room=main";
+
+#[tokio::test]
+async fn a_poll_returns_the_position_and_the_turn() {
+    let site = Site::with_room(1, "queueing_status_code = 503").await;
+    let mut inside = site.insider().await;
+    let mut waiting = site.visitor();
+    assert_eq!(waiting.navigate("/").await.status, 503);
+    let response = waiting.get(POSITION).await;
+    assert_eq!(response.status, 200, "the poll itself succeeds");
+    assert_eq!(response.headers["cache-control"], "no-store");
+    assert!(response.headers.contains_key("retry-after"));
+    let body = response.json();
+    assert_eq!(body["cfWaitingRoom"]["inWaitingRoom"], true);
+    assert_eq!(body["cfWaitingRoom"]["position"], 1);
+    assert!(body["askAfterMs"].as_u64().unwrap() >= 1_000);
+    assert!(body["words"]["reason"].is_string());
+
+    inside.get("/logout").await;
+    let shared = tokio::sync::Mutex::new(&mut waiting);
+    eventually("the poll says that the wait is over", || async {
+        let body = shared.lock().await.get(POSITION).await.json();
+        body["cfWaitingRoom"]["inWaitingRoom"] == false
+    })
+    .await;
+    let seen = site.origin.count();
+    assert_eq!(seen, 2, "the origin does not see polls");
+    // The seat is reserved: the page passes at once, and no other visitor does.
+    assert!(site.visitor().navigate("/").await.is_queued());
+    assert!(!waiting.navigate("/in").await.is_queued());
+    assert_eq!(site.origin.last().target, "/in");
+    let over = waiting.get(POSITION).await.json();
+    assert_eq!(
+        over,
+        serde_json::json!({"cfWaitingRoom": {"inWaitingRoom": false}})
+    );
+}
+
+#[tokio::test]
+async fn visitors_behind_move_up() {
+    let site = Site::with_room(1, "").await;
+    let mut inside = site.insider().await;
+    let mut queue = vec![site.visitor(), site.visitor()];
+    queue[0].get("/").await;
+    queue[0].get(POSITION).await;
+    // Order is by the second of arrival.
+    let next = Timestamp::now().as_second() + 2;
+    eventually("it is later", || async {
+        Timestamp::now().as_second() >= next
+    })
+    .await;
+    let shared = tokio::sync::Mutex::new(queue);
+    eventually("the second one is behind the first", || async {
+        let queue = &mut *shared.lock().await;
+        queue[0].get(POSITION).await;
+        let room = queue[1].get(POSITION).await.json()["cfWaitingRoom"].clone();
+        room["position"] == 2 && room["peopleAhead"] == 1
+    })
+    .await;
+    inside.get("/logout").await;
+    let mut queue = shared.into_inner();
+    until_inside(&mut queue[0], "/").await;
+    let mut second = queue.remove(1);
+    let shared = tokio::sync::Mutex::new(&mut second);
+    eventually("the second one is the first", || async {
+        let room = shared.lock().await.get(POSITION).await.json()["cfWaitingRoom"].clone();
+        room["position"] == 1
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn polls_for_an_unknown_room_get_an_error() {
+    let site = Site::with_room(1, "").await;
+    site.insider().await;
+    let path = "/.well-known/anteroom/place";
+    for query in [
+        "",
+        "?",
+        "?room=",
+        "?room=a&room=b",
+        "?room=a%2fb",
+        "?room=%ff",
+    ] {
+        let response = site.visitor().get(&format!("{path}{query}")).await;
+        assert_eq!(response.status, 400, "{query}");
+        assert!(response.json().get("cfWaitingRoom").is_none(), "{query}");
+    }
+    let gone = site.visitor().get(&format!("{path}?room=gone")).await;
+    assert_eq!(gone.status, 200);
+    assert_eq!(gone.json()["cfWaitingRoom"]["inWaitingRoom"], false);
+    assert!(!gone.headers.contains_key("set-cookie"));
+
+    let mut waiting = site.visitor();
+    waiting.get("/").await;
+    let head = waiting.send(Method::HEAD, POSITION, &[], "").await;
+    assert_eq!(head.status, 200);
+    assert!(head.body.is_empty());
+    assert_eq!(site.origin.count(), 1);
+}
+
+#[tokio::test]
+async fn a_first_seat_is_short_until_the_ticket_comes_back() {
+    let site = Site::with_room(10, "seat_needs_cookie = \"always\"").await;
+    let session_ms = || {
+        let head = site.origin.last();
+        head.number("anteroom-seat-ends") - head.number("anteroom-accepted-at")
+    };
+    let mut visitor = site.insider().await;
+    // A minute, to the edge of an interval of five seconds.
+    assert!(
+        (60_000..=70_000).contains(&session_ms()),
+        "{}",
+        session_ms()
+    );
+    // The credit to extend the session may still be on its way; no visitor waits for it.
+    eventually("a ticket for the whole session", || async {
+        let mut same = visitor.clone();
+        let response = same.get("/style.css").await;
+        response.headers.contains_key("set-cookie")
+    })
+    .await;
+    visitor.get("/style.css").await;
+    assert!(session_ms() >= 300_000, "{}", session_ms());
+    visitor.get("/style.css").await;
+    assert!(session_ms() >= 300_000, "{}", session_ms());
+
+    // No visitor waits longer for a minute's seat than for any other.
+    let mut other = site.visitor();
+    until_inside(&mut other, "/").await;
+    assert!(
+        (60_000..=70_000).contains(&session_ms()),
+        "{}",
+        session_ms()
+    );
+}
+
+#[tokio::test]
+async fn a_visitor_gets_one_seat_for_many_requests_at_once() {
+    let site = Site::with_room(2, "").await;
+    let mut inside = site.insider().await;
+    let mut other = site.insider().await;
+    let mut waiting = site.visitor();
+    waiting.get("/").await;
+    waiting.get("/").await;
+    inside.get("/logout").await;
+    other.get("/logout").await;
+    eventually("the ticket is let in", || async {
+        let mut requests = tokio::task::JoinSet::new();
+        for _ in 0..10 {
+            let mut same = waiting.clone();
+            requests.spawn(async move { same.navigate("/mine").await.is_queued() });
+        }
+        requests.join_all().await.contains(&false)
+    })
+    .await;
+    until_inside(&mut site.visitor(), "/another").await;
+    let heads = site.origin.heads();
+    let mine = heads.iter().filter(|head| head.target == "/mine");
+    let ids: BTreeSet<_> = mine.map(|head| head.header("anteroom-visitor")).collect();
+    assert_eq!(ids.len(), 1);
+    assert!(site.visitor().navigate("/").await.is_queued());
+}

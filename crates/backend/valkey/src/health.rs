@@ -1,0 +1,170 @@
+//! Check at the start whether the store is fit for use.
+//!
+//! A store that is unfit is an error with a remedy; a risk for later is a [`Warning`].
+
+use std::fmt;
+
+use anteroom_config::HostPort;
+
+use crate::connection::{Request, text};
+use crate::failure::Failure;
+use crate::info::Info;
+use crate::link::{Link, ServerReply};
+use crate::route::Route;
+
+/// Findings by server. `Display` formats them as one line for a log, without the store's address.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub struct Findings {
+    /// All servers that have records.
+    pub servers: Vec<ServerFinding>,
+}
+
+/// Findings at one server.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub struct ServerFinding {
+    /// Address of the server.
+    pub server: HostPort,
+    /// Product and version, such as `Redis 7.0.15`.
+    pub make: String,
+    /// Risks for later.
+    pub warnings: Vec<Warning>,
+}
+
+/// Risk for later.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum Warning {
+    /// The server evicts keys when it is full, ours too. A room that loses its ledger closes until
+    /// all its sessions have ended.
+    Evicts {
+        /// Eviction policy, such as `allkeys-lru`.
+        policy: String,
+        /// Memory limit in bytes; 0 = no limit, so nothing is evicted yet.
+        memory_max: u64,
+    },
+    /// The server does not report its eviction policy.
+    HidesPolicy,
+}
+
+impl Findings {
+    /// Returns all warnings with their servers.
+    pub fn warnings(&self) -> impl Iterator<Item = (&HostPort, &Warning)> {
+        self.servers.iter().flat_map(|found| {
+            found
+                .warnings
+                .iter()
+                .map(|warning| (&found.server, warning))
+        })
+    }
+}
+
+impl fmt::Display for Findings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, found) in self.servers.iter().enumerate() {
+            let comma = if index == 0 { "" } else { ", " };
+            write!(f, "{comma}{} at {}", found.make, found.server)?;
+        }
+        for (server, warning) in self.warnings() {
+            write!(f, "; {server} {warning}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Evicts { policy, .. } => write!(
+                f,
+                "evicts keys when it is full (maxmemory-policy {policy}): set it to noeviction"
+            ),
+            Self::HidesPolicy => {
+                write!(
+                    f,
+                    "does not report its maxmemory-policy: it should be noeviction"
+                )
+            }
+        }
+    }
+}
+
+/// Checks every server of a store.
+pub(crate) async fn check(route: &Route) -> Result<Findings, Failure> {
+    let mut servers = Vec::new();
+    for link in route.links().await? {
+        servers.push(check_server(&link).await?);
+    }
+    Ok(Findings { servers })
+}
+
+async fn check_server(link: &Link) -> Result<ServerFinding, Failure> {
+    let request = Request {
+        command: redis::cmd("INFO"),
+        is_asking: false,
+        meant_for: None,
+    };
+    let ServerReply { value, connection } = link.send(&request).await?;
+    let info = Info::read(&text(&connection, value)?);
+    let server = connection.server.clone();
+    if info.is_replica() {
+        return Err(Failure::IsReplica { server });
+    }
+    Ok(ServerFinding {
+        server,
+        warnings: warnings(&info),
+        make: info
+            .make
+            .unwrap_or_else(|| "a server of unknown version".to_owned()),
+    })
+}
+
+fn warnings(info: &Info) -> Vec<Warning> {
+    match info.eviction.as_deref() {
+        Some("noeviction") => Vec::new(),
+        Some(policy) => vec![Warning::Evicts {
+            policy: policy.to_owned(),
+            memory_max: info.memory_max.unwrap_or(0),
+        }],
+        None => vec![Warning::HidesPolicy],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(info: &str) -> Findings {
+        let info = Info::read(info);
+        Findings {
+            servers: vec![ServerFinding {
+                server: HostPort {
+                    host: "10.0.0.1".to_owned(),
+                    port: 6379,
+                },
+                warnings: warnings(&info),
+                make: info.make.unwrap(),
+            }],
+        }
+    }
+
+    #[test]
+    fn findings_are_formatted_as_one_line() {
+        let check = |info: &str, expected: &str| assert_eq!(found(info).to_string(), expected);
+        check(
+            "redis_version:7.0.15\nmaxmemory_policy:noeviction",
+            "Redis 7.0.15 at 10.0.0.1:6379",
+        );
+        check(
+            "redis_version:7.0.15\nmaxmemory_policy:allkeys-lru",
+            "Redis 7.0.15 at 10.0.0.1:6379; 10.0.0.1:6379 evicts keys when it is full \
+             (maxmemory-policy allkeys-lru): set it to noeviction",
+        );
+        check(
+            "redis_version:7.0.15",
+            "Redis 7.0.15 at 10.0.0.1:6379; 10.0.0.1:6379 does not report its maxmemory-policy: it \
+             should be noeviction",
+        );
+    }
+}

@@ -1,0 +1,276 @@
+//! Commands of operators, and their effect on a room's overrides.
+//!
+//! A pure function: the overrides, the file and a command give the next overrides. It reports all
+//! mistakes at once, and then changes nothing.
+
+use std::collections::BTreeMap;
+
+use anteroom_room::time::Timestamp;
+use serde_json::Value;
+
+use super::{Actor, Change, Entry, Pause, RoomOverrides};
+use crate::time_text::rfc3339_millis;
+use crate::{Finding, LiveValues, Owner, Problem, Problems, RoomConfig, check_live_key};
+
+/// Largest size of a record's values, in bytes: all keys together take less than a thousand. Each
+/// node reads the record once a second.
+const VALUES_BYTES_MAX: usize = 4_096;
+
+/// Longest message, in characters. Every waiting page shows it.
+pub(super) const MESSAGE_CHARS_MAX: usize = 500;
+
+pub(super) const QUEUE_ALL: &str = "queue_all";
+const OPENS_AT: &str = "opens_at";
+const SUSPENDED: &str = "suspended";
+/// Names that can be reset besides the keys of the file.
+const OTHERS: [&str; 2] = [MESSAGE, PAUSE];
+const MESSAGE: &str = "message";
+const PAUSE: &str = "pause";
+
+/// Command of an operator.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum OperatorCommand {
+    /// Set values that win over the file.
+    Set(LiveValues),
+    /// Admit no new visitor, and say so on the page.
+    Pause {
+        /// Reason.
+        message: Option<String>,
+    },
+    /// End a pause.
+    Resume,
+    /// Queue every visitor who is not active.
+    QueueAll,
+    /// End a pause and queue-all, and open a room that has not opened yet.
+    Open,
+    /// Show this on the page; `None` removes the message.
+    Message(Option<String>),
+    /// Reset one key, or everything, to the file's value.
+    Reset(Option<String>),
+    /// Assume that no visitor is active. Changes nothing here, but is logged.
+    AssumeEmpty,
+}
+
+impl OperatorCommand {
+    /// Returns the command as an operator types it, for the log.
+    #[must_use]
+    pub fn command(&self) -> String {
+        let quoted = |message: &Option<String>| {
+            let text = message.as_deref().unwrap_or_default();
+            Value::from(text).to_string()
+        };
+        match self {
+            Self::Set(values) => {
+                let pairs = values.iter().map(|(key, value)| format!(" {key}={value}"));
+                format!("set{}", pairs.collect::<String>())
+            }
+            Self::Pause { message: None } => "pause".to_owned(),
+            Self::Pause { message } => format!("pause --message {}", quoted(message)),
+            Self::Resume => "resume".to_owned(),
+            Self::QueueAll => "queue-all".to_owned(),
+            Self::Open => "open".to_owned(),
+            Self::Message(message) => format!("message {}", quoted(message)),
+            Self::Reset(None) => "reset".to_owned(),
+            Self::Reset(Some(key)) => format!("reset {key}"),
+            Self::AssumeEmpty => "assume-empty".to_owned(),
+        }
+    }
+}
+
+impl RoomOverrides {
+    /// Returns the overrides after `command`, in a room with the file `file`. `now` is the wall
+    /// clock.
+    ///
+    /// # Errors
+    ///
+    /// [`Problems`] with every mistake; nothing changes then.
+    pub fn after(
+        &self,
+        command: &OperatorCommand,
+        file: &RoomConfig,
+        who: &Actor,
+        now: Timestamp,
+    ) -> Result<Self, Problems> {
+        let mut next = self.clone();
+        next.apply(command, file, now)?;
+        next.check(self, command, file)?;
+        let changes = changes(&self.facts(file), &next.facts(file));
+        let entry = Entry::following(self, who, now, command.command(), changes);
+        next.version = entry.version;
+        next.decided_at.note(command, entry.at);
+        next.newest = Some(entry);
+        Ok(next)
+    }
+
+    /// Applies `command`, given at `at`, without storing it. It was checked when it was given. If
+    /// the file has changed since and the command is not valid any more, it has no effect.
+    pub(super) fn apply_pending(&mut self, command: &OperatorCommand, file: &RoomConfig, at: u64) {
+        let mut next = self.clone();
+        if next.apply(command, file, Timestamp(at)).is_ok() {
+            *self = next;
+        }
+    }
+
+    fn apply(
+        &mut self,
+        command: &OperatorCommand,
+        file: &RoomConfig,
+        now: Timestamp,
+    ) -> Result<(), Problems> {
+        match command {
+            OperatorCommand::Set(values) => self.values.extend(values.clone()),
+            OperatorCommand::Pause { message } => {
+                self.pause = Some(Pause {
+                    message: checked(message.as_deref(), file)?,
+                    since: self.pause.as_ref().map_or(now.0, |pause| pause.since),
+                });
+            }
+            OperatorCommand::Resume => self.pause = None,
+            OperatorCommand::QueueAll => self.put(QUEUE_ALL, Value::from(true)),
+            OperatorCommand::Open => {
+                self.pause = None;
+                self.put(QUEUE_ALL, Value::from(false));
+                let opens_at = self.applied_to(file).config.rules.opens_at;
+                // Not removed: visitors who came before are drawn by lot, if the room has a draw.
+                if opens_at.is_some_and(|at| at > now) {
+                    self.put(OPENS_AT, Value::from(rfc3339_millis(now)));
+                }
+            }
+            OperatorCommand::Message(message) => self.message = checked(message.as_deref(), file)?,
+            OperatorCommand::Reset(None) => {
+                self.values.clear();
+                self.pause = None;
+                self.message = None;
+            }
+            OperatorCommand::Reset(Some(key)) => {
+                check_live_key(file, key, &OTHERS)?;
+                match key.as_str() {
+                    MESSAGE => self.message = None,
+                    PAUSE => self.pause = None,
+                    key => {
+                        self.values.remove(key);
+                    }
+                }
+            }
+            OperatorCommand::AssumeEmpty => {}
+        }
+        Ok(())
+    }
+
+    fn put(&mut self, key: &str, value: Value) {
+        self.values.insert(key.to_owned(), value);
+    }
+
+    /// Checks the new overrides. Mistakes that were there before, because the file has changed, are
+    /// reported elsewhere: they are no reason to reject a pause.
+    fn check(
+        &self,
+        before: &Self,
+        command: &OperatorCommand,
+        file: &RoomConfig,
+    ) -> Result<(), Problems> {
+        let changed = self.applied_to(file);
+        let mut problems = changed.problems;
+        let old = before.applied_to(file).problems;
+        let is_set = |key: &String| {
+            let set = match command {
+                OperatorCommand::Set(values) => Some(values),
+                _ => None,
+            };
+            set.is_some_and(|values| values.contains_key(key))
+        };
+        problems.retain(|problem| !old.contains(problem) || is_set(&problem.key));
+        if matches!(command, OperatorCommand::Set(values) if values.is_empty()) {
+            problems.push(remark(file, "", "nothing to set; write key=value"));
+        }
+        let bytes = serde_json::to_vec(&self.values).map_or(0, |text| text.len());
+        if bytes > VALUES_BYTES_MAX {
+            let long = format!("{bytes} bytes of values, at most {VALUES_BYTES_MAX} are allowed");
+            problems.push(remark(file, "", &long));
+        }
+        let is_stop = matches!(
+            command,
+            OperatorCommand::Pause { .. } | OperatorCommand::QueueAll
+        );
+        if changed.config.suspended && is_stop {
+            let remark = remark(
+                file,
+                SUSPENDED,
+                "the room is switched off and every visitor passes, so none can be queued; \
+                 set suspended=false first",
+            );
+            problems.push(remark);
+        }
+        if problems.is_empty() {
+            Ok(())
+        } else {
+            Err(Problems(problems))
+        }
+    }
+
+    /// Returns all values in effect, by name.
+    fn facts(&self, file: &RoomConfig) -> BTreeMap<&'static str, Value> {
+        let mut facts = self.applied_to(file).config.values();
+        facts.insert(MESSAGE, Value::from(self.message.clone()));
+        let pause = match &self.pause {
+            None => Value::Null,
+            Some(pause) => Value::from(pause.message.clone().unwrap_or_default()),
+        };
+        facts.insert(PAUSE, pause);
+        facts
+    }
+}
+
+fn changes(
+    before: &BTreeMap<&'static str, Value>,
+    after: &BTreeMap<&'static str, Value>,
+) -> Vec<Change> {
+    let differing = after
+        .iter()
+        .filter(|(key, value)| before.get(*key) != Some(value));
+    differing
+        .map(|(key, value)| Change {
+            key: (*key).to_owned(),
+            before: before.get(key).cloned().unwrap_or_default(),
+            after: value.clone(),
+        })
+        .collect()
+}
+
+/// Returns a message as it will stand on the page; `None` if it is empty.
+fn checked(text: Option<&str>, file: &RoomConfig) -> Result<Option<String>, Problems> {
+    message(text.unwrap_or_default()).map_err(|found| {
+        let problem = Problem {
+            finding: Finding::Value(found),
+            allowed: format!("plain text on one line, at most {MESSAGE_CHARS_MAX} characters"),
+            ..remark(file, MESSAGE, "")
+        };
+        Problems(vec![problem])
+    })
+}
+
+/// Returns a message, if `text` is one: one line of plain text of the allowed length. `None` if it
+/// is empty.
+///
+/// # Errors
+///
+/// What was found instead.
+pub(super) fn message(text: &str) -> Result<Option<String>, String> {
+    let text = text.trim();
+    let length = text.chars().count();
+    if length > MESSAGE_CHARS_MAX {
+        return Err(format!("{length} characters"));
+    }
+    if let Some(strange) = text.chars().find(|c| c.is_control()) {
+        return Err(format!(
+            "the control character {}",
+            strange.escape_unicode()
+        ));
+    }
+    Ok((!text.is_empty()).then(|| text.to_owned()))
+}
+
+fn remark(file: &RoomConfig, key: &str, text: &str) -> Problem {
+    Problem::remark(Owner::Room(file.name.to_string()), key, text)
+}

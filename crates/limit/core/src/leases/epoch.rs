@@ -1,0 +1,252 @@
+//! Epochs of a store: a new one begins whenever writes may have been lost.
+//!
+//! One record for all clients of a store names the current epoch, its beginning, and what was lost
+//! before it. After a loss, everything that a client could have spent before counts as spent
+//! ([`crate::leases::record`]).
+//!
+//! A store that is found empty may be a new one. A node sends the latest epoch it has seen with
+//! each request. A node with leases reads this record once a second, so that an old deployment
+//! makes itself known within [`UNKNOWN_FOR`]. One case cannot be detected: if all nodes that saw
+//! the old epoch are cut off for longer than that, the store counts as new.
+//!
+//! # Why epochs are numbered
+//!
+//! After a replacement store, the old one can come back with its old record and its old identity. A
+//! node that has seen a later epoch than the current one knows of a loss. A node that has seen only
+//! an earlier one is behind.
+
+use crate::leases::widened::TTL_LONGEST;
+use crate::time::{DurationUs, TimestampUs};
+
+/// Time for which a store that was found empty grants nothing: the longest lease.
+pub const UNKNOWN_FOR: DurationUs = TTL_LONGEST;
+
+/// Identity of a store. It changes after events that may have lost writes.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct StoreIdentity(pub u64);
+
+/// Identifier of an epoch. Two that began independently may have the same number.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct EpochId {
+    /// One more than the highest number known when it began; the first is one.
+    pub number: u64,
+    /// Random number drawn by the node that began it.
+    pub random: u64,
+}
+
+/// Data that a store may have lost when an epoch began.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Before {
+    /// Unknown: the store was empty, and no node had seen an epoch.
+    Unknown,
+    /// Some data, of unknown extent.
+    Lost,
+    /// None, as an operator confirmed.
+    Nothing,
+}
+
+/// Record of an epoch. It must never expire.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Epoch {
+    /// Identifier of the epoch.
+    pub id: EpochId,
+    /// Store in which it began.
+    pub identity: StoreIdentity,
+    /// Beginning, by the clock of that store.
+    pub began_at: TimestampUs,
+    /// Data lost before it.
+    pub before: Before,
+}
+
+/// Epoch record as a node reads it, with what the node knows.
+#[derive(Clone, Copy, Debug)]
+pub struct EpochObservation<'a> {
+    /// Record, if there is one.
+    pub record: Option<&'a Epoch>,
+    /// Identity of the store that was read.
+    pub identity: StoreIdentity,
+    /// Time of the store's clock.
+    pub now: TimestampUs,
+    /// Latest epoch that the node has seen, in any store.
+    pub witnessed: Option<EpochId>,
+    /// Random number, in case an epoch begins.
+    pub random: u64,
+}
+
+/// Decision about the epoch record.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum EpochDecision {
+    /// The epoch is current.
+    InForce(Epoch),
+    /// This record must replace the one that was read, and be read again. Nothing is granted
+    /// before.
+    Write(Epoch),
+}
+
+/// Decides whether the epoch that was read is current.
+#[must_use]
+pub fn judge(observation: EpochObservation<'_>) -> EpochDecision {
+    let Some(found) = observation.record else {
+        let before = match observation.witnessed {
+            Some(_) => Before::Lost,
+            None => Before::Unknown,
+        };
+        return EpochDecision::Write(observation.next(0, before));
+    };
+    let later = observation
+        .witnessed
+        .filter(|seen| found.id.has_missed(*seen));
+    if later.is_some() || found.identity != observation.identity {
+        return EpochDecision::Write(observation.next(found.id.number, Before::Lost));
+    }
+    if observation.now < found.began_at {
+        // The clock was set back. From now on, the wait ends too late instead of never.
+        let began_at = observation.now;
+        return EpochDecision::Write(Epoch { began_at, ..*found });
+    }
+    EpochDecision::InForce(*found)
+}
+
+/// Returns the epoch that begins when an operator confirms that no client has spent anything. Older
+/// records of clients are void.
+#[must_use]
+pub fn assume_empty(observation: EpochObservation<'_>) -> Epoch {
+    let number = observation.record.map_or(0, |found| found.id.number);
+    observation.next(number, Before::Nothing)
+}
+
+/// Returns the later of two epochs that a node has seen.
+#[must_use]
+pub fn later(seen: Option<EpochId>, other: EpochId) -> EpochId {
+    seen.filter(|seen| seen.number > other.number)
+        .unwrap_or(other)
+}
+
+impl Epoch {
+    /// Returns the time until which clients without a record in this epoch get no lease, because a
+    /// node may still know of an older epoch.
+    pub(super) fn unknown_until(&self) -> TimestampUs {
+        match self.before {
+            Before::Unknown => self.began_at + UNKNOWN_FOR,
+            Before::Lost | Before::Nothing => TimestampUs(0),
+        }
+    }
+}
+
+impl EpochId {
+    /// Whether a node that has seen `seen` knows of an epoch that this one missed.
+    fn has_missed(self, seen: Self) -> bool {
+        seen.number >= self.number && seen != self
+    }
+}
+
+impl EpochObservation<'_> {
+    fn next(&self, number: u64, before: Before) -> Epoch {
+        let seen = self.witnessed.map_or(0, |seen| seen.number);
+        Epoch {
+            id: EpochId {
+                number: number.max(seen).saturating_add(1),
+                random: self.random,
+            },
+            identity: self.identity,
+            began_at: self.now,
+            before,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STORE: StoreIdentity = StoreIdentity(1);
+    const OTHER_STORE: StoreIdentity = StoreIdentity(2);
+
+    fn id(number: u64, random: u64) -> EpochId {
+        EpochId { number, random }
+    }
+
+    fn epoch(number: u64, before: Before) -> Epoch {
+        Epoch {
+            id: id(number, 7),
+            identity: STORE,
+            began_at: TimestampUs(100),
+            before,
+        }
+    }
+
+    fn observation(record: Option<&Epoch>, witnessed: Option<EpochId>) -> EpochObservation<'_> {
+        EpochObservation {
+            record,
+            identity: STORE,
+            now: TimestampUs(500),
+            witnessed,
+            random: 9,
+        }
+    }
+
+    fn begun(decision: EpochDecision) -> (EpochId, Before) {
+        match decision {
+            EpochDecision::Write(epoch) => {
+                assert_eq!(epoch.began_at, TimestampUs(500));
+                (epoch.id, epoch.before)
+            }
+            EpochDecision::InForce(epoch) => panic!("{epoch:?} is in force"),
+        }
+    }
+
+    #[test]
+    fn an_empty_store_is_new_unless_a_node_saw_an_epoch() {
+        assert_eq!(
+            begun(judge(observation(None, None))),
+            (id(1, 9), Before::Unknown)
+        );
+        let witnessed = judge(observation(None, Some(id(4, 3))));
+        assert_eq!(begun(witnessed), (id(5, 9), Before::Lost));
+        let new = epoch(1, Before::Unknown);
+        let witnessed = judge(observation(Some(&new), Some(id(1, 3))));
+        assert_eq!(begun(witnessed), (id(2, 9), Before::Lost));
+    }
+
+    #[test]
+    fn a_changed_identity_means_loss() {
+        for before in [Before::Unknown, Before::Lost, Before::Nothing] {
+            let old = epoch(3, before);
+            let mut observation = observation(Some(&old), Some(old.id));
+            observation.identity = OTHER_STORE;
+            assert_eq!(begun(judge(observation)), (id(4, 9), Before::Lost));
+        }
+    }
+
+    #[test]
+    fn a_later_epoch_means_loss_and_an_earlier_one_a_late_node() {
+        let here = epoch(3, Before::Lost);
+        for late in [None, Some(id(2, 1)), Some(here.id)] {
+            assert_eq!(
+                judge(observation(Some(&here), late)),
+                EpochDecision::InForce(here)
+            );
+        }
+        for (seen, number) in [(id(3, 1), 4), (id(8, 1), 9)] {
+            let decision = judge(observation(Some(&here), Some(seen)));
+            assert_eq!(begun(decision), (id(number, 9), Before::Lost));
+        }
+    }
+
+    #[test]
+    fn an_operators_epoch_outranks_every_older_one() {
+        let lost = epoch(3, Before::Lost);
+        let empty = assume_empty(observation(Some(&lost), Some(id(3, 7))));
+        assert_eq!((empty.id, empty.before), (id(4, 9), Before::Nothing));
+        let decision = judge(observation(Some(&empty), Some(lost.id)));
+        assert_eq!(decision, EpochDecision::InForce(empty));
+    }
+
+    #[test]
+    fn an_epoch_that_begins_in_the_future_begins_now() {
+        let mut ahead = epoch(3, Before::Lost);
+        ahead.began_at = TimestampUs(501);
+        let decision = judge(observation(Some(&ahead), None));
+        assert_eq!(begun(decision), (ahead.id, Before::Lost));
+    }
+}

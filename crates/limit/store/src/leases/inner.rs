@@ -1,0 +1,216 @@
+//! State shared by client requests, lease requests and the epoch watcher.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::circuit::{Circuit, Pauses};
+use crate::lease_store::{LeaseRecords, Shelf, Token};
+use crate::{CallKey, KeyMaker};
+use anteroom_limit::leases::epoch::{self, Epoch, EpochId};
+use anteroom_limit::time::TimestampUs;
+use parking_lot::Mutex;
+use tokio::runtime::Handle;
+
+use crate::leases::clients::Clients;
+use crate::leases::clock::Clock;
+use crate::leases::error::LeaseError;
+use crate::leases::permits::Permits;
+use crate::leases::random::Draws;
+use crate::leases::settings::Settings;
+use crate::leases::stats::{Counters, LeaseStats};
+
+/// State that all clients share.
+#[derive(Debug)]
+pub(crate) struct Inner {
+    pub(crate) store: Arc<dyn LeaseRecords>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) settings: Settings,
+    pub(crate) clients: Clients,
+    pub(crate) counters: Counters,
+    pub(crate) draws: Draws,
+    /// Identifies this process in its request ids.
+    pub(crate) incarnation: u64,
+    /// Permits for lease requests in flight.
+    pub(crate) permits: Permits,
+    /// Runtime of lease requests.
+    pub(crate) runtime: Handle,
+    keys: KeyMaker,
+    shelves: Box<[Mutex<ShelfState>]>,
+    /// Whether all shelves are watched, or only those of clients seen so far.
+    expects_requests: AtomicBool,
+}
+
+/// State of a shelf.
+#[derive(Debug)]
+struct ShelfState {
+    circuit: Circuit,
+    /// Latest error.
+    last_error: Option<LeaseError>,
+    /// Latest epoch seen.
+    witnessed: Option<EpochId>,
+    /// Epoch in force when its record was last read.
+    in_force: Option<InForce>,
+}
+
+impl Default for ShelfState {
+    fn default() -> Self {
+        Self {
+            circuit: Circuit::new(Pauses::LENDING),
+            last_error: None,
+            witnessed: None,
+            in_force: None,
+        }
+    }
+}
+
+/// Epoch, and the write that made its record.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct InForce {
+    pub(crate) epoch: Epoch,
+    pub(crate) token: Token,
+}
+
+impl Inner {
+    pub(crate) fn new(
+        store: Arc<dyn LeaseRecords>,
+        clock: Arc<dyn Clock>,
+        settings: Settings,
+        draws: Draws,
+        runtime: Handle,
+    ) -> Self {
+        let shelves = (0..store.shelves().max(1)).map(|_| Mutex::default());
+        let mut secret = [0; 16];
+        secret[..8].copy_from_slice(&draws.number().to_le_bytes());
+        secret[8..].copy_from_slice(&draws.number().to_le_bytes());
+        Self {
+            store,
+            clock,
+            settings,
+            clients: Clients::new(&settings),
+            counters: Counters::default(),
+            incarnation: draws.number().max(1),
+            draws,
+            permits: Permits::new(settings.requests_max),
+            runtime,
+            keys: KeyMaker::new(secret),
+            shelves: shelves.collect(),
+            expects_requests: AtomicBool::new(false),
+        }
+    }
+
+    /// Returns the key of a client of a limit in this process.
+    pub(crate) fn key(&self, limit: &str, key: CallKey) -> CallKey {
+        self.keys.key([limit.as_bytes(), &key.0.to_le_bytes()[..]])
+    }
+
+    /// Returns the shelf of a client's record.
+    pub(crate) fn shelf(&self, key: CallKey) -> Shelf {
+        Shelf::of(key, u32::try_from(self.shelves.len()).unwrap_or(1))
+    }
+
+    /// Returns an error while the store must not be asked.
+    pub(crate) fn unavailable(&self, shelf: Shelf, now: TimestampUs) -> Option<LeaseError> {
+        let state = self.state(shelf).lock();
+        let error = || state.last_error.clone().unwrap_or(LeaseError::Unavailable);
+        state.circuit.is_open(now).then(error)
+    }
+
+    /// Whether a shelf has not replied since its circuit opened.
+    pub(crate) fn is_lost(&self, shelf: Shelf) -> bool {
+        self.state(shelf).lock().circuit.is_lost()
+    }
+
+    /// Takes note that a request is sent.
+    pub(crate) fn handle_request(&self, shelf: Shelf, now: TimestampUs) {
+        self.state(shelf).lock().circuit.handle_request(now);
+    }
+
+    /// Takes note of how a request ended.
+    pub(crate) fn handle_outcome(
+        &self,
+        shelf: Shelf,
+        now: TimestampUs,
+        failed: Option<&LeaseError>,
+    ) {
+        let mut state = self.state(shelf).lock();
+        let Some(error) = failed else {
+            if state.circuit.is_lost() {
+                tracing::info!(
+                    store = self.store.place(),
+                    "store available, leases granted again"
+                );
+            }
+            state.circuit.handle_answer();
+            return;
+        };
+        if !error.is_outage() {
+            return;
+        }
+        state.last_error = Some(error.clone());
+        if state.circuit.handle_failure(now, self.draws.number()) {
+            tracing::warn!(
+                store = self.store.place(),
+                %error,
+                "store unavailable, no leases granted"
+            );
+        }
+    }
+
+    /// Returns the latest epoch seen on a shelf.
+    pub(crate) fn witnessed(&self, shelf: Shelf) -> Option<EpochId> {
+        self.state(shelf).lock().witnessed
+    }
+
+    /// Takes note of an epoch that is in force.
+    pub(crate) fn witness(&self, shelf: Shelf, id: EpochId) {
+        let mut state = self.state(shelf).lock();
+        state.witnessed = Some(epoch::later(state.witnessed, id));
+    }
+
+    /// Takes note of an epoch that is in force, and of the write that made its record.
+    pub(crate) fn handle_in_force(&self, shelf: Shelf, in_force: InForce) {
+        self.witness(shelf, in_force.epoch.id);
+        self.state(shelf).lock().in_force = Some(in_force);
+    }
+
+    /// Returns the epoch to grant in without reading it again; `None` if another one was seen
+    /// since.
+    pub(crate) fn in_force(&self, shelf: Shelf) -> Option<InForce> {
+        let state = self.state(shelf).lock();
+        let is_latest = |in_force: &InForce| state.witnessed == Some(in_force.epoch.id);
+        state.in_force.filter(is_latest)
+    }
+
+    /// Watches all shelves from now on. A store that is empty grants nothing for a while, and that
+    /// time should be over before the first request.
+    pub(crate) fn expect_calls(&self) {
+        self.expects_requests.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns the shelves whose epoch must be read regularly.
+    pub(crate) fn watched_shelves(&self) -> Vec<Shelf> {
+        let shelves = (0..).zip(&self.shelves);
+        let all = self.expects_requests.load(Ordering::Relaxed);
+        // Includes shelves with an open circuit: callers may send nothing because of it.
+        let seen = shelves.filter(|(_, state)| {
+            let state = state.lock();
+            all || state.witnessed.is_some() || state.circuit.is_lost()
+        });
+        seen.map(|(number, _)| Shelf(number)).collect()
+    }
+
+    pub(crate) fn stats(&self) -> LeaseStats {
+        let now = self.clock.now();
+        let (mut clients, mut held) = (0, 0);
+        for shard in self.clients.each() {
+            let (count, balance) = shard.fill(now);
+            clients += count as u64;
+            held += balance;
+        }
+        self.counters.stats(clients, held)
+    }
+
+    fn state(&self, Shelf(shelf): Shelf) -> &Mutex<ShelfState> {
+        &self.shelves[shelf as usize % self.shelves.len()]
+    }
+}

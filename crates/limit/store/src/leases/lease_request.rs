@@ -1,0 +1,467 @@
+//! One lease request to the store.
+//!
+//! It takes one atomic step where the store supports that and the epoch is known. Otherwise it
+//! reads, computes the grant and writes, and retries if another node wrote first.
+//!
+//! A step that grants nothing returns what a load would have returned, so the unusual case costs no
+//! extra round trip.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::CallKey;
+use crate::lease_store::record::{self as client, RecordError};
+use crate::lease_store::step::{Step, StepGrant, Stepped};
+use crate::lease_store::{LeaseKey, Loaded, Shelf, Swapped, Token, Write};
+use crate::shared::CountsError;
+use anteroom_limit::leases::epoch::{
+    self, Before, Epoch, EpochDecision, EpochId, EpochObservation, UNKNOWN_FOR,
+};
+use anteroom_limit::leases::message::{Answer, Request};
+use anteroom_limit::leases::parent::{GrantOutcome, lend};
+use anteroom_limit::leases::record::Record;
+use anteroom_limit::leases::widened::LeasedLimit;
+use anteroom_limit::policy::State;
+use anteroom_limit::time::TimestampUs;
+use tokio::time::{sleep, timeout};
+
+use crate::leases::error::LeaseError;
+use crate::leases::inner::{InForce, Inner};
+use crate::leases::permits::Permit;
+use crate::leases::record;
+
+/// Tries of a request while other nodes write first. With more, the reply would come after its
+/// callers' timeouts.
+const TRIES_MAX: u32 = 12;
+/// Upper bound of the random pause after the first two tries; it doubles each time. The randomness
+/// keeps nodes that collided once from colliding again.
+const PAUSE_FIRST: Duration = Duration::from_millis(2);
+/// Longest pause.
+const PAUSE_LONGEST: Duration = Duration::from_millis(64);
+
+/// Lease request with the client it is for.
+#[derive(Debug)]
+pub(crate) struct PendingRequest {
+    /// Key of the client in this process.
+    pub(crate) client: CallKey,
+    pub(crate) incarnation: u64,
+    pub(crate) shelf: Shelf,
+    pub(crate) limit: String,
+    /// Key of the client on all nodes.
+    pub(crate) key: CallKey,
+    pub(crate) leased_limit: Arc<LeasedLimit>,
+    pub(crate) request: Request,
+}
+
+/// Lease request in flight.
+#[derive(Debug)]
+pub(crate) struct InFlightRequest {
+    pending: PendingRequest,
+    _permit: Permit,
+}
+
+/// Guard that reports the outcome to waiting callers, even if the task is cancelled.
+struct Completion {
+    inner: Arc<Inner>,
+    in_flight: InFlightRequest,
+    outcome: Result<DatedReply, LeaseError>,
+}
+
+/// Reply of the store, with the time at which the read it rests on was sent.
+struct DatedReply {
+    answer: Answer,
+    read_at: TimestampUs,
+}
+
+/// Outcome of the first round trip.
+enum FirstTrip {
+    /// The step granted a lease.
+    Granted(DatedReply),
+    /// Records found, and the time at which they were requested.
+    Read(Loaded, TimestampUs),
+}
+
+/// Outcome of one try.
+enum Attempt {
+    Done(DatedReply),
+    /// Another node wrote first. Has the records found, if known, and the time at which they were
+    /// requested.
+    Again(Option<(Loaded, TimestampUs)>),
+}
+
+impl InFlightRequest {
+    pub(crate) fn new(pending: PendingRequest, permit: Permit) -> Self {
+        Self {
+            pending,
+            _permit: permit,
+        }
+    }
+}
+
+impl Drop for Completion {
+    fn drop(&mut self) {
+        let outcome = std::mem::replace(&mut self.outcome, Err(LeaseError::Unavailable));
+        self.inner.finish(&self.in_flight.pending, outcome);
+    }
+}
+
+impl Inner {
+    /// Sends a request in the background; its callers are woken by its outcome.
+    pub(crate) fn send(self: &Arc<Self>, in_flight: InFlightRequest) {
+        let inner = Arc::clone(self);
+        self.runtime.spawn(async move {
+            let outcome = Err(LeaseError::Unavailable);
+            let mut completion = Completion {
+                inner,
+                in_flight,
+                outcome,
+            };
+            completion.outcome = completion
+                .inner
+                .request(&completion.in_flight.pending)
+                .await;
+        });
+    }
+
+    /// Applies the outcome of a request.
+    fn finish(&self, pending: &PendingRequest, outcome: Result<DatedReply, LeaseError>) {
+        let now = self.clock.now();
+        self.handle_outcome(pending.shelf, now, outcome.as_ref().err());
+        let mut shard = self.clients.shard(pending.client);
+        let client = shard.find(pending.client);
+        let Some(client) = client.filter(|client| client.incarnation == pending.incarnation) else {
+            return;
+        };
+        client.is_in_flight = false;
+        match outcome {
+            Ok(DatedReply { answer, read_at }) => {
+                client.last_error = None;
+                if client.holding.handle_answer(now, &answer, read_at) {
+                    client.had_grant |= answer.held > 0;
+                    self.counters.granted.add(answer.held);
+                    self.counters.grants.add(u32::from(answer.held > 0));
+                }
+            }
+            Err(error) => {
+                client.holding.handle_failure(now, pending.request.id);
+                client.last_error = Some(error.clone());
+                self.counters.failures.add(1);
+                tracing::debug!(%error, limit = pending.limit, "lease request failed");
+            }
+        }
+        client.wake_waiters();
+    }
+
+    async fn request(&self, pending: &PendingRequest) -> Result<DatedReply, LeaseError> {
+        let mut read = None;
+        for tries in 0..TRIES_MAX {
+            self.pause(tries).await;
+            let (loaded, read_at) = match read.take() {
+                Some(read) => read,
+                None => match self.first_trip(pending).await? {
+                    FirstTrip::Granted(dated) => return Ok(dated),
+                    FirstTrip::Read(loaded, read_at) => (loaded, read_at),
+                },
+            };
+            match self.attempt(pending, loaded, read_at).await? {
+                Attempt::Done(dated) => return Ok(dated),
+                // Records are reused at once only; later they are as old as the pause.
+                Attempt::Again(current) => read = current.filter(|_| tries == 0),
+            }
+        }
+        Err(LeaseError::Contended { times: TRIES_MAX })
+    }
+
+    /// Grants in one step, or reads.
+    async fn first_trip(&self, pending: &PendingRequest) -> Result<FirstTrip, LeaseError> {
+        if let Some(in_force) = self.in_force(pending.shelf)
+            && let Some(outcome) = self.step(pending, &in_force).await?
+        {
+            return Ok(outcome);
+        }
+        let read_at = self.clock.now();
+        let loaded = self.load(pending.shelf, Some(pending.client())).await?;
+        Ok(FirstTrip::Read(loaded, read_at))
+    }
+
+    /// Takes a step. Returns `None` if the store cannot take it.
+    async fn step(
+        &self,
+        pending: &PendingRequest,
+        InForce { epoch, token }: &InForce,
+    ) -> Result<Option<FirstTrip>, LeaseError> {
+        let step = Step {
+            epoch,
+            epoch_token: *token,
+            token: pending.token(),
+            lending: &pending.leased_limit,
+            request: &pending.request,
+        };
+        let read_at = self.clock.now();
+        let Some(stepped) = self.store.step(pending.shelf, pending.client(), step) else {
+            return Ok(None);
+        };
+        Ok(match self.within(stepped).await? {
+            Stepped::GrantOutcome(grant) => {
+                self.counters.steps.add(1);
+                let answer = self.answer(pending, epoch, &grant)?;
+                Some(FirstTrip::Granted(DatedReply { answer, read_at }))
+            }
+            Stepped::Not(loaded) => Some(FirstTrip::Read(loaded, read_at)),
+            Stepped::OtherStore => None,
+        })
+    }
+
+    /// Returns the reply for a lease that was granted in one step. If the store's grant differs
+    /// from that of [`lend`], one of the two has a defect; the smaller grant is used.
+    fn answer(
+        &self,
+        pending: &PendingRequest,
+        epoch: &Epoch,
+        grant: &StepGrant,
+    ) -> Result<Answer, LeaseError> {
+        let record = self.read(pending, epoch, grant.record.as_deref())?;
+        let (leased_limit, request) = (&pending.leased_limit, &pending.request);
+        let mut answer = lend(leased_limit, epoch, record.as_ref(), request, grant.now).answer;
+        if answer.held != grant.held {
+            self.counters.disagreements.add(1);
+            let store = self.store.place();
+            tracing::error!(
+                store,
+                limit = pending.limit,
+                granted_by_store = grant.held,
+                granted_by_rule = answer.held,
+                "store and node disagree on a grant; please report this"
+            );
+            answer.held = answer.held.min(grant.held);
+        }
+        Ok(answer)
+    }
+
+    async fn attempt(
+        &self,
+        pending: &PendingRequest,
+        loaded: Loaded,
+        read_at: TimestampUs,
+    ) -> Result<Attempt, LeaseError> {
+        let Some(epoch) = self.settle(pending.shelf, &loaded).await? else {
+            return Ok(Attempt::Again(None));
+        };
+        let kept = loaded.client.as_ref().map(|kept| kept.value.as_slice());
+        let record = self.read(pending, &epoch, kept)?;
+        let GrantOutcome { write, answer } = lend(
+            &pending.leased_limit,
+            &epoch,
+            record.as_ref(),
+            &pending.request,
+            loaded.now,
+        );
+        let dated = DatedReply { answer, read_at };
+        let Some(grant) = write else {
+            return Ok(Attempt::Done(dated));
+        };
+        let write = Write {
+            expected: loaded.expected(),
+            token: pending.token(),
+            value: &client::encode(&grant.record),
+        };
+        let sent_at = self.clock.now();
+        let swap = self
+            .store
+            .swap(pending.shelf, pending.client(), write, grant.forget_after);
+        match self.within(swap).await? {
+            Swapped::Written => Ok(Attempt::Done(dated)),
+            Swapped::Conflict(current) => {
+                self.counters.conflicts.add(1);
+                Ok(Attempt::Again(Some((current, sent_at))))
+            }
+            Swapped::OtherStore => Ok(Attempt::Again(None)),
+        }
+    }
+
+    /// Returns the epoch in force, or `None` if its record had to be written first: then everything
+    /// must be read again.
+    pub(crate) async fn settle(
+        &self,
+        shelf: Shelf,
+        loaded: &Loaded,
+    ) -> Result<Option<Epoch>, LeaseError> {
+        let found = match loaded
+            .epoch
+            .as_ref()
+            .map(|kept| record::decode_epoch(&kept.value))
+        {
+            None => None,
+            Some(Ok(found)) => Some(found),
+            Some(Err(RecordError::Version { found, known })) if found > known => {
+                return Err(LeaseError::NewerRecord);
+            }
+            Some(Err(error)) => {
+                tracing::error!(%error, store = self.store.place(), "epoch record unreadable");
+                None
+            }
+        };
+        // A store with an unreadable epoch record is not a new store.
+        let unreadable_epoch = (found.is_none() && loaded.epoch.is_some()).then_some(EpochId {
+            number: 0,
+            random: 0,
+        });
+        let observation = EpochObservation {
+            record: found.as_ref(),
+            identity: loaded.identity,
+            now: loaded.now,
+            witnessed: self.witnessed(shelf).or(unreadable_epoch),
+            random: self.draws.number(),
+        };
+        match epoch::judge(observation) {
+            EpochDecision::InForce(epoch) => {
+                let token = loaded.expected().epoch;
+                self.handle_in_force(shelf, InForce { epoch, token });
+                Ok(Some(epoch))
+            }
+            EpochDecision::Write(epoch) => {
+                self.begin(shelf, loaded, &epoch).await?;
+                Ok(None)
+            }
+        }
+    }
+
+    /// Begins an epoch, unless another node wrote first. Returns whether it did.
+    pub(crate) async fn begin(
+        &self,
+        shelf: Shelf,
+        loaded: &Loaded,
+        epoch: &Epoch,
+    ) -> Result<bool, LeaseError> {
+        let write = Write {
+            expected: loaded.expected(),
+            token: Token(self.draws.token()),
+            value: &record::encode_epoch(epoch),
+        };
+        let swapped = self.within(self.store.swap_epoch(shelf, write)).await?;
+        let has_begun = swapped == Swapped::Written;
+        if has_begun {
+            self.counters.epochs_begun.add(1);
+            tracing::warn!(
+                store = self.store.place(),
+                number = epoch.id.number,
+                "lease epoch begins: {}",
+                meaning(epoch.before)
+            );
+        }
+        Ok(has_begun)
+    }
+
+    /// Decodes a client's record. A damaged or older record counts as used up. A record of a later
+    /// version is an error, so that this node does not overwrite it.
+    fn read(
+        &self,
+        pending: &PendingRequest,
+        epoch: &Epoch,
+        kept: Option<&[u8]>,
+    ) -> Result<Option<Record>, LeaseError> {
+        let Some(kept) = kept else {
+            return Ok(None);
+        };
+        match client::decode(kept) {
+            Ok(record) => Ok(Some(record)),
+            Err(RecordError::Version { found, known }) if found > known => {
+                Err(LeaseError::NewerRecord)
+            }
+            Err(error) => {
+                self.counters.unreadable.add(1);
+                tracing::warn!(
+                    %error,
+                    limit = pending.limit,
+                    "client record unreadable, limit counts as used up"
+                );
+                // The time lies so far ahead that the rule distrusts the record and rewrites it.
+                Ok(Some(Record {
+                    epoch: epoch.id,
+                    as_of: TimestampUs(u64::MAX),
+                    nothing_until: TimestampUs(0),
+                    lent_by: *pending.leased_limit,
+                    state: State::New,
+                }))
+            }
+        }
+    }
+
+    /// Reads the record of a client, if one is given, and that of the epoch.
+    pub(crate) async fn load(
+        &self,
+        shelf: Shelf,
+        client: Option<LeaseKey<'_>>,
+    ) -> Result<Loaded, LeaseError> {
+        self.within(self.store.load(shelf, client)).await
+    }
+
+    /// Counts one round trip and limits its time.
+    async fn within<T>(
+        &self,
+        operation: impl Future<Output = Result<T, CountsError>>,
+    ) -> Result<T, LeaseError> {
+        self.counters.round_trips.add(1);
+        let longest = self.settings.round_trip_max;
+        match timeout(longest, operation).await {
+            Ok(answer) => answer.map_err(|error| LeaseError::Store(Arc::new(error))),
+            Err(_) => Err(LeaseError::Timeout {
+                ms: longest.as_millis(),
+            }),
+        }
+    }
+
+    async fn pause(&self, tries: u32) {
+        let Some(doublings) = tries.checked_sub(2) else {
+            return;
+        };
+        let longest = PAUSE_FIRST.saturating_mul(1 << doublings.min(16));
+        let longest = longest.min(PAUSE_LONGEST).as_micros();
+        let micros = self.draws.below(u64::try_from(longest).unwrap_or(0));
+        sleep(Duration::from_micros(micros)).await;
+    }
+}
+
+impl PendingRequest {
+    fn client(&self) -> LeaseKey<'_> {
+        LeaseKey {
+            limit: &self.limit,
+            key: self.key,
+        }
+    }
+
+    /// Returns the token of this request's writes. No two requests share one, and at most one try
+    /// of a request is written.
+    fn token(&self) -> Token {
+        let id = self.request.id;
+        Token(u128::from(id.incarnation) << 64 | u128::from(id.number))
+    }
+}
+
+/// Describes why an epoch begins, and what an operator can do about it.
+fn meaning(before: Before) -> String {
+    match before {
+        Before::Unknown => format!(
+            "the store is empty, so it grants no leases for {UNKNOWN_FOR}, in case another node \
+             knows its earlier state; if the store is new, `anteroom limits assume-empty` ends \
+             the wait"
+        ),
+        Before::Lost => "the store may have lost leases, so all clients count as having used up \
+                         their limits until those leases would be over; if hardly anything was \
+                         spent, `anteroom limits assume-empty` ends that"
+            .to_owned(),
+        Before::Nothing => {
+            "an operator confirmed that nothing was spent, so all clients start anew".to_owned()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_log_reports_how_long_a_new_store_grants_nothing() {
+        assert!(meaning(Before::Unknown).contains("grants no leases for 5 s"));
+    }
+}

@@ -1,0 +1,73 @@
+//! Background work: watches the epochs, and forgets idle clients.
+//!
+//! A store that has lost its data cannot know that it has. A node that has seen the earlier epoch
+//! must report it before the store grants again what is leased already. It has
+//! [`anteroom_limit::leases::epoch::UNKNOWN_FOR`] to do so.
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use crate::lease_store::Shelf;
+use anteroom_limit::leases::epoch::{self, EpochObservation};
+use futures_util::future::join_all;
+use tokio::time::{MissedTickBehavior, interval};
+
+use crate::leases::error::LeaseError;
+use crate::leases::inner::Inner;
+use crate::leases::record;
+
+/// A fifth of the available time, so that some attempts may fail.
+const PERIOD: Duration = Duration::from_secs(1);
+
+/// Runs until `inner` is dropped.
+pub(crate) async fn run(inner: Weak<Inner>) {
+    let mut ticks = interval(PERIOD);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        let Some(inner) = inner.upgrade() else {
+            return;
+        };
+        inner.sweep();
+        let shelves = inner.watched_shelves();
+        join_all(shelves.into_iter().map(|shelf| look(&inner, shelf))).await;
+    }
+}
+
+/// Reads the epoch of a shelf.
+async fn look(inner: &Arc<Inner>, shelf: Shelf) {
+    let seen = match inner.load(shelf, None).await {
+        Ok(loaded) => inner.settle(shelf, &loaded).await.map(drop),
+        Err(error) => Err(error),
+    };
+    inner.handle_outcome(shelf, inner.clock.now(), seen.as_ref().err());
+}
+
+impl Inner {
+    fn sweep(&self) {
+        let now = self.clock.now();
+        for mut shard in self.clients.each() {
+            shard.sweep(now);
+        }
+    }
+
+    /// Begins an epoch before which nothing was spent.
+    pub(crate) async fn assume_empty(&self, shelf: Shelf) -> Result<(), LeaseError> {
+        loop {
+            let loaded = self.load(shelf, None).await?;
+            let found = loaded.epoch.as_ref();
+            let found = found.and_then(|kept| record::decode_epoch(&kept.value).ok());
+            let epoch = epoch::assume_empty(EpochObservation {
+                record: found.as_ref(),
+                identity: loaded.identity,
+                now: loaded.now,
+                witnessed: self.witnessed(shelf),
+                random: self.draws.number(),
+            });
+            if self.begin(shelf, &loaded, &epoch).await? {
+                self.witness(shelf, epoch.id);
+                return Ok(());
+            }
+        }
+    }
+}

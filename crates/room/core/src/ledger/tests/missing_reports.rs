@@ -1,0 +1,187 @@
+//! Tests of the counts of a child that stopped reporting.
+
+use super::*;
+
+#[test]
+fn a_child_without_reports_counts_as_full_until_its_longest_seat_ends() {
+    let lease_end = START + LEASE_TTL;
+    let mut other = request(2, 1, 0);
+    other.wants.slots = 20;
+    let (ledger, _) = grant(ten_leased(0), &other, lease_end - DurationMs(1));
+    assert_eq!(ledger.phantoms(), 0, "the lease still runs");
+    other = SyncRequest {
+        number: 2,
+        generation: Some(2),
+        ..other
+    };
+    let (ledger, reply) = grant(ledger, &other, lease_end);
+    assert_eq!(ledger.phantoms(), 10);
+    assert_eq!(reply.granted.seats, 0);
+    let phantoms_end = lease_end + LONGEST;
+    other.number = 3;
+    other.is_final = true;
+    let (ledger, _) = grant(ledger, &other, phantoms_end - DurationMs(1));
+    assert_eq!(ledger.phantoms(), 10);
+    other.number = 4;
+    other.generation = Some(3);
+    other.closed_through = phantoms_end;
+    let (ledger, reply) = grant(ledger, &other, phantoms_end);
+    assert_eq!(ledger.phantoms(), 0);
+    assert_eq!(
+        reply.granted.seats + ledger.children[&NodeId(2)].held.seats,
+        20
+    );
+}
+
+#[test]
+fn unreported_credits_count_for_seats_they_may_have_extended() {
+    let ends_at = START + LEASE_TTL + LONGEST;
+    let seat_end = START + DurationMs(5_000);
+    for is_alone in [true, false] {
+        let mut lost = request(1, 1, 0);
+        lost.wants.credits = 100;
+        lost.row.add_many(seat_end, 3);
+        let (ledger, _) = grant(Ledger::new(), &lost, START);
+        let mut other = request(2, 1, 0);
+        let (mut ledger, _) = if is_alone {
+            (ledger, None)
+        } else {
+            other.row.add_many(seat_end, 2);
+            let (ledger, reply) = grant(ledger, &other, START);
+            (ledger, Some(reply))
+        };
+        ledger.give_up(NodeId(1), START + LEASE_TTL);
+        // Alone, its three seats count at their latest possible end. Among others they count at
+        // their own end, and its credits count as phantoms until the latest one.
+        let expected = if is_alone { (3, 0) } else { (5, 5) };
+        assert_eq!((ledger.inside(), ledger.phantoms()), expected);
+        let row = &ledger.departed[0].row;
+        let latest = if is_alone { ends_at } else { seat_end };
+        assert_eq!(row.iter().collect::<Vec<_>>(), [(latest, 3)]);
+    }
+}
+
+#[test]
+fn the_next_child_inherits_a_quiet_childs_queue() {
+    let mut quiet = request(1, 1, 0);
+    (quiet.wants.slots, quiet.wants.later) = (15, 2);
+    quiet.waiting.add(START, 40);
+    let (ledger, _) = grant(Ledger::new(), &quiet, START);
+    let mut other = request(2, 1, 0);
+    let (ledger, reply) = grant(ledger, &other, START + DurationMs(4_999));
+    assert_eq!((reply.snapshot.waiting, ledger.unmet().later), (40, 2));
+    assert!(reply.inherited.is_empty());
+    other.number = 2;
+    other.generation = Some(2);
+    let (mut ledger, reply) = grant(ledger, &other, START + DurationMs(5_000));
+    // Eight slots were granted for the first of them.
+    let left = 40 - ledger.children[&NodeId(1)].held.seats;
+    assert_eq!(
+        reply.inherited.total(),
+        left,
+        "inherited by the next child that syncs"
+    );
+    assert_eq!((ledger.unmet().slots, ledger.unmet().later), (0, 0));
+    assert_eq!(ledger.phantoms(), 0, "its lease runs");
+    ledger.rebuild_sums();
+    assert_eq!(ledger.waiting_total(), left);
+}
+
+#[test]
+fn a_child_that_syncs_again_does_not_inherit_from_itself() {
+    // It stops reporting until it is quiet, or until its lease has ended.
+    for silence in [QUIET_AFTER, LEASE_TTL] {
+        let mut syncing = request(1, 1, 0);
+        syncing.waiting.add(START, 40);
+        let (ledger, _) = grant(Ledger::new(), &syncing, START);
+        let at = START + silence;
+        syncing.number = 2;
+        syncing.generation = Some(1);
+        syncing.sent_at = at;
+        let mut ledger = ledger;
+        ledger.advance(at);
+        assert_eq!(ledger.left_waiting.counts.total(), 40);
+        let mut voided = syncing.clone();
+        if silence == LEASE_TTL {
+            // It learns that its lease is over, and requests a new one.
+            voided.generation = None;
+        }
+        voided.waiting.add(START + DurationMs(1_000), 2);
+        let (mut ledger, reply) = grant(ledger, &voided, at);
+        assert!(reply.inherited.is_empty(), "{:?}", reply.inherited);
+        assert_eq!(ledger.waiting_total(), 42);
+        ledger.rebuild_sums();
+        assert_eq!(ledger.waiting_total(), 42);
+    }
+}
+
+#[test]
+fn unreported_admissions_count_as_used_in_their_minute() {
+    let mut ledger = ten_leased(0);
+    ledger.presume_children_dead(START + DurationMs(1_000));
+    assert_eq!(ledger.admitted_in(START.minute()), 10);
+    assert_eq!(ledger.admitted_in(START.minute().next()), 0);
+}
+
+#[test]
+fn credits_count_in_full_while_unreported_seats_may_run() {
+    let terms = LeaseTerms::default();
+    let mut lost = request(1, 1, 0);
+    lost.wants.credits = 100;
+    let phantoms_of = |ledger: Ledger, at: Timestamp| {
+        let request = SyncRequest {
+            sent_at: at,
+            closed_through: at,
+            ..lost.clone()
+        };
+        let (mut ledger, _) = grant(ledger, &request, at);
+        ledger
+            .children
+            .get_mut(&NodeId(1))
+            .expect("it has synced")
+            .held
+            .credits = 100;
+        ledger.rebuild_sums();
+        ledger.give_up(NodeId(1), at + LEASE_TTL);
+        ledger.phantoms()
+    };
+    // A root in its reserve: active visitors are counted anew as their seats are extended.
+    let root = Ledger::found_empty(Incarnation(7), terms, START);
+    assert_eq!(phantoms_of(root, START), 100);
+    assert_eq!(phantoms_of(Ledger::new(), START), 0);
+    // A data center whose record was lost: the root counts its earlier seats.
+    let young = Ledger::below_root(Incarnation(7), DataCenterId(1));
+    assert_eq!(phantoms_of(young.clone(), START), 100);
+    let old = Ledger {
+        began_at: Some(START - LEASE_TTL - LONGEST - DurationMs(2_000)),
+        longest_seat: LONGEST,
+        ..young
+    };
+    assert_eq!(phantoms_of(old, START), 0);
+}
+
+#[test]
+fn a_late_message_of_the_incarnation_before_does_not_time_the_reserve() {
+    let terms = LeaseTerms::default();
+    let sent = |ledger: Ledger, number: u64, parent: Incarnation, at: Timestamp| {
+        let message = SyncRequest {
+            parent: Some(parent),
+            sent_at: at,
+            closed_through: at,
+            ..request(1, number, 0)
+        };
+        ledger.sync(&message, terms, at).0
+    };
+    let reserve_of = |ledger: &Ledger| ledger.reserve.expect("it may have lost its record");
+    let root = Ledger::found_empty(Incarnation(7), terms, START);
+    // It was on its way for a minute: leases granted meanwhile end a minute later.
+    let root = sent(root, 1, Incarnation(0), START);
+    assert!(!reserve_of(&root).is_timed);
+    let loss = START + DurationMs::from_secs(60);
+    let root = sent(root, 2, Incarnation(7), loss);
+    let reserve = reserve_of(&root);
+    assert_eq!((reserve.is_timed, reserve.began_at), (true, loss));
+    assert!(reserve.ends_at >= loss + terms.ttl);
+    let root = sent(root, 3, Incarnation(7), loss + DurationMs(1));
+    assert_eq!(reserve_of(&root).began_at, loss);
+}

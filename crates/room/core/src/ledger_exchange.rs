@@ -1,0 +1,302 @@
+//! Message to a ledger in a store: load, decide, and write unless another node wrote first.
+//!
+//! A store offers a record with a version, its clock and its identity. This module decides about a
+//! record that is missing, one that another server wrote, and a write that lost a race. The caller
+//! carries the messages. Production and the simulator run the same steps.
+
+use alloc::boxed::Box;
+
+use crate::id::{DataCenterId, Incarnation};
+use crate::ledger::{LeaseTerms, Ledger};
+use crate::sync::{Reply, SyncRequest};
+use crate::time::{DurationMs, Timestamp};
+
+/// Writes that a message tries before the caller waits for its next period. With tens of writers
+/// more tries would only add contention.
+pub const TRIES: u32 = 8;
+/// Lost races after which a writer pauses for a moment, where that is longer than a message takes.
+const PAUSE_AFTER_TRIES: u32 = 2;
+/// Longest pause: longer than a write takes within a data center.
+pub const STEP_ASIDE_MAX: DurationMs = DurationMs(8);
+
+/// Role of a ledger among the levels.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum LedgerRole {
+    /// Ledger in the journal of its process, which is lost as a whole or not at all.
+    Alone,
+    /// Ledger that grants what the limits allow, in a store that may lose its data.
+    Root(LeaseTerms),
+    /// Ledger of this data center, which grants what the root grants to it.
+    Below(DataCenterId),
+}
+
+impl LedgerRole {
+    /// Returns the terms of its leases.
+    #[must_use]
+    pub fn lending(self) -> LeaseTerms {
+        match self {
+            Self::Root(lending) => lending,
+            Self::Alone | Self::Below(_) => LeaseTerms::default(),
+        }
+    }
+}
+
+/// Version of a record: rises with every write, from [`RecordVersion::ABSENT`] on.
+#[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
+pub struct RecordVersion(pub u64);
+
+impl RecordVersion {
+    /// Version of a missing record.
+    pub const ABSENT: Self = Self(0);
+}
+
+/// Identity of a store: another value after it may have lost writes.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Identity(pub u64);
+
+/// Condition of a write: if it does not hold, nothing is written.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Expected {
+    /// Version of the record; [`RecordVersion::ABSENT`] if there is none yet.
+    pub version: RecordVersion,
+    /// Identity of the store. Another one may have lost the record that was read, and later grants:
+    /// two children would get the same slots.
+    pub identity: Identity,
+}
+
+/// State of a record in its store, without the record itself.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Seen {
+    /// Condition of a write that follows from this.
+    pub expected: Expected,
+    /// The store's clock.
+    pub now: Timestamp,
+    /// Identity of the store that wrote the record; `None` if there is no record.
+    pub keeper: Option<Identity>,
+}
+
+/// Location of the deployment's own record.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Kept {
+    /// Identity of its store.
+    pub keeper: Identity,
+    /// Time since which it is there, by that store's clock.
+    pub since: Timestamp,
+    /// Whether the deployment began there.
+    pub is_first: bool,
+}
+
+/// Whether a ledger that is missing in a store was never there.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum FirstStart {
+    /// First start: it was never there, or all its leases have ended.
+    Yes,
+    /// Possible loss: it may have been there.
+    No,
+    /// Possible loss, and from now on another store keeps the deployment's record: write this
+    /// location down.
+    Moved(Kept),
+}
+
+impl FirstStart {
+    /// Decides from the deployment's record. After a loss, children have `ttl` to report their
+    /// leases.
+    #[must_use]
+    pub fn of(kept: Kept, identity: Identity, now: Timestamp, ttl: DurationMs) -> Self {
+        if kept.keeper != identity {
+            return Self::Moved(Kept {
+                keeper: identity,
+                since: now,
+                is_first: false,
+            });
+        }
+        if kept.is_first || now >= kept.since + ttl {
+            Self::Yes
+        } else {
+            Self::No
+        }
+    }
+}
+
+/// Ledger that a message starts with.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Opening {
+    /// Ledger as the record has it.
+    AsLeft,
+    /// First ledger in the journal of one process.
+    Alone,
+    /// New ledger of a data center; the root knows the leases of a lost one.
+    Below(Incarnation, DataCenterId),
+    /// New epoch of the recorded ledger: the store may have lost its newest writes.
+    Epoch(Incarnation, LeaseTerms),
+    /// New ledger that is known to be the first.
+    First(Incarnation),
+    /// New ledger where another may have been lost.
+    FoundEmpty(Incarnation, LeaseTerms),
+}
+
+impl Opening {
+    /// Decides from the state of the record. `incarnation` is a random one for a new ledger;
+    /// `is_first_start` matters only if [`Self::needs_first_start`].
+    #[must_use]
+    pub fn of(
+        role: LedgerRole,
+        seen: Seen,
+        incarnation: Incarnation,
+        is_first_start: bool,
+    ) -> Self {
+        let identity = seen.expected.identity;
+        match (role, seen.keeper) {
+            (LedgerRole::Alone, Some(_)) => Self::AsLeft,
+            (LedgerRole::Alone, None) => Self::Alone,
+            (_, Some(keeper)) if keeper == identity => Self::AsLeft,
+            (LedgerRole::Below(data_center), _) => Self::Below(incarnation, data_center),
+            (LedgerRole::Root(lending), Some(_)) => Self::Epoch(incarnation, lending),
+            (LedgerRole::Root(_), None) if is_first_start => Self::First(incarnation),
+            (LedgerRole::Root(lending), None) => Self::FoundEmpty(incarnation, lending),
+        }
+    }
+
+    /// Whether [`Self::of`] needs to know if this is a first start.
+    #[must_use]
+    pub fn needs_first_start(role: LedgerRole, seen: Seen) -> bool {
+        matches!(role, LedgerRole::Root(_)) && seen.keeper.is_none()
+    }
+
+    /// Returns the ledger to start with, at `now` by the store's clock.
+    #[must_use]
+    pub fn open(self, left: Option<Ledger>, now: Timestamp) -> Ledger {
+        match self {
+            Self::AsLeft => left.unwrap_or_default(),
+            Self::Alone => Ledger::new(),
+            Self::Below(incarnation, data_center) => Ledger::below_root(incarnation, data_center),
+            Self::Epoch(incarnation, lending) => {
+                let mut ledger = left.unwrap_or_default();
+                ledger.begin_epoch(incarnation, lending, now);
+                ledger
+            }
+            Self::First(incarnation) => Ledger::first_start(incarnation),
+            Self::FoundEmpty(incarnation, lending) => {
+                Ledger::found_empty(incarnation, lending, now)
+            }
+        }
+    }
+}
+
+/// Result of a write.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Written {
+    /// The record is written.
+    Yes,
+    /// Another node wrote first; the store returned its record.
+    Conflict,
+    /// The store has another identity than before.
+    OtherStore,
+}
+
+/// Next step after a write.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Next {
+    /// Finish: the record is written.
+    Done,
+    /// Decide again on the returned record.
+    Decide,
+    /// Load again.
+    Load,
+    /// Wait for a moment of at most [`STEP_ASIDE_MAX`], and load again.
+    StepAside,
+    /// Give up: others wrote first every time.
+    GiveUp,
+}
+
+/// Lost writes of one message.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Tries {
+    lost: u32,
+}
+
+impl Tries {
+    /// Returns the next step after a write that took `took`.
+    pub fn handle_written(&mut self, written: Written, took: DurationMs) -> Next {
+        if written == Written::Yes {
+            return Next::Done;
+        }
+        self.lost += 1;
+        let is_far = took > STEP_ASIDE_MAX;
+        match written {
+            _ if self.lost >= TRIES => Next::GiveUp,
+            _ if self.lost >= PAUSE_AFTER_TRIES && !is_far => Next::StepAside,
+            Written::Conflict => Next::Decide,
+            Written::OtherStore | Written::Yes => Next::Load,
+        }
+    }
+}
+
+/// Operation on a ledger by one message.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum LedgerOperation {
+    /// Sync of a child. It may bring a reply of the root to this ledger.
+    Sync {
+        /// Request of the child.
+        request: Box<SyncRequest>,
+        /// Reply of the root.
+        news: Option<Reply>,
+        /// Whether a visitor waits for more than this ledger has.
+        is_wanted: bool,
+    },
+    /// Reply of the root, and nothing else.
+    Deliver(Reply),
+    /// Command of the operator: assume that nobody is active.
+    AssumeEmpty,
+}
+
+/// Result of a sync with a ledger.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Exchange {
+    /// Reply to the child.
+    pub reply: Reply,
+    /// Request to the root's ledger. The child that made the exchange carries it there, and brings
+    /// the root's reply back to this ledger.
+    pub upstream_sync: Option<SyncRequest>,
+    /// Time until another node is expected back from such an upstream sync.
+    pub other_sync_back_after: Option<DurationMs>,
+}
+
+impl LedgerOperation {
+    /// Performs it, at `now` by the store's clock. Returns `None` if there is no reply.
+    pub fn perform(
+        &self,
+        ledger: &mut Ledger,
+        lending: LeaseTerms,
+        now: Timestamp,
+    ) -> Option<Exchange> {
+        match self {
+            Self::Sync {
+                request,
+                news,
+                is_wanted,
+            } => {
+                if let Some(news) = news {
+                    ledger.handle_upstream(news.clone(), now);
+                }
+                let reply = ledger.handle_sync(SyncRequest::clone(request), lending, now);
+                let is_due = ledger.is_upstream_due(*is_wanted, now);
+                let upstream_sync = is_due.then(|| ledger.poll_upstream(now)).flatten();
+                let upstream = ledger.upstream().filter(|_| upstream_sync.is_none());
+                Some(Exchange {
+                    reply,
+                    other_sync_back_after: upstream.and_then(|upstream| upstream.back_after(now)),
+                    upstream_sync,
+                })
+            }
+            Self::Deliver(news) => {
+                ledger.handle_upstream(news.clone(), now);
+                None
+            }
+            Self::AssumeEmpty => {
+                ledger.assume_empty();
+                None
+            }
+        }
+    }
+}

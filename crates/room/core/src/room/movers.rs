@@ -1,0 +1,170 @@
+//! Active visitors who have a seat in another data center and find no free one here.
+//!
+//! Each passes unrenewed. The parent keeps the next free seat for such a visitor, with priority
+//! over waiting ones. With its next request the visitor gets that seat at any node of the data
+//! center: the ledger keeps it, without a name on it.
+
+use alloc::collections::BTreeMap;
+
+use super::demand::Missing;
+use crate::id::VisitorId;
+use crate::time::{DurationMs, Timestamp};
+
+/// Most visitors for whom one node has seats kept. Others find a seat only if one happens to be
+/// free.
+const MOVING_MAX: usize = 1 << 16;
+/// Shortest time for which a seat is kept: the parent needs a moment to find one.
+const KEEP_MIN: DurationMs = DurationMs::from_secs(2);
+
+/// Visitors who lack a seat here.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Moving {
+    /// Time until which each is expected.
+    expected: BTreeMap<VisitorId, Timestamp>,
+    /// Visitors who wait for the parent's reply now.
+    pending: Missing,
+    /// Seats of the lease that are for them.
+    kept: u32,
+    /// Seats for them in the newest request, on top of `kept`.
+    requested: u32,
+}
+
+impl Moving {
+    /// Notes a visitor who found no seat. Its seat in another data center runs until `ends_at`, and
+    /// was extended last at `extended_at`. It is expected again within twice the time since then,
+    /// and within half a session.
+    pub(super) fn note(
+        &mut self,
+        visitor: VisitorId,
+        (extended_at, ends_at): (Timestamp, Timestamp),
+        session: DurationMs,
+        now: Timestamp,
+    ) {
+        let elapsed = now.since(extended_at).times(2);
+        let keep_for = elapsed.min(DurationMs(session.0 / 2)).max(KEEP_MIN);
+        let until = ends_at.min(now + keep_for);
+        let has_capacity = self.expected.len() < MOVING_MAX;
+        if has_capacity || self.expected.contains_key(&visitor) {
+            self.expected.insert(visitor, until);
+        }
+    }
+
+    /// Notes that one of them waits for the parent's reply.
+    pub(super) fn note_pending(&mut self) {
+        self.pending.note();
+    }
+
+    /// Notes that a visitor has got a seat here.
+    pub(super) fn handle_seated(&mut self, visitor: VisitorId) {
+        self.kept = self.kept.saturating_sub(1);
+        if self.expected.remove(&visitor).is_some() {
+            self.pending.note_taken();
+        }
+    }
+
+    /// Whether no visitor is known to lack a seat.
+    pub(super) fn is_empty(&self) -> bool {
+        self.expected.is_empty()
+    }
+
+    /// Returns the seats of the lease that are only for visitors who waited for them. Seats for
+    /// expected visitors stay at the parent.
+    pub(super) fn kept(&self) -> u32 {
+        self.kept
+    }
+
+    /// Notes a request: `kept` seats are for these visitors, and it demands `requested` more.
+    pub(super) fn note_request(&mut self, kept: u32, requested: u32) {
+        self.kept = kept;
+        self.requested = requested;
+    }
+
+    /// Notes the seats in the reply to that request. These visitors have priority.
+    pub(super) fn handle_granted(&mut self, seats: u32) {
+        self.kept += core::mem::take(&mut self.requested).min(seats);
+    }
+
+    fn count(&self) -> u32 {
+        u32::try_from(self.expected.len()).unwrap_or(u32::MAX)
+    }
+
+    /// Returns for a request how many wait now, and how many more are expected.
+    pub(super) fn begin_request(&mut self, now: Timestamp) -> (u32, u32) {
+        self.expected.retain(|_, until| *until > now);
+        self.pending.begin_request(now);
+        let pending = self.pending.reported().min(self.count());
+        (pending, self.count() - pending)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SESSION: DurationMs = DurationMs::from_secs(60);
+
+    #[test]
+    fn a_visitor_without_a_seat_is_expected_within_twice_its_pause() {
+        let mut moving = Moving::default();
+        let seat = (Timestamp(5_000), Timestamp(100_000));
+        moving.note(VisitorId([7; 16]), seat, SESSION, Timestamp(10_000));
+        moving.note_pending();
+        assert_eq!(moving.begin_request(Timestamp(10_010)), (1, 0));
+        assert_eq!(moving.begin_request(Timestamp(12_000)), (0, 1));
+        assert_eq!(moving.begin_request(Timestamp(19_999)), (0, 1));
+        assert_eq!(moving.begin_request(Timestamp(20_000)), (0, 0));
+    }
+
+    #[test]
+    fn a_visitor_is_not_expected_beyond_its_seat_or_half_a_session() {
+        let mut moving = Moving::default();
+        moving.note(
+            VisitorId([1; 16]),
+            (Timestamp(0), Timestamp(101_000)),
+            SESSION,
+            Timestamp(100_000),
+        );
+        moving.note(
+            VisitorId([2; 16]),
+            (Timestamp(0), Timestamp(900_000)),
+            SESSION,
+            Timestamp(100_000),
+        );
+        assert_eq!(moving.begin_request(Timestamp(100_000)), (0, 2));
+        assert_eq!(moving.begin_request(Timestamp(105_000)), (0, 1));
+        assert_eq!(moving.begin_request(Timestamp(130_000)), (0, 0));
+    }
+
+    #[test]
+    fn only_seats_requested_for_movers_are_kept_for_them() {
+        let mut moving = Moving::default();
+        moving.note_request(1, 2);
+        moving.handle_granted(5);
+        assert_eq!(moving.kept(), 3);
+        moving.handle_granted(5);
+        assert_eq!(moving.kept(), 3, "by one reply");
+        moving.handle_seated(VisitorId([1; 16]));
+        assert_eq!(moving.kept(), 2);
+        moving.note_request(0, 2);
+        moving.handle_granted(1);
+        assert_eq!(moving.kept(), 1, "as many as came");
+    }
+
+    #[test]
+    fn a_second_request_counts_once_and_a_seated_visitor_not_at_all() {
+        let mut moving = Moving::default();
+        for _ in 0..2 {
+            moving.note(
+                VisitorId([1; 16]),
+                (Timestamp(0), Timestamp(9_000)),
+                SESSION,
+                Timestamp(1_000),
+            );
+            moving.note_pending();
+        }
+        assert_eq!(moving.begin_request(Timestamp(1_001)), (1, 0));
+        moving.handle_seated(VisitorId([1; 16]));
+        assert_eq!(moving.begin_request(Timestamp(1_002)), (0, 0));
+        assert!(moving.is_empty());
+    }
+}

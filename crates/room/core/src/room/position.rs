@@ -1,0 +1,210 @@
+//! Reply to a waiting visitor: position, estimate, refresh interval.
+
+use super::{Room, Verdict, Visit};
+use crate::estimate::{
+    PAGE_RELOAD, REFRESH_AFTER_FIRST, REFRESH_AFTER_LAST, ask_after, refresh_before_turn,
+};
+use crate::id::VisitorId;
+use crate::order::ROUND;
+use crate::queue_position::{QueuePosition, QueueReason, WaitRange};
+use crate::rules::QueueingMethod;
+use crate::ticket::{Seats, Ticket};
+use crate::time::{DurationMs, Timestamp};
+use crate::waiting::{OVERDUE, QueueRequest};
+use crate::watermark::{EXACT_BUCKETS, people_before, people_beside};
+
+/// Shortest refresh interval.
+const REFRESH_AFTER_MIN: DurationMs = DurationMs(1_000);
+/// Refreshes per second when a room opens: the waiting visitors are spread accordingly.
+const OPENING_REFRESHES_PER_SECOND: u64 = 5_000;
+
+impl Room {
+    /// Queues a visitor: writes a waiting ticket and returns the position.
+    pub(super) fn queue(&mut self, visit: Visit, reason: QueueReason, now: Timestamp) -> Verdict {
+        self.counters.queued += 1;
+        let arrived_at = self.bucket(visit, now);
+        if reason == QueueReason::Rejecting {
+            let position = QueuePosition {
+                reason,
+                people_ahead: None,
+                people_waiting: 0,
+                wait: None,
+                ask_after: None,
+                arrived_at,
+            };
+            return Verdict::Queue(None, position);
+        }
+        let position = self.position(visit, reason, arrived_at, now);
+        let ticket = Ticket {
+            visitor: visit.visitor,
+            bucket: arrived_at,
+            last_check_in_at: now,
+            accepted_at: None,
+            is_provisional: false,
+            seats: Seats::default(),
+        };
+        Verdict::Queue(Some(ticket), position)
+    }
+
+    fn position(
+        &mut self,
+        visit: Visit,
+        reason: QueueReason,
+        arrived_at: Timestamp,
+        now: Timestamp,
+    ) -> QueuePosition {
+        let rank = self.rank(visit, arrived_at);
+        let ahead = self.waiting.people_ahead(rank, now);
+        let ahead = ahead.saturating_add(self.people_before_at_other_nodes(rank));
+        let people_waiting = self.people_waiting(now);
+        let wait = self.wait(reason, ahead, people_waiting, now);
+        let jitter = self.identity.lottery_key.draw(visit.visitor, now.0);
+        let turn = self.turn(visit.visitor, rank, ahead);
+        let ask_after = self.ask_after(reason, turn, people_waiting, wait, jitter, now);
+        // The position must outlive the pause, and one refresh that gets lost.
+        let ask_after = ask_after.min(DurationMs(self.rules.position_grace.0 / 2));
+        if visit.ticket.is_some() {
+            let next_refresh = if visit.gets_page {
+                ask_after.max(PAGE_RELOAD)
+            } else {
+                ask_after
+            };
+            let refresh = QueueRequest {
+                visitor: visit.visitor,
+                rank,
+                ask_after: next_refresh,
+            };
+            self.waiting.handle_refresh(refresh, now);
+        }
+        QueuePosition {
+            reason,
+            people_ahead: self.is_order_known(reason).then_some(ahead),
+            people_waiting,
+            wait,
+            ask_after: Some(ask_after),
+            arrived_at,
+        }
+    }
+
+    /// Returns how many visitors refresh before this one. Visitors of the same second have the same
+    /// position. If all of them refreshed as late as the middle one, seats for the first would stay
+    /// empty. So each draws a number, only for the refresh.
+    fn turn(&self, visitor: VisitorId, rank: Timestamp, ahead: u32) -> u32 {
+        let beside = people_beside(&self.snapshot.line, rank);
+        let drawn = self.identity.lottery_key.draw(visitor, rank.0);
+        let before = (u128::from(drawn) * u128::from(beside)) >> 64;
+        let before = u32::try_from(before).unwrap_or(beside);
+        ahead.saturating_sub(beside / 2).saturating_add(before)
+    }
+
+    /// Returns the rank that has waited longest, here or at other nodes, as far as known.
+    pub(super) fn oldest_waiting(&mut self, now: Timestamp) -> Option<Timestamp> {
+        let here = self.waiting.oldest(now);
+        // Visitors of this node are in the queue as well, and may have entered since.
+        let line = self.snapshot.line.iter().take(EXACT_BUCKETS);
+        let at_other_nodes = line.into_iter().find(|&(rank, count)| {
+            let own = self.reported_waiting.iter().find(|&(own, _)| own == rank);
+            count > own.map_or(0, |(_, count)| count)
+        });
+        let at_other_nodes = at_other_nodes.map(|(rank, _)| rank);
+        [here, at_other_nodes].into_iter().flatten().min()
+    }
+
+    /// Returns the time by which a visitor of this rank must have refreshed, if another node chose
+    /// the interval as this one would.
+    pub(super) fn latest_refresh(&mut self, rank: Timestamp, now: Timestamp) -> Timestamp {
+        let ahead = people_before(&self.snapshot.line, rank);
+        let waiting = self.snapshot.waiting;
+        let reason = self
+            .general_queue_reason(now)
+            .unwrap_or(QueueReason::NotYourTurn);
+        let wait = self.wait(reason, ahead, waiting, now);
+        let interval = self.ask_after(reason, ahead, waiting, wait, 0, now);
+        now + interval + OVERDUE
+    }
+
+    /// Returns the visitors before `rank` at other nodes: in the whole queue, less those of this
+    /// node.
+    fn people_before_at_other_nodes(&self, rank: Timestamp) -> u32 {
+        let all = people_before(&self.snapshot.line, rank);
+        all.saturating_sub(people_before(&self.reported_waiting, rank))
+    }
+
+    /// Whether the queue has an order: a lottery has none, and a draw has none before it was held.
+    fn is_order_known(&self, reason: QueueReason) -> bool {
+        let is_before_draw = self.rules.draw && matches!(reason, QueueReason::NotOpenYet { .. });
+        self.rules.queueing_method != QueueingMethod::Random && !is_before_draw
+    }
+
+    fn wait(
+        &mut self,
+        reason: QueueReason,
+        ahead: u32,
+        waiting: u32,
+        now: Timestamp,
+    ) -> Option<WaitRange> {
+        match (reason, self.rules.queueing_method) {
+            (QueueReason::Full | QueueReason::NotYourTurn, QueueingMethod::Random) => {
+                self.throughput.wait_by_lot(waiting.max(1), now)
+            }
+            (QueueReason::Full | QueueReason::NotYourTurn, _) => self.throughput.wait(ahead, now),
+            // Nobody enters at present: there is nothing to estimate from.
+            _ => None,
+        }
+    }
+
+    fn ask_after(
+        &self,
+        reason: QueueReason,
+        ahead: u32,
+        waiting: u32,
+        wait: Option<WaitRange>,
+        jitter: u64,
+        now: Timestamp,
+    ) -> DurationMs {
+        if let Some(interval) = self.rules.refresh_interval {
+            // Within the last second of it, so that it is still that many seconds when rounded up.
+            return DurationMs(interval.0 - jitter % 1_000);
+        }
+        if let QueueReason::NotOpenYet { opens_at } = reason {
+            return refresh_at_opening(opens_at.since(now), waiting, jitter);
+        }
+        if self.rules.queueing_method == QueueingMethod::Random {
+            // Every visitor refreshes at least once in a round.
+            return DurationMs(ROUND.0 - jitter % (ROUND.0 / 8));
+        }
+        let by_position = ask_after(Some(ahead), wait, jitter);
+        if !self.is_snapshot_fresh(now) {
+            return by_position;
+        }
+        let by_turn = by_position.min(refresh_before_turn(ahead, &self.snapshot.slots_ahead));
+        if ahead < self.snapshot.slots {
+            self.when_free(by_turn, jitter, now)
+        } else {
+            by_turn
+        }
+    }
+
+    /// Returns the refresh interval of a visitor within the watermark: until the next seat comes
+    /// free, if that is soon. A moment before there would be none, and an interval later it would
+    /// have been free for long.
+    fn when_free(&self, interval: DurationMs, jitter: u64, now: Timestamp) -> DurationMs {
+        let free_after = self.snapshot.next_free_at.since(now);
+        if free_after == DurationMs::ZERO || free_after > interval + OVERDUE {
+            return interval;
+        }
+        let many = u64::from(self.snapshot.slots) * 1_000 / OPENING_REFRESHES_PER_SECOND;
+        let spread = many.max(REFRESH_AFTER_MIN.0 / 4);
+        DurationMs(free_after.0 + jitter % spread).max(REFRESH_AFTER_MIN)
+    }
+}
+
+fn refresh_at_opening(until: DurationMs, waiting: u32, jitter: u64) -> DurationMs {
+    let spread = (u64::from(waiting) * 1_000 / OPENING_REFRESHES_PER_SECOND).clamp(1_000, 30_000);
+    let at_opening = DurationMs(until.0 + jitter % spread);
+    if at_opening > REFRESH_AFTER_LAST {
+        ask_after(Some(u32::MAX), None, jitter)
+    } else {
+        at_opening.max(REFRESH_AFTER_FIRST)
+    }
+}

@@ -1,0 +1,238 @@
+//! Flow of one request through a room: the steps in their order, without waiting for any of them.
+//!
+//! The caller performs what a [`Step`] demands and goes on. Production awaits round trips in
+//! between, the simulator schedules events; the decisions and their times are the same.
+
+use super::check_in::Return;
+use super::{CheckIn, Room, Verdict, Visit};
+use crate::allocation::CounterKey;
+use crate::id::VisitorId;
+use crate::queue_position::QueuePosition;
+use crate::ticket::{Standing, Ticket};
+use crate::time::Timestamp;
+
+/// Properties of a request that a room needs.
+#[derive(Clone, Copy, Debug)]
+pub struct ArrivalKind {
+    /// Ticket of the visitor, authentic; the one with the best standing if there are several.
+    pub ticket: Option<Ticket>,
+    /// Identifier of the visitor if it counts as new.
+    pub fresh: VisitorId,
+    /// Whether the request is for a page, and not for a resource that a page loads.
+    pub is_navigation: bool,
+    /// Whether a waiting visitor gets a page.
+    pub gets_page: bool,
+    /// Intent of the visitor if it is not active.
+    pub intent: Intent,
+}
+
+/// Intent of a visitor who is not active.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Intent {
+    /// Admission.
+    Enter,
+    /// Information for a new visitor: its position. A waiting ticket may be admitted.
+    Look,
+    /// Position in the queue: the visitor has to wait, whatever is free.
+    Wait,
+}
+
+/// Next step of a request.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Step {
+    /// Final: forward to the origin.
+    Pass {
+        /// Ticket of the visitor from now on.
+        ticket: Ticket,
+        /// End of its session.
+        seat_ends_at: Timestamp,
+        /// Whether the ticket is a new one for the visitor.
+        is_new_ticket: bool,
+        /// Whether the node lacks credits: a sync should begin, and this visitor does not wait for
+        /// it.
+        wants_sync: bool,
+    },
+    /// Final: admit, with this ticket.
+    Admit(Ticket),
+    /// Final: queue, with this ticket (none where there is no queue).
+    Queue(Option<Ticket>, QueuePosition),
+    /// Final, for [`Intent::Look`]: the visitor would be admitted.
+    MayCome,
+    /// The visitor is not active. Check the overrides, then go on.
+    NotInside,
+    /// Wait for the reply to a sync that begins now, then go on.
+    AskParent,
+    /// Take the next number of this counter, then go on with [`RequestFlow::handle_number`].
+    TakeNumber(CounterKey),
+}
+
+/// State of a visitor when its request arrives.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum VisitorState {
+    /// Active: its ticket was accepted and has not ended.
+    Inside,
+    /// Waiting: it has a waiting ticket.
+    Waiting,
+    /// New: it has no valid ticket.
+    New,
+}
+
+/// Request, and its progress through the room.
+#[derive(Clone, Debug)]
+pub struct RequestFlow {
+    arrival: ArrivalKind,
+    may_ask_parent: bool,
+    stage: Stage,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Stage {
+    CheckIn(Ticket),
+    /// Visitor who is not active; the ticket is a waiting one.
+    Arrived(Option<Ticket>),
+    Visiting(Visit),
+}
+
+impl RequestFlow {
+    /// Makes the flow of a request that has just arrived.
+    #[must_use]
+    pub fn new(arrival: ArrivalKind) -> Self {
+        let accepted = arrival.ticket.filter(|ticket| ticket.accepted_at.is_some());
+        Self {
+            arrival,
+            may_ask_parent: true,
+            stage: match accepted {
+                Some(ticket) => Stage::CheckIn(ticket),
+                None => Stage::Arrived(arrival.ticket),
+            },
+        }
+    }
+
+    /// Sets whether another round trip to the parent is worth while. At first it is.
+    pub fn set_may_ask_parent(&mut self, may_ask_parent: bool) {
+        self.may_ask_parent = may_ask_parent;
+        if let Stage::Visiting(visit) = &mut self.stage {
+            visit.may_ask_parent = may_ask_parent;
+        }
+    }
+
+    /// Whether a new visitor only requests its position.
+    #[must_use]
+    pub fn is_look(&self) -> bool {
+        self.arrival.intent == Intent::Look && self.met_as() == VisitorState::New
+    }
+
+    /// Returns the state of the visitor, as far as known.
+    #[must_use]
+    pub fn met_as(&self) -> VisitorState {
+        match self.stage {
+            Stage::CheckIn(_) => VisitorState::Inside,
+            Stage::Arrived(Some(_)) => VisitorState::Waiting,
+            Stage::Arrived(None) => VisitorState::New,
+            Stage::Visiting(visit) if visit.ticket.is_some() => VisitorState::Waiting,
+            Stage::Visiting(_) => VisitorState::New,
+        }
+    }
+
+    /// Decides as far as possible at `now`.
+    pub fn decide(&mut self, room: &mut Room, now: Timestamp) -> Step {
+        let step = match self.stage {
+            Stage::CheckIn(ticket) => self.check_in(ticket, room, now),
+            Stage::Arrived(ticket) => {
+                self.begin_visit(ticket, room, now);
+                Step::NotInside
+            }
+            Stage::Visiting(visit) => self.visit(visit, room, now),
+        };
+        room.assert_sound();
+        step
+    }
+
+    /// Goes on after a number was taken; `None`: the counter did not reply.
+    pub fn handle_number(
+        &mut self,
+        number: (CounterKey, Option<u64>),
+        room: &mut Room,
+        now: Timestamp,
+    ) -> Step {
+        self.set_may_ask_parent(false);
+        match self.stage {
+            Stage::Visiting(visit) => {
+                let step = step_of(room.handle_number(visit, number, now));
+                room.assert_sound();
+                step
+            }
+            Stage::CheckIn(_) | Stage::Arrived(_) => self.decide(room, now),
+        }
+    }
+
+    fn check_in(&mut self, ticket: Ticket, room: &mut Room, now: Timestamp) -> Step {
+        let visit = Return {
+            ticket,
+            is_navigation: self.arrival.is_navigation,
+            may_ask_parent: self.may_ask_parent,
+        };
+        let (ticket, is_new_ticket) = match room.handle_check_in(visit, now) {
+            CheckIn::AskParent => return Step::AskParent,
+            CheckIn::Pass => (Some(ticket), false),
+            CheckIn::Renewed(renewed) => (Some(renewed), true),
+            CheckIn::Over => (None, false),
+        };
+        let closed_through = room.snapshot.closed_through;
+        let inside = ticket.and_then(|ticket| {
+            match ticket.standing(now, closed_through, &room.rules) {
+                Standing::Inside { ends_at } => Some((ticket, ends_at)),
+                // It ended while its check-in waited for the parent.
+                Standing::Waiting | Standing::Over => None,
+            }
+        });
+        match inside {
+            Some((ticket, seat_ends_at)) => Step::Pass {
+                ticket,
+                seat_ends_at,
+                is_new_ticket,
+                wants_sync: room.demand.lacks_credit(),
+            },
+            None => {
+                self.begin_visit(None, room, now);
+                Step::NotInside
+            }
+        }
+    }
+
+    fn begin_visit(&mut self, ticket: Option<Ticket>, room: &Room, now: Timestamp) {
+        let closed_through = room.snapshot.closed_through;
+        let is_good = |ticket: &Ticket| {
+            let standing = ticket.standing(now, closed_through, &room.rules);
+            // A visitor whose session was revoked counts as new.
+            standing == Standing::Waiting && !room.is_revoked(ticket.visitor)
+        };
+        let waiting = ticket.filter(is_good);
+        self.may_ask_parent = true;
+        self.stage = Stage::Visiting(Visit {
+            visitor: waiting.map_or(self.arrival.fresh, |ticket| ticket.visitor),
+            ticket: waiting,
+            may_ask_parent: true,
+            gets_page: self.arrival.gets_page,
+        });
+    }
+
+    fn visit(&self, visit: Visit, room: &mut Room, now: Timestamp) -> Step {
+        if self.is_look() {
+            return room.handle_look(visit, now).map_or(Step::MayCome, step_of);
+        }
+        step_of(match self.arrival.intent {
+            Intent::Wait => room.handle_too_frequent(visit, now),
+            Intent::Enter | Intent::Look => room.handle_visit(visit, now),
+        })
+    }
+}
+
+fn step_of(verdict: Verdict) -> Step {
+    match verdict {
+        Verdict::Admit(ticket) => Step::Admit(ticket),
+        Verdict::Queue(ticket, position) => Step::Queue(ticket, position),
+        Verdict::AskParent => Step::AskParent,
+        Verdict::TakeNumber(key) => Step::TakeNumber(key),
+    }
+}

@@ -1,0 +1,111 @@
+//! Tests of active visitors with a seat in another data center.
+
+use super::*;
+
+/// Ticket of a visitor who is active in another data center; its seat was extended 5 s ago.
+fn from_other_data_center(now: Timestamp) -> Ticket {
+    let mut seats = Seats::default();
+    seats.put(Seat {
+        data_center: DataCenterId(2),
+        ends_at: now + DurationMs(15_000),
+        epoch: Epoch(0),
+    });
+    Ticket {
+        visitor: VisitorId([7; 16]),
+        bucket: START - DurationMs(60_000),
+        last_check_in_at: now - DurationMs(5_000),
+        accepted_at: Some(START - DurationMs(60_000)),
+        is_provisional: false,
+        seats,
+    }
+}
+
+/// Makes a full room of one seat with a waiting visitor. Returns the end of the seat, and the
+/// waiting ticket.
+fn full() -> (Pair, Timestamp, Ticket) {
+    let mut pair = Pair::new(Rules {
+        session_duration: DurationMs(12_000),
+        ..rules(1, 100)
+    });
+    let inside = pair.admit();
+    let (waiting, _) = pair.queue(None);
+    let (waiting, _) = pair.queue(Some(waiting));
+    let ends_at = inside.seats.ends_at().expect("it has a seat");
+    (pair, ends_at, waiting)
+}
+
+#[test]
+fn the_next_free_seat_goes_to_a_mover() {
+    let (mut pair, ends_at, waiting) = full();
+    pair.now = ends_at - DurationMs(2_000);
+    let mover = from_other_data_center(pair.now);
+    assert_eq!(pair.check_in(mover), CheckIn::Pass);
+    pair.wait(2_500);
+    pair.sync();
+    let (_, position) = pair.queue(Some(waiting));
+    assert_eq!(position.reason, QueueReason::Full);
+    let renewed = pair.renew(mover);
+    assert!(renewed.seats.of(DataCenterId(1)).is_some());
+    pair.sync();
+    assert_eq!(pair.ledger.inside(), 1);
+    assert_eq!(pair.ledger.unmet().later, 0);
+}
+
+#[test]
+fn a_seat_is_not_kept_for_ever_for_an_absent_visitor() {
+    let (mut pair, ends_at, waiting) = full();
+    pair.now = ends_at - DurationMs(2_000);
+    let mover = from_other_data_center(pair.now);
+    assert_eq!(pair.check_in(mover), CheckIn::Pass);
+    pair.wait(7_000);
+    pair.sync();
+    pair.sync();
+    assert!(matches!(pair.visit(Some(waiting)), Verdict::Admit(_)));
+}
+
+/// The ledger keeps the seats of expected visitors: any slot that it grants is for the queue.
+#[test]
+fn a_leased_slot_goes_to_the_queue_while_a_mover_is_expected() {
+    let mut pair = Pair::new(Rules {
+        session_duration: DurationMs(12_000),
+        ..rules(2, 100)
+    });
+    let inside = pair.admit();
+    pair.admit();
+    let (waiting, _) = pair.queue(None);
+    let (waiting, _) = pair.queue(Some(waiting));
+    let ends_at = inside.seats.ends_at().expect("it has a seat");
+    pair.now = ends_at - DurationMs(2_000);
+    let mover = from_other_data_center(pair.now);
+    assert_eq!(pair.check_in(mover), CheckIn::Pass);
+    pair.wait(2_500);
+    let is_admitted = (0..3).any(|_| {
+        pair.sync();
+        matches!(pair.visit(Some(waiting)), Verdict::Admit(_))
+    });
+    assert!(is_admitted);
+    let renewed = pair.renew(mover);
+    assert!(renewed.seats.of(DataCenterId(1)).is_some());
+}
+
+/// The reply may come after its visitor has passed without the seat.
+#[test]
+fn a_seat_fetched_for_a_mover_is_kept_for_its_next_request() {
+    let (mut pair, ends_at, waiting) = full();
+    pair.now = ends_at - DurationMs(200);
+    pair.sync();
+    let mover = from_other_data_center(pair.now);
+    assert_eq!(pair.check_in(mover), CheckIn::Pass);
+    pair.wait(400);
+    pair.sync();
+    assert_eq!(pair.room.lease.held().seats, 1, "it came late");
+    for _ in 0..8 {
+        pair.wait(120);
+        let (_, position) = pair.queue(Some(waiting));
+        assert_eq!(position.reason, QueueReason::Full);
+        pair.sync();
+    }
+    let seats = (pair.room.lease.held().seats, pair.ledger.seats_free());
+    assert_eq!(seats, (0, 1), "any node of the data center finds it");
+    assert!(pair.renew(mover).seats.of(DataCenterId(1)).is_some());
+}

@@ -1,0 +1,169 @@
+//! Visitors who wait for a sync with the parent. One sync serves all of them.
+//!
+//! The core decides which sync a visitor waits for, and for how long
+//! ([`anteroom_room::sync_loop::WaitDeadline`]).
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use anteroom_room::sync_loop::{PATIENCE, Round, WaitDeadline};
+use anteroom_room::time::Timestamp;
+use tokio::sync::{Notify, watch};
+use tokio::time::{Instant, timeout_at};
+
+use super::RoomHandle;
+
+/// Returns the longest wait of a visitor for the parent.
+pub(super) const fn visitor_timeout() -> Duration {
+    Duration::from_millis(PATIENCE.0)
+}
+
+/// Knowledge of the parent about this process.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub(super) enum Joined {
+    /// The parent does not know it.
+    No,
+    /// The parent counts an ended process that this one replaces.
+    ByPredecessor,
+    /// The parent has replied to this process.
+    Itself,
+}
+
+/// Syncs of a room's loop, for visitors who wait for one.
+pub(super) struct Rounds {
+    wake: Notify,
+    round: watch::Sender<Round>,
+    joined: watch::Sender<Joined>,
+    /// Number of waiting visitors.
+    waiting: AtomicU32,
+    began_at: Instant,
+}
+
+/// Guard that counts a visitor while it waits; its request may be cancelled at any time.
+struct Waiting<'a>(&'a AtomicU32);
+
+impl<'a> Waiting<'a> {
+    fn new(count: &'a AtomicU32) -> Self {
+        count.fetch_add(1, Ordering::Relaxed);
+        Self(count)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Rounds {
+    pub(super) fn new(is_joined: bool) -> Self {
+        Self {
+            wake: Notify::new(),
+            round: watch::Sender::new(Round::default()),
+            joined: watch::Sender::new(if is_joined {
+                Joined::ByPredecessor
+            } else {
+                Joined::No
+            }),
+            waiting: AtomicU32::new(0),
+            began_at: Instant::now(),
+        }
+    }
+
+    /// Requests a sync right away.
+    pub(super) fn request_sync(&self) {
+        self.wake.notify_one();
+    }
+
+    /// Waits until a sync is requested.
+    pub(super) async fn sync_requested(&self) {
+        self.wake.notified().await;
+    }
+
+    /// Whether a visitor waits for a sync.
+    pub(super) fn is_awaited(&self) -> bool {
+        self.waiting.load(Ordering::Relaxed) > 0
+    }
+
+    /// Returns the time of the loop: milliseconds since the room was opened, never stepped.
+    pub(super) fn now(&self) -> Timestamp {
+        let since = Instant::now().saturating_duration_since(self.began_at);
+        Timestamp(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+    }
+
+    /// Converts a time of the loop, for timers.
+    pub(super) fn instant(&self, at: Timestamp) -> Instant {
+        self.began_at + Duration::from_millis(at.0)
+    }
+
+    /// Publishes the state of the loop to waiting visitors.
+    pub(super) fn publish(&self, round: Round) {
+        self.round.send_if_modified(|published| {
+            let is_changed = *published != round;
+            *published = round;
+            is_changed
+        });
+    }
+
+    /// Records that the parent knows this process.
+    pub(super) fn note_joined(&self) {
+        let is_changed =
+            |joined: &mut Joined| std::mem::replace(joined, Joined::Itself) != Joined::Itself;
+        self.joined.send_if_modified(is_changed);
+    }
+
+    /// Records that this process replaces another one, which the parent counts.
+    pub(super) fn note_predecessor(&self) {
+        self.joined.send_if_modified(|joined| {
+            let is_changed = *joined < Joined::ByPredecessor;
+            *joined = (*joined).max(Joined::ByPredecessor);
+            is_changed
+        });
+    }
+
+    /// Whether tickets are trusted here, or will be before the deadline.
+    pub(super) async fn is_joined(&self, deadline: WaitDeadline) -> bool {
+        if *self.joined.borrow() > Joined::No {
+            return true;
+        }
+        let wait = self.wait_joined(Joined::ByPredecessor);
+        timeout_at(self.instant(deadline.ends_at()), wait)
+            .await
+            .is_ok()
+    }
+
+    /// Waits until the parent knows this process at least like this.
+    pub(super) async fn wait_joined(&self, wanted: Joined) {
+        let mut joined = self.joined.subscribe();
+        // The sender exists as long as the room.
+        let _ = joined.wait_for(|joined| *joined >= wanted).await;
+    }
+
+    /// Requests a sync and waits until the sync with this number has ended.
+    async fn wait_ended(&self, wanted: u64) {
+        let _waiting = Waiting::new(&self.waiting);
+        let mut round = self.round.subscribe();
+        self.request_sync();
+        let _ = round.wait_for(|round| round.ended >= wanted).await;
+    }
+}
+
+impl RoomHandle {
+    /// Returns the deadline of a visitor who comes now.
+    pub(super) fn wait_deadline(&self) -> WaitDeadline {
+        WaitDeadline::new(self.rounds.now())
+    }
+
+    /// Syncs with the parent now, and waits for its reply until the deadline. Returns whether
+    /// another sync may help.
+    pub(super) async fn sync_with_parent(&self, deadline: &mut WaitDeadline) -> bool {
+        let rounds = &self.rounds;
+        let Some(wanted) = deadline.begin(*rounds.round.borrow()) else {
+            return false;
+        };
+        let ends_at = rounds.instant(deadline.ends_at());
+        let ended = timeout_at(ends_at, rounds.wait_ended(wanted)).await;
+        // After the deadline the caller decides with what is known.
+        deadline.end(ended.is_ok(), *rounds.round.borrow())
+    }
+}

@@ -1,0 +1,262 @@
+//! Overrides of one subject as a process reads them, and their recovery after a loss of the store.
+//!
+//! The newest overrides win: an older record never replaces a newer one, in any store. A process
+//! that knows newer ones than the main store restores them there. A copy in the data center's own
+//! store serves the same end. It is read once after the start, and has the overrides even if the
+//! main store was emptied while no process ran.
+//!
+//! This module does not keep the overrides in effect, and does not decide when to read.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use anteroom_config::overrides::{DamagedOverrides, Log, Record as OverrideRecord};
+use tokio::time::timeout;
+
+use crate::overrides::{ChangeError, OverrideStore};
+use crate::store::{StoreError, chain};
+
+/// Timeout of a read or a write.
+const TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Overrides in effect in a process.
+pub trait OverrideListener<R>: Sync {
+    /// Returns the newest overrides that the process knows.
+    fn known(&self) -> Arc<R>;
+
+    /// Puts overrides into effect if they are newer than the known ones.
+    fn adopt(&self, overrides: R);
+}
+
+/// Stored overrides of one subject, as one process reads and changes them.
+#[derive(Debug)]
+pub struct OverrideFeed<R> {
+    /// Main record.
+    main: OverrideStore<R>,
+    /// Copy in this data center's own store, for a node that starts while the root's store is
+    /// unavailable or has lost the record.
+    copy: Option<OverrideStore<R>>,
+    are_others: bool,
+    about: Box<str>,
+    is_failing: AtomicBool,
+    /// Whether the main record was ever read.
+    has_heard: AtomicBool,
+    /// Whether there is no copy, or it was read since this process began.
+    has_heard_copy: AtomicBool,
+}
+
+impl<R: OverrideRecord> OverrideFeed<R> {
+    /// Returns a feed of the main record and its copy. `are_others` says whether other processes
+    /// write there. `about` names the subject in logs.
+    #[must_use]
+    pub fn new(
+        (main, copy): (OverrideStore<R>, Option<OverrideStore<R>>),
+        are_others: bool,
+        about: &str,
+    ) -> Self {
+        let has_heard_copy = AtomicBool::new(copy.is_none());
+        Self {
+            main,
+            copy,
+            are_others,
+            about: about.into(),
+            is_failing: AtomicBool::new(false),
+            has_heard: AtomicBool::new(false),
+            has_heard_copy,
+        }
+    }
+
+    /// Whether other processes may change the overrides.
+    #[must_use]
+    pub const fn are_others(&self) -> bool {
+        self.are_others
+    }
+
+    /// Whether the newest read failed.
+    #[must_use]
+    pub fn is_failing(&self) -> bool {
+        self.is_failing.load(Ordering::Relaxed)
+    }
+
+    /// Whether the main record was ever read.
+    #[must_use]
+    pub fn has_heard(&self) -> bool {
+        self.has_heard.load(Ordering::Relaxed)
+    }
+
+    /// Whether there is a copy.
+    #[must_use]
+    pub const fn has_copy(&self) -> bool {
+        self.copy.is_some()
+    }
+
+    /// Whether there is no copy, or it was read since this process began.
+    #[must_use]
+    pub fn has_heard_copy(&self) -> bool {
+        self.has_heard_copy.load(Ordering::Relaxed)
+    }
+
+    /// Reads the overrides, for at most a second. Until the copy was read once, reads it before,
+    /// for at most another second.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if the main record cannot be read. The newest of the known overrides and the
+    /// copy's stay in effect.
+    pub async fn read(&self, listener: &impl OverrideListener<R>) -> Result<(), StoreError> {
+        // The copy goes first: a change writes it last.
+        if let Err(error) = self.read_copy(listener).await {
+            tracing::debug!(
+                cause = chain(&error),
+                about = &*self.about,
+                "copy of the overrides not read"
+            );
+        }
+        // Taken before the read: a change made here meanwhile is not a loss of the store.
+        let known = listener.known();
+        let read = in_time(&self.main, &self.about).await;
+        let was_failing = self.is_failing.swap(read.is_err(), Ordering::Relaxed);
+        let found = read.inspect_err(|error| {
+            // A successor waits for its predecessor's journal. That is no failure.
+            let is_early = matches!(error, StoreError::Held { .. }) && !self.has_heard();
+            if !was_failing && !is_early {
+                tracing::warn!(
+                    about = &*self.about,
+                    cause = chain(error),
+                    "overrides not read: the known ones stay in effect"
+                );
+            }
+        })?;
+        self.has_heard.store(true, Ordering::Relaxed);
+        if known.is_newer_than(&found) {
+            tracing::warn!(
+                about = &*self.about,
+                known = known.version(),
+                has = found.version(),
+                "the store has lost the newest overrides: restoring them"
+            );
+            keep(&self.main, &known);
+        } else if found.is_newer_than(&known) {
+            if found.version() <= known.version() {
+                tracing::warn!(
+                    about = &*self.about,
+                    known = known.version(),
+                    version = found.version(),
+                    "the store had lost the newest overrides; others written since take effect"
+                );
+            }
+            listener.adopt(found);
+            self.keep_copy(listener);
+        }
+        Ok(())
+    }
+
+    /// Reads the data center's copy, unless that was done before.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if the store of the copy is unavailable. A damaged copy is ignored.
+    pub async fn read_copy(&self, listener: &impl OverrideListener<R>) -> Result<(), StoreError> {
+        let Some(copy) = self.copy.as_ref().filter(|_| !self.has_heard_copy()) else {
+            return Ok(());
+        };
+        match in_time(copy, &self.about).await {
+            Ok(found) => listener.adopt(found),
+            // A store that rejects the read for another reason may reply later.
+            Err(error) if is_damaged(&error) => {
+                tracing::error!(
+                    about = &*self.about,
+                    cause = chain(&error),
+                    "copy of the overrides damaged: ignoring it"
+                );
+            }
+            Err(error) => return Err(error),
+        }
+        self.has_heard_copy.store(true, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Changes the overrides, as [`OverrideStore::change`] does. The change is in effect here when
+    /// this returns. The copy is read before, unless that was done: after the change it would count
+    /// as older.
+    ///
+    /// # Errors
+    ///
+    /// [`ChangeError`]. Nothing is changed then, unless the store failed after the write: what a
+    /// read finds then takes effect.
+    pub async fn change<E: std::error::Error + 'static>(
+        &self,
+        listener: &impl OverrideListener<R>,
+        change: impl FnMut(&R) -> Result<R, E>,
+    ) -> Result<Arc<R>, ChangeError<E>> {
+        self.read_copy(listener).await.map_err(ChangeError::Store)?;
+        let changed = self.main.change(&listener.known(), change).await;
+        match changed {
+            Ok(next) => {
+                listener.adopt(next.clone());
+                self.keep_copy(listener);
+                Ok(Arc::new(next))
+            }
+            Err(refused @ ChangeError::Refused(_)) => Err(refused),
+            Err(error) => {
+                // `read` logs its own failure.
+                let _ = self.read(listener).await;
+                Err(error)
+            }
+        }
+    }
+
+    /// Returns the audit log, oldest entry first.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if the store fails.
+    pub async fn log(&self) -> Result<Log, StoreError> {
+        self.main.log().await
+    }
+
+    /// Writes the known overrides to the data center's copy.
+    fn keep_copy(&self, listener: &impl OverrideListener<R>) {
+        if let Some(copy) = &self.copy {
+            keep(copy, &listener.known());
+        }
+    }
+}
+
+/// Whether there is a record that cannot be decoded.
+fn is_damaged(error: &StoreError) -> bool {
+    match error {
+        StoreError::Refused { source, .. } => source.is::<DamagedOverrides>(),
+        _ => false,
+    }
+}
+
+async fn in_time<R: OverrideRecord>(
+    store: &OverrideStore<R>,
+    about: &str,
+) -> Result<R, StoreError> {
+    match timeout(TIMEOUT, store.read()).await {
+        Ok(read) => read.map(Option::unwrap_or_default),
+        Err(elapsed) => Err(StoreError::Unavailable {
+            doing: "reach within a second",
+            place: format!("the overrides of {about}"),
+            source: Box::new(elapsed),
+        }),
+    }
+}
+
+/// Restores overrides to a store, in the background.
+fn keep<R: OverrideRecord>(store: &OverrideStore<R>, overrides: &Arc<R>) {
+    let (store, overrides) = (store.clone(), Arc::clone(overrides));
+    tokio::spawn(async move {
+        match timeout(TIMEOUT, store.restore(&overrides)).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => {
+                let error: &dyn std::error::Error = &error;
+                tracing::debug!(error, "overrides not copied yet");
+            }
+            Err(_) => tracing::debug!("overrides not copied yet: timed out"),
+        }
+    });
+}

@@ -1,0 +1,214 @@
+//! JSON body for a waiting program: the `cfWaitingRoom` object that clients of hosted waiting rooms
+//! know, with all its fields and four of our own.
+//!
+//! The gateway decides when to send it, and with which status and headers.
+
+use anteroom_room::queue_position::{QueuePosition, QueueReason, WaitRange};
+use anteroom_room::rules::QueueingMethod;
+use anteroom_room::time::{DurationMs, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use anteroom_config::time_text::{minutes, minutes_in_words, rfc3339_millis};
+use anteroom_config::words;
+
+/// Value of a text field that has no value.
+const UNAVAILABLE: &str = "unavailable";
+
+/// Returns the stable word for the reason of waiting: [`QueueReason::name`], or `paused` if an
+/// operator paused the room.
+#[must_use]
+pub const fn reason_name(reason: QueueReason, is_paused: bool) -> &'static str {
+    match reason {
+        QueueReason::QueueAll if is_paused => "paused",
+        reason => reason.name(),
+    }
+}
+
+/// Facts about a waiting visitor and the room.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct QueuePositionFacts<'a> {
+    /// Position in the queue, and the reason of waiting.
+    pub position: QueuePosition,
+    /// Queueing method of the room.
+    pub queueing_method: QueueingMethod,
+    /// Whether the operator queues all visitors.
+    pub queue_all: bool,
+    /// Whether those who wait for the opening get a random order.
+    pub draw: bool,
+    /// Whether all visitors are queued because the room is paused.
+    pub is_paused: bool,
+    /// Operator's message to waiting visitors.
+    pub message: Option<&'a str>,
+    /// Present room time.
+    pub now: Timestamp,
+}
+
+/// Body of the response.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub struct WaitingBody {
+    /// Single member of the body.
+    #[serde(rename = "cfWaitingRoom")]
+    pub cf_waiting_room: CfWaitingRoom,
+}
+
+/// Object `cfWaitingRoom`. Unknown numbers are 0 and unknown texts `unavailable`, as clients
+/// expect; only our own fields can be `null`.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CfWaitingRoom {
+    /// Constant `true`: other visitors get the origin's response.
+    pub in_waiting_room: bool,
+    /// Whether there is an estimate.
+    pub wait_time_known: bool,
+    /// Whole minutes, rounded up, at least 1 if known; the middle of the estimate.
+    pub wait_time: u64,
+    /// Minutes within which a quarter is admitted; only for `random`.
+    #[serde(rename = "waitTime25Percentile")]
+    pub wait_time_25_percentile: u64,
+    /// Minutes within which half are admitted; only for `random`.
+    #[serde(rename = "waitTime50Percentile")]
+    pub wait_time_50_percentile: u64,
+    /// Minutes within which three quarters are admitted; only for `random`.
+    #[serde(rename = "waitTime75Percentile")]
+    pub wait_time_75_percentile: u64,
+    /// Estimate in English; a range for `random`.
+    pub wait_time_formatted: String,
+    /// Constant `false`: a queue has no limit of length.
+    pub queue_is_full: bool,
+    /// Whether the operator queues all visitors.
+    pub queue_all: bool,
+    /// Time of the response: RFC 3339 with milliseconds, UTC.
+    pub last_updated: String,
+    /// Seconds until the next request; 0 = another request is of no use.
+    pub refresh_interval_seconds: u64,
+    /// `fifo`, `random`, `passthrough` or `reject`.
+    pub queueing_method: String,
+    /// Whether the method is `fifo`.
+    #[serde(rename = "isFIFOQueue")]
+    pub is_fifo_queue: bool,
+    /// Whether the method is `random`.
+    pub is_random_queue: bool,
+    /// Whether the method is `passthrough`.
+    pub is_passthrough_queue: bool,
+    /// Whether the method is `reject`.
+    pub is_reject_queue: bool,
+    /// Whether the room has not opened yet. An opening has no end, so `false` afterwards.
+    pub is_event_active: bool,
+    /// Equal to [`is_event_active`](Self::is_event_active).
+    pub is_event_prequeueing: bool,
+    /// Whole minutes, rounded up, at least 1 while the room has not opened.
+    pub time_until_event_start: u64,
+    /// [`time_until_event_start`](Self::time_until_event_start) in English.
+    pub time_until_event_start_formatted: String,
+    /// Constant 0: an opening has no end.
+    pub time_until_event_end: u64,
+    /// Constant `unavailable`.
+    pub time_until_event_end_formatted: String,
+    /// Whether those who wait for the opening get a random order.
+    pub shuffle_at_event_start: bool,
+    /// Constant empty text: there is no such challenge here.
+    pub turnstile: String,
+    /// Constant `false`: a visitor who cannot be admitted gets a rejection instead.
+    pub infinite_queue: bool,
+    /// Ours: position in the queue, 1 = next; `null` if there is no order, or none yet.
+    pub position: Option<u64>,
+    /// Ours: `position` less one.
+    pub people_ahead: Option<u32>,
+    /// Ours: reason of waiting; see [`reason_name`].
+    pub reason: String,
+    /// Ours: operator's message; `null` if there is none.
+    #[serde(default)]
+    pub message: Option<String>,
+}
+
+impl From<QueuePositionFacts<'_>> for WaitingBody {
+    fn from(facts: QueuePositionFacts<'_>) -> Self {
+        Self {
+            cf_waiting_room: facts.into(),
+        }
+    }
+}
+
+impl From<QueuePositionFacts<'_>> for CfWaitingRoom {
+    fn from(facts: QueuePositionFacts<'_>) -> Self {
+        let QueuePositionFacts { position, now, .. } = facts;
+        let method = facts.queueing_method;
+        let wait = WaitTexts::new(position.wait, method);
+        let until_start = match position.reason {
+            QueueReason::NotOpenYet { opens_at } => Some(minutes(opens_at.since(now))),
+            _ => None,
+        };
+        Self {
+            in_waiting_room: true,
+            wait_time_known: position.wait.is_some(),
+            wait_time: wait.middle,
+            wait_time_25_percentile: wait.percentiles[0],
+            wait_time_50_percentile: wait.percentiles[1],
+            wait_time_75_percentile: wait.percentiles[2],
+            wait_time_formatted: wait.formatted,
+            queue_is_full: false,
+            queue_all: facts.queue_all,
+            last_updated: rfc3339_millis(now),
+            refresh_interval_seconds: position.ask_after.map_or(0, DurationMs::secs_ceil),
+            queueing_method: words::queueing_method(method).to_owned(),
+            is_fifo_queue: method == QueueingMethod::Fifo,
+            is_random_queue: method == QueueingMethod::Random,
+            is_passthrough_queue: method == QueueingMethod::Passthrough,
+            is_reject_queue: method == QueueingMethod::Reject,
+            is_event_active: until_start.is_some(),
+            is_event_prequeueing: until_start.is_some(),
+            time_until_event_start: until_start.unwrap_or(0),
+            time_until_event_start_formatted: until_start
+                .map_or_else(|| UNAVAILABLE.to_owned(), minutes_in_words),
+            time_until_event_end: 0,
+            time_until_event_end_formatted: UNAVAILABLE.to_owned(),
+            shuffle_at_event_start: until_start.is_some() && facts.draw,
+            turnstile: String::new(),
+            infinite_queue: false,
+            position: position.people_ahead.map(|ahead| u64::from(ahead) + 1),
+            people_ahead: position.people_ahead,
+            reason: reason_name(position.reason, facts.is_paused).to_owned(),
+            message: facts.message.map(str::to_owned),
+        }
+    }
+}
+
+/// Estimate of the wait, in minutes and words.
+struct WaitTexts {
+    middle: u64,
+    percentiles: [u64; 3],
+    formatted: String,
+}
+
+impl WaitTexts {
+    fn new(wait: Option<WaitRange>, method: QueueingMethod) -> Self {
+        let Some(wait) = wait else {
+            return Self {
+                middle: 0,
+                percentiles: [0; 3],
+                formatted: UNAVAILABLE.to_owned(),
+            };
+        };
+        let [low, middle, high] = [wait.low, wait.middle, wait.high].map(minutes);
+        if method != QueueingMethod::Random {
+            return Self {
+                middle,
+                percentiles: [0; 3],
+                formatted: minutes_in_words(middle),
+            };
+        }
+        let formatted = if low == high {
+            minutes_in_words(middle)
+        } else {
+            format!("{} to {}", minutes_in_words(low), minutes_in_words(high))
+        };
+        Self {
+            middle,
+            percentiles: [low, middle, high],
+            formatted,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,334 @@
+//! Checkers, one for each invariant. They see what a client sees: admissions, ends of sessions, and
+//! requests that were queued.
+//!
+//! They know the true time and the limits, and nothing of the implementation. Only `no_waste` and
+//! `recovery` read public counts of a ledger, because their invariants mention them.
+
+pub(crate) mod idle;
+pub(crate) mod inside;
+mod no_waste;
+mod order;
+mod rate;
+pub(crate) mod recovery;
+mod seats;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anteroom_room::id::VisitorId;
+use anteroom_room::rules::{AllocationKind, Limits};
+use anteroom_room::ticket::Ticket;
+use anteroom_room::time::{DurationMs, Timestamp};
+
+use crate::outcome::{Invariant, Violation};
+use crate::scenario::model::{FaultKind, Scenario};
+use inside::Unseated;
+pub(crate) use no_waste::QueuedVisitor;
+pub(crate) use order::Admission;
+use rate::Rate;
+use recovery::Recovery;
+use seats::Seats;
+
+/// Messages of two upstream syncs, one after the other.
+const LEGS: u64 = 8;
+/// Messages of two upstream syncs with lost races, some of which make a sync fail.
+const LEGS_FAR: u64 = 32;
+
+/// One-way delay beyond which a root counts as far.
+const FAR: DurationMs = DurationMs(150);
+
+/// Number of violations that are kept in full.
+const VIOLATIONS_MAX: usize = 100;
+
+/// All checkers and the violations that they found.
+#[derive(Debug)]
+pub struct Checkers {
+    pub(crate) seats: Seats,
+    pub(crate) rate: Rate,
+    recovery: Recovery,
+    /// Whether the allocation promises limits. Only leases do; for the others an excess is a
+    /// statistic.
+    keeps_limits: bool,
+    starts_at: Timestamp,
+    /// Largest error of a node's clock.
+    tolerance: DurationMs,
+    slack: DurationMs,
+    is_root_far: bool,
+    /// Time until which past faults may have effects.
+    faults_until: Timestamp,
+    /// Time as `faults_until`, without faults between data centers and the root. Active visitors do
+    /// not notice those while leases run.
+    local_faults_until: Timestamp,
+    /// Time of the newest seat in each data center for a visitor from another one.
+    seated_at: BTreeMap<u32, Timestamp>,
+    thrown_out: u64,
+    violations: Vec<Violation>,
+    violation_count: u64,
+    /// Visitors whose session was ended with a ticket other than their newest.
+    logged_out: BTreeSet<VisitorId>,
+    /// Ends of sessions without a record in `Watched`: a copy of a ticket was admitted as a new
+    /// visitor.
+    untracked: BTreeMap<VisitorId, Timestamp>,
+    /// Visitors admitted at this moment: two copies of a ticket may get a response at once.
+    just_admitted: (Timestamp, Vec<VisitorId>),
+}
+
+/// Record of one visitor for the checkers.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Watched {
+    /// Visitor that its tickets name.
+    id: Option<VisitorId>,
+    /// Latest end of all its tickets.
+    ends_at: Timestamp,
+    accepted_at: Timestamp,
+    accepted_by: u32,
+    last_request_at: Timestamp,
+    /// Whether it has kept coming, and all nodes had a live lease.
+    is_steady: bool,
+    /// Set while it visits a data center where it has no seat.
+    unseated: Option<Unseated>,
+    is_logged_out: bool,
+    /// Whether it was admitted outside the limits.
+    is_uncounted: bool,
+}
+
+impl Watched {
+    /// Whether this is the record of the holder of this id.
+    pub(crate) fn is_of(&self, visitor: VisitorId) -> bool {
+        self.id == Some(visitor)
+    }
+
+    /// Whether the holder of this id has logged out, and was counted before.
+    pub(crate) fn is_gone(&self, visitor: VisitorId) -> bool {
+        self.is_of(visitor) && self.is_logged_out && !self.is_uncounted
+    }
+
+    pub(crate) fn accepted_at(&self) -> Timestamp {
+        self.accepted_at
+    }
+}
+
+impl Checkers {
+    pub(crate) fn new(scenario: &Scenario, allocation: AllocationKind, limits: Limits) -> Self {
+        let errors = scenario.faults.iter().map(|fault| match fault.kind {
+            FaultKind::NodeClockIsOff {
+                by_ms, drifts_ppm, ..
+            } => {
+                let drifted = scenario.length.0 * u64::from(drifts_ppm.unsigned_abs()) / 1_000_000;
+                by_ms.unsigned_abs() + drifted + u64::from(drifts_ppm != 0)
+            }
+            _ => 0,
+        });
+        let tolerance = DurationMs(errors.max().unwrap_or(0));
+        let legs = scenario.data_centers.iter();
+        let longest = legs.map(|plan| plan.to_store.to + plan.to_global.to).max();
+        let longest = longest.unwrap_or_default();
+        // Where a trip takes longer than a period, syncs lose races.
+        let legs = if longest > FAR { LEGS_FAR } else { LEGS };
+        let far = longest.times(legs);
+        Self {
+            seats: Seats::new(limits.total_active_users, tolerance),
+            rate: Rate::new(limits.new_users_per_minute),
+            recovery: Recovery::default(),
+            keeps_limits: allocation == AllocationKind::Leases,
+            starts_at: scenario.starts_at,
+            tolerance,
+            slack: tolerance.times(2) + far,
+            is_root_far: longest > FAR,
+            faults_until: Timestamp::ZERO,
+            local_faults_until: Timestamp::ZERO,
+            seated_at: BTreeMap::new(),
+            thrown_out: 0,
+            violations: Vec::new(),
+            violation_count: 0,
+            logged_out: BTreeSet::new(),
+            untracked: BTreeMap::new(),
+            just_admitted: (Timestamp::ZERO, Vec::new()),
+        }
+    }
+
+    /// Whether a trip to the root takes longer than a visitor waits.
+    pub(crate) fn is_root_far(&self) -> bool {
+        self.is_root_far
+    }
+
+    /// Records that an active visitor from another data center got a seat in this one.
+    pub(crate) fn handle_seated(&mut self, data_center: u32, now: Timestamp) {
+        self.seated_at.insert(data_center, now);
+    }
+
+    /// Returns the first hundred violations.
+    #[must_use]
+    pub fn violations(&self) -> &[Violation] {
+        &self.violations
+    }
+
+    /// Returns the number of violations.
+    #[must_use]
+    pub fn violation_count(&self) -> u64 {
+        self.violation_count
+    }
+
+    /// Returns the number of visitors with a valid ticket who were queued.
+    #[must_use]
+    pub fn thrown_out(&self) -> u64 {
+        self.thrown_out
+    }
+
+    /// Records the highest limits of all nodes from now on.
+    pub(crate) fn handle_limits(&mut self, highest: Limits, now: Timestamp) {
+        self.seats.handle_limit(highest.total_active_users, now);
+        self.rate.handle_limit(highest.new_users_per_minute, now);
+    }
+
+    /// Records a fault that may have effects until `until`.
+    pub(crate) fn handle_fault(&mut self, until: Timestamp, is_far_away: bool) {
+        self.faults_until = self.faults_until.max(until);
+        if !is_far_away {
+            self.local_faults_until = self.local_faults_until.max(until);
+        }
+    }
+
+    /// Returns the delay that distance and wrong clocks add to the deadlines of all checkers.
+    pub(crate) fn slack(&self) -> DurationMs {
+        self.slack
+    }
+
+    pub(crate) fn is_calm(&self, now: Timestamp) -> bool {
+        now >= self.faults_until
+    }
+
+    /// Whether this is a new admission and not the second response to one.
+    pub(crate) fn is_admission(
+        &self,
+        watched: &Watched,
+        ticket: &Ticket,
+        node: u32,
+        at: Timestamp,
+    ) -> bool {
+        let (admitted_at, who) = &self.just_admitted;
+        if *admitted_at == at && who.contains(&ticket.visitor) {
+            return false;
+        }
+        let is_repeated = watched.id == Some(ticket.visitor)
+            && watched.accepted_by == node
+            && Some(watched.accepted_at) == ticket.accepted_at;
+        ticket.accepted_at == Some(at) && !is_repeated
+    }
+
+    /// Records an admission by `node`, under the limits or outside them.
+    pub(crate) fn handle_admission(
+        &mut self,
+        watched: &mut Watched,
+        ticket: &Ticket,
+        (node, is_uncounted): (u32, bool),
+        now: Timestamp,
+    ) {
+        let accepted_at = ticket.accepted_at.unwrap_or(now);
+        if self.just_admitted.0 != accepted_at {
+            self.just_admitted = (accepted_at, Vec::new());
+        }
+        self.just_admitted.1.push(ticket.visitor);
+        if watched.id != Some(ticket.visitor) {
+            // All counters see a new visitor; the former one's seat remains taken until its end.
+            *watched = Watched {
+                id: Some(ticket.visitor),
+                last_request_at: now,
+                is_steady: true,
+                is_uncounted,
+                ..Watched::default()
+            };
+        }
+        watched.accepted_at = accepted_at;
+        watched.accepted_by = node;
+        self.recovery.handle_admission(now);
+        self.handle_ticket(watched, ticket, now);
+        if is_uncounted {
+            return;
+        }
+        let (count, limit) = self.rate.count(accepted_at.minute());
+        if count > limit && self.keeps_limits {
+            self.report(Invariant::Rate, now, || {
+                format!("admission {count} of a minute, {limit} allowed")
+            });
+        }
+    }
+
+    /// Records a ticket with a later end.
+    pub(crate) fn handle_ticket(&mut self, watched: &mut Watched, ticket: &Ticket, now: Timestamp) {
+        let Some(ends_at) = ticket.seats.ends_at() else {
+            return;
+        };
+        if watched.id != Some(ticket.visitor) || watched.is_logged_out {
+            return;
+        }
+        if ends_at <= watched.ends_at {
+            return;
+        }
+        let before = std::mem::replace(&mut watched.ends_at, ends_at);
+        if watched.is_uncounted {
+            return;
+        }
+        let (inside, most) = self.seats.handle_move(before, ends_at, now);
+        if inside > most && self.keeps_limits {
+            self.report(Invariant::Seats, now, || {
+                format!("{inside} active visitors, {most} allowed")
+            });
+        }
+    }
+
+    /// Records that a node ended the session of a ticket that no visitor uses now.
+    pub(crate) fn handle_untracked_log_out(&mut self, visitor: VisitorId, now: Timestamp) {
+        self.logged_out.insert(visitor);
+        if let Some(ends_at) = self.untracked.remove(&visitor)
+            && ends_at > now
+        {
+            self.seats.handle_leave(ends_at, now);
+        }
+    }
+
+    /// Records an admission that belongs to no visitor's record.
+    pub(crate) fn note_untracked(&mut self, ticket: &Ticket, now: Timestamp) {
+        self.untracked.retain(|_, ends_at| *ends_at > now);
+        if let Some(ends_at) = ticket.seats.ends_at() {
+            self.untracked.insert(ticket.visitor, ends_at);
+        }
+    }
+
+    /// Whether a node confirmed the logout of this visitor.
+    pub(crate) fn is_logged_out(&self, visitor: VisitorId) -> bool {
+        self.logged_out.contains(&visitor)
+    }
+
+    /// Records that a node confirmed a logout.
+    pub(crate) fn handle_log_out(&mut self, watched: &mut Watched, now: Timestamp) {
+        if !watched.is_uncounted && !watched.is_logged_out {
+            self.seats.handle_leave(watched.ends_at, now);
+        }
+        watched.is_logged_out = true;
+    }
+
+    /// Checks a visitor who passed after its logout at another node. While a node may not know of
+    /// the logout, the seat must not be given away.
+    pub(crate) fn check_passed_after_logout(&mut self, accepted_at: Timestamp, now: Timestamp) {
+        let inside = self.seats.inside(now) + 1;
+        // After the limit was lowered, visitors from before may exceed it; this may be one of them.
+        let was_lowered = self.seats.lowered_at() >= accepted_at;
+        let most = self.seats.most() + u32::from(was_lowered);
+        if inside > most && self.keeps_limits {
+            self.report(Invariant::Seats, now, || {
+                format!("{inside} active visitors with one who had logged out, {most} allowed")
+            });
+        }
+    }
+
+    fn report(&mut self, promise: Invariant, now: Timestamp, seen: impl FnOnce() -> String) {
+        self.violation_count += 1;
+        if self.violations.len() < VIOLATIONS_MAX {
+            self.violations.push(Violation {
+                promise,
+                at_ms: now.since(self.starts_at).0,
+                seen: seen(),
+            });
+        }
+    }
+}
