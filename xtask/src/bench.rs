@@ -49,7 +49,7 @@ pub(crate) enum Benchmark {
 /// Options of the benchmark of the simulator.
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Measure one large run instead, and print its cost and which guarantees were kept: 300 data
+    /// Measure one large run instead, and print its cost and which invariants held: 300 data
     /// centers with 10 nodes each, for one hour, with a spike that makes a million visitors wait.
     #[arg(long)]
     world: bool,
@@ -128,7 +128,7 @@ struct Row {
 ///
 /// # Errors
 ///
-/// If the simulator cannot be built, or a guarantee breaks in a run.
+/// If the simulator cannot be built, or an invariant breaks in a run.
 pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     let speed = Speed::build()?;
     if options.world {
@@ -199,7 +199,7 @@ impl Speed {
             .output()
             .context("starting the example `speed`")?;
         let output_text = String::from_utf8_lossy(&output.stdout).into_owned();
-        // It fails if a guarantee breaks, and has printed which.
+        // It fails if an invariant breaks, and has printed which.
         ensure!(
             output.status.success(),
             "the example `speed` failed ({})\n{output_text}",

@@ -1,8 +1,7 @@
-//! How many tests ran, and how long did each take? Lets the output of a test runner through and
-//! reads it.
+//! Counts and times of tests, read from the output of a test runner, which is forwarded.
 //!
-//! Understands the closing lines of cargo-nextest and of the standard test harness, and the line of
-//! cargo-nextest for each test. Judges nothing: whether a run has failed is the runner's exit code.
+//! Understands the summaries of cargo-nextest and of the standard test harness, and the line of
+//! cargo-nextest for each test. The runner's exit code decides whether a run failed.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,25 +13,25 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 
-/// How long output may stay open after the runner has ended. The pipe closes with the last
-/// process that holds it, so anything longer than an instant is a process that a test forgot;
-/// ten seconds forgive a slow machine, and keep a forgotten process from hanging the build.
+/// Longest time for which output may stay open after the runner has ended. The pipe closes with the
+/// last process that holds it, so a longer time means that a test left a process running. Ten
+/// seconds suffice for a slow machine, and a process that is left running does not block the build.
 const LEFTOVER_OUTPUT: Duration = Duration::from_secs(10);
 
-/// Closing counts, summed over all test binaries, and the time of each test.
+/// Counts of all test binaries, and the time of each test.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub(crate) struct Tally {
+pub(crate) struct TestCounts {
     /// Tests that passed.
     pub(crate) passed: u64,
     /// Tests that failed, or were stopped because they took too long.
     pub(crate) failed: u64,
     /// Tests that were not run.
     pub(crate) skipped: u64,
-    /// How long each test took, where the runner says it.
+    /// Time of each test, if the runner reports it.
     times: BTreeMap<String, Duration>,
 }
 
-impl Tally {
+impl TestCounts {
     /// Adds the counts and the times of another run.
     pub(crate) fn add(&mut self, other: Self) {
         self.passed = self.passed.saturating_add(other.passed);
@@ -50,15 +49,15 @@ impl Tally {
         times
     }
 
-    /// Adds what `line` says of one test, or the counts if it is a closing line.
+    /// Adds the time of a test, or the counts of a summary.
     fn read_line(&mut self, line: &str) {
         let line = without_colours(line);
-        if let Some((name, took)) = timed(&line) {
+        if let Some((name, took)) = parse_time(&line) {
             self.times.insert(name.to_owned(), took);
             return;
         }
-        // The harness closes at the start of a line; indented it is what nextest shows of a
-        // single failed test, which its own summary has counted already.
+        // A summary of the harness is not indented. An indented one is nextest's output of a failed
+        // test, which nextest's own summary includes.
         if !line.trim_start().starts_with("Summary [") && !line.starts_with("test result:") {
             return;
         }
@@ -80,7 +79,7 @@ impl Tally {
     }
 }
 
-impl fmt::Display for Tally {
+impl fmt::Display for TestCounts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
@@ -90,9 +89,9 @@ impl fmt::Display for Tally {
     }
 }
 
-/// Reads the line of one test, such as `PASS [   1.204s] (  3/2617) anteroom::e2e demo::a_shop`.
-/// The line of a test that still runs has a `>` before the time and is none.
-fn timed(line: &str) -> Option<(&str, Duration)> {
+/// Parses the line of one test, such as `PASS [   1.204s] (  3/2617) anteroom::e2e demo::a_shop`;
+/// `None` for a test that still runs, which has a `>` before the time.
+fn parse_time(line: &str) -> Option<(&str, Duration)> {
     let (status, rest) = line.trim().split_once(" [")?;
     let is_status = status.split(' ').all(|word| {
         let mut letters = word.chars();
@@ -108,17 +107,17 @@ fn timed(line: &str) -> Option<(&str, Duration)> {
     is_status.then_some((name.trim(), took))
 }
 
-/// Runs a test command, lets everything it prints through to `to`, and returns its closing counts
-/// next to whether it succeeded.
+/// Runs a test command and forwards its output to `to`. Returns its counts and whether it
+/// succeeded.
 ///
 /// # Errors
 ///
-/// When it cannot be started, or when a process that a test started still holds its output
-/// after the runner has ended.
+/// If it cannot be started, or a process that a test started still holds its output after the
+/// runner has ended.
 pub(crate) fn run_counted(
     command: Command,
     to: impl Write + Send + 'static,
-) -> anyhow::Result<(Tally, bool)> {
+) -> anyhow::Result<(TestCounts, bool)> {
     run_counted_within(command, to, LEFTOVER_OUTPUT)
 }
 
@@ -126,8 +125,8 @@ fn run_counted_within(
     mut command: Command,
     mut to: impl Write + Send + 'static,
     leftover: Duration,
-) -> anyhow::Result<(Tally, bool)> {
-    // The runner sees a pipe and would drop its colours; people at a terminal want them.
+) -> anyhow::Result<(TestCounts, bool)> {
+    // The runner sees a pipe and would omit colours, which a terminal shows.
     if io::stdout().is_terminal() && std::env::var_os("CARGO_TERM_COLOR").is_none() {
         command.env("CARGO_TERM_COLOR", "always");
     }
@@ -137,18 +136,18 @@ fn run_counted_within(
         .context("making a pipe for test output")?;
     command.stdout(writer).stderr(second);
     let mut child = command.spawn().context("starting the tests")?;
-    // It holds our ends of the pipe; with them open the reader would wait for ever.
+    // It holds the write ends of the pipe: without this the reader would never end.
     drop(command);
 
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || {
-        // A receiver that is gone has given up waiting for us and said so.
+        // Without a receiver the timeout was reported already.
         let _ = sender.send(forward(reader, &mut to));
     });
     let status = child.wait().context("waiting for the tests")?;
     match receiver.recv_timeout(leftover) {
         Ok(counters) => Ok((
-            counters.context("passing test output on")?,
+            counters.context("forwarding test output")?,
             status.success(),
         )),
         Err(_) => bail!(
@@ -158,9 +157,9 @@ fn run_counted_within(
     }
 }
 
-/// Copies `from` to `to` line by line and counts on the way. Bytes go through unchanged.
-fn forward(from: impl Read, to: &mut impl Write) -> io::Result<Tally> {
-    let mut counters = Tally::default();
+/// Copies `from` to `to` unchanged, and counts line by line.
+fn forward(from: impl Read, to: &mut impl Write) -> io::Result<TestCounts> {
+    let mut counters = TestCounts::default();
     let mut from = BufReader::new(from);
     let mut line = Vec::new();
     while from.read_until(b'\n', &mut line)? > 0 {
@@ -178,7 +177,7 @@ fn without_colours(line: &str) -> String {
     let mut characters = line.chars();
     while let Some(character) = characters.next() {
         if character == '\u{1b}' {
-            // `by_ref`: what follows the letter still belongs to the line.
+            // `by_ref`: the rest of the line follows the letter.
             let _ = characters.by_ref().find(char::is_ascii_alphabetic);
         } else {
             plain.push(character);
@@ -194,7 +193,7 @@ mod tests {
     fn check(output: &str, passed: u64, failed: u64, skipped: u64) {
         let mut copy = Vec::new();
         let counters = forward(output.as_bytes(), &mut copy).unwrap();
-        let expected = Tally {
+        let expected = TestCounts {
             passed,
             failed,
             skipped,
@@ -205,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn closing_lines_of_both_runners_are_counted() {
+    fn summaries_of_both_runners_are_counted() {
         check(
             "Summary [   0.123s] 1 test run: 1 passed, 2 skipped\n",
             1,
@@ -236,14 +235,14 @@ mod tests {
     }
 
     #[test]
-    fn other_lines_count_nothing() {
+    fn other_lines_are_ignored() {
         check("test it ... ok\nwe saw 5 passed, 6 failed\n\n", 0, 0, 0);
         check("Summary [", 0, 0, 0);
         check("test result: 99999999999999999999999 passed", 0, 0, 0);
     }
 
     #[test]
-    fn a_failed_test_that_nextest_shows_is_not_counted_twice() {
+    fn a_failed_test_in_the_output_of_nextest_is_not_counted_twice() {
         check(
             "    test result: FAILED. 0 passed; 1 failed; 0 ignored\n     Summary [ 0.2s] 1 test \
              run: 0 passed, 1 failed, 0 skipped\n",
@@ -294,9 +293,9 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_outlives_the_tests_is_reported_and_not_waited_for() {
+    fn a_process_that_outlives_the_tests_is_an_error_without_a_wait() {
         let mut command = Command::new("sh");
-        // Holds the output for longer than the test takes, and is gone soon after.
+        // Holds the output for longer than the test takes, and ends soon after.
         command.args(["-c", "sleep 5 &"]);
         let error = run_counted_within(command, io::sink(), Duration::from_millis(1)).unwrap_err();
         assert!(error.to_string().contains("is still running"), "{error}");

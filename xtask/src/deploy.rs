@@ -1,7 +1,7 @@
-//! What do systemd and Prometheus themselves say about the files in `deploy/`?
+//! Checks of the files in `deploy/` by systemd and Prometheus.
 //!
-//! Asked where they are installed; nobody has to install them for the tests. That the files agree
-//! with each other and with the program is tested without them, in `anteroom-e2e`.
+//! They run only if these are installed; tests do not require them. `anteroom-e2e` tests without
+//! them that the files agree with each other and with the program.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,14 +17,14 @@ const UNITS: &[&str] = &[
     "anteroom.socket",
     "anteroom-operators.socket",
 ];
-/// Where the units look for the program; not there on a machine that only tests.
+/// Path of the program in the units; absent on a machine that only tests.
 const PROGRAM: &str = "/usr/local/bin/anteroom";
-/// In tenths. `systemd-analyze security` says 1.2; other versions may weigh some line anew.
+/// Highest exposure, in tenths. `systemd-analyze security` reports 1.2; other versions may differ.
 const EXPOSURE_MAX: &str = "--threshold=15";
-/// Since when systemd judges units that are not installed.
+/// First version of systemd that checks units that are not installed.
 const SYSTEMD_MIN: u32 = 250;
 
-/// Units, as systemd reads them, and how much they expose.
+/// Checks with systemd that the units are valid, and their exposure.
 pub(crate) fn systemd() -> anyhow::Result<Outcome> {
     let Ok(version) = Command::new("systemd-analyze").arg("--version").output() else {
         return Ok(Outcome::Skipped(
@@ -39,19 +39,22 @@ pub(crate) fn systemd() -> anyhow::Result<Outcome> {
     let files = folder.write_units()?;
     let mut verify = Command::new("systemd-analyze");
     verify.args(["verify", "--man=no"]).args(&files);
-    judge(&verify.output().context("starting systemd-analyze")?)?;
+    check_output(&verify.output().context("starting systemd-analyze")?)?;
     let service = root().join("deploy/systemd").join(UNITS[0]);
     let mut security = Command::new("systemd-analyze");
     security.args(["security", "--offline=yes", EXPOSURE_MAX]);
     let output = security.arg(service).output()?;
-    let said = String::from_utf8_lossy(&output.stdout);
-    let verdict = said.lines().last().unwrap_or_default();
+    let text = String::from_utf8_lossy(&output.stdout);
+    let verdict = text.lines().last().unwrap_or_default();
     println!("{verdict}");
-    ensure!(output.status.success(), "exposes too much: {verdict}");
+    ensure!(
+        output.status.success(),
+        "the unit exposes too much: {verdict}"
+    );
     Ok(Outcome::Passed)
 }
 
-/// Alerts, as Prometheus reads them, and whether they go off when they should.
+/// Checks with Prometheus that the alerts are valid and fire as tested.
 pub(crate) fn prometheus() -> anyhow::Result<Outcome> {
     let rules = root().join("deploy/prometheus");
     for (kind, file) in [("check", "alerts.yaml"), ("test", "alerts.test.yaml")] {
@@ -63,36 +66,36 @@ pub(crate) fn prometheus() -> anyhow::Result<Outcome> {
                  prometheus",
             ));
         };
-        judge(&output)?;
+        check_output(&output)?;
     }
     Ok(Outcome::Passed)
 }
 
-/// Fails if the program did, or if it complained about something of ours: systemd forgives much.
-fn judge(output: &Output) -> anyhow::Result<()> {
-    let said = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes));
-    let complaints = complaints(&said[1]);
-    if !output.status.success() || !complaints.is_empty() {
-        bail!("{}\n{}", said[0].trim(), said[1].trim());
+/// Fails if the program failed or warned about our files: systemd only warns about many mistakes.
+fn check_output(output: &Output) -> anyhow::Result<()> {
+    let outputs = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes));
+    let warnings = warnings(&outputs[1]);
+    if !output.status.success() || !warnings.is_empty() {
+        bail!("{}\n{}", outputs[0].trim(), outputs[1].trim());
     }
     Ok(())
 }
 
-/// Lines that speak of our units; a machine may have units of its own that are broken.
-fn complaints(text: &str) -> Vec<&str> {
+/// Returns the lines about our units; other units of the machine may have errors.
+fn warnings(text: &str) -> Vec<&str> {
     text.lines()
         .filter(|line| line.contains("anteroom"))
         .collect()
 }
 
-/// `252` of `systemd 252 (252.38-1~deb12u1)`.
+/// Parses the version in `systemd 252 (252.38-1~deb12u1)`, which is 252.
 fn version_in(text: &str) -> Option<u32> {
     let number = text.split_whitespace().nth(1)?;
     let digits = number.split(|c: char| !c.is_ascii_digit()).next()?;
     digits.parse().ok()
 }
 
-/// A folder that goes when it has served.
+/// Temporary folder, deleted on drop.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -102,7 +105,7 @@ impl Folder {
         Ok(Self(path))
     }
 
-    /// The units with their drop-in, and a program that is there on every machine.
+    /// Writes the units with their drop-in, with a program that exists on every machine.
     fn write_units(&self) -> anyhow::Result<Vec<PathBuf>> {
         let from = root().join("deploy/systemd");
         let write = |source: &Path, target: &Path| -> anyhow::Result<()> {
@@ -127,7 +130,7 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // What stays behind in the folder for temporary files harms nobody.
+        // A file left behind in the temporary folder is harmless.
         let _ = fs::remove_dir_all(&self.0);
     }
 }
@@ -148,16 +151,16 @@ mod tests {
     }
 
     #[test]
-    fn a_complaint_about_our_unit_fails_and_one_about_another_does_not() {
-        assert!(judge(&output(0, "")).is_ok());
-        assert!(judge(&output(0, "/lib/systemd/system/x.service:3: Unknown key")).is_ok());
+    fn only_a_warning_about_our_unit_is_a_failure() {
+        assert!(check_output(&output(0, "")).is_ok());
+        assert!(check_output(&output(0, "/lib/systemd/system/x.service:3: Unknown key")).is_ok());
         let ours = "units/anteroom.service:44: Unknown key 'NoNewPrivilege', ignoring.";
-        assert!(judge(&output(0, ours)).is_err());
-        assert!(judge(&output(1, "")).is_err());
+        assert!(check_output(&output(0, ours)).is_err());
+        assert!(check_output(&output(1, "")).is_err());
     }
 
     #[test]
-    fn the_version_is_the_number_after_the_name() {
+    fn the_version_follows_the_name() {
         assert_eq!(
             version_in("systemd 252 (252.38-1~deb12u1)\n+PAM"),
             Some(252)
@@ -167,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn units_name_the_program_where_it_is_looked_for() {
+    fn written_units_name_an_existing_program() {
         let folder = Folder::new().unwrap();
         let files = folder.write_units().unwrap();
         let service = fs::read_to_string(&files[0]).unwrap();

@@ -33,18 +33,18 @@ use clap::Parser;
 enum Command {
     /// Run all checks and tests, cheapest first; stop after the first group that fails.
     Test(test::Options),
-    /// Look for an order of events that breaks a guarantee, in thousands of small simulated
+    /// Look for an order of events that breaks an invariant, in thousands of small simulated
     /// deployments.
     ///
     /// Each seed is one deployment: a few seats, short sessions, one to three data centers, and
     /// faults in its own order (crashes, pauses, bad networks, unavailable stores, changed limits).
-    /// Each guarantee has a checker. The same seed and code give the same run.
+    /// Each invariant has a checker. The same seed and code give the same run.
     Sim(sim::Options),
     /// Remove the rules of the protocol one at a time, and test that a checker of `sim` notices.
     ///
     /// Each file of crates/sim/engine/mutations is a patch that removes one rule. It is applied to
-    /// a copy of the workspace, in target/mutations. The seeds of `sim` run there until a guarantee
-    /// breaks. It must be one that the file names.
+    /// a copy of the workspace, in target/mutations. The seeds of `sim` run there until an
+    /// invariant breaks. It must be one that the file names.
     Mutations(mutations::Options),
     /// Run real nodes on real stores under load, inject a fault, and check the limits.
     Cluster(cluster::Options),

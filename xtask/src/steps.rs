@@ -1,6 +1,6 @@
-//! Which steps does `cargo xtask test` consist of? The table to add to.
+//! Table of the steps of `cargo xtask test`.
 //!
-//! How a step is run, timed and reported is in [`crate::test`].
+//! [`crate::test`] runs, times and reports them.
 
 use std::io;
 use std::process::Command;
@@ -53,7 +53,7 @@ pub(crate) const STEPS: &[Step] = &[
     Step {
         group: "deploy",
         name: "prometheus",
-        finds: "alerts that Prometheus does not understand, or that do not go off",
+        finds: "alerts that Prometheus does not understand, or that do not fire",
         needs: &[],
         scope: Scope::Usual,
         run: |_| deploy::prometheus(),
@@ -138,7 +138,7 @@ pub(crate) const STEPS: &[Step] = &[
     Step {
         group: "tests",
         name: "mutations",
-        finds: "a rule of the protocol that could be missing and nobody would notice",
+        finds: "a rule of the protocol whose absence no checker notices",
         needs: &[GIT],
         scope: Scope::Usual,
         run: |run| mutations::check(run).map(|()| Outcome::Passed),
@@ -169,7 +169,7 @@ pub(crate) const STEPS: &[Step] = &[
     },
 ];
 
-/// Errors alone: packages in two versions are worth knowing, and not in each run.
+/// Arguments for errors only: a warning about a package in two versions is not needed in each run.
 const DENY: &[&str] = &[
     "--log-level",
     "error",
@@ -204,7 +204,7 @@ fn counted(command: Command, run: &mut Run) -> anyhow::Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// The tests of the program know nothing of Kafka, so only those are looked at that do.
+/// Lints the program with Kafka, and the tests that use Kafka; tests of the program do not.
 fn kafka_lints(_: &mut Run) -> anyhow::Result<Outcome> {
     let warnings = ["--", "-D", "warnings"];
     let program = ["clippy", "-p", "anteroom", "--features", "kafka"];
@@ -214,8 +214,8 @@ fn kafka_lints(_: &mut Run) -> anyhow::Result<Outcome> {
     cargo_step(&layers.concat())
 }
 
-/// A workspace of its own, built in the same folder: most of what it needs was checked by `clippy`
-/// just before.
+/// Checks the separate workspace of benchmarks. It is built in the same folder, as `clippy` has
+/// checked most of its dependencies just before.
 fn benches(_: &mut Run) -> anyhow::Result<Outcome> {
     let manifest = bench::limits::MANIFEST;
     let check = ["check", "--all-targets", "--manifest-path", manifest];
@@ -232,14 +232,14 @@ fn doc(_: &mut Run) -> anyhow::Result<Outcome> {
     cargo::run_with("RUSTDOCFLAGS", "-D warnings", &arguments).map(|()| Outcome::Passed)
 }
 
-/// Runs the tests; the program that end-to-end tests start is built by Cargo along with them.
+/// Runs the tests; Cargo also builds the program that end-to-end tests start.
 ///
-/// What is left out unless everything was asked for stands in `.config/nextest.toml`.
+/// `.config/nextest.toml` has the tests that the usual scope excludes.
 fn tests(run: &mut Run) -> anyhow::Result<Outcome> {
     if !cargo::has("nextest") {
         return tests_without_nextest(run);
     }
-    // The configuration says how many of these threads a test takes.
+    // `.config/nextest.toml` has the number of these threads that a test uses.
     let threads = 2 * thread::available_parallelism()?.get();
     let threads = format!("--test-threads={threads}");
     let nextest = ["nextest", "run", "--workspace", &threads];
@@ -261,11 +261,11 @@ fn tests(run: &mut Run) -> anyhow::Result<Outcome> {
     }
 }
 
-/// Runs the tests one program after the other. The names of what is left out cannot be chosen as
-/// well as nextest does, so that all runs of clusters are.
+/// Runs the tests one program after the other. Without nextest the usual scope excludes all runs of
+/// clusters, as single ones cannot be selected.
 fn tests_without_nextest(run: &mut Run) -> anyhow::Result<Outcome> {
-    // `--tests`: unit tests of libraries and binaries, and integration tests; examples in the
-    // documentation are a step of their own.
+    // `--tests`: unit tests of libraries and binaries, and integration tests; another step runs the
+    // examples in the documentation.
     const TESTS: [&str; 4] = ["test", "--workspace", "--tests", "--no-fail-fast"];
     println!("cargo-nextest is not installed: the slower `cargo test` runs the tests");
     match run.scope {
@@ -278,14 +278,14 @@ fn tests_without_nextest(run: &mut Run) -> anyhow::Result<Outcome> {
     }
 }
 
-/// How long each fuzz test takes where everything runs, in seconds. Enough for tens of thousands
-/// of inputs; much more, and people stop waiting for the build.
+/// Seconds of each fuzz test in the full scope: enough for tens of thousands of inputs, and short
+/// enough to wait for.
 const FUZZ_SECONDS_ALL: &str = "10";
 const FUZZ_SECONDS: &str = "ANTEROOM_FUZZ_SECONDS";
 
 fn test_step(arguments: &[&str], run: &mut Run) -> anyhow::Result<Outcome> {
-    let asked = std::env::var_os(FUZZ_SECONDS);
-    match (run.scope, asked) {
+    let given = std::env::var_os(FUZZ_SECONDS);
+    match (run.scope, given) {
         (Scope::All, None) => {
             cargo::announce_with(FUZZ_SECONDS, FUZZ_SECONDS_ALL, arguments);
             let mut command = cargo::command(arguments);
@@ -294,7 +294,7 @@ fn test_step(arguments: &[&str], run: &mut Run) -> anyhow::Result<Outcome> {
         }
         (Scope::Usual, None) => {
             let long =
-                format!("fuzz tests that take {FUZZ_SECONDS_ALL} s each: they took a moment");
+                format!("fuzz tests for {FUZZ_SECONDS_ALL} s each: they ran briefly");
             run.left_out.push(long);
             counted_step(arguments, run)
         }
@@ -331,7 +331,7 @@ mod tests {
         assert_eq!(names.len(), STEPS.len());
     }
 
-    /// All source below a folder.
+    /// Returns all source below a folder.
     fn source(folder: &Path) -> String {
         let entries = fs::read_dir(folder).unwrap();
         let text = entries.map(|entry| {
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn the_runs_of_clusters_that_are_not_left_out_exist() {
+    fn runs_of_clusters_in_the_usual_scope_exist() {
         let config = fs::read_to_string(root().join(".config/nextest.toml")).unwrap();
         let named = config.lines().filter_map(|line| {
             let name = line.strip_prefix("or test(/^c")?.strip_suffix("$/)")?;
@@ -358,13 +358,13 @@ mod tests {
         for name in named {
             assert!(
                 source.contains(&format!("fn {name}(")),
-                "no test is called {name}"
+                "no test has the name {name}"
             );
         }
     }
 
     #[test]
-    fn steps_of_one_group_stand_together() {
+    fn steps_of_one_group_are_adjacent() {
         let runs = STEPS.chunk_by(|a, b| a.group == b.group).count();
         let groups: BTreeSet<&str> = STEPS.iter().map(|step| step.group).collect();
         assert_eq!(runs, groups.len());

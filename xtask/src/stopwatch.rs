@@ -1,8 +1,8 @@
-//! How long did a step take? For people to read; nothing is decided by it.
+//! Duration of a step, for people to read; no behaviour depends on it.
 
 use std::time::{Duration, Instant};
 
-/// Runs from when it was started.
+/// Time since its start.
 pub(crate) struct Stopwatch(Instant);
 
 impl Stopwatch {

@@ -1,7 +1,8 @@
-//! `cargo xtask test`: runs the steps, times them, and says what to repeat.
+//! Runner of the steps of `cargo xtask test`: times them, and prints the command that repeats a
+//! failure.
 //!
-//! What the steps are is in [`crate::steps`]. A group of steps runs to its end before a failure
-//! stops the run: one look shows everything that is cheap to find out.
+//! [`crate::steps`] has the steps. All steps of a group run before a failure stops the run, so that
+//! all cheap findings are reported at once.
 
 use std::cmp::Reverse;
 use std::ffi::OsStr;
@@ -11,30 +12,30 @@ use anyhow::bail;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 
-use crate::counters::Tally;
+use crate::counters::TestCounts;
 use crate::requirements;
 use crate::step::{Outcome, Run, Scope, Step};
 use crate::steps::STEPS;
 use crate::stopwatch::Stopwatch;
 
-/// How many of the slowest tests are named: those that a person would shorten first.
+/// Number of the slowest tests that are printed: the first candidates for shortening.
 const SLOWEST: usize = 10;
 
-/// Which steps to run.
+/// Selection of steps.
 #[derive(Args)]
 #[command(after_help = "Examples:
-  cargo xtask test                           what a person waits for
-  cargo xtask test --all                     everything; so does CI=true in the environment
-  cargo xtask test --only tests              one step; --list names all of them
-  cargo xtask test --all --only mutations    one step, and all that belongs to it
+  cargo xtask test                           run what a person waits for
+  cargo xtask test --all                     run everything; so does CI=true in the environment
+  cargo xtask test --only tests              run one step; --list names all of them
+  cargo xtask test --all --only mutations    run all parts of one step
 
-At the end stand the times of all steps, the slowest tests, and what was left out.")]
+The summary has the times of all steps, the slowest tests, and what was left out.")]
 pub(crate) struct Options {
-    /// Run everything: most runs of clusters, long fuzz tests and most mutations are left out
-    /// otherwise. A variable CI in the environment means the same.
+    /// Run everything. Otherwise most runs of clusters, long fuzz tests and most mutations are left
+    /// out. A variable CI in the environment means the same.
     #[arg(long)]
     all: bool,
-    /// Run this step alone; may be given several times.
+    /// Run this step only; may be given several times.
     #[arg(
         long,
         value_name = "STEP",
@@ -61,14 +62,14 @@ impl Options {
     }
 }
 
-/// What happened.
+/// Results of a run.
 struct Report {
     run: Run,
-    /// How long each step took that ran.
+    /// Time of each step that ran.
     times: Vec<(&'static str, Duration)>,
-    /// Steps that ran to a good end, or said why they did not run.
+    /// Steps that passed or were skipped.
     finished: Vec<(&'static str, Outcome)>,
-    /// Steps that failed. If there is one, later groups did not run.
+    /// Steps that failed; after one, later groups do not run.
     failed: Vec<&'static str>,
 }
 
@@ -83,16 +84,16 @@ impl Report {
     }
 }
 
-/// Runs the steps that were asked for.
+/// Runs the selected steps.
 ///
 /// # Errors
 ///
-/// When a step failed; the message is the command that repeats it.
+/// If a step failed; the message has the command that repeats it.
 pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     let mut report = Report::new(options.scope(std::env::var_os("CI").as_deref()));
-    let is_asked_for = |step: &&Step| options.only.is_empty() || options.names(step);
-    let asked_for = STEPS.iter().filter(is_asked_for);
-    let (steps, left_out): (Vec<&Step>, Vec<&Step>) = asked_for.partition(|step| {
+    let is_selected = |step: &&Step| options.only.is_empty() || options.names(step);
+    let selected = STEPS.iter().filter(is_selected);
+    let (steps, left_out): (Vec<&Step>, Vec<&Step>) = selected.partition(|step| {
         report.run.scope == Scope::All || step.scope == Scope::Usual || options.names(step)
     });
     if options.list {
@@ -108,10 +109,10 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     println!("steps: {}", names.join(", "));
     let clock = Stopwatch::start();
     run_steps(&steps, &mut report);
-    println!("\n{}", closing_words(&report, clock.elapsed()));
+    println!("\n{}", summary(&report, clock.elapsed()));
     if let Some(repeat) = command_to_repeat(&report) {
         let not_run = steps.len() - report.finished.len() - report.failed.len();
-        bail!("stopped with {not_run} steps left; after mending, repeat: {repeat}");
+        bail!("stopped with {not_run} steps left; after the fix, repeat: {repeat}");
     }
     Ok(())
 }
@@ -146,41 +147,41 @@ fn run_step(step: &Step, report: &mut Report) {
     }
 }
 
-/// The last lines: how long everything took, what did not run and why, what passed.
-fn closing_words(report: &Report, took: Duration) -> String {
-    let mut words = "steps, slowest first:\n".to_owned();
+/// Formats the summary: times, skipped steps with reasons, and counts.
+fn summary(report: &Report, took: Duration) -> String {
+    let mut text = "steps, slowest first:\n".to_owned();
     let mut times = report.times.clone();
     times.sort_by_key(|(_, took)| Reverse(*took));
     for (name, took) in times {
-        words.push_str(&format!("  {:>7.1} s  {name}\n", took.as_secs_f32()));
+        text.push_str(&format!("  {:>7.1} s  {name}\n", took.as_secs_f32()));
     }
     let counters = &report.run.counters;
     let slowest = counters.slowest(SLOWEST);
     if !slowest.is_empty() {
-        words.push_str("slowest tests:\n");
+        text.push_str("slowest tests:\n");
     }
     for (name, took) in slowest {
-        words.push_str(&format!("  {:>7.1} s  {name}\n", took.as_secs_f32()));
+        text.push_str(&format!("  {:>7.1} s  {name}\n", took.as_secs_f32()));
     }
     if !report.run.left_out.is_empty() {
-        words.push_str("left out (`cargo xtask test --all` or CI=true runs it):\n");
+        text.push_str("left out (`cargo xtask test --all` or CI=true runs it):\n");
     }
-    for what in &report.run.left_out {
-        words.push_str(&format!("  {what}\n"));
+    for item in &report.run.left_out {
+        text.push_str(&format!("  {item}\n"));
     }
     for (name, outcome) in &report.finished {
         if let Outcome::Skipped(why) = outcome {
-            words.push_str(&format!("skipped {name}: {why}\n"));
+            text.push_str(&format!("skipped {name}: {why}\n"));
         }
     }
-    if *counters != Tally::default() {
-        words.push_str(&format!("tests: {counters}\n"));
+    if *counters != TestCounts::default() {
+        text.push_str(&format!("tests: {counters}\n"));
     }
     let finished = report.finished.iter();
     let passed = finished.filter(|(_, outcome)| *outcome == Outcome::Passed);
     let (passed, failed) = (passed.count(), report.failed.len());
     let seconds = took.as_secs();
-    words + &format!("steps: {passed} passed, {failed} failed, in {seconds} s")
+    text + &format!("steps: {passed} passed, {failed} failed, in {seconds} s")
 }
 
 fn command_to_repeat(report: &Report) -> Option<String> {
@@ -222,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_runs_to_its_end_and_then_the_run_stops() {
+    fn a_failed_group_completes_and_then_the_run_stops() {
         let report = report_of(&[
             step("first", "bad", |_| bail!("broken")),
             step("first", "good", |_| Ok(Outcome::Passed)),
@@ -233,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_runs_where_it_is_asked_for_and_on_build_servers() {
+    fn everything_runs_on_request_and_on_build_servers() {
         let check = |all: bool, ci: Option<&str>, expected: Scope| {
             let (only, list) = (Vec::new(), false);
             let options = Options { all, only, list };
@@ -248,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn the_message_names_the_command_that_repeats_what_failed() {
+    fn the_message_has_the_command_that_repeats_failed_steps() {
         let mut report = Report::new(Scope::Usual);
         assert_eq!(command_to_repeat(&report), None);
         report.failed = vec!["fmt", "tidy"];
@@ -262,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn times_skips_omissions_and_counts_stand_at_the_end() {
+    fn the_summary_has_times_skips_omissions_and_counts() {
         let mut report = report_of(&[
             step("first", "counted", |run| {
                 run.counters.passed = 7;
@@ -276,7 +277,7 @@ mod tests {
             ("counted", Duration::from_millis(2_500)),
         ];
         assert_eq!(
-            closing_words(&report, Duration::from_secs(3)),
+            summary(&report, Duration::from_secs(3)),
             "steps, slowest first:\n      2.5 s  counted\n      0.0 s  absent\n\
              left out (`cargo xtask test --all` or CI=true runs it):\n  a long test\n\
              skipped absent: no tool\ntests: 7 passed, 0 failed, 0 skipped\n\

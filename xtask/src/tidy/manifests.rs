@@ -1,16 +1,16 @@
-//! Do files that must say the same thing say it? README and `rust-version`, the clippy.toml files,
-//! and pages that name source files.
+//! Rules about files that must agree: README and `rust-version`, the clippy.toml files, and pages
+//! that name source files.
 
 use anyhow::Context;
 
 use super::problem::Problem;
 use super::source::SourceFile;
 
-/// The README names the Rust version that `Cargo.toml` asks for, and no other.
+/// Checks that the README names only the Rust version that `Cargo.toml` requires.
 ///
 /// # Errors
 ///
-/// When the root manifest has no `workspace.package.rust-version`.
+/// If the root manifest has no `workspace.package.rust-version`.
 pub(super) fn readme_names_another_rust(
     files: &[SourceFile],
     manifest: &SourceFile,
@@ -24,7 +24,7 @@ pub(super) fn readme_names_another_rust(
                     problems.push(Problem::new(
                         &file.path,
                         line.number,
-                        format!("Rust {named}, but Cargo.toml asks for {wanted}"),
+                        format!("Rust {named}, but Cargo.toml requires {wanted}"),
                         "change the one that is wrong",
                     ));
                 }
@@ -49,8 +49,8 @@ fn rust_version(manifest: &SourceFile) -> anyhow::Result<String> {
         .context("Cargo.toml has no workspace.package.rust-version")
 }
 
-/// The versions that stand behind the word Rust, rustc, rustup, cargo or MSRV: `Rust 1.95`,
-/// `rustc >= 1.95`, `MSRV: 1.95+`, `rust-1.95-blue`.
+/// Returns the versions after the word Rust, rustc, rustup, cargo or MSRV: `Rust 1.95`, `rustc >=
+/// 1.95`, `MSRV: 1.95+`, `rust-1.95-blue`.
 fn rust_versions(line: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut is_about_rust = false;
@@ -68,15 +68,15 @@ fn rust_versions(line: &str) -> Vec<String> {
     found
 }
 
-/// `1.95` or `1.95.0`. Rust has had no other first number.
+/// Returns whether a word is a version of Rust, such as `1.95` or `1.95.0`.
 fn is_version(word: &str) -> bool {
     let is_number = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
     word.strip_prefix("1.")
         .is_some_and(|rest| rest.split('.').all(is_number))
 }
 
-/// A crate's clippy.toml replaces the root's, so it must repeat each of its lines.
-pub(super) fn clippy_file_forgets_a_line(files: &[SourceFile], root: &SourceFile) -> Vec<Problem> {
+/// Checks that a crate's clippy.toml repeats each line of the root's, which it replaces.
+pub(super) fn clippy_file_lacks_a_line(files: &[SourceFile], root: &SourceFile) -> Vec<Problem> {
     let mut problems = Vec::new();
     for file in files {
         if !file.path.ends_with("/clippy.toml") {
@@ -101,7 +101,7 @@ pub(super) fn clippy_file_forgets_a_line(files: &[SourceFile], root: &SourceFile
     problems
 }
 
-/// A page of docs names source files that exist, by their path from the root or its end.
+/// Checks that source files named in pages exist, by their path from the root or its end.
 pub(super) fn page_names_a_missing_file(files: &[SourceFile]) -> Vec<Problem> {
     let is_page = |file: &&SourceFile| {
         file.has_extension(&["md"]) && file.path != "CHANGELOG.md" && !file.is_sample()
@@ -109,11 +109,11 @@ pub(super) fn page_names_a_missing_file(files: &[SourceFile]) -> Vec<Problem> {
     let mut problems = Vec::new();
     for page in files.iter().filter(is_page) {
         for line in &page.lines {
-            // Every second piece stands between backticks.
+            // Every second piece is between backticks.
             for named in line.text.split('`').skip(1).step_by(2) {
                 if is_source_path(named) && !exists(files, named) {
-                    let what = format!("names {named}, which is not there");
-                    let remedy = "name the file that it has become";
+                    let what = format!("names {named}, which does not exist");
+                    let remedy = "name the file that replaced it";
                     problems.push(Problem::new(&page.path, line.number, what, remedy));
                 }
             }
@@ -172,11 +172,11 @@ mod tests {
     }
 
     #[test]
-    fn a_clippy_file_that_forgets_a_line_is_found() {
+    fn a_clippy_file_that_lacks_a_line_is_found() {
         let root = SourceFile::new("clippy.toml", "# why\na = 1\nb = 2\n");
         let own = |text| [SourceFile::new("crates/a/clippy.toml", text)];
-        assert_eq!(clippy_file_forgets_a_line(&own("a = 1\n"), &root).len(), 1);
-        assert!(clippy_file_forgets_a_line(&own("b = 2\nc = 3\na = 1\n"), &root).is_empty());
+        assert_eq!(clippy_file_lacks_a_line(&own("a = 1\n"), &root).len(), 1);
+        assert!(clippy_file_lacks_a_line(&own("b = 2\nc = 3\na = 1\n"), &root).is_empty());
     }
 
     #[test]

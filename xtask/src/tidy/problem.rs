@@ -1,22 +1,22 @@
-//! What is a finding? A place, what is wrong there, and what to do about it.
+//! Finding: a line of a file, the problem, and the remedy.
 
 use std::fmt;
 
-/// One untidy place.
+/// Finding in a line of a file.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) struct Problem {
     /// Path from the root of the workspace.
     pub(super) path: String,
-    /// Counted from 1.
+    /// Number of the line, counted from 1.
     pub(super) line: usize,
-    /// What is wrong.
+    /// Problem of the line.
     pub(super) what: String,
-    /// What to do about it.
+    /// Remedy for the problem.
     pub(super) remedy: String,
 }
 
 impl Problem {
-    /// A finding in line `line` of the file at `path`.
+    /// Creates a finding in line `line` of the file at `path`.
     pub(super) fn new(
         path: &str,
         line: usize,

@@ -1,7 +1,7 @@
 //! Prose in the sources: pages, doc comments, and texts that programs print.
 //!
-//! Markdown is taken apart by `pulldown-cmark`, as mdBook does it, and Rust by `syn`'s tokens. Code
-//! in prose counts as one word.
+//! `pulldown-cmark` parses Markdown, as mdBook does, and `syn` tokens of Rust. Code in prose counts
+//! as one word.
 
 use proc_macro2::{TokenStream, TokenTree};
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
@@ -11,27 +11,27 @@ use super::source::SourceFile;
 /// Origin of a passage.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Kind {
-    /// A page in Markdown.
+    /// Page in Markdown.
     Page,
-    /// The first paragraph of a doc comment.
+    /// First paragraph of a doc comment.
     Opening,
-    /// Another paragraph of a doc comment.
+    /// Later paragraph of a doc comment.
     DocComment,
-    /// A string in Rust that is not in a test.
+    /// String in Rust that is not in a test.
     Text,
 }
 
-/// A paragraph, an item of a list, a heading, a cell of a table, or a string.
+/// Paragraph, item of a list, heading, cell of a table, or string.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) struct Passage {
     pub(super) kind: Kind,
-    /// Counted from 1.
+    /// Number of the first line, counted from 1.
     pub(super) line: usize,
     /// Words with one space between them; inline code is [`CODE`].
     pub(super) text: String,
 }
 
-/// Stands for inline code.
+/// Placeholder of inline code.
 const CODE: &str = "`_`";
 
 /// Fewest words of a string that is a sentence for people. Shorter ones are names and keys.
@@ -44,7 +44,7 @@ pub(super) fn passages(file: &SourceFile) -> Vec<Passage> {
     if file.has_extension(&["md"]) && !file.is_sample() {
         return markdown(&text, 1, Kind::Page);
     }
-    // The compiler reports what does not parse.
+    // The compiler reports errors of syntax.
     let tokens = match text.parse() {
         Ok(tokens) if file.is_rust() => tokens,
         _ => return Vec::new(),
@@ -117,14 +117,14 @@ const fn is_inline_end(tag: TagEnd) -> bool {
 /// Reader of the tokens of a file.
 struct Rust<'a> {
     file: &'a SourceFile,
-    /// The doc comment that is being read.
+    /// Doc comment that is being read.
     comment: Option<Comment>,
     passages: Vec<Passage>,
 }
 
-/// A doc comment.
+/// Doc comment with its position.
 struct Comment {
-    /// Its first line.
+    /// Number of its first line.
     line: usize,
     /// Whether it is about the item that encloses it (`//!`).
     is_inner: bool,
@@ -133,7 +133,7 @@ struct Comment {
 
 impl Rust<'_> {
     fn read(&mut self, tokens: TokenStream) {
-        // Whether an attribute begins, and whether it is one of the enclosing item.
+        // Whether an attribute begins, and whether it belongs to the enclosing item.
         let (mut is_attribute, mut is_inner) = (false, false);
         for token in tokens {
             match token {
@@ -195,8 +195,8 @@ impl Rust<'_> {
         self.passages.extend(passages);
     }
 
-    /// Adds the paragraphs of a string. A line that is indented shows code or a command; one that
-    /// begins with a small letter goes on from the line before.
+    /// Adds the paragraphs of a string. An indented line shows code or a command. A line that
+    /// begins with a small letter continues the previous one.
     fn add_text(&mut self, line: usize, text: &str) {
         let is_test = line
             .checked_sub(1)
@@ -206,9 +206,9 @@ impl Rust<'_> {
         }
         let mut paragraphs: Vec<String> = Vec::new();
         for words in text.lines().filter(|words| !words.starts_with("  ")) {
-            let goes_on = words.starts_with(|first: char| first.is_lowercase());
+            let is_continued = words.starts_with(|first: char| first.is_lowercase());
             match paragraphs.last_mut() {
-                Some(last) if goes_on && !last.is_empty() => {
+                Some(last) if is_continued && !last.is_empty() => {
                     last.push(' ');
                     last.push_str(words);
                 }
@@ -227,7 +227,7 @@ impl Rust<'_> {
     }
 }
 
-/// Returns the text of `doc = "..."`, which a line of a doc comment is for the compiler.
+/// Returns the text of `doc = "..."`, the compiler's form of a line of a doc comment.
 fn doc_line(attribute: TokenStream) -> Option<String> {
     let mut tokens = attribute.into_iter();
     let is_doc = matches!(tokens.next()?, TokenTree::Ident(name) if name == "doc");
@@ -244,7 +244,7 @@ fn doc_line(attribute: TokenStream) -> Option<String> {
     }
 }
 
-/// Sentences of a passage. A colon ends one where a new one begins behind it.
+/// Returns the sentences of a passage. A colon ends one if a new one follows.
 pub(super) fn sentences(text: &str) -> Vec<&str> {
     let mut sentences = Vec::new();
     let mut begin = 0;

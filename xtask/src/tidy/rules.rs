@@ -1,21 +1,21 @@
-//! Rules that look at one file at a time.
+//! Rules that check one file at a time.
 //!
-//! Text alone: what rustfmt, the compiler and clippy judge is left to them. The words looked for
-//! are put together from pieces, so that this file does not hold them.
+//! They check text only; rustfmt, the compiler and clippy check the rest. The searched words are
+//! put together from pieces, so that this file does not contain them.
 
 use super::problem::Problem;
 use super::source::{Line, SourceFile};
 use super::words;
 
-/// A rule that looks at one file.
+/// Rule that checks one file.
 type Rule = fn(&SourceFile) -> Vec<Problem>;
 
-/// All of them. One more is one more line here.
+/// All rules.
 pub(super) const RULES: &[Rule] = &[
     file_is_too_long,
     line_is_too_long,
     line_ends_in_whitespace,
-    module_does_not_say_what_it_is_for,
+    file_does_not_state_its_purpose,
     test_is_ignored,
     test_sleeps,
     unfinished_work_is_marked,
@@ -23,7 +23,7 @@ pub(super) const RULES: &[Rule] = &[
     words::prose_is_not_plain,
 ];
 
-/// Most lines of a file, its tests not counted. A file that needs more holds two ideas.
+/// Most lines of a file without its tests. A file that needs more has two purposes.
 const FILE_LINES_MAX: usize = 800;
 
 /// Most characters of a line: two files beside each other on a screen, or a review on a laptop.
@@ -37,13 +37,13 @@ const EDITED: &[&str] = &[
 /// Files that hold code.
 const CODE: &[&str] = &["rs", "js", "css", "html", "lua", "proto", "sh"];
 
-/// A comment that allows a sleep in a test: time is paused there, nothing really waits.
+/// Comment that allows a sleep in a test: time is paused there, so the test does not wait.
 const PAUSED_TIME: &str = "tidy: paused time";
-/// A comment that allows a sleep in a test: that time passes is what happens there, as when a
-/// visitor reads a page or a process is stopped. Nothing is expected to be so afterwards.
+/// Comment that allows a sleep in a test whose subject is passing time, as when a visitor reads a
+/// page or a process is stopped. The test expects no condition after it.
 const TIME_PASSES: &str = "tidy: time passes";
 
-/// Findings in the lines for which `is_bad` holds.
+/// Returns findings in the lines for which `is_bad` holds.
 fn lines_where(
     file: &SourceFile,
     is_bad: impl Fn(&Line) -> bool,
@@ -66,11 +66,11 @@ fn file_is_too_long(file: &SourceFile) -> Vec<Problem> {
         return Vec::new();
     }
     let what = format!("{lines} lines without tests, {FILE_LINES_MAX} are the most");
-    let remedy = "split it where a reader would look for two things";
+    let remedy = "split it by purpose";
     vec![Problem::new(&file.path, lines, what, remedy)]
 }
 
-/// Rows of tables, addresses and items of a summary, which are one link each, cannot be broken.
+/// Checks the length of lines. Rows of tables, addresses, and items of a summary cannot be broken.
 fn line_is_too_long(file: &SourceFile) -> Vec<Problem> {
     if !is_edited(file) {
         return Vec::new();
@@ -87,7 +87,7 @@ fn line_is_too_long(file: &SourceFile) -> Vec<Problem> {
     lines_where(file, is_bad, "more than 100 characters", remedy)
 }
 
-/// Spaces at the end of a line make changes that nobody sees.
+/// Checks that no line ends in whitespace, whose changes are invisible in a review.
 fn line_ends_in_whitespace(file: &SourceFile) -> Vec<Problem> {
     if !is_edited(file) {
         return Vec::new();
@@ -101,13 +101,13 @@ fn line_ends_in_whitespace(file: &SourceFile) -> Vec<Problem> {
     )
 }
 
-/// Every file starts with what question it answers.
-fn module_does_not_say_what_it_is_for(file: &SourceFile) -> Vec<Problem> {
+/// Checks that every file starts with its purpose.
+fn file_does_not_state_its_purpose(file: &SourceFile) -> Vec<Problem> {
     let first = file.lines.first().map_or("", |line| line.text.as_str());
     if !file.is_rust() || first.starts_with("//!") {
         return Vec::new();
     }
-    let remedy = "say which question it answers and what it deliberately does not do";
+    let remedy = "state its purpose, and what it deliberately does not do";
     vec![Problem::new(
         &file.path,
         1,
@@ -116,7 +116,7 @@ fn module_does_not_say_what_it_is_for(file: &SourceFile) -> Vec<Problem> {
     )]
 }
 
-/// A test that does not run proves nothing.
+/// Checks that no test is ignored: it would prove nothing.
 fn test_is_ignored(file: &SourceFile) -> Vec<Problem> {
     if !file.is_rust() {
         return Vec::new();
@@ -130,7 +130,7 @@ fn test_is_ignored(file: &SourceFile) -> Vec<Problem> {
     lines_where(file, is_ignored, "an ignored test", remedy)
 }
 
-/// A test that sleeps is slow when it passes and flaky when it does not.
+/// Checks that no test sleeps: it would be slow if it passes, and flaky otherwise.
 fn test_sleeps(file: &SourceFile) -> Vec<Problem> {
     if !file.is_rust() {
         return Vec::new();
@@ -147,8 +147,8 @@ fn test_sleeps(file: &SourceFile) -> Vec<Problem> {
     lines_where(file, sleeps, "a test sleeps", remedy)
 }
 
-/// `sleep(...)` and `time::sleep(...)`, but not a method (a clock made for tests may have one) and
-/// not the definition of a function of that name.
+/// Returns whether code calls `sleep(...)` or `time::sleep(...)`. A method (a test clock may have
+/// one) and the definition of such a function do not count.
 fn calls_sleep(code: &str) -> bool {
     ["sleep(", "sleep_until(", "sleep_ms("].iter().any(|call| {
         code.match_indices(call).any(|(at, _)| {
@@ -160,7 +160,7 @@ fn calls_sleep(code: &str) -> bool {
     })
 }
 
-/// What is left to do is an issue.
+/// Checks that no line marks unfinished work: issues are the place for it.
 fn unfinished_work_is_marked(file: &SourceFile) -> Vec<Problem> {
     let marks = [
         concat!("FIX", "ME"),
@@ -182,7 +182,7 @@ fn unfinished_work_is_marked(file: &SourceFile) -> Vec<Problem> {
     )
 }
 
-/// A path that only one machine has helps no reader and works for nobody else.
+/// Checks that no line has a path that only one machine has.
 fn path_of_one_machine(file: &SourceFile) -> Vec<Problem> {
     let places = [
         concat!("/", "work/"),
@@ -191,7 +191,7 @@ fn path_of_one_machine(file: &SourceFile) -> Vec<Problem> {
         concat!("../sha", "red"),
     ];
     let is_bad = |line: &Line| places.iter().any(|place| line.text.contains(place));
-    let remedy = "say it without the path; in a test use a folder of its own";
+    let remedy = "write it without the path; in a test use a temporary folder";
     lines_where(file, is_bad, "a path of one machine", remedy)
 }
 
@@ -247,8 +247,8 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_does_not_say_what_it_is_for_is_found() {
-        let rule = module_does_not_say_what_it_is_for;
+    fn a_file_that_does_not_state_its_purpose_is_found() {
+        let rule = file_does_not_state_its_purpose;
         check(rule, SOURCE, "use std::fmt;\n//! late\n", &[1]);
         check(rule, SOURCE, "", &[1]);
         check(rule, SOURCE, "//! Answers.\n", &[]);
@@ -264,7 +264,7 @@ mod tests {
 
     #[test]
     fn a_test_may_sleep_in_paused_time_only() {
-        // Put together from pieces, so that this file does not hold the call.
+        // Put together from pieces, so that this file does not contain the call.
         let check = |path: &str, before: &str, after: &str, lines: &[usize]| {
             let text = format!("{before}{}{after}\n", concat!("sle", "ep(a)"));
             check(test_sleeps, path, &text, lines);

@@ -1,27 +1,27 @@
-//! A text file of the workspace, as the rules see it: its path and its lines.
+//! Text file of the workspace, as rules read it: its path and its lines.
 
-/// A text file of the workspace.
+/// Text file of the workspace.
 #[derive(Clone, Debug)]
 pub(super) struct SourceFile {
     /// Path from the root of the workspace, with `/`.
     pub(super) path: String,
-    /// Its lines, without line ends.
+    /// Lines without line ends.
     pub(super) lines: Vec<Line>,
 }
 
-/// One line.
+/// Line of a file.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Line {
-    /// Counted from 1.
+    /// Number of the line, counted from 1.
     pub(super) number: usize,
     /// The text of the line.
     pub(super) text: String,
-    /// Whether it stands in a test file, or in the tests at the end of a file.
+    /// Whether it is in a test file, or in the tests at the end of a file.
     pub(super) is_test: bool,
 }
 
 impl SourceFile {
-    /// Takes a file apart.
+    /// Splits a text into lines.
     pub(super) fn new(path: &str, text: &str) -> Self {
         let mut file = Self {
             path: path.to_owned(),
@@ -40,23 +40,23 @@ impl SourceFile {
         file
     }
 
-    /// Whether this is Rust source of ours; not a sample that a test reads.
+    /// Returns whether this is Rust source, and not a sample that a test reads.
     pub(super) fn is_rust(&self) -> bool {
         self.has_extension(&["rs"]) && !self.is_sample()
     }
 
-    /// Whether this is input or expected output of a test: it may look like anything.
+    /// Returns whether this is input or expected output of a test, to which no rule applies.
     pub(super) fn is_sample(&self) -> bool {
         self.has_folder("testdata")
     }
 
-    /// Whether the file name ends in a dot and one of `extensions`.
+    /// Returns whether the file name ends in a dot and one of `extensions`.
     pub(super) fn has_extension(&self, extensions: &[&str]) -> bool {
         let extension = self.path.rsplit_once('.').map(|(_, extension)| extension);
         extension.is_some_and(|extension| extensions.contains(&extension))
     }
 
-    /// Whether everything in the file is a test, a benchmark or a fuzz target.
+    /// Returns whether everything in the file is a test, a benchmark or a fuzz target.
     pub(super) fn is_test_file(&self) -> bool {
         self.path.ends_with("/tests.rs")
             || ["tests", "benches", "fuzz"]
@@ -70,8 +70,8 @@ impl SourceFile {
     }
 }
 
-/// Whether the tests at the end of a Rust file begin here: an attribute for tests alone, and behind
-/// it and other attributes an item with a body. `mod tests;` and `mod samples;` have none.
+/// Returns whether the tests at the end of a Rust file begin here: an attribute for tests, and
+/// after it and other attributes an item with a body. `mod tests;` and `mod samples;` have none.
 fn begins_tests(lines: &[&str]) -> bool {
     let is_for_tests = lines
         .first()

@@ -4,10 +4,10 @@ use super::problem::Problem;
 use super::prose::{Kind, Passage, passages, sentences};
 use super::source::SourceFile;
 
-/// Most words of a sentence that people read without going back.
+/// Most words of a sentence.
 const SENTENCE_WORDS_MAX: usize = 25;
 
-/// Words that say less than the field's words, and what to write.
+/// Withdrawn words, and their replacements.
 const WITHDRAWN: &[(&str, &str)] = &[
     ("crowd", "visitors, load generator, or overflow entry"),
     ("crowded", "full, or overflow"),
@@ -32,7 +32,7 @@ const WITHDRAWN: &[(&str, &str)] = &[
     ("whom", "the actor"),
 ];
 
-/// First words of doc comments that are questions, or pieces of a sentence that stands elsewhere.
+/// First words of doc comments that are questions or fragments of sentences.
 const OPENINGS: &[&str] = &[
     "And",
     "As",
@@ -99,7 +99,7 @@ pub(super) fn prose_is_not_plain(file: &SourceFile) -> Vec<Problem> {
     problems.collect()
 }
 
-/// Sentences of pages and of texts that people read.
+/// Returns the long sentences of pages and of texts for people.
 fn long_sentences(file: &SourceFile, passage: &Passage) -> Vec<Problem> {
     if !matches!(passage.kind, Kind::Page | Kind::Text) {
         return Vec::new();
@@ -118,7 +118,7 @@ fn long_sentences(file: &SourceFile, passage: &Passage) -> Vec<Problem> {
         .collect()
 }
 
-/// Words that are withdrawn, in pages, doc comments and texts.
+/// Returns the withdrawn words in pages, doc comments and texts.
 fn withdrawn_words(file: &SourceFile, passage: &Passage) -> Vec<Problem> {
     let words = passage
         .text
@@ -132,7 +132,7 @@ fn withdrawn_words(file: &SourceFile, passage: &Passage) -> Vec<Problem> {
     withdrawn.collect()
 }
 
-/// A doc comment that does not begin with a verb or a noun.
+/// Checks that a doc comment begins with a verb or a noun.
 fn fragment(file: &SourceFile, passage: &Passage) -> Option<Problem> {
     let mut words = passage.text.split(|c: char| !c.is_alphanumeric());
     let first = words.next().unwrap_or_default();
@@ -149,7 +149,7 @@ fn problem(file: &SourceFile, passage: &Passage, what: String, remedy: &str) -> 
     Problem::new(&file.path, passage.line, what, remedy)
 }
 
-/// The beginning of a text, to find it by.
+/// Returns the first words of a text, to find it by.
 fn shortened(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().take(12).collect();
     words.join(" ")

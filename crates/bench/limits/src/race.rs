@@ -50,7 +50,7 @@ pub(crate) fn run(
     run_each(name, options, target, &checks, runners)
 }
 
-/// Like [`run`], with a number of checks for each implementation: fast ones need more.
+/// Runs as [`run`] does, with a number of checks for each implementation: fast ones need more.
 pub(crate) fn run_each(
     name: &str,
     options: &Options,

@@ -26,8 +26,8 @@ impl Texts {
                 again: "هذا ليس خطأً منك. يُرجى المحاولة مرة أخرى بعد دقيقة.",
             },
             Language::German => Self {
-                unreachable: "Die Seite ist gerade nicht erreichbar",
-                slow: "Die Seite hat zu lange nicht geantwortet",
+                unreachable: "Die Website ist gerade nicht erreichbar",
+                slow: "Die Website hat zu lange nicht geantwortet",
                 again: "Das liegt nicht an Ihnen. Bitte versuchen Sie es in einer Minute noch \
                         einmal.",
             },
@@ -49,12 +49,12 @@ impl Texts {
             Language::Hebrew => Self {
                 unreachable: "לא ניתן להגיע לאתר",
                 slow: "לאתר לקח יותר מדי זמן להשיב",
-                again: "זו לא תקלה אצלכם. נא לנסות שוב בעוד דקה.",
+                again: "התקלה אינה אצלכם. נא לנסות שוב בעוד דקה.",
             },
             Language::Italian => Self {
                 unreachable: "Il sito non è raggiungibile",
                 slow: "Il sito ha impiegato troppo tempo a rispondere",
-                again: "Non dipende da Lei. Riprovi tra un minuto.",
+                again: "Non dipende da te. Riprova tra un minuto.",
             },
             Language::Japanese => Self {
                 unreachable: "サイトに接続できませんでした",
@@ -79,12 +79,12 @@ impl Texts {
             Language::Portuguese => Self {
                 unreachable: "Não foi possível acessar o site",
                 slow: "O site demorou demais para responder",
-                again: "A culpa não é sua. Tente novamente daqui a um minuto.",
+                again: "Não é culpa sua. Tente novamente daqui a um minuto.",
             },
             Language::Russian => Self {
                 unreachable: "Сайт сейчас недоступен",
                 slow: "Сайт слишком долго не отвечал",
-                again: "Это не Ваша вина. Пожалуйста, попробуйте ещё раз через минуту.",
+                again: "Это не ваша вина. Пожалуйста, попробуйте ещё раз через минуту.",
             },
             Language::Swedish => Self {
                 unreachable: "Det gick inte att nå webbplatsen",
@@ -99,7 +99,7 @@ impl Texts {
             Language::Ukrainian => Self {
                 unreachable: "Сайт зараз недоступний",
                 slow: "Сайт надто довго не відповідав",
-                again: "Це не Ваша провина. Будь ласка, спробуйте ще раз за хвилину.",
+                again: "Це не ваша провина. Будь ласка, спробуйте ще раз за хвилину.",
             },
             Language::SimplifiedChinese => Self {
                 unreachable: "无法连接到网站",

@@ -35,13 +35,13 @@ async fn open_and_new_pages_show_the_overrides() {
     browser.until_shows("#message", "Doors at <ten>").await;
     operate(&scene, &["pause", "--message", "Back at 10:40"]).await;
     browser.until_shows("#message", "Back at 10:40").await;
-    until_shown(&browser, "The organiser has paused the entry.").await;
+    until_shown(&browser, "The organiser has paused entry.").await;
     browser.photograph("paused").await;
     // Paused visitors poll less often than those near the front, so the link polls at once.
     operate(&scene, &["resume"]).await;
     browser.click("#check").await;
     browser.until_shows("#message", "Doors at <ten>").await;
-    until_shown(&browser, "As many visitors are inside").await;
+    until_shown(&browser, "This site is busy right now").await;
     operate(&scene, &["message", ""]).await;
     browser.until_shows("#message", "").await;
     let opening = format!("opens_at={}", in_seconds(3_600));

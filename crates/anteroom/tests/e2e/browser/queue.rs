@@ -26,7 +26,7 @@ async fn a_browser_shows_the_queue_and_enters_at_its_turn() {
     browser
         .until("the room is called full", async || {
             let reason = browser.text("#reason").await.unwrap();
-            reason.starts_with("As many visitors are inside")
+            reason.starts_with("This site is busy right now")
         })
         .await;
     browser.photograph("waiting-unknown").await;

@@ -140,7 +140,7 @@ async fn the_language_changes_without_scripts_and_the_position_stays() {
         browser.click("option[value=de]").await;
         browser.click("form button").await;
         browser
-            .until_shows("#heading", "Sie stehen in der Schlange")
+            .until_shows("#heading", "Sie sind in der Warteschlange")
             .await;
         assert_eq!(browser.address().await, scene.url("/lamps?colour=red"));
         assert_eq!(browser.attribute("#since", "data-at").await, since);

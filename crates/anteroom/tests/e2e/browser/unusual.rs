@@ -11,7 +11,7 @@ const SHORT: &str = "session_duration = \"5s\"\nposition_grace = \"40s\"";
 const MINUTE: &str = "session_duration = \"60s\"\nposition_grace = \"40s\"";
 
 const ASK_FOR_COOKIES: &str = "Please allow cookies";
-const NOTICE: &str = "What you sent was not passed on. When it is your turn, please send it again.";
+const NOTICE: &str = "Your form was not sent. When it is your turn, please send it again.";
 
 /// Script that records whether the page ended without a notice about cookies.
 const REMEMBER_NOTICE: &str = "window.addEventListener('pagehide', () => \
@@ -75,17 +75,17 @@ async fn without_scripts_the_page_is_complete_and_its_link_enters() {
         .until("the room is called full", async || {
             browser.open(&scene.url("/")).await;
             page = browser.text("body").await.unwrap();
-            page.contains("As many visitors are inside right now")
+            page.contains("This site is busy right now")
         })
         .await;
     for line in [
         "You are in line",
         "People ahead of you",
         "Nobody",
-        "Whoever came first goes in first.",
-        "Your place is kept.",
+        "First come, first served.",
+        "Your place is saved.",
         "Check now",
-        "This page asks again by itself every 20 seconds.",
+        "This page checks again by itself every 20 seconds.",
         "Last updated",
     ] {
         assert!(page.contains(line), "{line:?} is missing: {page}");

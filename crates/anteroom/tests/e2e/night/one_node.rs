@@ -62,7 +62,7 @@ async fn a_pause_admits_nobody_and_the_page_shows_the_reason() {
         page.contains("Payment &lt;problem&gt; &amp; back at &quot;10:40&quot;"),
         "{page}"
     );
-    assert!(page.contains("paused the entry"));
+    assert!(page.contains("paused entry"));
     let path = "/.well-known/anteroom/place?room=main";
     let polled = newcomer.send(Method::GET, path, &[], "").await.json();
     assert_eq!(polled["words"]["message"], text);

@@ -25,9 +25,9 @@ async fn the_page_speaks_the_language_of_the_browser_or_else_the_rooms() {
         (
             "de-AT,de;q=0.9,en;q=0.8",
             "de",
-            "Sie stehen in der Schlange",
+            "Sie sind in der Warteschlange",
         ),
-        ("fi, ar;q=0.3", "ar", "أنت في الطابور"),
+        ("fi, ar;q=0.3", "ar", "أنت الآن في قائمة الانتظار"),
         ("fi", "pl", "Jesteś w kolejce"),
     ] {
         let response = navigate(&mut site.visitor(), "/", preferences).await;
@@ -109,7 +109,7 @@ async fn an_error_page_is_in_the_visitors_language_or_the_rooms() {
         ("accept-language: fi\r\n", "Le site est injoignable"),
         (
             "accept-language: de\r\n",
-            "Die Seite ist gerade nicht erreichbar",
+            "Die Website ist gerade nicht erreichbar",
         ),
         (
             "accept-language: de\r\ncookie: a=b; __anteroom_.lang=pl\r\n",

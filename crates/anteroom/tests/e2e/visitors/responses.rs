@@ -12,7 +12,7 @@ const SCRIPT: (&str, &str) = ("sec-fetch-dest", "empty");
 const ANY: (&str, &str) = ("accept", "*/*");
 
 /// Text of the page after a form.
-const NOTHING_SENT: &str = "<strong>What you sent was not passed on.</strong>";
+const NOTHING_SENT: &str = "<strong>Your form was not sent.</strong>";
 
 /// Keys that clients of hosted waiting rooms know, and our three.
 const KEYS: [&str; 28] = [

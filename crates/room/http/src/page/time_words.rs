@@ -235,7 +235,7 @@ mod tests {
         check(Language::Russian, MINUTE, 2 * MINUTE, "1–2 минуты");
         check(Language::Polish, 0, 2 * MINUTE, "Do 2 minut");
         check(Language::Polish, MINUTE, 2 * MINUTE, "1–2 minuty");
-        check(Language::Arabic, 0, 2 * MINUTE, "حتى دقيقتين");
+        check(Language::Arabic, 0, 2 * MINUTE, "ما يصل إلى دقيقتين");
         check(Language::Hebrew, 4 * HOUR, 9 * HOUR, "מעל 4 שעות");
     }
 

@@ -162,13 +162,13 @@ fn the_operators_message_is_on_the_page_only_if_there_is_one() {
     let page = page(&view, false);
     assert!(page.contains("<p class=\"notice\"><strong>Message from"));
     assert!(page.contains("<span id=\"message\" dir=\"auto\">Back at 10:40</span>"));
-    assert!(page.contains("paused the entry"));
+    assert!(page.contains("paused entry"));
 }
 
 #[test]
 fn only_after_a_post_the_page_has_a_notice() {
     let view = samples::view(QueueReason::Full);
-    let notice = "What you sent was not passed on.";
+    let notice = "Your form was not sent.";
     assert!(page(&view, true).contains(notice));
     assert!(!page(&view, false).contains(notice));
     assert!(!page(&view, false).contains(" data-post"));
